@@ -5,6 +5,9 @@ Patches change an image: the recipe's image is the base, and a derived image ser
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
@@ -109,9 +112,25 @@ def overlap(path: str, other: str) -> bool:
     return f"{path}/".startswith(f"{other}/") or f"{other}/".startswith(f"{path}/")
 
 
+def is_code(names: Iterable[str], content: bytes | None = None) -> bool:
+    """Whether the engine may run a file: all but text whose names have the ending of data.
+
+    Args:
+        content: where it is known.
+    """
+    if not all(name.endswith(tuple(_DATA["data"])) for name in names):
+        return True
+    try:
+        text = (content or b"").decode()
+    except UnicodeDecodeError:
+        return True
+    return text.startswith(("#!", "\x7fELF")) or "\0" in text
+
+
 def _not_the_systems(path: str) -> str:
+    folders = [path, *map(str, PurePosixPath(path).parents)]
     for folder in _DATA["system"]:
-        if overlap(path, folder):
+        if overlap(path, folder) or any(fnmatchcase(each, folder) for each in folders):
             raise ValueError(
                 f"{folder} of the container is the system's; choose another path, such as "
                 f"/opt/sparkwright/files/{path.rpartition('/')[2]}"
@@ -161,14 +180,6 @@ class File(Data):
         return self.source or f"{self.repository}@{self.revision}/{self.file}"
 
     @property
-    def is_code(self) -> bool:
-        """Whether the engine may run it."""
-        return self._ends("code")
-
-    @property
     def is_template(self) -> bool:
         """Whether its name says that it is a Jinja template."""
-        return self._ends("templates")
-
-    def _ends(self, kind: str) -> bool:
-        return any(name.endswith(tuple(_DATA[kind])) for name in (self.at, self.name))
+        return any(name.endswith(tuple(_DATA["templates"])) for name in (self.at, self.name))

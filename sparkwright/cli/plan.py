@@ -1,12 +1,14 @@
 """``sparkwright plan``: the desired state of each host, and where every value comes from."""
 
+import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import click
 
 from sparkwright.catalog import Catalog
+from sparkwright.catalog.files import is_code
 from sparkwright.catalog.gpus import LEAST_SPARK_GIB, SYSTEM_GIB
 from sparkwright.checks.configuration.facts import assumed_hardware
 from sparkwright.checks.configuration.memory_budget import budgets
@@ -73,19 +75,43 @@ def command(hosts: Selection, files: bool, as_json: bool) -> None:
 
 
 def _contents(hosts: Iterable[PlannedHost]) -> list[tuple[str, str, str]]:
-    """Title, sha256 and text of every file of services and of their patches."""
-    contents: dict[str, tuple[str, bytes]] = {}
+    """Title, sha256 and text of every file of services and of their patches.
+
+    Files of one content have one block. It is code where any of these files is.
+    """
+    titles: dict[str, dict[str, bool]] = {}
+    contents: dict[str, bytes] = {}
     for service in (service for host in hosts for service in host.plan.services):
         for file in service.files:
-            kind = "code" if file.file.is_code else "no code"
-            contents[file.sha256] = f"{file.source} ({kind})", file.content
-        if steps := service.image.steps:
-            title = f"patches of recipe {steps.recipe} (code)"
-            contents |= {name: (title, content) for name, content in steps.files}
+            contents[file.sha256] = file.content
+            titles.setdefault(file.sha256, {})[f"{file.file.at} ({file.source})"] = file.is_code
+        contents |= service.image.steps.files if service.image.steps else ()
+        for number, path, name, code in _brought(service):
+            title = f"step {number} of recipe {service.recipe.name}: {path}"
+            titles.setdefault(name, {})[title] = code
     return [
-        (title, name, visible_prose(content.decode("utf-8", "surrogateescape")))
-        for name, (title, content) in contents.items()
+        (
+            f"{', '.join(paths)} ({'CODE' if any(paths.values()) else 'data'})",
+            name,
+            visible_prose(contents[name].decode("utf-8", "surrogateescape")),
+        )
+        for name, paths in titles.items()
     ]
+
+
+def _brought(service: ServicePlan) -> Iterator[tuple[int, str, str, bool]]:
+    """Step, path and sha256 of each file that patches bring, and whether it is code."""
+    steps = service.image.steps
+    if steps is None:
+        return
+    contents, files = dict(steps.files), json.loads(steps.text)
+    for number, patch in enumerate(service.recipe.patches, 1):
+        for file in patch.files:
+            name = files[number - 1]["files"][file.at]
+            yield number, file.at, name, is_code((file.at, file.source), contents[name])
+        if patch.patch:
+            name = files[number - 1]["patch"][patch.patch]["file"]
+            yield number, f"{patch.patch} into {patch.into}", name, True
 
 
 def _alike(pair: tuple[dict[str, Any], PlannedHost]) -> str:
@@ -122,6 +148,7 @@ def _service(service: ServicePlan, host: PlannedHost, lock: Lock | None) -> dict
     own = budgets(host.plan, catalog, assumed_hardware(host.plan))[service.name]
     image = lock.images.get(service.image.name) if lock else None
     command = container_command(service)
+    coded = {number for number, _, _, code in _brought(service) if code}
     return {
         "name": service.name,
         "recipe": service.recipe.name,
@@ -130,7 +157,8 @@ def _service(service: ServicePlan, host: PlannedHost, lock: Lock | None) -> dict
         "digest": image.digest if image else service.image.digest,
         "image_key": service.image.pulled.key,
         "patches": [
-            step.model_dump(mode="json", exclude_defaults=True) for step in service.recipe.patches
+            {**step.model_dump(mode="json", exclude_defaults=True), "code": number in coded}
+            for number, step in enumerate(service.recipe.patches, 1)
         ],
         "port": service.port,
         "proxy": service.settings.proxy,
@@ -147,7 +175,7 @@ def _service(service: ServicePlan, host: PlannedHost, lock: Lock | None) -> dict
         ],
         "files": [
             {"at": file.file.at, "source": file.source, "sha256": file.sha256,
-             "bytes": len(file.content), "code": file.file.is_code}
+             "bytes": len(file.content), "code": file.is_code}
             for file in service.files
         ],
         "secrets": [secret.name for secret in service.settings.secrets],

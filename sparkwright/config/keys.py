@@ -102,12 +102,18 @@ def source_of(settings: HostSettings, name: str) -> Source:
 
 
 def keys_of(
-    host: str, settings: HostSettings, environment: Mapping[str, str], *, dry: bool = False
+    host: str,
+    settings: HostSettings,
+    environment: Mapping[str, str],
+    *,
+    dry: bool = False,
+    commands: bool = True,
 ) -> Keys:
     """The keys of a host; those that are missing are made.
 
     Args:
         dry: whether nothing is written.
+        commands: whether commands of services' secrets run; without, those secrets are left out.
 
     Raises:
         UserError: for a key that can't be used, and for two names of one key.
@@ -118,9 +124,10 @@ def keys_of(
     for name, service in settings.services.items():
         for secret in service.secrets:
             with problems.collected():
-                where = f"services.{name}.secrets.{secret.name}"
-                text = of_service(secret.source, secret.variable, environment, where)
-                services[name, secret.name] = text
+                if commands or secret.command is None:
+                    where = f"services.{name}.secrets.{secret.name}"
+                    text = of_service(secret.source, secret.variable, environment, where)
+                    services[name, secret.name] = text
     problems.stop()
     main = clients[DEFAULT]
     # Where the key comes from elsewhere, so does this: every controller then makes the same.

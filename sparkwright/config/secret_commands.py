@@ -17,7 +17,7 @@ LARGEST = 65536
 
 
 @cache
-def printed(command: tuple[str, ...], setting: str) -> str:
+def printed(command: tuple[str, ...], setting: str, *, shown: bool = True) -> str:
     """Output of a command without surrounding white space. The command runs once per run.
 
     It is started as it stands, without a shell and with no standard input. What it prints is in no
@@ -25,12 +25,13 @@ def printed(command: tuple[str, ...], setting: str) -> str:
 
     Args:
         setting: that names it, for messages.
+        shown: whether messages show the command's words.
 
     Raises:
         UserError: when it can't be started, fails, takes longer than a minute, or prints nothing,
             too much, or what is no text.
     """
-    where = f"{setting}: {shlex.join(command)}"
+    where = f"{setting}: {shlex.join(command)}" if shown else setting
     try:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -49,8 +50,9 @@ def printed(command: tuple[str, ...], setting: str) -> str:
             code = process.wait(TIMEOUT)
             text = data.decode().strip()
             if code:
-                shown = _shown(message.get(timeout=TIMEOUT), text)
-                raise _MESSAGES.refusal("exit-code", where, code=code, shown=shown)
+                hidden = text if shown else "\n".join((text, *command[1:]))
+                end = _shown(message.get(timeout=TIMEOUT), hidden)
+                raise _MESSAGES.refusal("exit-code", where, code=code, shown=end)
         except (queue.Empty, subprocess.TimeoutExpired):
             raise _MESSAGES.refusal("slow-command", where, seconds=TIMEOUT) from None
         except UnicodeDecodeError:

@@ -107,19 +107,28 @@ def of_service(
 ) -> Secret:
     """A secret of a service, without the white space around it.
 
+    Args:
+        where: file and key, for messages. They show no command and no path of a file that is not
+            there: either can be a pasted secret.
+
     Raises:
         UserError: when it is empty, or its file or command can't be used.
     """
     if isinstance(source, tuple):
-        return Secret(printed(source, where))
-    text = private_text(Path(source), where) if source else environment.get(variable or "", "")
+        return Secret(printed(source, where, shown=False))
+    text = environment.get(variable or "", "")
+    if source:
+        text = private_text(Path(source), "the secret", where)
     if not text.strip():
         raise _MESSAGES.refusal("empty-secret", where)
     return Secret(text.strip())
 
 
-def private_text(path: Path, subject: str) -> str:
+def private_text(path: Path, subject: str, where: str | None = None) -> str:
     """The text of a file with a secret, without the white space around it.
+
+    Args:
+        where: for messages in place of the path.
 
     Raises:
         UserError: when it can't be read, or others may read it.
@@ -127,8 +136,9 @@ def private_text(path: Path, subject: str) -> str:
     try:
         text = files.read(path, LARGEST).strip()
     except Unusable as error:
-        raise refusal(error.place(str(path)), error.what, error.remedy) from None
-    refuse_readable(path, subject)
+        raise refusal(where or error.place(str(path)), error.what, error.remedy) from None
+    if fault := exposure(path, subject):
+        raise refusal(where or str(path), *fault)
     return text
 
 

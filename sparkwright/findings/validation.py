@@ -69,8 +69,19 @@ def problems_of(
             elif kind == "bool_type" and isinstance(value, dict | list):  # of an argument's types
                 text, remedy = "too deep for a mapping", "write it as the text of its JSON"
             text = text.partition(" or instance of ")[0]
-            problem = text if kind == HIDDEN else f"{short(value)}: {text}"
+            hidden = kind == HIDDEN or "secrets" in path
+            problem = text if hidden else f"{short(_without_secrets(value))}: {text}"
         yield mistake(f"{where}: {key}" if key else where, problem, remedy)
+
+
+def _without_secrets(value: Any) -> Any:
+    """A value without what is written below ``secrets``."""
+    if isinstance(value, dict):
+        return {
+            key: "(hidden)" if key == "secrets" else _without_secrets(item)
+            for key, item in value.items()
+        }
+    return list(map(_without_secrets, value)) if isinstance(value, list | tuple) else value
 
 
 def _is_branch(part: Any) -> bool:

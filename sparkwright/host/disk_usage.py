@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from sparkwright.host import service
 from sparkwright.host.lib import docker, documents, files, processes, receipt
 from sparkwright.host.lib.records import dataclass, replace
 
@@ -68,9 +69,6 @@ class DiskUsage:
 REVISION = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 #: Names that only sparkwright gives: made of a digest, or of a commit and a digest.
 _OURS = re.compile(r":(sha256-[0-9a-f]{64}|[0-9a-f]{12}-[0-9a-f]{12})$")
-
-#: The directory of a release's KV cache on a disk, in its compose file.
-_KV_CACHE = re.compile(r'"(/[\w./-]+/sparkwright-kv/[a-z0-9-]+/[0-9a-f]{12})"')
 
 #: What a plan can need before any release does.
 _PLANNED = ("model", "image", "image parts")
@@ -160,7 +158,8 @@ def remove(item: Item) -> str | None:
         done = docker.docker("image", "rm", item.path)
         return None if done.ok else done.message
     path = Path(item.path)
-    remove_kv_caches([path] if item.kind == "release" else ())
+    if item.kind == "release" and (left := remove_kv_caches([path])):
+        return left[0]
     # First out of sight: a removal that is cut off leaves nothing that looks like a model.
     gone = path.with_name(f".removing-{path.name}")
     try:
@@ -173,11 +172,25 @@ def remove(item: Item) -> str | None:
     return None
 
 
-def remove_kv_caches(releases: Iterable[Path]) -> None:
-    """Remove the KV caches that releases have on disks."""
+def remove_kv_caches(releases: Iterable[Path]) -> list[str]:
+    """Remove the KV caches that releases have on disks. Returns the directories that stay, and why.
+
+    A release's record names the directory, which must be the service's own: root removes it.
+    """
+    left = []
     for release in releases:
-        for path in _KV_CACHE.findall(documents.text(release / "compose.yaml") or ""):
+        home = release.parent.parent
+        record = service.kept(home, release.name)
+        if record is None or record.offload_directory is None:
+            continue
+        parent = Path(record.offload_directory)
+        own = parent.parts[-2:] == ("sparkwright-kv", home.name) and parent.is_absolute()
+        path = f"{record.offload_directory}/{release.name}"
+        if not own or os.path.realpath(path) != path:
+            left.append(f"{path}: a link, or not the KV cache of service {home.name}")
+        else:
             shutil.rmtree(path, ignore_errors=True)
+    return left
 
 
 def pruned(item: Item) -> Item:

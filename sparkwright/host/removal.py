@@ -79,11 +79,11 @@ def services(root: Path, names: tuple[str, ...]) -> RemovalAnswer:
     """Remove some services."""
     homes = {name: root / "services" / name for name in names if _NAME.fullmatch(name)}
     there = [name for name, home in homes.items() if home.is_dir()]
+    left = [f"service {name!r}: there is none" for name in names if name not in there]
     for name in there:
         systemd.remove([f"sparkwright-{name}.service"])
-        remove_kv_caches(homes[name].glob("releases/*"))
+        left += remove_kv_caches(homes[name].glob("releases/*"))
         shutil.rmtree(homes[name], ignore_errors=True)
-    left = [f"service {name!r}: there is none" for name in names if name not in there]
     return RemovalAnswer(tuple(f"service {name}" for name in there), tuple(left))
 
 
@@ -105,7 +105,7 @@ def main(request: RemovalRequest) -> RemovalAnswer:
     for image in our_images():
         docker.docker("image", "rm", "--force", image)
         done.append(f"image {image.rpartition(':')[0]}")
-    remove_kv_caches(root.glob("services/*/releases/*"))
+    left += remove_kv_caches(root.glob("services/*/releases/*"))
     if root.is_dir():
         shutil.rmtree(root)
         done.append(str(root))

@@ -112,6 +112,7 @@ class Service:
         outgoing: whether its container may begin connections.
         contents: name -> text of the files that its container reads; the record has none of them.
         secret_names: its secrets beside the key, by their files' names.
+        offload_directory: directory of its releases' KV caches on a disk; None without one.
     """
 
     name: str
@@ -136,6 +137,7 @@ class Service:
     outgoing: bool = False
     contents: dict[str, str] = field(default_factory=dict)
     secret_names: tuple[str, ...] = ()
+    offload_directory: str | None = None
     format: int = FORMAT
 
     @property

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.catalog import Image, Recipe
-from sparkwright.catalog.files import File, Patch
+from sparkwright.catalog.files import File, Patch, is_code
 from sparkwright.findings.user_error import Problems
 from sparkwright.host.fetch.steps import parse
 from sparkwright.plan.tags import MESSAGES
@@ -97,6 +97,11 @@ class PlannedFile:
     source: str
     content: bytes
     pin: PinnedText | None = None
+
+    @property
+    def is_code(self) -> bool:
+        """Whether the engine may run it."""
+        return is_code((self.file.at, self.file.name), self.content)
 
     @property
     def sha256(self) -> str:

@@ -120,6 +120,7 @@ def render_service(
         bridge=service.bridge,
         outgoing=service.outgoing,
         contents={file.name: file.text for file in service.files},
+        offload_directory=service.offload_directory,
         secret_names=tuple(secret.name for secret in service.settings.secrets),
         rank=carried(RankConfig, rank, command=_UP, environment=_fabric(service)) if rank else None,
     )

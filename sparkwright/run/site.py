@@ -318,6 +318,7 @@ def _planned(inventory: Inventory, hosts: dict[str, Host], invocation: Invocatio
         ],
         dry=not invocation.makes_secrets,
         resolves=invocation.resolves,
+        commands=invocation.resolves and not invocation.planless,
     )
     violations = [finding for host in fleet.hosts.values() for finding in host.violations]
     if violations:

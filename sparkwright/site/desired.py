@@ -63,7 +63,8 @@ def secrets_of(plan: HostPlan, keys: Keys) -> dict[str, Secret]:
         variable = engine(service.engine).key_variable
         secrets[f"{home}/secrets.env"] = Secret(f"{variable}={key.value}\n")
         for own in service.settings.secrets:
-            secrets[f"{home}/secrets/{own.name}"] = keys.services[service.name, own.name]
+            if secret_text := keys.services.get((service.name, own.name)):
+                secrets[f"{home}/secrets/{own.name}"] = secret_text
         if service.rank:
             secret = Secret(f"{KEY}={keys.ranks[service.rank.cluster].value}\n")
             # A follower answers nobody: it has no key of the engine's.
@@ -131,6 +132,7 @@ def desired_fleet(
     *,
     dry: bool = False,
     resolves: bool = True,
+    commands: bool = True,
 ) -> DesiredFleet:
     """Plan the hosts of a run, resolve what they name, and render their releases.
 
@@ -140,6 +142,7 @@ def desired_fleet(
         dry: whether nothing is written: keys and certificates that are missing are this run's.
         resolves: whether releases are rendered, from what registry and hub say; without, proxies
             and keys are all that is known.
+        commands: whether commands of services' secrets run.
 
     Raises:
         UserError: every problem, and every rule that is broken and not silenced.
@@ -149,7 +152,7 @@ def desired_fleet(
     problems = Problems([*fleet.problems, *more, *site_problems(planned, everyone)])
     problems.stop()
     keys = {
-        name: keys_of(name, host.plan.settings, os.environ, dry=dry)
+        name: keys_of(name, host.plan.settings, os.environ, dry=dry, commands=commands)
         for name, host in planned.items()
     }
     resolution = Resolution(images={}, models={})

@@ -42,12 +42,17 @@ def with_files(
         recipe = catalog.files.get(("recipe", service.recipe.name))
         problems += _unsourced(service, own)
         files: list[PlannedFile] = []
-        named = {file.at: (file, f"{own}.files", None) for file in service.settings.files}
-        of_recipe = {file.at: (file, f"{recipe}: files", recipe) for file in service.recipe.files}
-        for file, where, folder in {**of_recipe, **named}.values():
+        named = [(file, f"{own}.files", None) for file in service.settings.files]
+        replaced = {file.at for file in service.settings.files}
+        listed: list[tuple[File, str, Path | None]] = [
+            *((file, f"{recipe}: files", recipe) for file in service.recipe.files
+              if file.at not in replaced),
+            *named,
+        ]  # fmt: skip
+        for file, where, folder in listed:
             with problems.collected():
                 files.append(_read(file, f"{where}.{file.at}", plan, folder, lock))
-        problems += _misplaced(service, own)
+        problems += _misplaced(service, [(file, where) for file, where, _ in listed])
         if sum(len(file.content) for file in files) > _MOST_TOGETHER:
             problems.append(_MESSAGES.mistake("large-files", own, most=_MOST_TOGETHER))
         problems += _mistaken(service, files)
@@ -67,20 +72,22 @@ def _unsourced(service: ServicePlan, own: str) -> Iterator[Finding]:
         yield _MESSAGES.mistake("same-secret", f"{own}.secrets", name=name)
 
 
-def _misplaced(service: ServicePlan, own: str) -> Iterator[Finding]:
-    """Files at a path that another file, a mount or the engine's program has."""
+def _misplaced(service: ServicePlan, listed: Sequence[tuple[File, str]]) -> Iterator[Finding]:
+    """Files at a path that another file, a mount or the engine's program has.
+
+    Args:
+        listed: files of recipe and settings, with where each is written.
+    """
     container = service.container
     taken = {model.mount: f"weights of {model.repository}" for model in service.models}
     taken |= dict.fromkeys(container.writable if container.strict else (), "a writable directory")
     taken[service.entrypoint] = "the engine's program"
-    for listed, where in ((service.recipe.files, f"recipe {service.recipe.name}"),
-                          (service.settings.files, own)):  # fmt: skip
-        for number, file in enumerate(listed):
-            others = {each.at: f"another file ({each.name})" for each in listed[:number]}
-            for path, other in {**taken, **others}.items():
-                if overlap(file.at, path):
-                    facts = {"path": path, "other": other}
-                    yield _MESSAGES.mistake("path-taken", f"{where}: files.{file.at}", **facts)
+    for file, where in listed:
+        for path, other in taken.items():
+            if overlap(file.at, path):
+                facts = {"path": path, "other": other}
+                yield _MESSAGES.mistake("path-taken", f"{where}.{file.at}", **facts)
+        taken[file.at] = f"another file ({file.name})"
 
 
 def _read(

@@ -14,7 +14,7 @@ from typing import Any
 
 from sparkwright.config.inventory import ssh_address
 from sparkwright.config.keys import key_problems
-from sparkwright.config.secrets import VARIABLE, Source
+from sparkwright.config.secrets import VARIABLE, Source, of_service
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Messages, Problems, UserError, suggest
 from sparkwright.plan.plan import HostPlan, with_additions
@@ -44,6 +44,7 @@ def site_problems(
         problems += pool_problems(host.plan, everyone)
         problems += key_problems(name, host.plan.settings, os.environ)
         problems += (finding.on(name) for finding in _credentials(host.plan))
+        problems += (finding.on(name) for finding in _secrets(host.plan))
         problems += _named(host.plan, tuple(everyone))
     problems += _shared_addresses(everyone)
     problems += cluster_problems(everyone)
@@ -71,6 +72,18 @@ def _credentials(plan: HostPlan) -> list[Finding]:
                 account(auth, image.pulled.registry)
             if image.pulled.key:
                 verifier(image.pulled.key)
+    return result
+
+
+def _secrets(plan: HostPlan) -> list[Finding]:
+    """Faults of services' secrets that come from files and variables."""
+    result = Problems()
+    for service in plan.services:
+        for secret in service.settings.secrets:
+            with result.collected():
+                if secret.command is None:
+                    where = f"{service.origins['secrets']}.secrets.{secret.name}"
+                    of_service(secret.source, secret.variable, os.environ, where)
     return result
 
 

@@ -1,5 +1,6 @@
 """Unneeded files are removed, and a failed removal is not called removed."""
 
+import json
 import os
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from sparkwright.host.disk_usage import DiskUsageRequest
 from sparkwright.host.lib import docker
 from sparkwright.host.lib.processes import Outcome
 from sparkwright.host.lib.records import replace
+from tests.unit.builders import kept_service
 
 NAMES = [f"ghcr.io/x/vllm:sha256-{digit * 64}" for digit in "cab"]
 
@@ -42,21 +44,54 @@ def test_images_are_listed_by_name(host: DiskUsageRequest) -> None:
     assert [thing.name for thing in disk_usage.main(host).things] == sorted(NAMES)
 
 
+def keep(home: Path, release: str, caches: str | None) -> None:
+    """A kept release whose record has this directory for its KV caches."""
+    folder = home / "releases" / release
+    folder.mkdir(parents=True)
+    service = kept_service(release, home.name, str(home.parent.parent))
+    record = {**json.loads(service.record), "offload_directory": caches}
+    (folder / "release.json").write_text(json.dumps(record))
+    (folder / "compose.yaml").write_text(f'NOTE: "{caches}/{release}"')
+
+
 def test_a_kv_cache_on_a_disk_goes_with_its_release(host: DiskUsageRequest) -> None:
     """Releases say where their caches are, on whatever disk."""
     caches = Path(host.models_root).parent / "disk/sparkwright-kv/qwen"
-    homes = Path(host.services_root, "services/qwen/releases")
-    for digit in "ab":
-        (caches / (digit * 12)).mkdir(parents=True)
-        (caches / (digit * 12) / "block.bin").write_text(digit)
-    for release, digit in (("old", "a"), ("new", "b")):
-        (homes / release).mkdir(parents=True)
-        text = f'source: "{caches}/{digit * 12}", target: "/var/cache/kv-offload"'
-        (homes / release / "compose.yaml").write_text(text)
-    os.utime(homes / "old", (1, 1))
+    home = Path(host.services_root, "services/qwen")
+    for release in ("a" * 12, "b" * 12):
+        (caches / release).mkdir(parents=True)
+        (caches / release / "block.bin").write_text("block")
+        keep(home, release, str(caches))
+    os.utime(home / "releases" / ("a" * 12), (1, 1))
     disk_usage.main(replace(host, keep_releases=2, prune=True))
     assert len(list(caches.iterdir())) == 2
     disk_usage.main(replace(host, keep_releases=1, prune=True))
     assert [path.name for path in caches.iterdir()] == ["b" * 12]
     removal.services(Path(host.services_root), ("qwen",))
     assert not list(caches.iterdir())
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "{0}/srv/../home/sparkwright-kv/chat", "{0}/link/sparkwright-kv/chat",
+        "{0}/home/sparkwright-kv/other", "{0}/home/./sparkwright-kv/chat", "relative", "", None,
+    ],
+)  # fmt: skip
+def test_only_the_directory_of_a_releases_own_kv_cache_is_removed(
+    host: DiskUsageRequest, tmp_path: Path, path: str | None
+) -> None:
+    """Any other path may be another user's, whatever the compose file has."""
+    release, homes = "0123456789ab", tmp_path / "home/sparkwright-kv"
+    for name in ("chat", "other"):
+        (homes / name / release).mkdir(parents=True)
+    (tmp_path / "srv").mkdir()
+    (tmp_path / "link").symlink_to("home")
+    home = Path(host.services_root, "services/chat")
+    keep(home, release, path and path.format(tmp_path))
+    (home / f"releases/{release}/compose.yaml").write_text(
+        f'NOTE: "{homes}/chat/{release}", "{tmp_path}/srv/../home/sparkwright-kv/chat/{release}"'
+    )
+    answer = removal.services(Path(host.services_root), ("chat",))
+    assert [(homes / name / release).is_dir() for name in ("chat", "other")] == [True, True]
+    assert bool(answer.left) == (path is not None)

@@ -11,7 +11,7 @@ from fnmatch import filter as matching
 from hashlib import sha256
 from posixpath import basename, splitext
 
-from sparkwright.catalog.files import File, Patch
+from sparkwright.catalog.files import File, Patch, is_code
 from sparkwright.recipes.recipe import Foreign, Options, Refused, texts
 
 #: Where a container has what a mod writes to the folder that the engine starts in.
@@ -80,7 +80,10 @@ class Mod:
                 reason = reasons.get(line.partition(" ")[0], reasons["other"])
                 raise Refused("mod-refused", f"mod {self.name}: {line[:200]}", reason) from None
             rest = rest[match.end() :]
-        code = bool(self.patches) or any(file.is_code for file in self.files)
+        code = bool(self.patches) or any(
+            is_code((file.at, file.name), self.sources.get(file.name, "").encode())
+            for file in self.files
+        )
         if code and not remote_code:
             raise Refused("mod-not-allowed", f"mod {self.name}", "")
         return code

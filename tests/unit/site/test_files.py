@@ -1,6 +1,7 @@
 """Files and secrets of services: judged in the plan, mounted, and told in no other place."""
 
 import json
+import re
 from base64 import b64encode
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +10,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from sparkwright.catalog.files import File
 from sparkwright.cli import main
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.keys import keys_of
+from sparkwright.config.parse import parse_settings
 from sparkwright.documents.text_files import write
 from sparkwright.extras.handover.formats import handover
 from sparkwright.findings.user_error import UserError
@@ -19,15 +22,17 @@ from sparkwright.host.observe import FileState, ServiceState
 from sparkwright.host.service import Service
 from sparkwright.operations.services import to_desired
 from sparkwright.plan.changes import changes
+from sparkwright.plan.files import PlannedFile
 from sparkwright.plan.missing import digest
 from sparkwright.plan.plan import HostPlan
 from sparkwright.resolve.hub import ask_hub
 from sparkwright.resolve.lock import from_resolution, render_lock, to_resolution
 from sparkwright.resolve.queries import Answer
 from sparkwright.site.desired import rendered, secrets_of
-from sparkwright.site.fleet import plan_fleet
+from sparkwright.site.fleet import PlannedHost, plan_fleet
+from sparkwright.site.resolution import site_problems
 from tests.libyaml import safe_load, safe_load_all
-from tests.unit.builders import SPARK, origin, probe, resolution
+from tests.unit.builders import ROOT, SPARK, catalog, origin, probe, resolution
 
 AT = "/opt/sparkwright/files/chat.jinja"
 GOOD = (
@@ -43,6 +48,16 @@ def plan(template: str = GOOD, *, folder: str = "catalog", **service: Any) -> Ho
     own = {"files": [{"at": AT, "source": "chat.jinja"}], **service}
     data = {"services": {"qwen36": {**SPARK["qwen36"], **own}}}
     return plan_fleet([HostInput("spark-1", data, origin)]).or_raise()["spark-1"].plan
+
+
+def own_recipe(keys: str) -> str:
+    """Write a recipe with further keys to the site's catalog. Returns its name."""
+    shipped, name = SPARK["qwen36"]["recipe"], "recipe-of-the-site"
+    text = (ROOT / f"catalog/recipes/{shipped}.yaml").read_text()
+    write(
+        Path("catalog/recipes/own.yaml"), text.replace(f"name: {shipped}", f"name: {name}\n{keys}")
+    )
+    return name
 
 
 def render(planned: HostPlan) -> Service:
@@ -96,7 +111,23 @@ def test_a_template_that_its_engine_takes_is_taken(template: str) -> None:
         ([{"at": "/proc/x", "source": "chat.jinja"}], "/proc of the container"),
         ([{"at": "/etc/passwd", "source": "chat.jinja"}], "/etc/passwd of the container"),
         ([{"at": "/opt/../x", "source": "chat.jinja"}], "not of the form"),
-        ([{"at": "/usr/local/bin/vllm", "source": "chat.jinja"}], "the system's"),
+        *(
+            ([{"at": path, "source": "chat.jinja"}], "the system's")
+            for path in (
+                "/usr/local/bin/vllm",
+                "/usr/lib/x.json",
+                "/usr/lib64/x.so.1",
+                "/usr/libexec/x",
+                "/lib32/x",
+                "/libx32/x",
+                "/etc/ld.so.conf",
+                "/etc/ld.so.cache",
+                "/usr",
+                "/etc/nsswitch.conf",
+                "/opt/venv/bin/python3",
+                "/opt/venv/bin",
+            )
+        ),
         ([{"at": "/models/x/chat.jinja", "source": "chat.jinja"}], "taken by weights"),
         ([{"at": AT, "source": "chat.jinja"}] * 2, "taken by another file"),
         ([{"at": AT, "source": "none.jinja"}], "there is no catalog/none.jinja"),
@@ -105,6 +136,7 @@ def test_a_template_that_its_engine_takes_is_taken(template: str) -> None:
         ([{"at": AT, "source": "chat.jinja", "sha256": "0" * 64}], "has the sha256"),
         ([{"at": AT, "source": "large.py"}], "larger than"),
         ([{"at": AT}], "either 'source'"),
+        ([{"at": "/opt/recipe/x.txt", "source": "chat.jinja"}], "taken by another file"),
     ],
 )
 def test_a_file_at_another_place_or_from_elsewhere_is_refused(
@@ -113,8 +145,11 @@ def test_a_file_at_another_place_or_from_elsewhere_is_refused(
     write(Path("catalog/large.py"), b"#" * 1_000_001)
     write(Path("elsewhere"), "secret of the machine")
     Path("catalog/link.jinja").symlink_to(Path("elsewhere").absolute())
+    write(Path("catalog/recipes/notes.txt"), "notes")
+    recipe = own_recipe("files: [{at: /opt/recipe, source: notes.txt}]")
+    listed = [{**file, "at": file["at"].replace("/models/x", MOUNT)} for file in listed]
     with pytest.raises(UserError) as raised:
-        plan(files=[{**file, "at": file["at"].replace("/models/x", MOUNT)} for file in listed])
+        plan(recipe=recipe, files=listed)
     assert words in str(raised.value)
 
 
@@ -183,15 +218,59 @@ def test_a_secret_is_in_its_file_alone(capfd: pytest.CaptureFixture[str]) -> Non
 def test_secrets_that_can_not_be_had_are_told() -> None:
     Path("open").write_text(TOKEN)
     Path("open").chmod(0o644)
-    sources: list[tuple[dict[str, Any], str]] = [
-        ({"variable": "UNSET"}, "not set"), ({"file": "open"}, "others may read"),
-        ({"command": ["true"]}, "prints nothing"),
+    sources: list[tuple[dict[str, Any], str, list[bool]]] = [
+        ({"variable": "UNSET"}, "not set", [True]), ({"file": "open"}, "others may read", [True]),
+        ({"file": "absent"}, "No such file", [True]),
+        ({"command": ["true"]}, "prints nothing", []),
+        ({"command": ["sh", "-c", f"exit 3 # {TOKEN}"]}, "exit code 3|ended with 3", []),
     ]  # fmt: skip
-    for source, words in sources:
+    for source, words, told in sources:
         planned = plan(secrets=[{"name": "tool_token", **source}])
         with pytest.raises(UserError, match=words) as raised:
             keys_of("spark-1", planned.settings, {})
         assert TOKEN not in str(raised.value)
+        problems = site_problems({"spark-1": PlannedHost(planned, catalog())}, {})
+        assert [bool(re.search(words, problem.observed)) for problem in problems] == told
+        assert {problem.subject.host for problem in problems} <= {"spark-1"}
+        where = " ".join(str(problem.subject) for problem in problems)
+        assert not problems or "group_data/sparks.py: services.qwen36.secrets.tool_token" in where
+
+
+def test_a_command_of_a_secret_runs_for_a_deploy_alone() -> None:
+    planned = plan(secrets=[{"name": "tool_token", "command": ["touch", "ran"]}])
+    keys = keys_of("spark-1", planned.settings, {}, commands=False)
+    service, state = render(planned), probe()
+    assert not [
+        item for item in changes(service, secrets_of(planned, keys), state) if "tool" in item
+    ]
+    assert not Path("ran").exists()
+
+
+@pytest.mark.parametrize(
+    "service",
+    [
+        {"secrets": {"tok": TOKEN}}, {"secrets": TOKEN}, {"secrets": [TOKEN]},
+        {"secrets": [{"name": TOKEN.upper(), "file": "x"}]},
+        {"secrets": [{"name": "tok", "variable": f"${TOKEN}"}]},
+        {"secrets": [{"name": "tok", "command": TOKEN}]},
+        {"secrets": [{"name": "tok", "command": ["echo", TOKEN, 5]}]},
+        {"secrets": [{"name": "tok", "command": ["echo", TOKEN], "file": TOKEN}]},
+        {"secrets": [{"name": "tok", "value": TOKEN}]},
+        {"secrets": [{"name": "tok", "variable": "X"}, TOKEN], "model": "a/b"},
+        [{"secrets": [TOKEN]}],
+    ],
+)  # fmt: skip
+def test_no_message_shows_what_is_written_below_secrets(service: Any) -> None:
+    for value in (
+        service,
+        {"recipe": "r", "model": "o/n", **service} if isinstance(service, dict) else [],
+    ):
+        with pytest.raises(UserError) as raised:
+            parse_settings("spark-1", {"services": {"s": value}}, origin)
+        text = str(raised.value)
+        assert TOKEN not in text
+        assert TOKEN.upper() not in text
+        assert "services.s" in text
 
 
 def test_a_repositorys_file_is_asked_for_once_and_then_in_the_lock(
@@ -239,6 +318,52 @@ def test_the_plan_names_code_and_shows_files_whole() -> None:
     assert "print('of the parser')" in whole
     assert GOOD in whole
     assert TOKEN not in plain + whole
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "code"),
+    [
+        ("x.json", b"{}", False), ("chat.jinja", b"{{ 'x' }}", False), ("x.txt", b"words", False),
+        ("x.so.1", b"words", True), ("x.bin", b"words", True), ("x.pkl", b"words", True),
+        ("x.pt", b"words", True), ("no-ending", b"words", True), ("x.txt", b"#!/bin/sh\n", True),
+        ("x.json", b"\x7fELF", True), ("x.txt", b"a\0b", True), ("x.txt", b"\xff\xfe", True),
+    ],
+)  # fmt: skip
+def test_all_but_text_with_the_ending_of_data_is_code(
+    name: str, content: bytes, code: bool
+) -> None:
+    assert PlannedFile(File(at="/opt/x.txt", source=name), name, content).is_code is code
+    assert PlannedFile(File(at=f"/opt/{name}", source="x.txt"), "x.txt", content).is_code is code
+
+
+def test_no_twin_hides_code_in_the_plan() -> None:
+    """Files of one content have one block. Patches say what they bring, and where to."""
+    for name in ("a.py", "a.txt", "recipes/a.py", "recipes/notes.txt"):
+        write(Path("catalog", name), "notes" if "notes" in name else "print('twin')\n")
+    diff = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n"
+    write(Path("catalog/recipes/fix.patch"), diff)
+    steps = (
+        "{files: [{at: /opt/notes.txt, source: notes.txt}]}, "
+        "{files: [{at: /opt/c.txt, source: a.py}]}, {patch: fix.patch, into: /usr/lib}"
+    )
+    listed = [{"at": f"/opt/{name}", "source": name} for name in ("a.py", "a.txt")]
+    recipe = own_recipe(f"patches: [{steps}]")
+    services = {"qwen36": {"recipe": recipe, "files": listed}}
+    write(Path("inventory.py"), f"boxes = [('spark-1', {{'services': {services!r}}})]\n")
+    printed = CliRunner().invoke(main, ["plan", "inventory.py", "--files"]).output
+    titles = [
+        line for line in printed.splitlines() if ", sha256 " in line and "file   " not in line
+    ]
+    assert printed.count("print('twin')") == 1
+    (twin,) = [title for title in titles if "/opt/a.txt" in title]
+    for part in ("/opt/a.py (catalog/a.py)", f"step 2 of recipe {recipe}: /opt/c.txt", "CODE"):
+        assert part in twin
+    assert [title.partition(", sha256")[0] for title in titles if title != twin] == [
+        f"step 1 of recipe {recipe}: /opt/notes.txt (data)",
+        f"step 3 of recipe {recipe}: fix.patch into /usr/lib (CODE)",
+    ]
+    derived = [line for line in printed.splitlines() if "derived on the host" in line]
+    assert ["CODE" in line for line in derived] == [False, True, True]
 
 
 @pytest.mark.parametrize("form", ["kubernetes", "quadlet"])
