@@ -46,12 +46,14 @@ class Parser:
         tables: arguments by version.
         spellings: argument, as rules call it -> other facts that set it, each with the values that
             it stands for; without values, the value itself.
+        plugins: argument that names a parser -> the argument whose file may bring it.
     """
 
     def __init__(self, title: str, folder: Path, data: Mapping[str, Any]) -> None:
         """Read the tables in a folder; ``data`` is engine.yaml beside it."""
         self.title, self.tables, self.data = title, Tables(folder / "tables"), data
         self.spellings: Mapping[str, Mapping[str, Mapping[str, Any]]] = data.get("spellings", {})
+        self.plugins: Mapping[str, str] = data.get("plugins", {})
         self._variables = folder / "variables.yaml"
 
     @cached_property
@@ -146,7 +148,7 @@ class Parser:
 
 class _Checker:
     def __init__(self, parser: Parser, version: str, also: Mapping[str, Collection[str]]) -> None:
-        self.parser, self.also = parser, also
+        self.parser, self.also, self.plugins = parser, also, set[str]()
         self.table: Table = parser.tables.table(parser.tables.nearest(version))
         # Judged by another version's table, what is unknown may still be right.
         self.exact = self.table.version == version
@@ -155,6 +157,10 @@ class _Checker:
 
     def check(self, arguments: Mapping[str, ArgumentValue]) -> Iterator[Symptom]:
         spelt: dict[str, str] = {}
+        named = {
+            self.parser.spelling(key, self.table.version) for key in arguments if arguments[key]
+        }
+        self.plugins = {name for name, plugin in self.parser.plugins.items() if plugin in named}
         for key, value in arguments.items():
             name = self.parser.spelling(key, self.table.version)
             argument = self.table.arguments.get(name)
@@ -206,7 +212,7 @@ class _Checker:
 
     def _name(self, key: str, name: str, value: object) -> Iterator[Symptom]:
         """Parsers and backends, which argparse takes as any text."""
-        if name not in self.table.names or value is None:
+        if name not in self.table.names or value is None or name in self.plugins:
             return
         names = (*self.table.names[name], *self.also.get(name, ()))
         fold: Callable[[str], str] = str.upper if name in _ANY_CASE else str

@@ -395,6 +395,11 @@ class Engine:
     template_marks: Callable[[], tuple[str, ...]] = tuple
     derive: Callable[[Subject, Advice], Derived]
 
+    def file_arguments(self, *, code: bool) -> set[str]:
+        """Arguments that may name a file of somebody else's recipe: the chat template, and with
+        ``code`` the plugins of parsers."""
+        return {self.limit_names["template"], *(self.parser.plugins.values() if code else ())}
+
     def probed(self, arguments: Mapping[str, Any]) -> Probes:
         """Its probes; routes of a model that pools only where these arguments serve one."""
         pools = self.limits(arguments).pools

@@ -12,11 +12,6 @@ from sparkwright.recipes.yaml_mapping import line
 
 #: The share of a Spark where a recipe says none.
 _SHARE = 0.8
-#: Parser -> the argument that names a plugin with it.
-_PLUGINS = {
-    "reasoning_parser": "reasoning_parser_plugin",
-    "tool_call_parser": "tool_parser_plugin",
-}
 #: vLLM's own image, the folder in which it starts, and the templates that it has there.
 _STOCK, _WORKSPACE = "vllm/vllm-openai", "/vllm-workspace/"
 _TEMPLATE = re.compile(r"examples/tool_chat_template_[\w.-]+\.jinja")
@@ -47,7 +42,7 @@ def settled(
     if kept.get("trust_remote_code"):
         key = "arguments.trust_remote_code"
         remarks.note("remote-code-kept", key, "trust_remote_code is kept")
-    for name, plugin in _PLUGINS.items():
+    for name, plugin in foreign.engine.parser.plugins.items():
         tables = foreign.engine.parser.tables.known_to(version)
         parsers = {parser for table in tables for parser in table.names.get(name, ())}
         if plugin in values and plugin not in kept and name in kept and kept[name] not in parsers:

@@ -205,7 +205,8 @@ def _imported_setting(context: Context) -> Iterator[Symptom]:
     allowed = {*context.plan.settings.allowed_in_recipes, "trust_remote_code"}
     kept, imported = context.engine.allowlist.kept, recipe.system.startswith("Imported: ")
     files = [file.at for file in recipe.files]
-    allowed |= {name for name, value in recipe.arguments.items() if value in files}
+    names = context.engine.file_arguments(code=True)
+    allowed |= {name for name in names if recipe.arguments.get(name) in files}
     for name, value in (recipe.arguments if imported else {}).items():
         kept("arguments", name, mapping(value) or value, allowed, left_out)
     for name, text in (recipe.environment if imported else {}).items():

@@ -199,7 +199,8 @@ def make(foreign: Foreign, title: str, catalog: Catalog, options: Options) -> Im
     revision = config.pop("revision", None) if own else None
     mods = list(read_mods(foreign, options))
     files = {file.at.removeprefix(FILES): file for mod in mods for file in mod.files}
-    placed = {key: files[str(v)].at for key, v in read.values.items() if str(v) in files}
+    names = foreign.engine.file_arguments(code=options.remote_code)
+    placed = {k: files[str(v)].at for k, v in read.values.items() if k in names and str(v) in files}
     options = replace(options, allowed=options.allowed | placed.keys())
     arguments = settled(foreign, read.values | placed, named, image.version, options)
     made: Entries = {("image", image.name): image.entry} if image.entry else {}

@@ -171,6 +171,35 @@ def test_code_of_the_repository_is_kept_only_when_it_is_asked_for() -> None:
     assert "arguments.trust_remote_code" in findings_of(kept, "risk")
 
 
+@pytest.mark.parametrize("code", [False, True])
+def test_a_file_of_a_mod_is_a_template_or_an_allowed_plugin_and_no_other_argument(
+    code: bool, here: Path
+) -> None:
+    """The logging file runs code, and so do a class and a configuration of the model."""
+    names = {
+        "log_config_file": "log.json", "worker_cls": "w.cfg", "hf_config_path": "h.json",
+        "speculative_config": "s.json", "generation_config": "g.json", "hf_overrides": "o.cfg",
+        "chat_template": "c.jinja", "tool_parser_plugin": "w.cfg",
+    }  # fmt: skip
+    script = f"cp {' '.join({*names.values()})} $WORKSPACE_DIR/\n"
+    files = {"run.sh": script, **dict.fromkeys(names.values(), "{}")}
+    words = " ".join(f"--{key.replace('_', '-')} {value}" for key, value in names.items())
+    text = minimal(f"vllm serve {{model}} {words}", mods=["mods/x"])
+    result = of_text(text, mods=lambda _: files, remote_code=code)
+    plugin = {"tool_parser_plugin"} if code else set()
+    kept = {"gpu_memory_utilization", "chat_template", *plugin}
+    assert {*recipe(result)["arguments"]} == kept
+    assert not result.whole
+    write(result, here / "catalog", replace=False)
+    path = here / "catalog/recipes/mine.yaml"
+    data = yaml.safe_load(path.read_text())
+    data["arguments"] |= {"log_config_file": "/opt/sparkwright/files/log.json"}
+    path.write_text(yaml.safe_dump(data))
+    fleet = plan_fleet([HostInput("box", {"services": {"s": {"recipe": "mine"}}}, lambda _: "x")])
+    findings = [each for each in fleet.hosts["box"].violations if each.id == "imported-setting"]
+    assert [finding.observed.partition(" ")[0] for finding in findings] == ["log_config_file"]
+
+
 def test_whose_image_it_is_is_said() -> None:
     result = of_text(minimal(container="registry.evil.example:5000/x/vllm:latest"))
     shown = [finding.observed for finding in result.findings if finding.id == "import-risk"]
