@@ -177,9 +177,9 @@ def test_a_file_of_a_mod_is_a_template_or_an_allowed_plugin_and_no_other_argumen
 ) -> None:
     """The logging file runs code, and so do a class and a configuration of the model."""
     names = {
-        "log_config_file": "log.json", "worker_cls": "w.cfg", "hf_config_path": "h.json",
-        "speculative_config": "s.json", "generation_config": "g.json", "hf_overrides": "o.cfg",
-        "chat_template": "c.jinja", "tool_parser_plugin": "w.cfg",
+        "log_config_file": "log.json", "worker_cls": "w.txt", "hf_config_path": "h.json",
+        "speculative_config": "s.json", "generation_config": "g.json", "hf_overrides": "o.txt",
+        "chat_template": "c.jinja", "tool_parser_plugin": "w.txt",
     }  # fmt: skip
     script = f"cp {' '.join({*names.values()})} $WORKSPACE_DIR/\n"
     files = {"run.sh": script, **dict.fromkeys(names.values(), "{}")}
