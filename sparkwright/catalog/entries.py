@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Annotated, Literal, get_args
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from sparkwright.catalog import data
 from sparkwright.catalog.containers import Exceptions, Place, refuse_privileged
@@ -440,6 +440,25 @@ class Adapter(data.Data):
     revision: data.Revision = "main"
 
 
+def _of_a_disk(path: str) -> str:
+    if path.split("/")[1] in _NO_DISK:
+        raise ValueError(f"{path} is the system's, or no disk; name a directory of a data disk")
+    return path
+
+
+def _named_once(adapters: tuple[Adapter, ...]) -> tuple[Adapter, ...]:
+    names = [adapter.name for adapter in adapters]
+    if more := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"{', '.join(more)}: each adapter needs a name of its own")
+    return adapters
+
+
+Adapters = Annotated[tuple[Adapter, ...], AfterValidator(_named_once)]
+#: First folders of paths that are the system's, or lie in memory.
+_NO_DISK = ("", "bin", "boot", "dev", "etc", "lib", "proc", "root", "run", "sbin", "sys", "tmp",
+            "usr")  # fmt: skip
+
+
 class KvOffload(data.Data):
     """Room beside the GPU's memory for the KV cache of earlier conversations.
 
@@ -449,7 +468,7 @@ class KvOffload(data.Data):
     """
 
     gib: data.Gib
-    disk: Place | None = None
+    disk: Annotated[Place, AfterValidator(_of_a_disk)] | None = None
 
 
 class Needs(data.Data):
@@ -580,7 +599,7 @@ class Recipe(data.Data):
     first_answer_seconds: int = Field(default=120, gt=0)
     notes: tuple[str, ...] = ()
     ran: tuple[Ran, ...] = ()
-    adapters: tuple[Adapter, ...] = ()
+    adapters: Adapters = ()
     kv_offload: KvOffload | None = None
 
     _refuse_privileged = model_validator(mode="before")(refuse_privileged)

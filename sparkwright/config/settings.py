@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from sparkwright.catalog import ArgumentValue, Exceptions, data, refuse_privileged
-from sparkwright.catalog.entries import Adapter, KvOffload
+from sparkwright.catalog.entries import Adapters, KvOffload
 from sparkwright.catalog.files import File, SecretName
 from sparkwright.catalog.gguf import ModelName, split
 from sparkwright.catalog.gpus import Card
@@ -216,7 +216,7 @@ class ServiceSettings(_Settings):
     silenced: dict[str, values.Reason] = {}
     exclusive: values.ServiceName | None = None
     activate: Literal["on-request"] | None = None
-    adapters: tuple[Adapter, ...] = ()
+    adapters: Adapters = ()
     kv_offload: KvOffload | None = None
 
     _refuse_privileged = model_validator(mode="before")(refuse_privileged)

@@ -131,11 +131,17 @@ class PlannedFile:
 
 
 @cache  # once for all hosts
-def trial(text: str, tools: bool) -> tuple[int, str]:
-    """Line and reason of a template's mistake; an empty reason without one."""
+def trial(text: str, messages: str, tools: bool) -> tuple[int, str]:
+    """Line and reason of a template's mistake; an empty reason without one.
+
+    Args:
+        messages: what it is rendered with: ``messages`` of a conversation, or ``scored`` ones;
+            empty for a template that is only parsed.
+    """
     data = beside(__file__, "conversation.yaml")
-    values = {"messages": data["messages"], "tools": data["tools"] if tools else None}
-    request = json.dumps({"text": text, "values": {**data["values"], **values}})
+    values = {**data["values"], "tools": data["tools"] if tools else None}
+    values["messages"] = data.get(messages, [])
+    request = json.dumps({"text": text, "values": values})
     try:
         done = subprocess.run(
             [sys.executable, "-I", str(_TRIAL)], input=request, text=True, timeout=_WAIT,

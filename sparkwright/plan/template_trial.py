@@ -44,7 +44,7 @@ def _tojson(value: Any, ensure_ascii: bool = False, **options: Any) -> str:
     return json.dumps(value, ensure_ascii=ensure_ascii, **options)
 
 
-def _rendered(text: str, values: dict[str, Any]) -> None:
+def _rendered(text: str, values: dict[str, Any]) -> str:
     """Render a template with the environment of transformers (utils/chat_template_utils.py)."""
     made = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, "jinja2.ext.loopcontrols"]
@@ -52,28 +52,37 @@ def _rendered(text: str, values: dict[str, Any]) -> None:
     made.filters["tojson"] = _tojson
     made.globals["raise_exception"] = _refuse
     made.globals["strftime_now"] = lambda form: datetime.now().astimezone().strftime(form)
-    characters = 0
-    for part in made.from_string(text).generate(values):
-        if (characters := characters + len(part)) > _CHARACTERS:
+    template, written = made.from_string(text), ""
+    for part in template.generate(values) if values["messages"] else ():
+        written += part
+        if len(written) > _CHARACTERS:
             raise ValueError(f"it writes more than {_CHARACTERS} characters")
+    return written
 
 
 def _fault(text: str, values: dict[str, Any]) -> tuple[int, str]:
     """Line and reason of the template's mistake; an empty reason where it renders."""
+    messages = values["messages"]
+    parts = [{**each, "content": [{"type": "text", "text": each["content"]}]} for each in messages]
     try:
-        _rendered(text, values)
+        written = _rendered(text, values)
+        if not messages or messages[-1]["content"] in written:
+            return 0, ""
+        # Some templates take each message as a list of parts, which their engine then gives them.
+        if messages[-1]["content"] in _rendered(text, {**values, "messages": parts}):
+            return 0, ""
+        return 0, "it does not write what the user says"
     except TemplateSyntaxError as error:
         return error.lineno, str(error.message)
     except MemoryError:
         return 0, f"it takes more than {_MEMORY >> 20} MiB of memory"
     except Exception as error:  # whatever a template makes of its values
         # A template may refuse a message of the system: its engine answers conversations without.
-        if isinstance(error, _Refused) and values["messages"][0]["role"] == "system":
-            return _fault(text, {**values, "messages": values["messages"][1:]})
+        if isinstance(error, _Refused) and messages and messages[0]["role"] == "system":
+            return _fault(text, {**values, "messages": messages[1:]})
         frames = traceback.extract_tb(error.__traceback__)
         lines = [each.lineno or 0 for each in frames if each.filename == "<template>"]
         return (lines or [0])[-1], f"{type(error).__name__.strip('_')}: {error}"
-    return 0, ""
 
 
 if __name__ == "__main__":

@@ -134,13 +134,20 @@ def _pinned(file: File, plan: HostPlan, lock: Lock | None) -> PinnedText:
 
 
 def _mistaken(service: ServicePlan, files: Sequence[PlannedFile]) -> Iterator[Finding]:
-    """Mistakes of templates: each is rendered with a conversation, in a process with limits."""
+    """Mistakes of templates, in a process with limits: the engine's own is rendered."""
     program, arguments = engine(service.engine), dict(service.arguments)
     chat = arguments.get(program.limit_names.get("template", ""))
-    tools = program.limits(arguments).tools is not None
+    limits = program.limits(arguments)
+    messages = "scored" if limits.pools else "messages"
     for file in files:
-        if file.file.is_template or file.file.at == chat:
-            line, reason = trial(file.text, tools)
+        named = file.file.at == chat
+        if file.file.is_template or named:
+            try:
+                text = file.content.decode()
+            except UnicodeDecodeError as error:
+                line, reason = 0, f"byte {error.start} is no UTF-8"
+            else:
+                line, reason = trial(text, messages * named, limits.tools is not None)
             if reason:
                 where = f"{file.source}: line {line}" if line else file.source
                 yield _MESSAGES.mistake("bad-template", where, reason=reason)

@@ -96,12 +96,13 @@ def _adapters(context: Context) -> Iterator[Symptom]:
         base = (lora.base or "").rpartition("/")[2].lower()
         cases = {
             "engine": "lora_modules" not in context.arguments,
+            "off": context.arguments.get("enable_lora") is False,
             "no-configuration": model and not model.lora, "kind": lora.kind != "LORA",
             "pickle": not lora.rank, "rank": lora.rank > most,
             "size": size and lora.hidden_size and size != lora.hidden_size,
             "base": base not in service.body.repository.lower(),
         }  # fmt: skip
-        known = cases if model else ("engine",)
+        known = cases if model else ("engine", "off")
         for case in [case for case in known if cases[case]][:1]:
             yield Symptom("adapters", case, name=name, adapter=adapter, lora=lora, most=most,
                           body=service.body, size=size, engine=context.engine)  # fmt: skip
@@ -111,7 +112,8 @@ def _adapters(context: Context) -> Iterator[Symptom]:
 def _offload(context: Context) -> Iterator[Symptom]:
     if offload := context.service.kv_offload:
         added = context.engine.additions(context.version, {}, 0, offload)
-        written = (context.engine.kv_bytes(context.body, context.effective, 1) or 0) * 1e6 / GIB
+        token = context.engine.kv_bytes(context.body, context.effective, 1)
+        written = f"{token * 1e6 / GIB:.1f} GiB" if token else "what sparkwright lock finds"
         case = "disk" if offload.disk else ""
         if any(context.arguments.get(name) != value for name, value in added.items()):
             case = "twice"

@@ -45,7 +45,8 @@ ENDLESS = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% 
 def plan(template: str = GOOD, *, folder: str = "catalog", **service: Any) -> HostPlan:
     """A Spark whose service has a chat template; its text is written beside the site's catalog."""
     write(Path(folder, "chat.jinja"), template)
-    own = {"files": [{"at": AT, "source": "chat.jinja"}], **service}
+    own = {"files": [{"at": AT, "source": "chat.jinja"}], "arguments": {"chat_template": AT}}
+    own |= service
     data = {"services": {"qwen36": {**SPARK["qwen36"], **own}}}
     return plan_fleet([HostInput("spark-1", data, origin)]).or_raise()["spark-1"].plan
 
@@ -83,6 +84,8 @@ def _site(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("{{ 'x' * 10 ** 10 }}", "512 MiB of memory"),
         ("{% for a in range(99999) %}{{ 'x' * 99999 }}{% endfor %}", "4194304 characters"),
         (ENDLESS, "within 5 seconds"),
+        ("", "does not write what the user says"),
+        ("{% for m in messages %}{{ m.role }}{% endfor %}", "does not write what the user says"),
     ],
 )
 def test_a_bad_template_is_told_with_file_line_and_reason(template: str, words: str) -> None:
@@ -99,10 +102,29 @@ def test_a_bad_template_is_told_with_file_line_and_reason(template: str, words: 
         "{% generation %}{{ messages[-1].content }}{% endgeneration %}{{ strftime_now('%Y') }}",
         "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system') }}"
         "{% endif %}{{ m.content }}{% if loop.last %}{% break %}{% endif %}{% endfor %}",
+        "{% for m in messages %}{% for part in m.content %}{{ part.text }}{% endfor %}{% endfor %}",
     ],
 )
 def test_a_template_that_its_engine_takes_is_taken(template: str) -> None:
     assert plan(template).services[0].files[0].text == template
+
+
+def test_other_templates_are_parsed_and_those_of_scores_get_scored_texts() -> None:
+    assert plan("{{ date.year }}", arguments={}).services[0].files
+    with pytest.raises(UserError, match="unexpected"):
+        plan("{{ date.year }", arguments={})
+    score = "{{ (messages | selectattr('role', 'eq', 'query') | first).content }}|"
+    score += "{{ (messages | selectattr('role', 'eq', 'document') | first).content }}"
+    with pytest.raises(UserError, match="No first item"):
+        plan(score)
+    assert plan(score, arguments={"chat_template": AT, "runner": "pooling"}).services[0].files
+
+
+def test_a_template_is_utf_8() -> None:
+    Path("catalog").mkdir()
+    Path("catalog/latin.jinja").write_bytes("{{ messages[-1].content }}\xe9".encode("latin-1"))
+    with pytest.raises(UserError, match=r"latin.jinja(?s:.)*byte 26 is no UTF-8"):
+        plan(files=[{"at": AT, "source": "latin.jinja"}])
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,26 @@ def test_an_adapters_name_is_a_name_of_its_service_alone() -> None:
         plan({"s": {**recipe, "adapters": [ADAPTER]}})
 
 
+@pytest.mark.parametrize(
+    ("service", "words"),
+    [
+        *(({"kv_offload": {"gib": 8, "disk": path}}, "no disk")
+          for path in ("/proc", "/etc", "/dev/shm/x", "/tmp/x", "/run/x")),
+        ({"adapters": [ADAPTER, {**ADAPTER, "model": "org/other"}]}, "a name of its own"),
+    ],
+)  # fmt: skip
+def test_what_can_not_be_is_refused_where_it_is_written(
+    service: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(UserError, match=words):
+        plan({"s": {"recipe": "qwen36-35b-a3b-heretic-dflash", **service}})
+
+
+def test_adapters_need_lora() -> None:
+    (observed,) = _faults(_resolved({"arguments": {"enable_lora": False}})[0])
+    assert "enable_lora is False" in observed
+
+
 def test_a_service_takes_the_recipes_kv_cache_away(monkeypatch: pytest.MonkeyPatch) -> None:
     known, name = catalog(), "qwen36-35b-a3b-heretic-dflash"
     recipe = known.recipes[name].model_copy(update={"kv_offload": KvOffload(gib=8)})
