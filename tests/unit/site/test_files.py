@@ -2,7 +2,6 @@
 
 import json
 import re
-from base64 import b64encode
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from sparkwright.config.inventory import HostInput
 from sparkwright.config.keys import keys_of
 from sparkwright.config.parse import parse_settings
 from sparkwright.documents.text_files import write
-from sparkwright.extras.handover.formats import handover
 from sparkwright.findings.user_error import UserError
 from sparkwright.host.observe import FileState, ServiceState
 from sparkwright.host.service import Service
@@ -31,7 +29,7 @@ from sparkwright.resolve.queries import Answer
 from sparkwright.site.desired import rendered, secrets_of
 from sparkwright.site.fleet import PlannedHost, plan_fleet
 from sparkwright.site.resolution import site_problems
-from tests.libyaml import safe_load, safe_load_all
+from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, SPARK, catalog, origin, probe, resolution
 
 AT = "/opt/sparkwright/files/chat.jinja"
@@ -386,19 +384,3 @@ def test_no_twin_hides_code_in_the_plan() -> None:
     ]
     derived = [line for line in printed.splitlines() if "derived on the host" in line]
     assert ["CODE" in line for line in derived] == [False, True, True]
-
-
-@pytest.mark.parametrize("form", ["kubernetes", "quadlet"])
-def test_files_and_names_of_secrets_are_handed_over(form: str) -> None:
-    planned = plan(secrets=[{"name": "tool_token", "variable": "TOOL_TOKEN"}])
-    handed = handover(form, planned, planned.services[0], resolution(planned))
-    written = "".join(
-        text.decode() if isinstance(text, bytes) else text for text in handed.files.values()
-    )
-    assert TOKEN not in written
-    assert GOOD in written or b64encode(GOOD.encode()).decode() in written
-    assert AT in written
-    assert set(handed.secrets) == {"", "tool_token"}
-    if form == "kubernetes":
-        kinds = [item["kind"] for item in safe_load_all(written)]
-        assert kinds == ["Deployment", "ConfigMap", "Service", "NetworkPolicy"]
