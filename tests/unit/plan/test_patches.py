@@ -9,7 +9,6 @@ import pytest
 from sparkwright.catalog.files import Patch
 from sparkwright.checks.configuration import check_host
 from sparkwright.checks.configuration.facts import assumed_hardware
-from sparkwright.extras.handover.formats import handover
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.files import steps_of
 from sparkwright.plan.service import render_service
@@ -115,5 +114,3 @@ def test_a_service_runs_the_derived_image_and_needs_a_pinned_base(
     for each, faulty in ((bare, True), (replace(bare, locked=True), False)):
         faults = {item.id for item in check_host(each, known, assumed_hardware(each))}
         assert ("patched-base" in faults) is faulty
-    with pytest.raises(UserError, match="derived of"):
-        handover("quadlet", host, service, resolution(host))
