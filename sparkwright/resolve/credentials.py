@@ -47,6 +47,11 @@ def hub_token(source: Source | None) -> Secret | None:
     return Secret(token)
 
 
+def over_https(token: str | None, endpoint: str) -> str | None:
+    """The token as a hub may be sent it: in clear text it is nobody's secret any more."""
+    return token if endpoint.startswith("https://") else None
+
+
 def account(source: Source | None, registry: str) -> str | None:
     """``user:password`` for a registry (``http(s)://host[:port]``), or None.
 

@@ -25,6 +25,7 @@ from sparkwright.catalog.entries import KvLayers
 from sparkwright.documents import json_text
 from sparkwright.documents.bounds import LONGEST, Unusable
 from sparkwright.host.fetch.request import FetchFile
+from sparkwright.resolve.credentials import over_https
 from sparkwright.resolve.kv_cache import MOST, kv_layers, whole
 from sparkwright.resolve.messages import MESSAGES
 from sparkwright.resolve.model_facts import ModelFacts, ModelRecipe, Word, facts_of
@@ -100,9 +101,8 @@ def ask_hub(
         UserError: when there is no such file, it is no text, or the hub is out of reach.
     """
     where = f"file {repository}@{revision}/{path}"
-    # A token in clear text on the network is nobody's secret any more.
-    clear = token is None or not endpoint.startswith("https://")
-    headers = {} if clear else {"Authorization": f"Bearer {token}"}
+    shown = over_https(token, endpoint)
+    headers = {"Authorization": f"Bearer {shown}"} if shown is not None else {}
     with asking(where, f"the hub {endpoint}", answer="text", setting="hub_endpoint"):
         url = f"{endpoint}/{repository}/resolve/{quote(revision, '')}/{quote(path)}"
         answer = Server(endpoint, private).get(url, headers, LONGEST)

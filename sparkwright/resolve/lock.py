@@ -25,7 +25,7 @@ from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Problems, UserError
 from sparkwright.findings.validation import problems_of
 from sparkwright.resolve.build_context import build_context, digest
-from sparkwright.resolve.credentials import account
+from sparkwright.resolve.credentials import account, over_https
 from sparkwright.resolve.git import resolve_commit
 from sparkwright.resolve.hub import Path, PinnedFile, ResolvedModel, resolve_model
 from sparkwright.resolve.messages import MESSAGES
@@ -91,10 +91,8 @@ def resolve(
         ]
         for key, (item, model) in models.items():
             if key not in asked_models:
-                # A token in clear text on the network is nobody's secret any more.
                 hub = item.hub_endpoint
-                shown = token if hub.startswith("https://") else None
-                query = (hub, model.repository, model.revision, shown)
+                query = (hub, model.repository, model.revision, over_https(token, hub))
                 job = pool.submit(resolve_model, *query, private=item.private, choice=model.choice)
                 jobs.append((resolution.models, key, job))
         for pins, key, job in jobs:

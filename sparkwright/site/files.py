@@ -26,7 +26,7 @@ _Lock = Callable[[], Lock | None]
 
 
 def with_files(
-    plan: HostPlan, catalog: Catalog, origin: Callable[[str], str], lock: _Lock | None
+    plan: HostPlan, catalog: Catalog, origin: Callable[[str], str], lock: _Lock
 ) -> HostPlan:
     """The plan with the files of its services, read and tried.
 
@@ -90,9 +90,7 @@ def _misplaced(service: ServicePlan, listed: Sequence[tuple[File, str]]) -> Iter
         taken[file.at] = f"another file ({file.name})"
 
 
-def _read(
-    file: File, where: str, plan: HostPlan, recipe: Path | None, lock: _Lock | None
-) -> PlannedFile:
+def _read(file: File, where: str, plan: HostPlan, recipe: Path | None, lock: _Lock) -> PlannedFile:
     """A file with its content. Raises UserError."""
     if file.source is not None:
         path = _beside(file.source, where, recipe, plan.settings.catalog_directories)
@@ -101,7 +99,7 @@ def _read(
         except Unusable as error:
             raise refusal(str(path), error.what, error.remedy) from None
     else:
-        pin = _pinned(file, plan, lock() if lock else None)
+        pin = _pinned(file, plan, lock())
         planned = PlannedFile(file, file.name, pin.text.encode(), pin)
     if file.sha256 not in (None, planned.sha256):
         facts = {"source": planned.source, "sha256": planned.sha256}

@@ -3,7 +3,7 @@
 Services that name a model's repository get their recipes before anything else is planned.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
@@ -24,7 +24,7 @@ from sparkwright.engines.derivation import Derivation, DerivedFact, Gpu, Subject
 from sparkwright.findings.finding import Finding, errors
 from sparkwright.findings.user_error import Messages, Problems, UserError, suggest
 from sparkwright.plan.plan import HostPlan, plan_host, taken
-from sparkwright.resolve.credentials import hub_token
+from sparkwright.resolve.credentials import hub_token, over_https
 from sparkwright.resolve.gguf_files import TOKENS, is_chosen
 from sparkwright.resolve.hub import ResolvedModel, resolve_model
 from sparkwright.resolve.lock import Lock, locked_model, read_lock
@@ -143,7 +143,7 @@ def _known(wanted: _Wanted, *, anew: bool) -> _Answers:
     result: dict[tuple[str, bool], ResolvedModel | UserError] = {}
     jobs: dict[tuple[str, bool], Future[ResolvedModel]] = {}
     at_commit = cache(snapshot)
-    lock_of = cache(lambda path: None if anew else read_lock(Path(path)))
+    lock_of = _locks(anew=anew)
     with ThreadPoolExecutor(max_workers=8) as pool:
         for key, (host, model) in wanted.items():
             settings = host.settings
@@ -156,14 +156,12 @@ def _known(wanted: _Wanted, *, anew: bool) -> _Answers:
             except UserError as error:
                 result[key] = error
                 continue
-            # A token in clear text on the network is nobody's secret any more.
-            clear = not settings.hub_endpoint.startswith("https://")
             jobs[key] = pool.submit(
                 resolve_model,
                 settings.hub_endpoint,
                 model.repository,
                 _revision(lock, model),
-                None if clear or token is None else token.value,
+                over_https(token.value if token else None, settings.hub_endpoint),
                 marks=template_marks(),
                 private=settings.private_servers,
                 choice=model.choice,
@@ -184,6 +182,11 @@ def _known(wanted: _Wanted, *, anew: bool) -> _Answers:
             except UserError as error:
                 result[key] = error
     return result
+
+
+def _locks(*, anew: bool) -> Callable[[str], Lock | None]:
+    """Reads each lock once, by its path; none where everything is asked anew."""
+    return cache(lambda path: None if anew else read_lock(Path(path)))
 
 
 def _pin(lock: Lock, model: ModelReference) -> ResolvedModel | None:
@@ -397,16 +400,16 @@ def plan_fleet(inputs: Iterable[HostInput], *, anew: bool = False) -> Fleet:
                 catalogs[directories] = load_catalog(places.catalogs(directories))
             read.append(ReadHost(host, settings, catalogs[directories]))
     hosts: dict[str, PlannedHost] = {}
+    lock_of = _locks(anew=anew)
     for recipe in with_recipes(read, problems, anew=anew):
         given = recipe.given
         with problems.collected():
             plan = plan_host(
                 given.name, recipe.settings, recipe.catalog, given.origin, recipe.derivations
             )
-            file = Path(recipe.settings.lock_file)
-            lock = None if anew else partial(read_lock, file)
-            plan = with_files(plan, recipe.catalog, given.origin, lock)
-            plan = replace(plan, locked=file.is_file(), gpu=named_gpu(given, recipe.settings))
+            file = recipe.settings.lock_file
+            plan = with_files(plan, recipe.catalog, given.origin, partial(lock_of, file))
+            plan = replace(plan, locked=Path(file).is_file(), gpu=named_gpu(given, recipe.settings))
             problems += taken(plan, given.origin, given.data.get("ssh_port"))
             problems += _of_the_whole(recipe, plan)
             login = tuple(unusable_key(given.name, given.data, given.origin))
