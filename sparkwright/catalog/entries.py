@@ -558,7 +558,7 @@ class Recipe(data.Data):
         shm_gib: size of /dev/shm that the card asks for.
         memlock: whether the card lifts the limit of locked memory.
         exceptions: what its container gets over the default.
-        files: chat templates, plugins and configuration that its container reads (docs/files.md).
+        files: chat templates, plugins and configuration for its container (docs/services.md).
         secrets: names of secrets that its container reads as ``/run/secrets/NAME``; the service
             says where each comes from.
         patches: steps that make a derived image of ``image``, in order.

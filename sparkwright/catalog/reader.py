@@ -53,7 +53,7 @@ def schema(kind: str) -> dict[str, Any]:
     """The JSON Schema of a kind; what extends another entry needs no key of its own."""
     result = KINDS[kind].model_json_schema()
     for item in (result, *result.get("$defs", {}).values()):
-        _describe(item)
+        describe(item)
     result["properties"]["extends"] = {
         "description": EXTENDS, "anyOf": [{"const": True}, {"type": "string"}],
     }  # fmt: skip
@@ -64,7 +64,8 @@ def schema(kind: str) -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **result}
 
 
-def _describe(part: dict[str, Any]) -> None:
+def describe(part: dict[str, Any]) -> None:
+    """Give each key of a schema the text that its type's docstring has for it."""
     summary, text = documented(part.get("description", ""))
     part["description"] = summary
     for key, value in part.get("properties", {}).items():
