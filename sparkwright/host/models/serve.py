@@ -57,8 +57,8 @@ class Address:
         self.ledger = Ledger(self.door.usage)
         self.limits, self.room = Limits(self.ledger), bodies.Room()
         self.refused = Counter[int]()
-        self._parsers = asyncio.Semaphore(_PARSERS)
-        self._parsing = defaultdict[str, asyncio.Lock](asyncio.Lock)
+        self.parsers = asyncio.Semaphore(_PARSERS)
+        self.parsing = defaultdict[str, asyncio.Lock](asyncio.Lock)
         self._state: dict[str, int] | None = None
         self._state_at, self._state_lock = -1.0 * _STATE_AGE, asyncio.Lock()
         #: Connections with a request.
@@ -90,19 +90,10 @@ class Address:
     async def _ask_state(self) -> dict[str, int]:
         async with connected(self.door.pools) as (reader, writer):
             writer.write(b"GET /state HTTP/1.1\r\nHost: pools\r\nConnection: close\r\n\r\n")
-            head = await wire.read_head(reader)
-            pieces = wire.content(reader, head, until_closed=True)
+            pieces = wire.content(reader, await wire.read_head(reader), until_closed=True)
             lines = b"".join([piece async for piece in pieces]).decode().splitlines()
-        if head.first.split()[1] != b"200":
-            raise ValueError(head.first)
+        # An error's text has no such lines.
         return {name: int(count) for name, count in (line.split() for line in lines)}
-
-    async def fields(self, file: Any, key: str, boundary: str) -> bodies.Fields:
-        """Fields of a body that was received; raises what ``bodies.parse`` does."""
-        if (data := bodies.small(file)) is not None:
-            return bodies.parse(data, boundary)
-        async with self._parsing[key], self._parsers:
-            return await asyncio.to_thread(bodies.parse_apart, file, boundary)
 
     async def models(self, key: str) -> str:
         """The list of the models that a key may use, with their state."""
@@ -150,7 +141,7 @@ class Exchange:
         self, address: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         self._address, self._reader, self._writer = address, reader, writer
-        self._begun, self._meter = time.monotonic(), Meter(stream=False)
+        self._begun, self._meter = time.monotonic(), Meter()
         #: Whether a body was not read to its end; of a replica's answer, whether it came to its
         #: end, and its status, 0 before.
         self._unread, self._complete, self._status = False, False, 0
@@ -194,7 +185,12 @@ class Exchange:
             folder = str(Path(door.usage).parent)
             file = held.enter_context(tempfile.SpooledTemporaryFile(bodies.IN_MEMORY, dir=folder))
             size = await asyncio.wait_for(self._receive(head, key, file, held), _UPLOAD)
-            fields = await address.fields(file, key, bodies.boundary(*head.values(b"content-type")))
+            boundary = bodies.boundary(head.value(b"content-type"))
+            if (data := bodies.small(file)) is not None:
+                fields = bodies.parse(data, boundary)
+            else:
+                async with address.parsing[key], address.parsers:
+                    fields = await asyncio.to_thread(bodies.parse_apart, file, boundary)
             models = address.models_of(key)
             if (model := models.get(fields.model)) is None:
                 names = ", ".join(sorted(models)) or "none"
@@ -204,6 +200,7 @@ class Exchange:
             if model.wakes and (await address.servers() or {}).get(pool) == 0:
                 pool = document.WAKE + pool
             if fields.member and path in _STREAMS:
+                self._meter.hide = True
                 size, tail = fields.end, fields.member.encode() + b"}"
             lines = (
                 f"X-Sparkwright-Key: {key}\r\nX-Sparkwright-Pool: {pool}\r\n"
@@ -213,13 +210,13 @@ class Exchange:
             body = _pieces(file, size, tail)
             with address.limits.admitted(key, door.keys.get(key, Key()), 1 + len(door.peers)):
                 try:
-                    await self._watched(self._pass_on(text, body, held, hide=bool(tail)))
+                    await self._watched(self._pass_on(text, body, held))
                 finally:
                     self._count(key, fields.model)
 
     async def _receive(self, head: wire.Head, key: str, file: Any, held: ExitStack) -> int:
         size = 0
-        if head.value(b"expect") == "100-continue":
+        if head.value(b"expect").lower() == "100-continue":
             self._writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         async for piece in wire.content(self._reader, head, until_closed=False):
             size += len(piece)
@@ -258,9 +255,7 @@ class Exchange:
         if isinstance(result, Exception):
             raise result
 
-    async def _pass_on(
-        self, head: bytes, body: Iterator[bytes], held: ExitStack, *, hide: bool
-    ) -> None:
+    async def _pass_on(self, head: bytes, body: Iterator[bytes], held: ExitStack) -> None:
         async with connected(self._address.door.pools) as (reader, writer):
             writer.write(head)
             with suppress(ConnectionError):  # HAProxy may answer before it has read all
@@ -268,22 +263,18 @@ class Exchange:
                     writer.write(piece)
                     await writer.drain()
             held.close()
-            status = 100
-            while status < 200:
-                try:
-                    answer = await wire.read_head(reader)
-                except _BROKEN:
-                    raise Refused(502, "HAProxy broke off before it answered.") from None
-                status = int(answer.first.split()[1])
-            self._status = status
-            await self._relay(answer, reader, hide=hide)
+            try:
+                answer = await wire.read_head(reader)
+            except _BROKEN:
+                raise Refused(502, "HAProxy broke off before it answered.") from None
+            await self._relay(answer, reader)
 
-    async def _relay(self, head: wire.Head, reader: asyncio.StreamReader, *, hide: bool) -> None:
+    async def _relay(self, head: wire.Head, reader: asyncio.StreamReader) -> None:
         """Pass an answer on as it comes."""
-        stream = head.value(b"content-type").startswith("text/event-stream")
-        meter = self._meter = Meter(stream=stream, hide=hide)
+        self._status, meter = int(head.first.split()[1]), self._meter
+        meter.stream = head.value(b"content-type").lower().startswith("text/event-stream")
         empty = self._status in (204, 304)
-        whole = empty or (head.length is not None and not stream)
+        whole = empty or (head.length is not None and not meter.stream)
         framing = b"Content-Length: %d\r\n" % (head.length or 0)
         framing = b"" if empty else framing if whole else b"Transfer-Encoding: chunked\r\n"
         self._send(head.first + b"\r\n" + head.rest(b"content-length") + framing)

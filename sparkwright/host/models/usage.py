@@ -42,12 +42,14 @@ class Meter:
     """Reads the usage of one answer as it passes.
 
     Attributes:
+        stream: whether the answer has events.
+        hide: whether the client did not ask for the event of usage.
         tokens_in, tokens_out: as the answer itself says; 0 until it does.
         events: events with data so far; of a stream that was cut, about its tokens.
     """
 
-    def __init__(self, *, stream: bool, hide: bool = False) -> None:
-        self._stream, self._hide = stream, stream and hide
+    def __init__(self, *, stream: bool = False, hide: bool = False) -> None:
+        self.stream, self.hide = stream, hide
         self._kept, self._whole = b"", True
         self.tokens_in = self.tokens_out = self.events = 0
 
@@ -55,7 +57,7 @@ class Meter:
         """Take a piece of the answer. Returns the bytes that the client gets now: all but an event
         of usage that it did not ask for."""
         self._kept += data
-        if not self._stream:
+        if not self.stream:
             if len(self._kept) > 2 * _KEPT:
                 self._kept, self._whole = self._kept[-_KEPT:], False
             return data
@@ -66,13 +68,13 @@ class Meter:
         self._kept = self._kept[begin:]
         if len(self._kept) > _EVENT:  # too long for an event of usage
             passed, self._kept = passed + self._kept, b""
-        return passed if self._hide else data
+        return passed if self.hide else data
 
     def end(self) -> bytes:
         """The answer has ended, or was cut. Returns the bytes that were still held back."""
         rest, self._kept = self._kept, b""
-        if self._stream:
-            return rest if self._hide else b""
+        if self.stream:
+            return rest if self.hide else b""
         text = rest.decode(errors="replace")
         with suppress(ValueError, RecursionError):
             if self._whole:
@@ -88,7 +90,7 @@ class Meter:
         if b'"usage"' in event:
             with suppress(ValueError, RecursionError):
                 document = json.loads(b"\n".join(data))
-        return self._read(document) and self._hide and document.get("choices") == []
+        return self._read(document) and self.hide and document.get("choices") == []
 
     def _read(self, document: Any) -> bool:
         """Take the usage of a body or an event: of completions, or of the APIs of responses and

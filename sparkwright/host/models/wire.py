@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator
 
 #: Bytes of a head at most: HAProxy's own are smaller. Bytes that are read at once.
@@ -24,8 +25,8 @@ class Head:
         return [value.decode("latin-1") for key, value in self._fields if key == name]
 
     def value(self, name: bytes) -> str:
-        """A header's value in lower case; empty when it is not there."""
-        return "".join(self.values(name)[:1]).lower()
+        """A header's first value; empty when it is not there."""
+        return "".join(self.values(name)[:1])
 
     def rest(self, *without: bytes) -> bytes:
         """Lines of all other headers of the message."""
@@ -35,7 +36,7 @@ class Head:
     @property
     def chunked(self) -> bool:
         """Whether the body comes in chunks."""
-        return "chunked" in self.value(b"transfer-encoding")
+        return "chunked" in self.value(b"transfer-encoding").lower()
 
     @property
     def length(self) -> int | None:
@@ -60,28 +61,23 @@ async def content(
     Raises:
         IncompleteReadError: the body was cut.
     """
-    if head.chunked:
-        while size := int((await reader.readuntil(b"\r\n")).partition(b";")[0], 16):
-            async for piece in _exactly(reader, size):
-                yield piece
-            await reader.readexactly(2)
-        while await reader.readuntil(b"\r\n") != b"\r\n":
-            pass  # trailers
-    elif head.length is not None:
-        async for piece in _exactly(reader, head.length):
+    left = math.inf if until_closed and head.length is None else head.length or 0
+    while True:
+        if head.chunked:
+            left = int((await reader.readuntil(b"\r\n")).partition(b";")[0], 16)
+        last = left == 0 or not head.chunked
+        while left:
+            piece = await reader.read(int(min(left, PIECE)))
+            if not piece and left < math.inf:
+                raise asyncio.IncompleteReadError(b"", None)
+            if not piece:
+                return
+            left -= len(piece)
             yield piece
-    elif until_closed:
-        while piece := await reader.read(PIECE):
-            yield piece
-
-
-async def _exactly(reader: asyncio.StreamReader, size: int) -> AsyncIterator[bytes]:
-    while size:
-        piece = await reader.read(min(size, PIECE))
-        if not piece:
-            raise asyncio.IncompleteReadError(b"", size)
-        size -= len(piece)
-        yield piece
+        if head.chunked:
+            await reader.readuntil(b"\r\n")
+        if last:
+            return  # trailers are left out
 
 
 def chunk(data: bytes) -> bytes:

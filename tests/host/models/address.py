@@ -28,38 +28,6 @@ _PROGRAM = (
     "import os, sys; os.dup2(int(sys.argv[1]), 3); sys.path.insert(0, sys.argv[2]); "
     "from sparkwright.host.models import serve; sys.exit(serve.main(sys.argv[3]))"
 )
-_CONFIG = """
-global
-    stats socket {folder}/admin.sock mode 600 level admin
-defaults
-    mode http
-    option http-no-delay
-    option abortonclose
-    option http-server-close
-    timeout connect 5s
-    timeout http-request 10s
-    timeout client 300s
-    timeout server 300s
-frontend door
-    bind 127.0.0.1:{port} proto h1
-    http-request del-header X-Sparkwright- -m beg
-    http-request set-var(txn.key) http_auth_bearer,map_str({folder}/keys.map)
-    http-request return status 401 unless {{ var(txn.key) -m found }}
-    http-request set-header X-Sparkwright-Key %[var(txn.key)]
-    default_backend program
-backend program
-    server program unix@{folder}/door.sock
-frontend pools
-    bind unix@{folder}/pools.sock mode 600
-    http-request return status 200 content-type text/plain lf-string "small %[nbsrv(small)]\\nlarge %[nbsrv(large)]\\n" if {{ path /state }}
-    use_backend %[req.hdr(x-sparkwright-pool)]
-backend small
-    server small 127.0.0.1:{small}
-backend large
-    server large 127.0.0.1:{large}
-backend wake-large
-    server large 127.0.0.1:{large}
-"""  # noqa: E501
 
 
 def event(**fields: Any) -> bytes:
@@ -82,6 +50,7 @@ def body(data: object) -> Iterator[bytes]:
 
 
 USAGE = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}
+OWN = event(choices=[], usage=USAGE)
 TOKENS = [event(choices=[{"delta": {"content": text}}]) for text in ("a", 'b"usage"')]
 
 
@@ -92,7 +61,7 @@ def completion(request: "Request") -> Iterator[bytes]:
         return
     events = list(TOKENS)
     if (request.json.get("stream_options") or {}).get("include_usage"):
-        events.append(event(choices=[], usage=USAGE))
+        events.append(OWN)
     yield from chunks([*events, b"data: [DONE]\n\n"])
     yield b"0\r\n\r\n"
 
@@ -226,13 +195,12 @@ def running() -> Iterator[Address]:
     folder = Path(tempfile.mkdtemp(prefix="address-"))
     address = Address(folder)
     (folder / "keys.map").write_text("".join(f"{key} {key}\n" for key in KEYS))
-    config = _CONFIG.format(
-        folder=folder, port=address.port, small=address.small.port, large=address.large.port
-    )
-    (folder / "haproxy.cfg").write_text(config)
-    command = [HAPROXY, "-db", "-f", str(folder / "haproxy.cfg")]
+    variables = {"FOLDER": folder, "PORT": address.port}
+    variables |= {"SMALL": address.small.port, "LARGE": address.large.port}
+    environment = {name: str(value) for name, value in variables.items()}
+    command = [HAPROXY, "-db", "-f", str(Path(__file__).with_name("haproxy.cfg"))]
     with (folder / "haproxy.log").open("wb") as log:
-        haproxy = subprocess.Popen(command, stdout=log, stderr=log)
+        haproxy = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
     try:
         until((folder / "pools.sock").exists, "HAProxy")
         address.write()
