@@ -53,7 +53,7 @@ def test_ufw_that_allows_it_is_not_blamed(rule: str) -> None:
 def test_a_rule_for_forwarding_lets_nothing_in() -> None:
     """They are for Docker's published ports; ours are on the host's own network."""
     shut = [Outside("web", None, "no answer", ("192.168.1.11", 443))]
-    result = unreachable(shut, [443], Firewall(ufw=UFW, **LAN))  # type: ignore[arg-type]
+    result = unreachable(shut, [443], Firewall(ufw=UFW, **LAN))
     assert result is not None
     assert "ufw is active" in result.observed
 
