@@ -242,6 +242,7 @@ def test_secrets_that_can_not_be_had_are_told() -> None:
         ({"variable": "UNSET"}, "not set", [True]), ({"file": "open"}, "others may read", [True]),
         ({"file": "absent"}, "No such file", [True]),
         ({"command": ["true"]}, "prints nothing", []),
+        ({"command": [TOKEN]}, "can't be started|not on this machine", [True]),
         ({"command": ["sh", "-c", f"exit 3 # {TOKEN}"]}, "exit code 3|ended with 3", []),
     ]  # fmt: skip
     for source, words, told in sources:
