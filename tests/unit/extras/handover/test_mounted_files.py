@@ -10,7 +10,7 @@ from sparkwright.catalog.files import Patch
 from sparkwright.documents.text_files import write
 from sparkwright.extras.handover.formats import handover
 from sparkwright.findings.user_error import UserError
-from sparkwright.plan.files import steps_of
+from sparkwright.plan.patches import steps_of
 from tests.libyaml import safe_load_all
 from tests.unit import builders
 from tests.unit.builders import resolution
