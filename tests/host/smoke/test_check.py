@@ -1,6 +1,7 @@
 """Each check of the short test fails for its own reason, against the fake vLLM with a fault."""
 
 import json
+import time
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -66,18 +67,18 @@ def test_a_service_that_is_well_passes_and_through_its_proxy_too(
 def test_the_cause_of_a_crash_is_looked_for_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    looks: list[str] = []
+    looks = count()
     restarts = iter([*"000", *"1111"])
     waiting = {"ActiveState": "activating", "SubState": "auto-restart"}
     monkeypatch.setattr(systemd, "unit", lambda _: waiting | {"NRestarts": next(restarts, "1")})
     clock = count()
-    monkeypatch.setattr(check.time, "monotonic", lambda: float(next(clock)))
-    monkeypatch.setattr(check.time, "sleep", lambda _: None)
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(time, "sleep", lambda _: None)
     (tmp_path / "s").write_text("VLLM_API_KEY=a")
     request = SmokeRequest("a", "a.service", "127.0.0.1", 9, str(tmp_path / "s"), ("a",), 20, 5)
     with pytest.raises(Fault, match="not healthy after"):
-        check.health(Client(request, 5), lasting=lambda: looks.append("") or "")
-    assert len(looks) == 2
+        check.health(Client(request, 5), lasting=lambda: "" * next(looks))
+    assert next(looks) == 2
 
 
 @cases("fault", "name", "message")
