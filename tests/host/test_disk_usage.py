@@ -108,8 +108,8 @@ def test_a_link_that_is_made_while_a_kv_cache_is_removed_leads_nowhere(
     keep(home, release, str(caches))
     rmtree = shutil.rmtree
 
-    def swapped(path: str, ignore_errors: bool = False) -> None:
-        if path.endswith(release):
+    def swapped(path: str | Path, ignore_errors: bool = False) -> None:
+        if str(path).endswith(release):
             caches.rename(caches.with_name("moved"))
             caches.symlink_to(tmp_path / "stays")
         rmtree(path, ignore_errors=ignore_errors)
