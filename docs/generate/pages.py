@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from docs import record
 from docs.generate import (
     catalog,
     catalog_yaml,
@@ -41,6 +42,12 @@ PAGES: dict[str, Callable[[Catalog, Path], str]] = {
 
 
 def pages(root: Path) -> dict[str, str]:
-    """Path below the root -> text."""
+    """Path below the root -> text; recorded outputs are in their places on every page."""
     shipped = load_catalog([CATALOG])
-    return {name: page(shipped, root) for name, page in PAGES.items()}
+    made = {name: page(shipped, root) for name, page in PAGES.items()}
+    for path in (root / "README.md", *(root / "docs").glob("*.md")):
+        name = str(path.relative_to(root))
+        text = made.get(name) or path.read_text("utf-8")
+        if name in made or "<!-- output: " in text:
+            made[name] = record.inserted(text, root)
+    return made
