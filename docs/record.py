@@ -16,6 +16,7 @@ import yaml
 from sparkwright.config.places import DATA
 
 COMMANDS, DIRECTORY = "docs/outputs.yaml", "docs/outputs"
+BEGIN = "<!-- output: "
 _BLOCK = re.compile(r"(<!-- output: ([a-z-]+) -->\n).*?(<!-- /output -->)", re.DOTALL)
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
