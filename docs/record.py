@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,8 @@ def inserted(page: str, root: Path) -> str:
     return _BLOCK.sub(block, page)
 
 
-def record(root: Path, name: str, command: str, code: int, lines: int | None) -> None:
-    """Run a command and keep its output without colours.
+def record(root: Path, name: str, command: str, code: int, begin: str) -> None:
+    """Run a command and keep its output without colours, from the first line with a begin on.
 
     Raises:
         SystemExit: when the command ends with another code.
@@ -53,7 +54,8 @@ def record(root: Path, name: str, command: str, code: int, lines: int | None) ->
     if run.returncode != code:
         sys.exit(f"{command}: exit {run.returncode}, {code} expected\n{run.stdout}")
     text = _ESCAPES.sub("", run.stdout).replace(f"{root}/", "")
-    kept = [line.rstrip() for line in text.splitlines()][-(lines or 0) :]
+    lines = [line.rstrip() for line in text.splitlines()]
+    kept = [*dropwhile(lambda line: not line.startswith(begin), lines)]
     (root / DIRECTORY / f"{name}.txt").write_text("\n".join(kept).strip("\n") + "\n", "utf-8")
 
 
@@ -61,4 +63,4 @@ if __name__ == "__main__":
     wanted = set(sys.argv[1:])
     for output, item in commands(DATA).items():
         if not wanted or output in wanted:
-            record(DATA, output, item["command"], item.get("exit", 0), item.get("lines"))
+            record(DATA, output, item["command"], item.get("exit", 0), item.get("from", ""))
