@@ -40,7 +40,7 @@ VLLM_ROUTES = [
 #: Of vLLM-Omni beside these, by its API server's documentation; the last is none of a client's.
 VLLM_ROUTES += [
     ("POST", "/v1/audio/speech"), ("GET", "/v1/audio/voices"), ("POST", "/v1/images/generations"),
-    ("POST", "/v1/images/edits"), ("POST", "/v1/audio/voices"),
+    ("POST", "/v1/images/edits"), ("POST", "/v1/videos"),
 ]  # fmt: skip
 OPEN = {(method, path.replace("{id}", "resp_0a1b2c")) for method, path in client_routes("vllm")}
 CHAT = "/v1/chat/completions"
