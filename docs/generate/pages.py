@@ -12,6 +12,7 @@ from docs.generate import (
     gpu_runs,
     json_documents,
     operations,
+    real_hosts,
     settings,
 )
 from docs.generate.markdown import inserted
@@ -34,6 +35,7 @@ PAGES: dict[str, Callable[[Catalog, Path], str]] = {
 PARTS: dict[str, tuple[str, Callable[[Catalog], str]]] = {
     "docs/lab.md": ("gpu runs", lambda _: gpu_runs.part()),
     "docs/own-models.md": ("engines", engines.part),
+    "docs/troubleshooting.md": ("real hosts", lambda _: real_hosts.part()),
     "docs/writing-a-role.md": ("operations", lambda _: operations.part()),
 }
 
