@@ -12,13 +12,14 @@ import pytest
 from sparkwright.engines import metric_names
 from sparkwright.engines.vllm.engine import ENGINE
 from sparkwright.host.lib import systemd
+from sparkwright.host.lib.faults import Fault
 from sparkwright.host.lib.kinds import KINDS
 from sparkwright.host.proxy import health
 from sparkwright.host.proxy.pool import HealthService
 from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke import check
 from sparkwright.host.smoke.check import SmokeAnswer
-from sparkwright.host.smoke.client import Client, Fault
+from sparkwright.host.smoke.client import Client
 from tests.host.lab.fake_server import KEY, NGRAM, Server, launched, make_model
 from tests.tables import Tables
 
