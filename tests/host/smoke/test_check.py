@@ -1,18 +1,25 @@
 """Each check of the short test fails for its own reason, against the fake vLLM with a fault."""
 
 import json
+import time
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sparkwright.engines import metric_names
+from sparkwright.engines.vllm.engine import ENGINE
+from sparkwright.host.lib import systemd
+from sparkwright.host.lib.faults import Fault
+from sparkwright.host.lib.kinds import KINDS
 from sparkwright.host.proxy import health
 from sparkwright.host.proxy.pool import HealthService
 from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke import check
 from sparkwright.host.smoke.check import SmokeAnswer
+from sparkwright.host.smoke.client import Client
 from tests.host.lab.fake_server import KEY, NGRAM, Server, launched, make_model
 from tests.tables import Tables
 
@@ -60,6 +67,23 @@ def test_a_service_that_is_well_passes_and_through_its_proxy_too(
     assert "port 9 does not answer: [Errno 111] Connection refused" in closed.detail
 
 
+def test_the_cause_of_a_crash_is_looked_for_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    looks = count()
+    restarts = iter([*"000", *"1111"])
+    waiting = {"ActiveState": "activating", "SubState": "auto-restart"}
+    monkeypatch.setattr(systemd, "unit", lambda _: waiting | {"NRestarts": next(restarts, "1")})
+    clock = count()
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    (tmp_path / "s").write_text("VLLM_API_KEY=a")
+    request = SmokeRequest("a", "a.service", "127.0.0.1", 9, str(tmp_path / "s"), ("a",), 20, 5)
+    with pytest.raises(Fault, match="not healthy after"):
+        check.health(Client(request, 5), lasting=lambda: "" * next(looks))
+    assert next(looks) == 2
+
+
 @cases("fault", "name", "message")
 def test_a_fault_fails_the_check_that_is_about_it(
     model: Path, tmp_path: Path, fault: str, name: str, message: str
@@ -83,23 +107,27 @@ def test_a_proxy_that_lets_everybody_in_fails(
     assert "HTTP 200 with the key, 200 without it" in last.detail
 
 
-@cases("architecture", "fault", "message")
-def test_a_model_that_pools_is_asked_for_vectors_an_order_and_scores(
-    architecture: str, fault: str, message: str, model: Path, tmp_path: Path
+@cases("task", "architecture", "fault", "message")
+def test_a_model_is_asked_by_its_own_kind_and_its_answer_is_judged(
+    task: str, architecture: str, fault: str, message: str, model: Path, tmp_path: Path
 ) -> None:
     files = {"model_type": "qwen3", "hidden_size": 48, "architectures": [architecture]}
     (model / "config.json").write_text(json.dumps(files))
-    routes = {"embeddings": "/v1/embeddings", "rerank": "/v1/rerank", "score": "/score",
-              "model_files": str(model)}  # fmt: skip
-    with launched(model, "--runner", "pooling", FAKE_VLLM_FAULT=fault) as server:
-        seconds = {"first_answer_seconds": 2, "warm_ups": 0, "speculates": False}
-        answer = ask(server, tmp_path, **routes, **seconds)
+    routes = ENGINE.kinds({"runner": task} if task == "pooling" else {}, task)
+    arguments = ("--runner", "pooling") if task == "pooling" else ()
+    with launched(model, *arguments, FAKE_VLLM_FAULT=fault) as server:
+        few = {"first_answer_seconds": 2, "warm_ups": 0, "speculates": False}
+        answer = ask(server, tmp_path, routes=routes, model_files=str(model), **few)
         status = server.ask("POST", "/v1/chat/completions", {})[0]
         key = str(tmp_path / "secrets.env")
-        config = HealthService("a", "127.0.0.1", key, "tiny", 2, server.port, rerank="/v1/rerank")
+        config = HealthService("a", "127.0.0.1", key, "tiny", 2, server.port, routes=routes)
         service = health.Service(config, 30.0, {})
         service.look()
-    assert message in answer.checks[-1].detail
-    assert [item.ok for item in answer.checks] == [True] * 4 or fault
-    assert answer.checks[-1].ok == (not fault)
-    assert (status, service.well) == (404, fault != "wedge")
+    assert message in "; ".join(item.detail for item in answer.checks[1:])
+    assert [item.name for item in answer.checks][3:] == [
+        kind for kind in KINDS if kind in routes
+    ] or fault
+    assert all(item.ok for item in answer.checks) == (not fault)
+    # The proxy's health asks as the gate does where that costs little.
+    judged = fault in ("wedge", "deaf", "silent-speech", "blank-picture")
+    assert (status, service.well) == (404, not judged)
