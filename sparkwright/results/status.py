@@ -187,7 +187,7 @@ def _event(entry: HistoryEntry | Action, seen: Deployment) -> Sequence[str]:
 
 
 def switches(deployments: Mapping[str, Deployment]) -> list[dict[str, Any]]:
-    """Every switch as the fleet's page takes it (sparkwright/extras/report/inputs.py)."""
+    """Every switch as the fleet's page takes it (sparkwright/extras/dashboard/contents.py)."""
     return [
         {
             "host": host,

@@ -10,9 +10,9 @@ from pathlib import Path
 from lab import example_report
 from sparkwright.catalog import load_catalog
 from sparkwright.config.places import CATALOG
-from sparkwright.extras.report.render import html
+from sparkwright.extras.dashboard.render import html
 from tests.browser.chromium import look, screenshot
-from tests.unit.extras.report.pages import page_of
+from tests.unit.extras.dashboard.pages import page_of
 
 _WIDTH = 1280
 

@@ -183,7 +183,7 @@ def test_results_are_handed_on_as_one_file_and_read_from_it(here: Path) -> None:
     assert load(Path("all.json")) == load(Path("mine"))
     assert list(load(Path("one.json")).services) == [("spark-2", "qwen36")]
     assert load(Path("all.json"), last=1).services["spark-1", "qwen36"] == (later,)
-    pytest.importorskip("sparkwright.extras.report")
+    pytest.importorskip("sparkwright.extras.dashboard")
     done = answers.run("report", "--results", "all.json", "--output", "page.html")
     assert "spark-2  qwen36   measured only" in done.output
 

@@ -9,8 +9,8 @@ from markupsafe import Markup
 from pydantic import TypeAdapter
 
 from sparkwright.config.places import template_folders
-from sparkwright.extras.report.contents import Page
-from sparkwright.extras.report.front import age_mark, bad_state, groups, line
+from sparkwright.extras.dashboard.contents import Page
+from sparkwright.extras.dashboard.front import age_mark, bad_state, groups, line
 from sparkwright.findings.render import count
 from sparkwright.findings.render import text as findings_text
 from sparkwright.text.short import figure, hosts_in_short, number
@@ -22,7 +22,7 @@ _PAGE: TypeAdapter[Page] = TypeAdapter(Page)
 
 def html(page: Page, *, title: str = "Fleet") -> str:
     """The whole page. The same contents give the same bytes."""
-    folders = tuple(dict.fromkeys(["report", *(section.folder for section in page.sections)]))
+    folders = tuple(dict.fromkeys(["dashboard", *(section.folder for section in page.sections)]))
     template = _environment(folders).get_template("page.html.j2")
     return template.render(
         page=page, title=title, line=line, groups=groups, age_mark=age_mark, bad_state=bad_state,
@@ -46,7 +46,7 @@ def text(page: Page) -> str:
         figures = measured[key].summary if key in measured else "-"
         passed = smoke.get(key, "-")
         table.append((row.host, row.service, row.state, passed, row.release or "-", figures))
-    environment = _environment(("report",)).overlay(autoescape=False, finalize=str)
+    environment = _environment(("dashboard",)).overlay(autoescape=False, finalize=str)
     shown = environment.get_template("page.txt.j2").render(
         page=page, line=line, table=columns(table), problems=findings_text(page.problems)
     )

@@ -13,8 +13,8 @@ from typing import Any
 from sparkwright.checks.configuration.parts import Memory
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.checks.smoke.verdict import DeepVerdict
-from sparkwright.extras.report import contents
-from sparkwright.extras.report.front import front
+from sparkwright.extras.dashboard import contents
+from sparkwright.extras.dashboard.front import front
 from sparkwright.findings.finding import Finding, Severity
 from sparkwright.host.service import CheckResult
 from sparkwright.results.page import MeasuredService, Section, Weighed, Weight

@@ -17,9 +17,9 @@ from sparkwright.cli.lib.planned import load
 from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.config.places import catalogs
 from sparkwright.documents.text_files import make_folder
-from sparkwright.extras.report import contents
-from sparkwright.extras.report.page import page_of
-from sparkwright.extras.report.render import html, plain, text
+from sparkwright.extras.dashboard import contents
+from sparkwright.extras.dashboard.page import page_of
+from sparkwright.extras.dashboard.render import html, plain, text
 from sparkwright.findings.finding import Finding
 
 _STATE = Path(".sparkwright")

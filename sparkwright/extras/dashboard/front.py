@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sparkwright.extras.report.contents import FleetRow, Page
+from sparkwright.extras.dashboard.contents import FleetRow, Page
 from sparkwright.findings.render import count
 from sparkwright.results.page import Weighed, Weight
 from sparkwright.text.short import hosts_in_short, natural
