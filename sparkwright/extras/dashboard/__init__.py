@@ -1,1 +1,1 @@
-"""The fleet on one page: the last run, what was measured, and what was switched when."""
+"""The fleet on one page: live (`dashboard`), or as runs and benchmarks left it (`report`)."""
