@@ -67,9 +67,7 @@ def stored(
 
 @click.command("report")
 @names_argument()
-@_input(
-    "bench", "Stored benchmark results, or a file of `sparkwright bench --export`.", "--results"
-)
+@_input("bench", "Stored benchmark results.", "--results")
 @_input("last-run.json", "What the last run reported.", "--last-run")
 @_input("status.json", "Changes of releases, where there are any.", "--status")
 @click.option(
