@@ -49,11 +49,13 @@ outputs: demo ## record the outputs that the pages show, on the virtual fleet
 demo-down: ## remove every trace of the virtual fleet
 	$(SUDO) $(PYTHON) -m lab down
 
-check: setup ## format, lint, directions of imports, the budget of code, types
+check: setup ## format, lint, directions of imports, the budget of code, prose, types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/python .ci/budget.py
+	$(BIN)/codespell
+	$(BIN)/python .ci/prose.py
 	$(BIN)/mypy
 
 unit: setup ## what needs neither a host nor root, under a minute
