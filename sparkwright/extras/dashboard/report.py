@@ -45,7 +45,7 @@ def stored(
     """The page of what runs and benchmarks left on the controller.
 
     Args:
-        findings: whether those of the watch are on it; a live page asks the hosts for them.
+        findings: whether the page has the watch's findings; a live page asks the hosts for them.
     """
     chosen = load(hosts).or_raise() if hosts != type(hosts)() else {}
     names = {host: [service.name for service in of.plan.services] for host, of in chosen.items()}

@@ -44,7 +44,7 @@ _FETCHED_BY = ("same-origin", "none")
 
 @dataclass(frozen=True)
 class Site:
-    """What the server shows, and to whom.
+    """Contents of the server, and the secrets that open it.
 
     Attributes:
         names: ``host:port`` by which browsers may call this server.

@@ -168,7 +168,7 @@ class HostView:
 
 
 def _work(seen: Deployment) -> str:
-    """Who is at work on the host, and how far."""
+    """Owner of the host's lock, and the step of its switch."""
     owner = described(seen.lock, seen.now) if seen.lock else ""
     step = ""
     if seen.switch and seen.switch.step not in ("", "ended"):
