@@ -240,8 +240,7 @@ def test_shipped_advice_is_for_names_that_are_served() -> None:
 
 
 def test_clients_of_a_cluster_know_its_head_alone() -> None:
-    balanced = {**fleets.data(), "load_balancer": {"chat": {"port": 8080}}}
-    hosts = {"spark-1": balanced, "spark-2": fleets.data()}
+    hosts = {"spark-1": fleets.data(), "spark-2": fleets.data()}
     exported = export(fleets.planned(hosts).or_raise())
     assert [endpoint.host for endpoint in exported.endpoints] == ["spark-1"]
     assert exported.notes == ()
