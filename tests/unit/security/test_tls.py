@@ -24,6 +24,7 @@ from sparkwright.documents.text_files import write
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.plan import HostPlan
 from sparkwright.proxy.haproxy import Proxies, render_proxies
+from sparkwright.proxy.pools import planned_pools
 from sparkwright.proxy.proxies import proxies_of
 from sparkwright.site.fleet import plan_fleet
 from sparkwright.tls import names
@@ -219,7 +220,8 @@ def test_what_a_certificate_is_for() -> None:
 def proxies(data: Mapping[str, Any], everyone: Mapping[str, Any] | None = None) -> Proxies:
     hosts = {"spark-1": data, **(everyone or {})}
     assert not list(prepare_ca(hosts))
-    result = proxies_of(_plan("spark-1", data), hosts)
+    pools = planned_pools(_plan(host, each) for host, each in hosts.items())
+    result = proxies_of(_plan("spark-1", data), hosts, pools)
     assert result
     return result
 
@@ -229,7 +231,7 @@ def _plan(host: str, data: Mapping[str, Any]) -> HostPlan:
 
 
 def test_a_second_plan_is_the_same() -> None:
-    data = {"services": BEHIND, "tls": "own", "load_balancer": {"qwen36": {"port": 8080}}}
+    data = {"services": BEHIND, "tls": "own", "address": {}}
     other = {"spark-2": {"services": BEHIND, "tls": "own", "lan_address": "10.0.0.2"}}
     first = proxies(data, other)
     assert proxies(data, other) == first
@@ -243,8 +245,8 @@ def test_without_the_setting_nothing_is_made_and_nothing_changes() -> None:
     assert not CA_DIRECTORY.exists()
 
 
-def test_a_load_balancer_verifies_each_replica_by_its_name() -> None:
-    data = {"services": {}, "tls": "own", "load_balancer": {"qwen36": {"port": 8080}}}
+def test_the_address_verifies_each_replica_by_its_name() -> None:
+    data = {"services": {}, "tls": "own", "address": {}}
     own = {"spark-2": {"services": BEHIND, "tls": "own"}, "spark-3": {"services": BEHIND}}
     lines = [
         line.split()
@@ -252,8 +254,8 @@ def test_a_load_balancer_verifies_each_replica_by_its_name() -> None:
         if line.startswith("    server spark-")
     ]
     assert lines[0][6:] == [
-        *("ssl", "check-ssl", "verify", "required", "verifyhost", own_name("spark-2")),
-        *("ca-file", "/opt/sparkwright/gateway/tls/replicas.pem"),
+        *("ssl", "verify", "required", "verifyhost", own_name("spark-2")),
+        *("ca-file", "/opt/sparkwright/gateway/tls/replicas.pem", "check-ssl"),
     ]
     assert lines[1][6:] == []
 
