@@ -45,7 +45,7 @@ use start with `my_`.
 # hub_token_file = "..."
 # Accounts of private registries, in a file as `docker login` writes it:
 # registry_auth_file = "/home/me/.docker/config.json"
-# Keys of clients, that proxies tell apart and that are revoked one by one (docs/keys.md):
+# Keys of clients, that proxies tell apart and that are revoked one by one (docs/proxy.md):
 # keys = {"openclaw": {}, "laptop": {}}
 # Secrets can come from a command of the controller instead:
 # api_key_command = ["pass", "show", "lab/api-key"]
@@ -53,7 +53,7 @@ use start with `my_`.
 # registry_auth_command = ["sops", "-d", "registries.json"]
 
 # Clients come by https: "own" makes a CA here and a certificate for each host, and renews it; or
-# name your own. See docs/tls.md. The default is http, for a home LAN.
+# name your own. See docs/proxy.md. The default is http, for a home LAN.
 # tls = "own"
 # tls = {"certificate": "tls/fleet.pem", "key": "tls/fleet.key"}
 
@@ -66,7 +66,7 @@ use start with `my_`.
 # What else runs on the hosts, in GiB, so that a Spark's one pool of memory is weighed with it.
 # sidecars = {"qwen3-asr": 6, "qwen3-tts": 8}
 
-# A bare host is made ready first, by the steps that are named here (docs/bootstrap.md):
+# A bare host is made ready first, by the steps that are named here (docs/install.md):
 # bootstrap = ["docker", "nvidia-container-toolkit", "docker-group"]
 
 # Directories with catalog entries of your own, over the ones that are shipped.

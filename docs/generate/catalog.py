@@ -1,179 +1,135 @@
-"""docs/catalog.md: what the catalog has, from its entries."""
+"""docs/catalog.md: what the catalog has, and how entries are written."""
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
-import yaml
-
-from docs.generate import systems
 from docs.generate.cards import CARDS
 from docs.generate.markdown import GENERATED, table
-from docs.generate.speeds import in_order
-from sparkwright.catalog import Catalog, Image, Model
+from docs.generate.speeds import in_order, published
+from sparkwright.catalog import Catalog, Image, Recipe
+from sparkwright.catalog.gpus import FAMILIES, architectures, family, spark_only
+from sparkwright.catalog.reader import KINDS, documented
 
 _INTRODUCTION = """\
-Twelve systems that sparkwright serves without a file of yours, each as its card publishes it, and
-recipes for several Sparks, and for newer models, as others publish them.
+The catalog has the recipes that sparkwright serves without a file of yours: each as its card
+publishes it, recipes for several Sparks, and recipes for newer models as others publish them.
 AEON's images are for arm64, so for DGX Sparks only; RTX 50 boxes run stock vLLM, by vLLM's own
 recipes.
-`sparkwright advise agents` names recipes for a workload, `sparkwright catalog show NAME` prints an
-entry whole. What is known to go wrong: [Rules](rules.md). What to do when it did:
-[Diagnoses](diagnoses.md). How to write entries: [The catalog's YAML](catalog-yaml.md). Where a
-recipe differs from its card: [Deviations](../catalog/DEVIATIONS.md).
 
-Another tag, recipe or model is one setting: `image_tag`, `recipe`, or a YAML file of your own."""
+    sparkwright advise agents                     # recipes for a workload
+    sparkwright catalog show aeon-vllm-ultimate   # one entry whole
+    sparkwright catalog sources                   # who says each entry, tag, alias and rule
+
+`catalog show` prints all that the catalog knows of an entry. Of an image: what each tag adds and
+breaks, versions in it, variables that it reads, images beside it, GPUs that the card names,
+licence and the operator's duties. Of a model: files, formats, switches of a request, licence and
+duties. Of a recipe: arguments, aliases with their sampling, notes, and the hardware that it ran
+on. Of a measurement: the card's table.
+
+Known faults: [Checks](checks.md). Differences between recipe and card:
+[Deviations](../catalog/DEVIATIONS.md). Ways to run these models that the cards show and
+sparkwright lacks, and models that the catalog lacks: [not-ours.yaml](not-ours.yaml)."""
 
 _CARDS = """\
 Facts and figures come from the publishers' cards, as they were read on the given day. Pages,
-messages and the catalog's `source` cite them by these names, with the section. Where two contradict
-each other for the same tag, the newer dated statement holds, and a comment in the catalog's file
-names both. "vLLM as observed" is what real vLLM servers accepted, printed and answered.
-"sparkwright" marks this project's own values, "sparkwright, after …" its own words for what others
-saw."""
+messages and `source` in the catalog cite them by these names, with the section. If two contradict
+each other for one tag, the newer dated statement holds, and a comment in the catalog's file names
+both. "vLLM as observed" is what real vLLM servers accepted, printed and answered. "sparkwright"
+marks this project's own values, and "sparkwright, after …" its own words for what others saw."""
+
+_RECIPES = """\
+Speeds are tokens a second of a single stream for code, and in brackets the range over other
+prompts, as the cards give them for a DGX Spark. **No recipe of this catalog ran on real hardware
+with sparkwright yet**, unless its row says so."""
+
+_ALIASES = """\
+An alias is another name of the same model that says how to sample: `sparkwright catalog show
+RECIPE` has its temperature, top P, top K, presence penalty, thinking, and source, and
+`sparkwright endpoints` writes it into the configuration of clients. `thinking` of an alias is
+`enable_thinking` of a request."""
+
+_YAML = """\
+One YAML file is one entry. `kind` is its type, and `name` is its name for other entries; the
+file's own name and folder are free. A new image tag, model or recipe needs no code. A site's own
+`catalog/` is read without a setting, other directories are named in `catalog_directories`:
+
+    # group_data/all.py
+    catalog_directories = ["my-catalog"]
+
+Later directories override the shipped catalog by kind and name. With `extends: true` an entry
+changes only the keys that it has: mappings are merged key by key, everything else is replaced.
+`extends: NAME` does the same over another entry, under a new name.
+
+    # my-catalog/fewer-sequences.yaml
+    kind: recipe
+    name: qwen36-35b-a3b-heretic-dflash
+    extends: true
+    arguments: {max_num_seqs: 16}
+
+A first entry, with every key explained in a comment, comes from another recipe or from a
+repository's own files:
+
+    sparkwright catalog new recipe my-recipe --from gemma4-26b-a4b-dflash-agentic
+    sparkwright catalog new recipe my-recipe --model organisation/name
+    sparkwright check --recipe my-recipe
+
+The first line of the file names a JSON Schema, by which editors complete keys and underline
+mistakes. Unknown keys, missing keys and names that lead nowhere are errors with file and key. In
+a catalog of your own `source`, `system` and `date` may be left out.
+[minimal.yaml](examples/minimal.yaml) has what a recipe needs;
+[complete.yaml](examples/complete.yaml) has every key of a recipe.
+
+`sparkwright catalog schema` prints every key of a kind, with its type and meaning."""
 
 
-_SYSTEMS = """\
-"Run on hardware with this tool" is what was deployed with sparkwright on a real GPU, and seen to
-answer. "Published figures" are the cards' own, on their GPUs and tags; `sparkwright catalog show
-NAME` prints a table whole."""
-
-_SWITCHES = """\
-What a client may send beside the sampling. `thinking` of an alias is `enable_thinking`."""
-
-_NOT_OURS = """\
-Ways to run the models that the cards show and that sparkwright has not, and models that many run
-and that the catalog lacks."""
-
-
-def page(catalog: Catalog, not_ours: Path) -> str:
+def page(catalog: Catalog) -> str:
     """The whole page."""
-    parts = [
-        "# The catalog",
-        GENERATED.format(what="the catalog"),
-        _INTRODUCTION,
-        "## Cards",
-        _CARDS,
-        table(
-            ("name", "of", "read", "published at"),
-            ((name, of, day, f"<{at}>") for name, of, day, at in CARDS),
-        ),
-        "## Systems",
-        _SYSTEMS,
-        *systems.sections(catalog),
-        "## Aliases",
-        "Names of one model, and what clients should send with them "
-        "(`sparkwright endpoints` writes it into their configuration).",
-        table(
-            ("alias", "for", "T", "top P", "top K", "presence", "thinking", "source", "recipes"),
-            _aliases(catalog),
-        ),
-        "## Tags",
-        table(
-            ("image", "tag", "date", "vLLM", "with", "for", "roll back to", "adds", "breaks"),
-            (_tag(image, tag) for image in catalog.images.values() for tag in image.tags),
-        ),
-        "## Variables",
-        "What images read beside vLLM's own variables, as their cards document it.",
-        table(
-            ("image", "variable", "default", "meaning", "source"),
-            _variables(catalog),
-        ),
-        "## Switches of a request",
-        _SWITCHES,
-        table(("switch", "meaning", "models", "source"), _switches(catalog)),
-        "## Images beside these",
-        table(
-            ("image", "of it", "source"),
-            (
-                (f"`{item.reference}`", item.remark, item.source)
-                for image in catalog.images.values()
-                for item in image.beside
-            ),
-        ),
-        "## Not ours",
-        _NOT_OURS,
-        table(
-            ("on the cards", "why not here", "source"),
-            (tuple(way.values()) for way in yaml.safe_load(not_ours.read_text(encoding="utf-8"))),
-        ),
-        "## Models",
-        table(
-            ("model", "repository", "format", "GiB", "status"),
-            map(_model, sorted(catalog.models.values(), key=lambda model: model.name)),
-        ),
-    ]
+    recipes = sorted(catalog.recipes.values(), key=in_order)
+    cards = ((name, of, day, f"<{at}>") for name, of, day, at in CARDS)
+    tags = (_tag(image, tag) for image in catalog.images.values() for tag in image.tags)
+    parts = ["# The catalog", GENERATED.format(what="the catalog"), _INTRODUCTION]
+    parts += ["## Cards", _CARDS, table(("name", "of", "read", "published at"), cards)]
+    head = ("recipe", "GPU", "status", "image", "tokens/s", "published in")
+    rows = (_recipe(recipe, catalog) for recipe in recipes)
+    parts += ["## Recipes", _RECIPES, table(head, rows)]
+    parts += ["## Aliases", _ALIASES]
+    head = ("image", "tag", "date", "engine", "for", "roll back to")
+    parts += ["## Tags", table(head, tags)]
+    parts += ["## Entries of your own", _YAML, table(("kind", "entry", "required"), _kinds())]
     return "\n\n".join(parts) + "\n"
 
 
-def _variables(catalog: Catalog) -> Iterator[Sequence[str]]:
-    for image in catalog.images.values():
-        for setting in image.settings:
-            yield (
-                image.name,
-                f"`{setting.name}`",
-                setting.default or "-",
-                setting.meaning,
-                setting.source,
-            )
+def machines(recipe: Recipe, catalog: Catalog) -> str:
+    """The GPUs that it is made for, and what its image makes of that."""
+    families = ", ".join(family(cap) for cap in recipe.needs.compute_caps)
+    images = architectures(recipe, catalog)
+    if any(FAMILIES[cap].architecture not in images for cap in recipe.needs.compute_caps):
+        return f"{families}, as its card says; its image is for {', '.join(images)} alone"
+    return f"{families} only" if spark_only(recipe, catalog) else families
+
+
+def _recipe(recipe: Recipe, catalog: Catalog) -> Sequence[str]:
+    tag = recipe.tag or catalog.images[recipe.image].newest_tag
+    ran = (f"ran on {item.gpu}, {item.date}: {item.outcome}" for item in recipe.ran)
+    status = "; ".join((recipe.status, *ran))
+    name, image = f"`{recipe.name}`", f"{recipe.image}:{tag}"
+    return name, machines(recipe, catalog), status, image, *published(recipe, catalog)
 
 
 def _tag(image: Image, name: str) -> Sequence[str]:
     tag = image.tags[name]
+    architecture = ", ".join(tag.architectures)
     return (
         image.name,
         f"`{name}`",
         str(tag.date),
-        tag.version or "unknown",
-        ", ".join(f"{part} {version}" for part, version in tag.components.items()) or "-",
-        ", ".join(tag.architectures),
-        tag.rollback or "-",
-        "; ".join((*tag.adds, *tag.fixes)) or "-",
-        "; ".join(tag.breaks) or "-",
+        tag.version or "",
+        architecture,
+        tag.rollback or "",
     )
 
 
-def _model(model: Model) -> Sequence[str]:
-    return (
-        f"`{model.name}`",
-        model.repository,
-        model.format or "unknown",
-        f"{model.size_gib:g}" if model.size_gib else "unknown",
-        f"{model.status}{': ' + model.reason if model.reason else ''}",
-    )
-
-
-def _switches(catalog: Catalog) -> Iterable[Sequence[str]]:
-    """A line per switch; models with the same one share it."""
-    lines: dict[tuple[str, str, str], list[str]] = {}
-    for model in sorted(catalog.models.values(), key=lambda model: model.name):
-        for switch in model.switches:
-            sent = json.dumps({"chat_template_kwargs": {switch.key: switch.value}})
-            line = f"`{sent}`", switch.meaning, switch.source
-            lines.setdefault(line, []).append(f"`{model.name}`")
-    for (sent, meaning, source), models in lines.items():
-        yield sent, meaning, ", ".join(models), source
-
-
-def _aliases(catalog: Catalog) -> Iterable[Sequence[str]]:
-    """A line per alias; recipes of the same model share it."""
-    lines: dict[tuple[str, ...], list[str]] = {}
-    for recipe in sorted(catalog.recipes.values(), key=in_order):
-        for name, alias in recipe.aliases.items():
-            line = (
-                f"`{name}`",
-                alias.title,
-                _figure(alias.temperature),
-                _figure(alias.top_p),
-                _figure(alias.top_k),
-                _figure(alias.presence_penalty),
-                {None: "-", True: "on", False: "off"}[alias.thinking],
-                alias.source,
-            )
-            lines.setdefault(line, []).append(f"`{recipe.name}`")
-    for shared, recipes in lines.items():
-        yield *shared, ", ".join(recipes)
-
-
-def _figure(value: float | None) -> str:
-    return "-" if value is None else f"{value:g}"
+def _kinds() -> Iterator[Sequence[str]]:
+    for name, kind in KINDS.items():
+        required = [key for key, item in kind.model_fields.items() if item.is_required()]
+        summary = documented(kind.__doc__ or "")[0].partition(". ")[0]
+        yield f"`{name}`", summary, ", ".join(f"`{key}`" for key in required[2:])

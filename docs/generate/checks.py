@@ -1,119 +1,78 @@
-"""docs/rules.md and docs/diagnoses.md: every check, and the causes of slow services."""
+"""docs/checks.md: every rule, diagnosis and cause of a slow service, in a line each."""
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import Any
+import re
+from collections.abc import Iterable, Iterator
 
-import yaml
-
-from docs.generate.markdown import GENERATED, table
+from docs.generate.markdown import GENERATED
 from sparkwright.catalog import Catalog
 from sparkwright.checks.configuration import RULES
+from sparkwright.checks.configuration.issues import all_issues
 from sparkwright.checks.fabric.judge import CHECKS as FABRIC
 from sparkwright.checks.service.diagnose import CHECKS as DOCTOR
 from sparkwright.findings.check import Check, shown
 
+_SOURCES = "sparkwright/checks, sparkwright/engines, or `issues` and `causes` of the catalog"
+_INTRODUCTION = """\
+Every finding has an id. This page has the ids with the beginning of their reasons. The whole
+text, the remedy and the source of each:
+
+    sparkwright check --explain gb10-memory-share
+    sparkwright doctor --explain nvml-mismatch
+
+Both commands explain every id, without a host."""
+
 _RULES = """\
-Known mistakes are refused in the plan, before any host is connected to; `sparkwright check` finds
-them without a host. Each rule can be silenced on one service, with a reason that every run repeats:
-`"silenced": {"<rule>": "why it does not hold here"}`. A rule runs twice: in the plan, with the
-hardware that the recipe is made for, and in preflight, with the hardware that is there."""
+`sparkwright check`, `plan` and `deploy` judge the plan by these rules, before any host is
+connected to. Preflight judges again, with the hardware that is there. A rule is silenced on one
+service with a reason, which every run repeats: `"silenced": {"gb10-memory-share": "why it does
+not hold here"}`. "(w)" marks a warning."""
 
 _ISSUES = """\
-Every entry of the cards' "known issues", "requirements" and "troubleshooting", what finds it here,
-and the [diagnosis](diagnoses.md) that names it where it happens all the same."""
+Known faults of image tags and models, from `issues` of the catalog. The [known issues of the
+cards](known-issues.yaml) lists each issue that a card names, with its source and what finds it."""
 
 _DOCTOR = """\
-What `sparkwright doctor` finds, with the likely cause and the remedy. The watch on the hosts and
-the alert rules for Prometheus use the same names and the same thresholds; see
-[Troubleshooting](troubleshooting.md) and [Monitoring](monitoring.md)."""
+`sparkwright doctor` finds these on hosts and in logs. The watch on the hosts and the alert rules
+for Prometheus use the same ids and thresholds ([Troubleshooting](troubleshooting.md),
+[Monitoring](monitoring.md))."""
 
 _FABRIC = """\
-What `sparkwright fabric test` finds on hosts that are joined by ConnectX-7, and between them;
-see [The fabric](fabric.md)."""
+`sparkwright fabric test` finds these on hosts that are joined by ConnectX-7, and `doctor` those
+of a cluster ([The fabric](clusters.md#the-fabric))."""
 
 _SLOW = """\
-What `sparkwright bench` and `sparkwright report` name when a service is slower than its card."""
+`sparkwright bench` and `sparkwright report` name these when a service is slower than its card."""
 
 
-def rules(catalog: Catalog, known_issues: Path) -> str:
-    """docs/rules.md."""
-    return _page(
-        "Rules",
-        "sparkwright/checks/configuration, the catalog or docs/known-issues.yaml",
+def page(catalog: Catalog) -> str:
+    """The whole page."""
+    rules = [rule for rule in RULES.texts.values() if rule.id != "known-issue"]
+    issues = all_issues(catalog).values()
+    causes = [cause for group in catalog.causes.values() for cause in group.causes]
+    parts = ["# Checks", GENERATED.format(what=_SOURCES), _INTRODUCTION]
+    parts += [
+        "## Rules",
         _RULES,
-        table(("rule", "severity", "finds", "why", "source"), _of_settings(catalog)),
-        "## Known issues of the cards",
-        _ISSUES,
-        table(("issue", "found by", "how", "diagnosed as", "source"), _issues(known_issues)),
+        _list((rule.id, str(rule.severity), rule.title) for rule in rules),
+    ]
+    parts += ["### Known issues", _ISSUES]
+    parts += [_list((issue.id, issue.severity, issue.problem) for issue in issues)]
+    parts += ["## Diagnoses", _DOCTOR, _list(_reasons(DOCTOR.texts.values()))]
+    parts += ["### The fabric", _FABRIC, _list(_reasons(FABRIC.texts.values()))]
+    parts += ["### Slow services", _SLOW]
+    parts += [_list((cause.id, "", cause.explanation) for cause in causes)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _reasons(checks: Iterable[Check]) -> Iterator[tuple[str, str, str]]:
+    for check in checks:
+        yield check.id, str(check.severity), shown(check.reason)
+
+
+def _list(rows: Iterable[tuple[str, str, str]]) -> str:
+    """Id, mark of a warning, and the text up to its first colon or semicolon."""
+    return "\n".join(
+        f"- `{id_}`{' (w)' if severity == 'warning' else ''}: "
+        + " ".join(re.split(r"[:;] ", text)[0].split())
+        for id_, severity, text in rows
     )
-
-
-def diagnoses(catalog: Catalog) -> str:
-    """docs/diagnoses.md."""
-    return _page(
-        "Diagnoses",
-        "sparkwright/checks/service, sparkwright/checks/fabric, sparkwright/engines or "
-        "catalog/causes",
-        _DOCTOR,
-        _diagnoses(DOCTOR.texts.values()),
-        "## The fabric",
-        _FABRIC,
-        _diagnoses(FABRIC.texts.values()),
-        "## Slow services",
-        _SLOW,
-        table(("cause", "symptoms", "explanation", "how to find out", "source"), _causes(catalog)),
-    )
-
-
-def _page(title: str, sources: str, *parts: str) -> str:
-    return "\n\n".join([f"# {title}", GENERATED.format(what=sources), *parts]) + "\n"
-
-
-def _diagnoses(checks: Iterable[Check]) -> str:
-    return table(
-        ("diagnosis", "severity", "likely cause", "remedy", "source"),
-        (
-            (
-                f"`{check.id}`",
-                str(check.severity),
-                shown(check.reason),
-                shown(check.remedy),
-                check.source,
-            )
-            for check in checks
-        ),
-    )
-
-
-def _of_settings(catalog: Catalog) -> Iterable[Sequence[str]]:
-    for rule in RULES.texts.values():
-        if rule.id == "known-issue":
-            continue  # its issues follow, each under its own id
-        yield f"`{rule.id}`", str(rule.severity), rule.title, shown(rule.reason), rule.source
-    for image in catalog.images.values():
-        for issue in image.issues:
-            where = f"{issue.problem} ({image.name}: {', '.join(issue.tags) or 'every tag'})"
-            yield f"`{issue.id}`", issue.severity, where, issue.why, issue.source
-    for model in catalog.models.values():
-        for issue in model.issues:
-            where = f"{issue.problem} ({model.name})"
-            yield f"`{issue.id}`", issue.severity, where, issue.why, issue.source
-
-
-def _issues(file: Path) -> Iterable[Sequence[str]]:
-    entries: list[dict[str, Any]] = yaml.safe_load(file.read_text(encoding="utf-8"))
-    for entry in entries:
-        diagnosed = ", ".join(entry.get("doctor", ())) or "-"
-        yield entry["issue"], entry["by"], entry["how"], diagnosed, entry["source"]
-
-
-def _causes(catalog: Catalog) -> Iterable[Sequence[str]]:
-    for group in catalog.causes.values():
-        for cause in group.causes:
-            scope = [", ".join(cause.when)]
-            scope += [f"{cause.concurrency} requests and more"] if cause.concurrency > 1 else []
-            scope += [f"{cause.prompt_tokens} tokens and more"] if cause.prompt_tokens else []
-            scope += [f"tag {' or '.join(cause.tags)}"] if cause.tags else []
-            scope += [f"not with {key} {value}" for key, value in cause.ruled_out_by.items()]
-            yield f"`{cause.id}`", "; ".join(scope), cause.explanation, cause.look, cause.source

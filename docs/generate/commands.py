@@ -1,20 +1,22 @@
 """docs/commands.md: every command, from click."""
 
 import inspect
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 import click
 
-from docs.generate.markdown import GENERATED, table
+from docs.generate.markdown import GENERATED
 from sparkwright.cli import main
 from sparkwright.cli.lib.connecting import OPTIONS
 
 _INTRODUCTION = """\
 Run `sparkwright` (or `python -m sparkwright`) in the site's folder, beside `group_data/`.
-`sparkwright deploy` changes hosts, as `pyinfra INVENTORY deploy.py` does; the others plan, look,
-and maintain. Names are those of hosts and services
-([Naming hosts and services](day-two.md#naming-hosts-and-services)); `--limit` and `--data` mean
-what they mean for pyinfra.
+`sparkwright deploy` changes hosts, as `pyinfra INVENTORY deploy.py` does; the other commands
+plan, look, and maintain. NAME is a host, a group, a service or HOST/SERVICE ([Naming hosts and
+services](fleet.md#naming-hosts-and-services)); no name means all. `--help` prints what this page
+says of a command.
 
 Shell completion: `eval "$(_SPARKWRIGHT_COMPLETE=bash_source sparkwright)"`; `zsh_source` and
 `fish_source` work too.
@@ -23,40 +25,45 @@ Shell completion: `eval "$(_SPARKWRIGHT_COMPLETE=bash_source sparkwright)"`; `zs
 
 | code | meaning |
 | --- | --- |
-| 0 | all well |
-| 1 | something was found, or a host did not answer; see the command |
-| 2 | the input cannot be used, or what is planned would not be deployed. Nothing was touched |
-| 130 | it was stopped with Ctrl-C |
-| 141 | standard output was closed before the end, as by `head` |
+| 0 | The command did its work, and found nothing. |
+| 1 | The command found something, or a host did not answer. |
+| 2 | The input can't be used, or the plan would not be deployed. Nothing was touched. |
+| 130 | Ctrl-C stopped the command. |
+| 141 | Standard output was closed before the end, as by `head`. |
 
-The same mistake has the same code, whichever command meets it:
-
-| mistake | code |
-| --- | --- |
-| a word, an option or a password on the command line that is none or not allowed there | 2 |
-| an inventory that is not there, or not clear which | 2 |
-| a mistake in an inventory, in `group_data/`, a catalog or a lock | 2 |
-| `--limit` or `--service` that means nothing | 2 |
-| a known mistake in the plan: `check`, `plan` and `deploy` | 2 |
-| a host that does not answer, or is not as planned | 1 |
-
-`lock`, `render`, `bundle`, `endpoints` and `monitoring` write what is planned, and do not judge it.
+The same mistake has the same code in every command. Code 2: an unknown argument or option, or a
+password on the command line; an inventory that is missing, or several without a choice; a mistake
+in an inventory, `group_data/`, a catalog or a lock; `--limit` or `--service` that matches
+nothing; a known mistake in the plan (`check`, `plan` and `deploy`). Code 1: a host that does not
+answer, or is not as planned. `lock`, `render`, `bundle`, `endpoints` and `monitoring` write the
+plan and do not judge it.
 
 `pyinfra INVENTORY deploy.py` and `sparkwright deploy` end with 0 when every host is as planned,
-with 1 when a host was refused, failed or went back, and with 2 before any host is connected to when
-the plan has a mistake. pyinfra also ends with 0 when its question is answered with anything but
+with 1 when a host was refused, failed or went back, and with 2 before any connection when the
+plan has a mistake. pyinfra also ends with 0 when its question is answered with anything but
 Enter.
 
-## Connection
+## Options of many commands
 
-Commands that go to hosts take pyinfra's own options of connection and sudo, and hand them on;
-`--verbose` and `--quiet` are sparkwright's. A password is never one: `--ssh-password` and
-`--ssh-key-password` are refused, since every user of this machine can read a command line."""
+Every command takes `--json`, and a command with `[NAME]` takes `--data`, `--limit`, and for
+services `--service`. The line of a command names its others of these.
+
+"""
+
+_CONNECTION = """\
+### Connection
+
+Commands that connect to hosts take pyinfra's own options of connection and sudo.
+`--verbose` and `--quiet` are sparkwright's. `--ssh-password` and `--ssh-key-password` are
+refused, since every user of this machine can read a command line."""
 
 _OF_THE_CONNECTION = {tuple(names) for names, _, _ in OPTIONS}
-#: Under the table of those above, for each command that takes them.
-_CONNECTION = "It takes the [options of the connection](#connection), too."
-
+#: Option with its value, and its meaning.
+Row = tuple[str, str]
+#: As many commands with an option make it one of the options of many commands.
+_MANY = 3
+#: Those that the introduction names, and no command's line.
+_EVERYWHERE = ("--data", "--limit", "--service", "--json")
 #: When a command ends with 1. Those that are not here end with 0 or 2 alone.
 _ENDS_WITH_1 = {
     "bench": "a figure is out of range, a request failed, or a service could not be measured",
@@ -70,7 +77,6 @@ _ENDS_WITH_1 = {
     "maintenance": "the host did not answer, or with off: a service of it does not",
     "models list": "a model or image has a fault, or no host answered",
     "models prune": "a model or image has a fault, or no host answered",
-    "models verify": "a file is wrong, or a host did not answer",
     "remove": "no host answered",
     "report": "a service is not as planned, or slower than its card or its own past",
     "restart": "a service gives no real answers, or a host did not answer",
@@ -88,12 +94,15 @@ _ENDS_WITH_1 = {
 
 def page() -> str:
     """The whole page."""
-    parts = ["# Commands", GENERATED.format(what="sparkwright/cli"), _INTRODUCTION]
-    rows = [(f"`{', '.join(names)}{f' {reason}' if reason else ''}`", message)
-            for names, reason, message in OPTIONS]  # fmt: skip
-    parts.append(table(("option", "meaning"), rows))
-    for path, command, context in commands():
-        parts += _command(path, command, context)
+    every = list(commands())
+    uses = Counter(_row(option) for _, command, _ in every for option in _own(command))
+    shared = {row for row, count in uses.items() if count >= _MANY}
+    parts = ["# Commands", GENERATED.format(what="sparkwright/cli")]
+    parts += [_INTRODUCTION + _list(sorted(shared)), _CONNECTION]
+    parts.append(_list((f"{', '.join(names)}{f' {metavar}' if metavar else ''}", text)
+                       for names, metavar, text in OPTIONS))  # fmt: skip
+    for path, command, context in every:
+        parts += _command(path, command, context, shared)
     return "\n\n".join(parts) + "\n"
 
 
@@ -115,29 +124,50 @@ def _below(
             yield own.command_path.removeprefix("sparkwright "), command, own
 
 
-def _command(path: str, command: click.Command, context: click.Context) -> Iterator[str]:
-    usage = " ".join(command.collect_usage_pieces(context))
-    yield f"## {path}"
-    yield f"```text\nsparkwright {path} {usage}\n```"
+def _command(
+    path: str, command: click.Command, context: click.Context, shared: set[Row]
+) -> Iterator[str]:
+    arguments = [piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
+    own = [_row(option) for option in _own(command)]
+    common = [row[0].partition(" ")[0] for row in own if row in shared]
+    yield f"### {path}"
+    connects = len(own) < len([item for item in command.params if _visible(item)])
+    usage = " ".join(["sparkwright", path, *arguments])
+    usage = re.sub(r"\[HOST\|[A-Z|/]+\]", "[NAME]", usage)
+    common = [f"[{name}]" for name in common if name not in _EVERYWHERE]
+    yield "\n".join(["```text", " ".join([usage, *common]), "```"])
     for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
-        yield " ".join(paragraph.split())
-    options = [
-        param for param in command.params if isinstance(param, click.Option) and not param.hidden
-    ]
-    own = [option for option in options if tuple(option.opts) not in _OF_THE_CONNECTION]
-    if own:
-        yield table(("option", "default", "meaning"), map(_option, own))
-    if len(own) < len(options):
-        yield _CONNECTION
+        example = paragraph.startswith("\b")
+        yield f"    {paragraph[1:].strip()}" if example else " ".join(paragraph.split())
+    if connects:
+        yield "It connects to hosts: [options](#connection)."
+    if rest := [row for row in own if row not in shared]:
+        yield _list(rest)
     if path in _ENDS_WITH_1:
         yield f"Exit code 1: {_ENDS_WITH_1[path]}."
 
 
-def _option(option: click.Option) -> tuple[str, str, str]:
+def _visible(parameter: click.Parameter) -> bool:
+    return isinstance(parameter, click.Option) and not parameter.hidden
+
+
+def _own(command: click.Command) -> list[click.Option]:
+    """Visible options of a command but those of the connection."""
+    return [option for option in command.params
+            if isinstance(option, click.Option) and not option.hidden
+            and tuple(option.opts) not in _OF_THE_CONNECTION]  # fmt: skip
+
+
+def _list(rows: Iterable[Row]) -> str:
+    return "\n".join(f"- `{option}`: {text}" for option, text in rows)
+
+
+def _row(option: click.Option) -> Row:
     text = ", ".join(option.opts)
     if not option.is_flag:
         text += f" {_metavar(option)}"
-    return f"`{text}`", _default(option), option.help or ""
+    default = _default(option)
+    return text, f"{option.help or ''}{f' Default: {default}.' if default else ''}"
 
 
 def _metavar(option: click.Option) -> str:
@@ -150,7 +180,7 @@ def _metavar(option: click.Option) -> str:
 
 def _default(option: click.Option) -> str:
     if option.required:
-        return "required"
+        return "none, it is required"
     default = option.to_info_dict()["default"]
     if isinstance(option.show_default, str):
         default = option.show_default

@@ -9,16 +9,13 @@ from typing import Any
 from docs.generate.markdown import table
 
 RESULTS = Path(__file__).parents[2] / "lab/gpu/results"
-BEGIN, END = "<!-- gpu runs: generated -->\n", "<!-- /gpu runs -->"
 
 
-def inserted(page: str) -> str:
-    """The page with its table made anew."""
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
+def part() -> str:
+    """The table."""
     runs = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.iterdir()}
     rows = [(*row, _where(runs[row[0]])) for row in _rows(runs)]
-    return f"{before}{BEGIN}{table(('step', 'result', 'on'), rows)}\n{END}{after}"
+    return table(("step", "result", "on"), rows)
 
 
 def _where(run: dict[str, Any]) -> str:

@@ -1,5 +1,8 @@
-"""docs/json.md: what every command prints with --json, from the types in sparkwright/cli."""
+"""docs/json.md and docs/json.schema.json: documents that commands print with --json, from their
+types."""
 
+import json
+from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -8,57 +11,79 @@ from docs.generate.commands import commands
 from docs.generate.documents import PYINFRAS, documents
 from docs.generate.markdown import GENERATED, table
 from docs.generate.schema import in_words
-from sparkwright.catalog.reader import documented
+from sparkwright.catalog.reader import describe
 
 _INTRODUCTION = """\
-Every command that prints has `--json`: one document on standard output, and nothing else there;
-messages go to standard error, and the exit code is the same as without it. A key that stands here
-keeps its name and its meaning; others may be added, so pass over what you do not know. Times
-without a unit in their name are seconds; of a host, since the epoch by the host's own clock. What
-hosts say is escaped, so that no terminal obeys it.
+Every command that prints takes `--json`. It then prints one document on standard output and
+nothing else. Messages go to standard error, and the exit code is the same as without `--json`. A
+key keeps its name and meaning. Later versions may add keys, so ignore keys that you do not know.
+Times without a unit in their name are seconds; times of a host are seconds since the epoch by the
+host's own clock. Text from hosts is escaped, so that it can't control a terminal.
 
 `check`, `doctor` and `smoke` print SARIF with `--format sarif`, for editors and code scanners.
 
-`{pyinfra}` become pyinfra, and print pyinfra's own document (its
-`--json`): `plan`, and `results` where anything was done."""
+`{pyinfra}` become pyinfra, and print pyinfra's own document: `plan`, and `results` when
+something was done.
+
+[json.schema.json](json.schema.json) has the JSON Schema of each document, with the meaning of
+every key: the document of `sparkwright status` is `#/properties/status`, and the types of this
+table are in `#/$defs`. A test validates the output of every command against it."""
 
 
-def schema(message: str) -> Any:
+@cache
+def _schemas() -> dict[str, Any]:
+    """JSON Schemas by command, and those that they refer to as ``$defs``."""
+    types = documents()
+    kinds = [(name, "serialization", TypeAdapter(type_)) for name, type_ in types.items()]
+    found, shared = TypeAdapter.json_schemas(kinds)  # type: ignore[arg-type]
+    return {"properties": {name: found[name, "serialization"] for name in types}, **shared}
+
+
+def schema(command: str) -> Any:
     """The JSON Schema of what a command prints."""
-    return TypeAdapter(documents()[message]).json_schema(mode="serialization")
+    whole = _schemas()
+    return {**whole["properties"][command], "$defs": whole["$defs"]}
+
+
+def schema_file() -> str:
+    """The text of docs/json.schema.json."""
+    whole = json.loads(json.dumps(_schemas()))
+    for part in whole["$defs"].values():
+        describe(part)
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema",
+            "title": "Documents of sparkwright's commands with --json, by command"}  # fmt: skip
+    return json.dumps({**head, **whole}, indent=1, sort_keys=True) + "\n"
 
 
 def page() -> str:
     """The whole page."""
-    pyinfra = "`, `".join(PYINFRAS)
-    types: dict[str, Any] = {}
+    whole = _schemas()
     rows = []
-    for arguments, _, _ in commands():
-        if arguments in documents():
-            result = schema(arguments)
-            types |= result.get("$defs", {})
-            if "title" in result and "properties" in result:
-                types[result["title"]] = result
-                rows.append((f"`{arguments}`", f"[{result['title']}](#{result['title'].lower()})"))
-            else:
-                rows.append((f"`{arguments}`", in_words(result)))
-    parts = [
+    for name, _, _ in commands():
+        if document := whole["properties"].get(name):
+            rows.append((f"`{name}`", in_words(document, _name), _keys(document, whole["$defs"])))
+    return "\n\n".join([
         "# JSON",
         GENERATED.format(what="the types that docs/generate/documents.py and extras name"),
-    ]
-    parts += [_INTRODUCTION.format(pyinfra=pyinfra), "## Commands"]
-    parts += [table(("command", "document"), rows), "## Types"]
-    parts += [_type(name, types[name]) for name in sorted(types)]
-    return "\n\n".join(parts) + "\n"
+        _INTRODUCTION.format(pyinfra="`, `".join(PYINFRAS)),
+        table(("command", "document", "keys"), rows),
+    ]) + "\n"  # fmt: skip
 
 
-def _type(name: str, findings: Any) -> str:
-    summary, message = documented(findings.get("description", ""))
-    if "properties" not in findings:
-        return f"### {name}\n\n{in_words(findings)}"
-    rows = [
-        (f"`{key}`", in_words(field), message.get(key, ""))
-        for key, field in findings["properties"].items()
-    ]
-    text = table(("key", "type", "meaning"), rows)
-    return "\n\n".join(filter(None, (f"### {name}", summary, text)))
+def _name(type_: str) -> str:
+    return f"`{type_}`"
+
+
+def _keys(part: Any, types: dict[str, Any]) -> str:
+    """Keys of the first type that a schema leads to."""
+    while "properties" not in part:
+        options = [each for each in part.get("anyOf", ()) if each.get("type") != "null"]
+        if "$ref" in part:
+            part = types[part["$ref"].rpartition("/")[2]]
+        elif options:
+            part = options[0]
+        elif inner := part.get("items") or part.get("additionalProperties"):
+            part = {} if inner is True else inner
+        else:
+            return ""
+    return ", ".join(part["properties"])

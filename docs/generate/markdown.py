@@ -1,5 +1,6 @@
-"""Markdown as text: tables, and the note at the top of a generated page."""
+"""Markdown as text: tables, and the parts of pages that are generated."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 #: First lines of a generated page.
@@ -10,6 +11,16 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table; ``|`` in a cell is escaped, a line break becomes a space."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(_cell(cell) for cell in row)} |" for row in lines)
+
+
+def inserted(page: str, name: str, text: str) -> str:
+    """A page written by hand with its generated part, between two comments, made anew."""
+    begin, end = f"<!-- {name}: generated -->\n", f"<!-- /{name} -->"
+    pattern = f"({re.escape(begin)}).*?({re.escape(end)})"
+    result, count = re.subn(pattern, lambda m: f"{m[1]}{text}\n{m[2]}", page, flags=re.S)
+    if count != 1:
+        raise ValueError(f"{count} times {begin.strip()!r} in a page")
+    return result
 
 
 def _cell(text: str) -> str:

@@ -1,4 +1,4 @@
-"""docs/operations.md: every operation and fact, from the sources of both."""
+"""The lists of operations and facts in docs/writing-a-role.md, from the sources of both."""
 
 import ast
 import re
@@ -7,22 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
 
-from docs.generate.markdown import GENERATED, table
-
 _PACKAGE = Path(__file__).parents[2] / "sparkwright"
 _EXAMPLE = "**Example:**"
-_ARGUMENT = re.compile(r"^    ([\w, ]+): (.*(?:\n        .*)*)", re.MULTILINE)
-_INTRODUCTION = """\
-sparkwright's operations and facts work in any deploy of pyinfra's, without a site of sparkwright's.
-Import a module of operations as you import pyinfra's: `from sparkwright.operations import models`.
-Operations become root by themselves, take the host's lock before their first change, and show what
-they would do under `--dry`. They find sparkwright's files on a host by its data: `services_root`
-and `models_root` in group_data, where those are not /opt/sparkwright and /opt/models. With
-`--data break_lock=True` they take the lock from another run. pyinfra's own arguments (`name`,
-`_if`, `_sudo`, ...) work as everywhere. `sparkwright.operations` has what arguments are made of,
-such as `Directory`; [examples/deploy.py](examples/deploy.py) is a whole deploy.
-
-Operations and facts on this page are public: within a major version their arguments stay."""
 
 
 @dataclass(frozen=True)
@@ -30,13 +16,13 @@ class Entry:
     """An operation or a fact.
 
     Attributes:
-        arguments: name, type, default and meaning.
+        arguments: their names.
         example: Python with its imports, empty where there is none.
     """
 
     name: str
     description: str
-    arguments: tuple[tuple[str, str, str, str], ...] = ()
+    arguments: tuple[str, ...] = ()
     example: str = ""
 
 
@@ -65,29 +51,11 @@ def facts() -> Iterator[Entry]:
 
 def _operation(name: str, node: ast.FunctionDef) -> Entry:
     text, _, example = (ast.get_docstring(node) or "").partition(_EXAMPLE)
-    description, _, meanings = text.partition("Args:\n")
-    meaning = {
-        argument: _markdown(" ".join(arguments.split()))
-        for names, arguments in _ARGUMENT.findall(meanings)
-        for argument in names.split(", ")
-    }
-    positional = node.args.args
-    missing: list[ast.expr | None] = [None] * (len(positional) - len(node.args.defaults))
-    defaults = [*missing, *node.args.defaults, *node.args.kw_defaults]
+    arguments = [*node.args.args, *node.args.kwonlyargs]
     return Entry(
         name,
-        _markdown(description.strip()),
-        tuple(
-            (
-                f"`{argument.arg}`",
-                f"`{ast.unparse(argument.annotation)}`" if argument.annotation else "",
-                "required" if default is None else f"`{ast.unparse(default)}`",
-                meaning.get(argument.arg, ""),
-            )
-            for argument, default in zip(
-                [*positional, *node.args.kwonlyargs], defaults, strict=True
-            )
-        ),
+        _markdown(text.partition("Args:\n")[0].strip()),
+        tuple(argument.arg for argument in arguments),
         _example(name, dedent(example.replace(".. code:: python", "")).strip()),
     )
 
@@ -107,25 +75,16 @@ def _markdown(text: str) -> str:
     return text.replace("``", "`")
 
 
-def page() -> str:
-    """The whole page."""
-    parts = [
-        "# Operations and facts",
-        GENERATED.format(what="the docstrings in sparkwright/operations and sparkwright/facts"),
-        _INTRODUCTION,
-        "## Facts",
-        "`host.get_fact(NvidiaDriver)` in a deploy, or on the command line:",
-        "    pyinfra HOST fact sparkwright.facts.NvidiaDriver",
-        table(("fact", "answer"), [(f"`{fact.name}`", fact.description) for fact in facts()]),
-    ]
-    module = ""
-    for entry in operations():
-        if entry.name.rpartition(".")[0] != module:
-            module = entry.name.rpartition(".")[0]
-            parts.append(f"## {module}")
-        parts += [f"### {entry.name}", entry.description]
-        if entry.arguments:
-            parts.append(table(("argument", "type", "default", "meaning"), entry.arguments))
-        if entry.example:
-            parts.append(f"```python\n{entry.example}\n```")
-    return "\n\n".join(parts) + "\n"
+def part() -> str:
+    """Lists of operations and facts; the docstrings have types, meanings and examples."""
+    operation = (
+        f"- `{entry.name}({', '.join(entry.arguments)})`: {_sentence(entry)}"
+        for entry in operations()
+    )
+    fact = (f"- `{entry.name}`: {' '.join(entry.description.split())}" for entry in facts())
+    return "\n".join(["### Operations", "", *operation, "", "### Facts", "", *fact])
+
+
+def _sentence(entry: Entry) -> str:
+    """The first sentence of a docstring."""
+    return " ".join(re.split(r"(?<=\.)\s", entry.description, maxsplit=1)[0].split())

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from docs.generate import (
     catalog,
-    catalog_yaml,
     checks,
     commands,
     deviations,
@@ -13,34 +12,40 @@ from docs.generate import (
     gpu_runs,
     json_documents,
     operations,
+    real_hosts,
     settings,
-    speeds,
 )
+from docs.generate.markdown import inserted
 from sparkwright.catalog import Catalog, load_catalog
 from sparkwright.config.places import CATALOG
 
-#: Path below the root -> its text. README and lab.md are written by hand but for a table.
+#: Path below the root -> its text.
 PAGES: dict[str, Callable[[Catalog, Path], str]] = {
     "catalog/DEVIATIONS.md": lambda shipped, root: deviations.page(
         shipped, root / "docs/deviations.yaml"
     ),
-    "README.md": lambda shipped, root: speeds.inserted(
-        (root / "README.md").read_text("utf-8"), shipped
-    ),
-    "docs/catalog.md": lambda shipped, root: catalog.page(shipped, root / "docs/not-ours.yaml"),
-    "docs/catalog-yaml.md": lambda _, root: catalog_yaml.page(root / "docs/examples"),
+    "docs/catalog.md": lambda shipped, _: catalog.page(shipped),
+    "docs/checks.md": lambda shipped, _: checks.page(shipped),
     "docs/commands.md": lambda *_: commands.page(),
-    "docs/engines.md": lambda shipped, _: engines.page(shipped),
-    "docs/diagnoses.md": lambda shipped, _: checks.diagnoses(shipped),
     "docs/json.md": lambda *_: json_documents.page(),
-    "docs/lab.md": lambda _, root: gpu_runs.inserted((root / "docs/lab.md").read_text("utf-8")),
-    "docs/operations.md": lambda *_: operations.page(),
-    "docs/rules.md": lambda shipped, root: checks.rules(shipped, root / "docs/known-issues.yaml"),
+    "docs/json.schema.json": lambda *_: json_documents.schema_file(),
     "docs/settings.md": lambda *_: settings.page(),
+}
+#: Page written by hand -> name of its generated part, and what makes the part.
+PARTS: dict[str, tuple[str, Callable[[Catalog], str]]] = {
+    "docs/lab.md": ("gpu runs", lambda _: gpu_runs.part()),
+    "docs/own-models.md": ("engines", engines.part),
+    "docs/troubleshooting.md": ("real hosts", lambda _: real_hosts.part()),
+    "docs/writing-a-role.md": ("operations", lambda _: operations.part()),
 }
 
 
 def pages(root: Path) -> dict[str, str]:
     """Path below the root -> text."""
     shipped = load_catalog([CATALOG])
-    return {name: page(shipped, root) for name, page in PAGES.items()}
+    whole = {name: page(shipped, root) for name, page in PAGES.items()}
+    parts = {
+        name: inserted((root / name).read_text(encoding="utf-8"), part, text(shipped))
+        for name, (part, text) in PARTS.items()
+    }
+    return {**whole, **parts}

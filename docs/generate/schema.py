@@ -15,22 +15,16 @@ UNDOCUMENTED = "(not documented)"
 _SCALARS = ("boolean", "integer", "number", "string")
 
 
-def sections(
-    model: type[BaseModel], *, level: int, common: Mapping[str, str], value: Callable[[Any], str]
-) -> dict[str, str]:
+def sections(model: type[BaseModel], value: Callable[[Any], str]) -> dict[str, str]:
     """A model and every model that its keys lead to, by name: heading, summary and table.
 
     Args:
-        level: of the first heading; those of the others are one deeper.
-        common: what keys mean that several models share, where a docstring says nothing.
         value: writes a default.
     """
     schema = model.model_json_schema(by_alias=False)
-    types: dict[str, Any] = schema.pop("$defs", {})
-    result = {model.__name__: _section(model.__name__, schema, level, common, value)}
-    for name in _reached(schema, types):
-        result[name] = _section(name, types[name], level + 1, common, value)
-    return result
+    types: dict[str, Any] = {model.__name__: schema, **schema.pop("$defs", {})}
+    names = [model.__name__, *_reached(schema, types)]
+    return {name: _section(name, types[name], value) for name in names}
 
 
 def _reached(schema: Any, types: Mapping[str, Any]) -> list[str]:
@@ -41,46 +35,40 @@ def _reached(schema: Any, types: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _section(
-    name: str, schema: Any, level: int, common: Mapping[str, str], value: Callable[[Any], str]
-) -> str:
+def _section(name: str, schema: Any, value: Callable[[Any], str]) -> str:
     summary, text = documented(schema.get("description", ""))
     required = schema.get("required", ())
-    rows = [
-        (
-            f"`{key}`",
-            in_words(field),
-            "required" if key in required else value(field.get("default")),
-            text.get(key) or common.get(key) or UNDOCUMENTED,
-        )
-        for key, field in schema["properties"].items()
-    ]
-    head = ("key", "type", "default", "meaning")
-    return "\n\n".join([f"{'#' * level} {name}", summary, table(head, rows)])
+    rows = []
+    for key, field in schema["properties"].items():
+        default = "required" if key in required else value(field.get("default"))
+        kind = in_words(field, lambda name: f"[{name}](#{name.lower()})").removesuffix(" or none")
+        form = ", ".join(filter(None, (kind, default)))
+        rows.append((f"`{key}`", form, text.get(key) or UNDOCUMENTED))
+    return "\n\n".join([f"## {name}", summary, table(("key", "value", "meaning"), rows)])
 
 
-def in_words(schema: Any) -> str:
-    """A key's type."""
+def in_words(schema: Any, reference: Callable[[str], str]) -> str:
+    """A key's type.
+
+    Args:
+        reference: writes the name of another type.
+    """
     if "$ref" in schema:
-        name = schema["$ref"].rpartition("/")[2]
-        return f"[{name}](#{name.lower()})"
-    if "anyOf" in schema:
-        return _one_of(schema["anyOf"])
-    if "oneOf" in schema:
-        return _one_of(schema["oneOf"])
+        return reference(schema["$ref"].rpartition("/")[2])
+    if options := schema.get("anyOf") or schema.get("oneOf"):
+        return _one_of(options, reference)
     if "const" in schema:
         return f"`{schema['const']}`"
     if "enum" in schema:
         return ", ".join(f"`{item}`" for item in schema["enum"])
     match schema.get("type"):
         case "array":
-            if "prefixItems" in schema:
-                return f"{len(schema['prefixItems'])} times {in_words(schema['prefixItems'][0])}"
-            return f"list of {in_words(schema['items'])}"
+            inner = schema.get("items") or schema["prefixItems"][0]
+            return f"list of {in_words(inner, reference)}"
         case "object":
-            return f"mapping to {in_words(_values(schema))}"
+            return f"mapping to {in_words(_values(schema), reference)}"
         case "string":
-            return _text(schema)
+            return "date" if schema.get("format") == "date" else "text"
         case "integer" | "number" as kind:
             return f"{kind}{_bounds(schema)}"
         case "null":
@@ -96,32 +84,22 @@ def _values(schema: Any) -> Any:
     return {} if values is True else values
 
 
-def _one_of(options: list[Any]) -> str:
+def _one_of(options: list[Any], reference: Callable[[str], str]) -> str:
     kinds = {option.get("type") for option in options}
-    some = [option for option in options if option.get("type") != "null"]
     if kinds.issuperset(_SCALARS):
-        lists = ", list or mapping" if "array" in kinds else ""
-        arguments = [f"boolean, number, text{lists}"]
+        texts = ["any value"]
     else:
-        arguments = [in_words(option) for option in some]
-    return " or ".join(arguments + (["none"] if "null" in kinds else []))
-
-
-def _text(schema: Any) -> str:
-    if schema.get("format") == "date":
-        return "date"
-    if "pattern" in schema:
-        return f"text like `{schema['pattern']}`"
-    return f"text of {schema['minLength']} letters at least" if "minLength" in schema else "text"
+        texts = [in_words(option, reference) for option in options if option.get("type") != "null"]
+    return " or ".join(dict.fromkeys(texts + (["none"] if "null" in kinds else [])))
 
 
 def _bounds(schema: Any) -> str:
     low, high = schema.get("minimum"), schema.get("maximum")
-    if low is not None and high is not None:
-        return f", {low:g} to {high:g}"
-    if low is not None:
-        return f", at least {low:g}"
     above = schema.get("exclusiveMinimum")
-    if above is None:
-        return ""
-    return f", above {above:g}" + (f", at most {high:g}" if high is not None else "")
+    if low is not None and high is not None:
+        return f" {low:g} to {high:g}"
+    if low is not None:
+        return f" from {low:g}"
+    if above is not None:
+        return f" above {above:g}" + (f" to {high:g}" if high is not None else "")
+    return ""

@@ -1,13 +1,8 @@
-"""The README's table: model, GPU, published speed, and whether this tool ever ran it for real."""
+"""Published speeds of recipes, by the tables of their cards."""
 
-from collections.abc import Iterable, Iterator
-
-from docs.generate.markdown import table
 from sparkwright.catalog import Catalog, Recipe
-from sparkwright.catalog.gpus import FAMILIES, architectures, spark_only
 from sparkwright.catalog.measurements import Measurement, Row, Value
 
-BEGIN, END = "<!-- speeds: generated -->\n", "<!-- /speeds -->"
 _STATUS = ("recommended", "works", "expected")
 #: Every published table was measured on it.
 _MEASURED_ON = "12.1"
@@ -18,37 +13,23 @@ def in_order(recipe: Recipe) -> tuple[int, str, str]:
     return int(recipe.system.partition(".")[0]), recipe.system, recipe.name
 
 
-def inserted(readme: str, catalog: Catalog) -> str:
-    """The README with its table made anew."""
-    before, _, rest = readme.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    head = ("model", "GPU", "published tokens/s", "published in", "run on real hardware?")
-    return f"{before}{BEGIN}{table(head, _rows(catalog))}\n{END}{after}"
-
-
-def _rows(catalog: Catalog) -> Iterator[tuple[str, ...]]:
-    """Rows by system and GPU; each stands for the recipe that the card recommends."""
-    shown: set[tuple[str, str]] = set()
-    recipes = [recipe for recipe in catalog.recipes.values() if recipe.status in _STATUS]
-    recipes.sort(key=lambda item: (in_order(item)[0], _STATUS.index(item.status), item.name))
-    for recipe in recipes:
-        for capability in recipe.needs.compute_caps:
-            if FAMILIES[capability].architecture not in architectures(recipe, catalog):
-                continue  # the card says so, and no such machine runs its image
-            if (recipe.system, capability) in shown:
-                continue
-            shown.add((recipe.system, capability))
-            speed, source = "none", "-"
-            if capability == _MEASURED_ON and (best := _of_system(recipe, recipes, catalog)):
-                speed, source = figures(*best), best[0].source.partition(";")[0]
-                own_tag = recipe.tag or catalog.images[recipe.image].newest_tag
-                if best[0].tag not in (None, own_tag):
-                    speed += f", on tag {best[0].tag}"
-                if best[0].body != recipe.body.model:
-                    speed += f", of {catalog.models[best[0].body].repository.rpartition('/')[2]}"
-            only = " only" if spark_only(recipe, catalog) else ""
-            gpu = f"{FAMILIES[capability].title}{only}"
-            yield recipe.title.partition(",")[0], gpu, speed, source, hardware([recipe])
+def published(recipe: Recipe, catalog: Catalog) -> tuple[str, str]:
+    """A recipe's published speed, and the table of its card; empty without one."""
+    recipes = [item for item in catalog.recipes.values() if item.status in _STATUS]
+    recipes.sort(key=lambda item: (_STATUS.index(item.status), item.name))
+    if _MEASURED_ON not in recipe.needs.compute_caps or recipe.status not in _STATUS:
+        return "", ""
+    best = _of_system(recipe, recipes, catalog)
+    if best is None:
+        return "", ""
+    measurement, rows = best
+    speed = figures(measurement, rows)
+    own_tag = recipe.tag or catalog.images[recipe.image].newest_tag
+    if measurement.tag not in (None, own_tag):
+        speed += f", on tag {measurement.tag}"
+    if measurement.body != recipe.body.model:
+        speed += f", of {catalog.models[measurement.body].repository.rpartition('/')[2]}"
+    return speed, measurement.source.partition(";")[0]
 
 
 def _of_system(
@@ -103,12 +84,6 @@ def short(row: Row) -> bool:
 
 def speed_of(row: Row) -> Value | None:
     return row.decode or (row.aggregate if row.concurrency == 1 else None)
-
-
-def hardware(recipes: Iterable[Recipe]) -> str:
-    """On what, and when, recipes ran for real with this tool."""
-    runs = [f"{ran.gpu}, {ran.date}: {ran.outcome}" for recipe in recipes for ran in recipe.ran]
-    return "; ".join(runs) or "not yet"
 
 
 def figures(measurement: Measurement, rows: list[Row]) -> str:

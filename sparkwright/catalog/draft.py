@@ -29,7 +29,7 @@ def draft(
     summary, docs = documented(inspect.getdoc(model) or "")
     lines = [
         f"# yaml-language-server: $schema=../{SCHEMAS}/{kind}.json",
-        f"# {summary} Every key: docs/catalog-yaml.md.",
+        f"# {summary} Every key: docs/catalog.md.",
         f"kind: {kind}",
         f"name: {name}",
     ]

@@ -217,6 +217,8 @@ class Image(data.Data):
         variables: set for images that are driven by the environment.
         build: set for images that no registry has.
         writable: directories that its programs write to, which ``hardening: strict`` leaves so.
+        known_files: paths of its chat templates and plugins, which arguments may name; ``*`` stands
+            for any letters.
         gpus: what its card says of GPUs.
         license: the terms of what is inside.
         duties: what its card asks of whoever runs it.
@@ -236,6 +238,7 @@ class Image(data.Data):
     variables: Variables | None = None
     build: Build | None = None
     writable: tuple[Place, ...] = tuple(_IMAGE["writable"])
+    known_files: tuple[str, ...] = ()
     gpus: tuple[GpuClaim, ...] = ()
     license: License | None = None
     duties: Duties | None = None
@@ -558,7 +561,7 @@ class Recipe(data.Data):
         shm_gib: size of /dev/shm that the card asks for.
         memlock: whether the card lifts the limit of locked memory.
         exceptions: what its container gets over the default.
-        files: chat templates, plugins and configuration that its container reads (docs/files.md).
+        files: chat templates, plugins and configuration for its container (docs/services.md).
         secrets: names of secrets that its container reads as ``/run/secrets/NAME``; the service
             says where each comes from.
         patches: steps that make a derived image of ``image``, in order.

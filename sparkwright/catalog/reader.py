@@ -53,7 +53,7 @@ def schema(kind: str) -> dict[str, Any]:
     """The JSON Schema of a kind; what extends another entry needs no key of its own."""
     result = KINDS[kind].model_json_schema()
     for item in (result, *result.get("$defs", {}).values()):
-        _describe(item)
+        describe(item)
     result["properties"]["extends"] = {
         "description": EXTENDS, "anyOf": [{"const": True}, {"type": "string"}],
     }  # fmt: skip
@@ -64,7 +64,8 @@ def schema(kind: str) -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **result}
 
 
-def _describe(part: dict[str, Any]) -> None:
+def describe(part: dict[str, Any]) -> None:
+    """Give each key of a schema the text that its type's docstring has for it."""
     summary, text = documented(part.get("description", ""))
     part["description"] = summary
     for key, value in part.get("properties", {}).items():
@@ -124,8 +125,10 @@ def _inner(part: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
 Entry = Image | Model | Recipe | Measurement | Advice | Causes
 #: Kind and name of an entry.
 Key = tuple[str, str]
+#: Top-level key of an entry -> the file that wrote its value.
+Writers = dict[str, Path]
 #: A file, and what it says with everything that it extends under the same name.
-Read = tuple[Path, dict[str, Any]]
+Read = tuple[Path, dict[str, Any], Writers]
 
 
 @dataclass(frozen=True)
@@ -134,6 +137,7 @@ class Catalog:
 
     Attributes:
         files: (kind, name) -> the file that has the last word on the entry.
+        writers: (kind, name) -> the files that wrote the keys of the entry.
     """
 
     images: dict[str, Image] = field(default_factory=dict)
@@ -143,6 +147,12 @@ class Catalog:
     advice: dict[str, Advice] = field(default_factory=dict)
     causes: dict[str, Causes] = field(default_factory=dict)
     files: dict[Key, Path] = field(default_factory=dict)
+    writers: dict[Key, Writers] = field(default_factory=dict)
+
+    def writer(self, recipe: str, key: str) -> Path | None:
+        """The file that wrote a key of a recipe; None for a recipe that no file has."""
+        entry = ("recipe", recipe)
+        return self.writers.get(entry, {}).get(key) or self.files.get(entry)
 
     def of_kind(self, kind: str) -> dict[str, Any]:
         """Entries of a kind, by name."""
@@ -172,10 +182,11 @@ def load_catalog(directories: Sequence[Path]) -> Catalog:
         problems += _read_directory(directory, raw, files)
     files.keep()
     catalog = Catalog()
-    for key, (path, _) in raw.items():
-        data = _whole(key, raw, (), problems)
-        if data is None:
+    for key, (path, _, _) in raw.items():
+        whole = _whole(key, raw, (), problems)
+        if whole is None:
             continue
+        data, catalog.writers[key] = whole
         try:
             entry = _ENTRY.validate_python(data)
         except ValidationError as error:
@@ -226,10 +237,11 @@ def _read_directory(directory: Path, raw: dict[Key, Read], files: ParsedFiles) -
             yield _MESSAGES.mistake("same-name", f"{path}: name", other=own[key], **facts)
             continue
         own[key] = path
+        writers = dict.fromkeys(data, path)
         if data.get("extends") is not True:
-            raw[key] = path, data
+            raw[key] = path, data, writers
         elif key in raw:
-            raw[key] = path, merged(raw[key][1], data)
+            raw[key] = path, merged(raw[key][1], data), raw[key][2] | writers
         else:
             yield _MESSAGES.mistake("nothing-to-extend", f"{path}: extends", **facts)
 
@@ -243,12 +255,12 @@ def _mapping(files: ParsedFiles, path: Path) -> dict[str, Any]:
 
 def _whole(
     key: Key, raw: Mapping[Key, Read], within: tuple[Key, ...], problems: Problems
-) -> dict[str, Any] | None:
+) -> tuple[dict[str, Any], Writers] | None:
     """An entry over the one that it extends by name; None where that leads nowhere."""
-    path, data = raw[key]
+    path, data, writers = raw[key]
     base = data.get("extends")
     if not isinstance(base, str):
-        return data
+        return data, writers
     other = (key[0], base)
     where = f"{path}: extends"
     if other in (*within, key):
@@ -260,7 +272,7 @@ def _whole(
         problems.append(_MESSAGES.mistake("no-such-entry", where, **facts))
         return None
     under = _whole(other, raw, (*within, key), problems)
-    return None if under is None else merged(under, data)
+    return None if under is None else (merged(under[0], data), under[1] | writers)
 
 
 def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:

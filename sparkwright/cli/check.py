@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from sparkwright.catalog import load_catalog
+from sparkwright.cli.lib import explain as explanation
 from sparkwright.cli.lib.completion import recipes, tags
 from sparkwright.cli.lib.findings import format_option, paint, print_findings
 from sparkwright.cli.lib.options import option
@@ -26,12 +27,18 @@ from sparkwright.site.fleet import plan_fleet
 @names_argument()
 @option("check --recipe", shell_complete=recipes)
 @option("check --tag", shell_complete=tags)
+@option("explain")
 @format_option
-def command(hosts: Selection, recipe: str | None, tag: str | None, form: str) -> None:
+def command(
+    hosts: Selection, recipe: str | None, tag: str | None, explain: str | None, form: str
+) -> None:
     """Find every known mistake in an inventory, or in one recipe.
 
     Exit code 2 when anything would stop a run, as every command has it for the same mistake.
     """
+    if explain is not None:
+        explanation.explain(explain, form)
+        sys.exit()
     if recipe is not None and (hosts.file or hosts.limit):
         raise click.UsageError("name an inventory or --recipe, not both")
     if recipe is not None:

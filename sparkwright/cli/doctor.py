@@ -1,5 +1,6 @@
 """``sparkwright doctor``: what is wrong with hosts and services, why, and what helps."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -8,22 +9,28 @@ import click
 from sparkwright.checks.fabric.groups import of_looks, on_connectx
 from sparkwright.checks.fabric.judge import CHECKS
 from sparkwright.checks.service.diagnose import diagnose_all, render
+from sparkwright.cli.lib import explain as explanation
 from sparkwright.cli.lib.connecting import hosts_argument
 from sparkwright.cli.lib.findings import format_option, paint, print_findings
 from sparkwright.cli.lib.hosts import Hosts, finish
+from sparkwright.cli.lib.options import option
 from sparkwright.findings.finding import Finding, errors_first
 from sparkwright.findings.user_error import UserError
 
 
 @click.command("doctor")
 @hosts_argument
+@option("explain")
 @format_option
-def command(hosts: Hosts, form: str) -> None:
+def command(hosts: Hosts, explain: str | None, form: str) -> None:
     """Examine every host: symptom, likely reason, remedy, and who says so. Changes nothing.
 
     Takes about ten seconds, half a minute where a service seems to hang; of a cluster on ConnectX-7
     its fabric is judged, too. Exit code 0 only when every host answered and nothing was found.
     """
+    if explain is not None:
+        explanation.explain(explain, form)
+        sys.exit()
     from sparkwright.run import questions
 
     answers = hosts.ask(questions.facts, planless=True)

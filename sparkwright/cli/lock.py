@@ -3,7 +3,7 @@
 import difflib
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,7 @@ from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.findings.finding import Finding, errors
-from sparkwright.findings.user_error import Problems, UserError
+from sparkwright.findings.user_error import Problems, UserError, suggest
 from sparkwright.plan.plan import HostPlan
 from sparkwright.resolve import build_context
 from sparkwright.resolve import lock as locks
@@ -30,9 +30,18 @@ from sparkwright.site.resolution import ask
 @click.command("lock")
 @names_argument()
 @click.option("--upgrade", is_flag=True, help="Take everything anew, not only what is missing.")
+@click.option(
+    "--patched",
+    "confirmed",
+    multiple=True,
+    metavar="RECIPE",
+    help="The patches of this recipe are right for its image as it is locked now.",
+)
 @click.option("--check", "check", is_flag=True, help="Only say whether the lock is complete.")
 @json_option
-def command(hosts: Selection, upgrade: bool, check: bool, as_json: bool) -> None:
+def command(
+    hosts: Selection, upgrade: bool, confirmed: tuple[str, ...], check: bool, as_json: bool
+) -> None:
     """Pin every tag to a digest and every model to a commit, in fleet.lock.
 
     With a lock a run resolves nothing from outside; without one it takes what the tags are then.
@@ -40,7 +49,15 @@ def command(hosts: Selection, upgrade: bool, check: bool, as_json: bool) -> None
     """
     if hosts.limit:
         raise click.UsageError("a lock is of the whole inventory: name no host")
-    reports = locked(load(hosts, anew=upgrade).or_raise(), upgrade=upgrade, check=check)
+    if check and confirmed:
+        raise click.UsageError("--check writes nothing: leave --patched out")
+    planned = load(hosts, anew=upgrade).or_raise()
+    services = [service for host in planned.values() for service in host.plan.services]
+    recipes = {service.recipe.name for service in services if service.recipe.patches}
+    for name in [name for name in confirmed if name not in recipes]:
+        near = suggest(name, sorted(recipes))
+        raise click.UsageError(f"no service has a recipe {name!r} with patches; {near}")
+    reports = locked(planned, upgrade=upgrade, confirmed=confirmed, check=check)
     if as_json:
         print_json([vars(report) for report in reports])
     for report in [] if as_json else reports:
@@ -63,14 +80,27 @@ class LockReport:
 
 
 def locked(
-    hosts: Mapping[str, PlannedHost], *, upgrade: bool = False, check: bool = False
+    hosts: Mapping[str, PlannedHost],
+    *,
+    upgrade: bool = False,
+    confirmed: Collection[str] = (),
+    check: bool = False,
 ) -> list[LockReport]:
-    """Write every lock file of an inventory's hosts, or only look at it. Raises UserError."""
+    """Write every lock file of an inventory's hosts, or only look at it.
+
+    Args:
+        confirmed: recipes whose patches are right for their images as they are locked now.
+
+    Raises:
+        UserError: for what can't be resolved.
+    """
     by_file: dict[str, dict[str, PlannedHost]] = {}
     for name, host in hosts.items():
         by_file.setdefault(host.plan.settings.lock_file, {})[name] = host
     return [
-        _check(Path(file), _plans(own)) if check else _write(Path(file), own, upgrade=upgrade)
+        _check(Path(file), _plans(own))
+        if check
+        else _write(Path(file), own, upgrade=upgrade, confirmed=confirmed)
         for file, own in sorted(by_file.items())
     ]
 
@@ -79,23 +109,26 @@ def _plans(hosts: dict[str, PlannedHost]) -> list[HostPlan]:
     return [host.plan for host in hosts.values()]
 
 
-def _write(path: Path, hosts: dict[str, PlannedHost], *, upgrade: bool) -> LockReport:
+def _write(
+    path: Path, hosts: dict[str, PlannedHost], *, upgrade: bool, confirmed: Collection[str]
+) -> LockReport:
     plans = _plans(hosts)
     references = [plan.references for plan in plans]
-    kept = None if upgrade else locks.read_lock(path)
-    resolution = None
+    kept, resolution = locks.read_lock(path), None
+    if kept and upgrade:  # what patches are made for does not change with the image
+        kept = locks.Lock(images={}, models={}, patched=kept.patched)
     with suppress(UserError):  # what is not locked yet
-        if kept and locks.to_resolution(references, kept, str(path)):
+        if kept and locks.to_resolution(references, kept, str(path), bases=False):
             resolution = Resolution(images={}, models={})
     resolution = resolution or ask(hosts)
-    lock = locks.with_contexts(
-        references, locks.from_resolution(references, resolution, kept), build_context.CACHE
-    )
+    lock = locks.from_resolution(references, resolution, kept, confirmed)
+    lock = locks.with_contexts(references, lock, build_context.CACHE)
     lock = with_registries(_registries(plans), lock, upgrade=upgrade)
     text = locks.render_lock(lock)
-    pickles = _pickles(plans, lock, str(path))
-    observeds = [finding.observed for finding in errors(pickles)]
-    for finding in pickles:
+    findings = _pickles(plans, lock, str(path))
+    findings += locks.changed_bases(references, lock, str(path))
+    observeds = [finding.observed for finding in errors(findings)]
+    for finding in findings:
         echo(f"{finding.severity.value}: {finding.observed}. {finding.remedy}", err=True)
     before = path.read_text(encoding="utf-8") if path.exists() else ""
     if text == before:
@@ -118,6 +151,7 @@ def _check(path: Path, plans: list[HostPlan]) -> LockReport:
     again = "run 'sparkwright lock INVENTORY'"
     problems = Problems()
     with problems.collected():
+        problems += locks.changed_bases(references, lock, str(path))
         problems += errors(_pickles(plans, lock, str(path)))
     observeds = [finding.observed for finding in problems]
     observeds += [
@@ -142,7 +176,8 @@ def _pickles(plans: list[HostPlan], lock: locks.Lock, file: str) -> list[Finding
     Raises:
         UserError: for everything that is not locked.
     """
-    resolution = locks.to_resolution([plan.references for plan in plans], lock, file)
+    references = [plan.references for plan in plans]
+    resolution = locks.to_resolution(references, lock, file, bases=False)
     symptoms = (
         pickle_symptom(resolution.model(model), (*plan.settings.allowed_pickles, *model.code))
         for plan in plans
@@ -153,6 +188,7 @@ def _pickles(plans: list[HostPlan], lock: locks.Lock, file: str) -> list[Finding
 
 def _diff(before: str, after: str) -> list[str]:
     """The changed pins; files of new models would only hide them."""
-    pin = re.compile(r"[+-](?![+-]{2}).*(digest:|commit:|context:)|[+-]  \S+:($| [0-9a-f]{40}$)")
+    pins = r"(digest:|commit:|context:|\S: sha256:[0-9a-f]{64}$)"
+    pin = re.compile(rf"[+-](?![+-]{{2}}).*{pins}|[+-]  \S+:($| [0-9a-f]{{40}}$)")
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="")
     return [line for line in lines if pin.match(line)]

@@ -160,9 +160,9 @@ class ServiceSettings(_Settings):
         arguments: ``vllm serve`` arguments over the recipe's; None takes one away.
         environment: variables over the recipe's; None takes one away.
         files: files that its container reads, over the recipe's by their path ``at``
-            (docs/files.md).
+            (docs/services.md).
         secrets: secrets that its container reads, such as the token of a tool server; those that
-            its recipe names are among them (docs/files.md).
+            its recipe names are among them (docs/services.md).
         boot_seconds: replaces the recipe's deadline for ``/health``.
         first_answer_seconds: replaces the recipe's deadline for the first generation after that.
         media_domains: hosts whose images, videos and audio its engine fetches when a request names
@@ -180,7 +180,7 @@ class ServiceSettings(_Settings):
         exceptions: what its container gets over that, and why; over the recipe's own.
         silenced: rule -> why it does not hold here. Said in every run.
         exclusive: name of a group of services of which one runs at a time: the first one that is
-            written here, until another one is activated (docs/exclusive.md).
+            written here, until another one is activated (docs/services.md).
         activate: ``on-request``: a client's request activates it, too, while another one of its
             group runs. It needs exclusive and proxy.
         adapters: LoRA adapters of the body, each a model of its own at the address; over the
@@ -382,7 +382,7 @@ class HostSettings(_Settings):
             name -> why. The list has names that load no code, read no file and send nothing away.
         schedule: exclusive service -> when it runs in place of its group's first one, such as
             ``Mon..Fri 08:00..18:00`` or ``Sat,Sun 22:00..06:00``, by the host's own clock
-            (docs/exclusive.md).
+            (docs/services.md).
         activation: how requests activate services with ``activate = "on-request"``.
         address: one address for all models of the inventory, at which this host gives each request
             to a service that has its model (docs/proxy.md).
@@ -407,15 +407,15 @@ class HostSettings(_Settings):
         tls: ``"own"``: proxies serve https with certificates of the site's own CA, which a run
             makes on the controller; or certificate and key of the user's own. None serves http.
         keys: API keys by the names of clients, beside the fleet's own. A proxy logs the name and
-            never the key; each can be rotated and revoked by itself (docs/keys.md).
+            never the key; each can be rotated and revoked by itself (docs/proxy.md).
         sidecars: what else runs on the host -> GiB of memory that are kept for it.
         bootstrap: steps that make a bare host ready before everything else, done only where they
-            are named here (docs/bootstrap.md).
+            are named here (docs/install.md).
         bootstrap_sources: step -> where its packages come from.
         bootstrap_reboot: whether a host whose new driver needs a reboot gets it, and is waited for;
             for the command line.
         fabric_addresses: static addresses of ConnectX-7 ports, which `sparkwright fabric addresses`
-            writes and no deploy does (docs/fabric.md). Set it in group_data/all.py.
+            writes and no deploy does (docs/clusters.md). Set it in group_data/all.py.
         catalog_directories: catalogs of the user's own, over the one that is shipped.
         registries: other people's recipes, for `sparkwright import @NAME` and `catalog search`:
             name -> git repository, ``https://…`` or a path of the controller. The lock pins each to

@@ -277,7 +277,7 @@ class Configuration:
 
 def from_data(file: str, data: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of an engine by its data: engine.yaml, and the files beside its module."""
-    named = ("caches", "parallel", "metrics", "graphs")
+    named = ("caches", "parallel", "metrics", "graphs", "in_image")
     return {
         "routes": Routes.of(data["routes"]),
         "probes": Probes(**data["probes"]),
@@ -316,6 +316,7 @@ class Engine:
         allowlist: what a recipe of somebody else's may set.
         stock_image: the catalog's image for a model that no recipe is for.
         probes: what host programs ask of its server beside OpenAI's routes.
+        in_image: paths of chat templates that its images have, as patterns of fnmatch.
         limit_names: neutral name of ``Limits`` -> the argument that sets it, for messages.
         overhead_gib: memory that it takes beside weights and KV cache.
         ram_gib: returns the GiB of the host's own memory that it may fill besides; unified memory
@@ -365,6 +366,7 @@ class Engine:
     allowlist: Allowlist
     stock_image: str
     probes: Probes
+    in_image: Collection[str]
     limit_names: Mapping[str, str]
     overhead_gib: float
     ram_gib: Callable[[Mapping[str, Any]], float] = lambda _: 0.0

@@ -22,7 +22,8 @@ from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Fault, Problems, mistake, mistakes, suggest
 from sparkwright.plan import ranks, schedule
 from sparkwright.plan.container import ContainerPlan, plan_container
-from sparkwright.plan.files import PlannedFile, steps_of
+from sparkwright.plan.files import PlannedFile
+from sparkwright.plan.patches import steps_of
 from sparkwright.plan.tags import MESSAGES, chosen_tag, no_such_tag
 from sparkwright.resolve.hub import ResolvedModel
 from sparkwright.resolve.references import (
@@ -377,7 +378,7 @@ def _planned(
         served_names=(*(service.served_names or recipe.served_names), *adapters),
         image=replace(
             image_reference(image, tag, settings, catalog),
-            steps=steps_of(recipe, image, catalog.files.get(("recipe", recipe.name)), host),
+            steps=steps_of(recipe, image, catalog.writer(recipe.name, "patches"), host),
         ),
         entrypoint=image.entrypoint,
         variables=image.variables,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pathlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import MappingProxyType
@@ -18,6 +18,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError, field_validator
 
 from sparkwright.catalog import Catalog
+from sparkwright.catalog.entries import Digest
 from sparkwright.documents import text_files as files
 from sparkwright.documents import yaml_text
 from sparkwright.documents.bounds import Unusable
@@ -139,12 +140,14 @@ _HEAD = """\
 class Lock(Resolution):
     """All pins: images by ``host/path:tag``, models by ``repository@revision``, packages that a
     bundle brings by file name, registries of recipes (their commit) by address, files of
-    repositories by ``repository@commit/path``."""
+    repositories by ``repository@commit/path``; by recipe with patches the images that the patches
+    are made for, with their digests."""
 
     version: Literal[1] = 1
     packages: dict[Path, PinnedFile] | None = None
     registries: dict[str, Commit] | None = None
     files: dict[str, PinnedText] | None = None
+    patched: dict[str, dict[_Name, Digest]] | None = None
 
     @field_validator("models", mode="before")
     @classmethod
@@ -187,15 +190,29 @@ def read_lock(path: pathlib.Path) -> Lock | None:
         ) from None
 
 
-def from_resolution(named: Iterable[References], resolution: Resolution, kept: Lock | None) -> Lock:
-    """A lock of everything that the plans name; pins of ``kept`` go before the resolution's."""
+def from_resolution(
+    named: Iterable[References],
+    resolution: Resolution,
+    kept: Lock | None,
+    confirmed: Collection[str] = (),
+) -> Lock:
+    """A lock of everything that the plans name; pins of ``kept`` go before the resolution's.
+
+    Args:
+        confirmed: recipes whose patches are for the images as they are now. Other recipes keep the
+            images that ``kept`` has for them.
+    """
     pins = kept or Lock(images={}, models={})
-    images, models = _references(named)
+    references, models = _references(named)
+    images = {
+        name: locked_image(pins, image) or resolution.images[name]
+        for name, image in references.items()
+    }
+    former = {name: of for name, of in (pins.patched or {}).items() if name not in confirmed}
+    patched = {name: former.get(name, bases) for name, bases in _bases(named, images).items()}
     return Lock(
-        images={
-            name: locked_image(pins, image) or resolution.images[name]
-            for name, image in images.items()
-        },
+        images=images,
+        patched=patched or None,
         models={
             key: locked_model(pins, model) or resolution.models[key]
             for key, model in models.items()
@@ -206,11 +223,16 @@ def from_resolution(named: Iterable[References], resolution: Resolution, kept: L
     )
 
 
-def to_resolution(named: Iterable[References], lock: Lock, path: str) -> Resolution:
+def to_resolution(
+    named: Iterable[References], lock: Lock, path: str, *, bases: bool = True
+) -> Resolution:
     """Resolve everything that the plans name from the lock.
 
+    Args:
+        bases: whether patches for another image than the lock's are refused.
+
     Raises:
-        UserError: for everything that is not locked.
+        UserError: for everything that is not locked, and for such patches.
     """
     images, models = _references(named)
     pinned = {key: pin for key, model in models.items() if (pin := locked_model(lock, model))}
@@ -219,11 +241,39 @@ def to_resolution(named: Iterable[References], lock: Lock, path: str) -> Resolut
         *(images.keys() - there.keys()), *(models.keys() - pinned.keys()),
         *(_files(named).keys() - (lock.files or {}).keys()),
     )  # fmt: skip
-    Problems(
+    problems = Problems(changed_bases(named, lock, path) if bases else ())
+    problems += (
         MESSAGES.mistake("unsigned" if name in lock.images else "not-locked", path, name=name)
         for name in sorted(missing)
-    ).stop()
+    )
+    problems.stop()
     return Resolution(images=there, models=pinned)
+
+
+def changed_bases(named: Iterable[References], lock: Lock, path: str) -> Iterator[Finding]:
+    """Patches over another image than the lock says that they are made for."""
+    for recipe, images in sorted(_bases(named, lock.images).items()):
+        former = (lock.patched or {}).get(recipe)
+        if former is None:
+            yield MESSAGES.mistake(
+                "not-locked", path, name=f"the base of recipe {recipe}'s patches"
+            )
+            continue
+        before = " and ".join(f"{name} at {digest}" for name, digest in sorted(former.items()))
+        for name in sorted(name for name in images if images[name] != former.get(name)):
+            facts = {"recipe": recipe, "before": before, "name": name, "digest": images[name]}
+            yield MESSAGES.mistake("changed-base", f"{path}: patched.{recipe}", **facts)
+
+
+def _bases(
+    named: Iterable[References], images: Mapping[str, ResolvedImage]
+) -> dict[str, dict[str, str]]:
+    """Recipe with patches -> the images under them, with their digests."""
+    result: dict[str, dict[str, str]] = {}
+    for image in (image for item in named for image in item.images):
+        if image.steps and image.name in images:
+            result.setdefault(image.steps.recipe, {})[image.name] = images[image.name].digest
+    return result
 
 
 def _references(

@@ -21,7 +21,7 @@ from sparkwright.run.state import HostRun, refuse, set_aside
 
 _NOT_CALLED = (
     "the settings name steps of bootstrap, and this run does not do them: let deploy.py call "
-    "bootstrap() before preflight() (docs/upgrading.md)"
+    "bootstrap() before preflight() (docs/rollouts.md)"
 )
 
 

@@ -1,18 +1,17 @@
 """Files of services: read on the controller, judged and tried before a host is touched."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from sparkwright.catalog import Catalog
 from sparkwright.catalog.files import File, overlap
 from sparkwright.config import places
-from sparkwright.documents.bounds import LONGEST, Unusable
-from sparkwright.documents.text_files import read_bytes
+from sparkwright.documents.bounds import LONGEST
 from sparkwright.engines import engine
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import Messages, Problems, refusal
-from sparkwright.plan.files import PlannedFile, trial
+from sparkwright.findings.user_error import Messages, Problems
+from sparkwright.plan.files import PlannedFile, source_of, trial
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.resolve.credentials import hub_token
 from sparkwright.resolve.hub import ask_hub
@@ -39,7 +38,7 @@ def with_files(
     problems, services = Problems(), []
     for service in plan.services:
         own = f"{origin('services')}: services.{service.name}"
-        recipe = catalog.files.get(("recipe", service.recipe.name))
+        recipe = catalog.writer(service.recipe.name, "files")
         problems += _unsourced(service, own)
         files: list[PlannedFile] = []
         named = [(file, f"{own}.files", None) for file in service.settings.files]
@@ -93,11 +92,11 @@ def _misplaced(service: ServicePlan, listed: Sequence[tuple[File, str]]) -> Iter
 def _read(file: File, where: str, plan: HostPlan, recipe: Path | None, lock: _Lock) -> PlannedFile:
     """A file with its content. Raises UserError."""
     if file.source is not None:
-        path = _beside(file.source, where, recipe, plan.settings.catalog_directories)
-        try:
-            planned = PlannedFile(file, str(path), read_bytes(path, _MOST))
-        except Unusable as error:
-            raise refusal(str(path), error.what, error.remedy) from None
+        catalogs = reversed(places.catalogs(plan.settings.catalog_directories))
+        folders = [folder for each in catalogs for folder in (each, each / "recipes")]
+        folders = [recipe.parent] if recipe else folders
+        path, content = source_of(file.source, folders, where, _MOST)
+        planned = PlannedFile(file, str(path), content)
     else:
         pin = _pinned(file, plan, lock())
         planned = PlannedFile(file, file.name, pin.text.encode(), pin)
@@ -105,19 +104,6 @@ def _read(file: File, where: str, plan: HostPlan, recipe: Path | None, lock: _Lo
         facts = {"source": planned.source, "sha256": planned.sha256}
         raise _MESSAGES.refusal("changed-file", f"{where}.sha256", **facts)
     return planned
-
-
-def _beside(source: str, where: str, recipe: Path | None, more: Iterable[str]) -> Path:
-    """A source's path: beside the recipe, else in a catalog's folder, the last one first."""
-    catalogs = places.catalogs(more)
-    below = [recipe.parent] if recipe else []
-    below += [folder for each in reversed(catalogs) for folder in (each, each / "recipes")]
-    path = next((path for folder in below if (path := folder / source).exists()), below[0] / source)
-    if not path.exists():
-        raise _MESSAGES.refusal("no-file", where, path=path)
-    if not any(path.resolve().is_relative_to(each.resolve()) for each in catalogs):
-        raise _MESSAGES.refusal("file-leads-out", where, path=path, target=path.resolve())
-    return path
 
 
 def _pinned(file: File, plan: HostPlan, lock: Lock | None) -> PinnedText:

@@ -156,7 +156,7 @@ def locks(hosts: Mapping[str, PlannedHost]) -> dict[str, Lock | None]:
 
 def by_locks(hosts: Mapping[str, PlannedHost]) -> Iterator[tuple[str, Callable[[], Resolution]]]:
     """Each locked host, and what resolves everything of it by its lock. That raises UserError for
-    what is not locked."""
+    what is not locked, and for patches that are made for another image."""
     models = locks(hosts)
     for name, host in hosts.items():
         path = host.plan.settings.lock_file

@@ -8,7 +8,6 @@ from pathlib import Path
 from tests.fleet.site import ROOT
 
 PAGE = ROOT / "docs/first-week.md"
-TASKS = ROOT / "docs/tasks.md"
 _BLOCK = re.compile(r"(?:<!-- test: (?P<test>.*?) -->\n)?```sh\n(?P<code>.*?)```\n", re.S)
 _WORDS = {
     "says": r"says (.+)",
@@ -60,6 +59,13 @@ def blocks(page: str) -> list[Block]:
                 )
             )  # fmt: skip
     return result
+
+
+def tasks() -> str:
+    """The ten tasks of docs/fleet.md, a section each."""
+    text = (ROOT / "docs/fleet.md").read_text(encoding="utf-8")
+    section = re.split(r"^## ", text.partition("\n## Ten tasks\n")[2], flags=re.M)[0]
+    return re.sub(r"^### ", "## ", section, flags=re.M)
 
 
 class Shell:

@@ -1,4 +1,4 @@
-"""A new user's first week, and ten tasks: every block of two pages, as it stands, on the fleet."""
+"""A new user's first week, and ten tasks: every block of both, as it stands, on the fleet."""
 
 import http.client
 import os
@@ -14,7 +14,7 @@ import pytest
 from lab import fleet as machines_of_the_lab
 from lab import machines
 from lab.layout import DEPOT, HUB_PORT, REGISTRY_PORT, SSH, USER
-from tests.fleet.first_week import PAGE, TASKS, Block, Shell, blocks
+from tests.fleet.first_week import PAGE, Block, Shell, blocks, tasks
 from tests.fleet.site import MACHINES, ROOT, bare, ssh
 
 HOSTS = ("spark-1", "rtx-1")
@@ -101,7 +101,7 @@ def test_every_block_of_the_ten_tasks(week: Shell) -> None:
         week.run(block, 400)
         if block.after:
             _into_the_lab(week)
-    for block in blocks(TASKS.read_text(encoding="utf-8")):
+    for block in blocks(tasks()):
         week.run(replace(block, code=_STAND_INS + block.code), 400)
     assert week.folder.name == "my-lab"
     assert "laptop" in week.folder.parts

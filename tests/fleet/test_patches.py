@@ -76,6 +76,18 @@ def test_an_image_is_derived_runs_on_two_hosts_and_is_taken_back(patched: Site) 
         assert ssh(host, read).startswith("{}PATCHED = True\nimport sys")
     assert patched.deploy(inventory=INVENTORY).changed == set()
 
+    # The steps are recorded for another base than the lock's, until somebody has looked at them.
+    lock = patched.folder / LOCK
+    text = lock.read_text()
+    head, mark, digest = text.rpartition("sha256:")
+    lock.write_text(f"{head}{mark}{'0' * 64}{digest[64:]}")
+    refused = patched.run("--yes", inventory=INVENTORY)
+    assert refused.code == 2
+    assert f"--patched {NAME}" in " ".join(refused.output.split())
+    patched.sparkwright("lock", INVENTORY, "--patched", NAME)
+    assert lock.read_text() == text
+    assert patched.deploy(inventory=INVENTORY).changed == set()
+
     before = {host: container(host) for host in HOSTS}
     for old, new, fault in (
         ("imports: [patched]", "imports: [missing]", "No module named 'missing'"),

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 
 from sparkwright.catalog.gpus import FAMILIES, family, recipes_for
 from sparkwright.checks.configuration.facts import Context
@@ -9,7 +10,9 @@ from sparkwright.config.settings import THINKING_TOKENS, is_loopback
 from sparkwright.engines.allowlist import LeftOut
 from sparkwright.engines.arguments import mapping
 from sparkwright.findings.check import Symptom, check
+from sparkwright.plan.patches import files_of
 from sparkwright.resolve.hub import Lora
+from sparkwright.resolve.pickles import fetched
 from sparkwright.text.sizes import GIB
 
 #: Variables that hold secrets, and their setting. The engine's own variable comes before them.
@@ -131,6 +134,30 @@ def _mounts(context: Context) -> Iterator[Symptom]:
     for key, value in service.arguments:
         if key in ("model", "tokenizer") and value not in mounts:
             yield Symptom("mounts", "argument", name=key, value=value, mount=service.body.mount)
+
+
+@check("absent-file")
+def _absent_file(context: Context) -> Iterator[Symptom]:
+    service, steps = context.service, context.service.image.steps
+    there = {file.at for file in (*context.recipe.files, *service.settings.files)}
+    there |= set(files_of(steps)) if steps else set()
+    patterns = (*context.engine.in_image, *context.image.known_files)
+    mounts = {f"{model.mount}/": model for model in service.models}
+    for name in sorted(context.engine.file_arguments(code=True) & context.written.keys()):
+        path = str(context.written[name])
+        # Else it is the name or the text of a template.
+        is_path = "/" in path or path.endswith((".jinja", ".jinja2", ".j2", ".py", ".json"))
+        if not is_path or {*"{}\n"} & {*path} or path in there:
+            continue
+        if mount := next((mount for mount in mounts if path.startswith(mount)), None):
+            # Judged once more when the lock's files are known.
+            reference, plan = mounts[mount], context.plan
+            model, allowed = plan.resolved.get(reference.key), plan.settings.allowed_pickles
+            files = fetched(model, (*allowed, *reference.code)).files if model else {}
+            if model and path.removeprefix(mount) not in files:
+                yield Symptom("absent-file", "model", name=name, path=path, model=reference)
+        elif not any(fnmatchcase(path, pattern) for pattern in patterns):
+            yield Symptom(name=name, path=path, file=path.rpartition("/")[2])
 
 
 @check("one-served-name")

@@ -45,11 +45,12 @@ def parse(text: str, strip: int, reverse: bool = False) -> dict[str, list[Hunk]]
     """Read a unified diff: path below its folder -> hunks, in order.
 
     Args:
-        reverse: whether it is taken back; what adds a file then removes the file.
+        reverse: whether the diff is taken back.
 
     Raises:
-        ValueError: with the line, for a diff that is none, removes or renames a file, leads out
-            of its folder, or has headers with CR LF.
+        ValueError: with the line, for a text that is no diff, and for a diff that removes or
+            renames a file, that adds a file and is taken back, that leads out of its folder, or
+            whose headers end with CR LF.
     """
     files: dict[str, list[Hunk]] = {}
     hunks: list[Hunk] = []

@@ -16,7 +16,7 @@ NAMES = {"unknown-argument", "speculative-key", "misspelt-variable"}
 _KEY = r"`?([A-Za-z_][\w.\-]*)`?"
 #: Remedies that are work, or a choice, of a person's.
 PEOPLE = {"input", "remote-code", "secret-in-environment", "model-works", "image-architecture",
-          "drafter-unused", "argument-choice", "kv-offload"}  # fmt: skip
+          "drafter-unused", "argument-choice", "kv-offload", "absent-file"}  # fmt: skip
 
 
 def changes(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -1,6 +1,7 @@
 """docs/known-issues.yaml names only what there is, and the catalog has a recipe for each system."""
 
 from docs.generate.cards import CARDS
+from docs.generate.real_hosts import groups
 from sparkwright.checks.configuration import rule_ids
 from sparkwright.checks.service.diagnose import CHECKS
 from tests.libyaml import safe_load
@@ -22,3 +23,9 @@ def test_known_issues_name_rules_that_exist() -> None:
             assert entry["how"] in expected
         assert set(entry.get("doctor", ())) <= set(CHECKS.texts)
         assert entry["by"] != "doctor" or entry["doctor"]
+
+
+def test_real_hosts_name_tests_that_exist() -> None:
+    tests = [path for rows in groups().values() for row in rows for path in row["tests"]]
+    assert len(tests) > 100
+    assert [path for path in tests if not (ROOT / path).is_file()] == []

@@ -1,16 +1,19 @@
 """Generated pages are those that are committed, and say something about every key and command."""
 
+import json
 import re
 from functools import cache
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from docs.generate.__main__ import main
 from docs.generate.commands import commands
 from docs.generate.pages import PAGES, pages
 from docs.generate.schema import UNDOCUMENTED
 from sparkwright.catalog.reader import documented
+from sparkwright.cli import main as main_command
 from tests.unit.docs.markdown import ROOT
 
 
@@ -33,7 +36,26 @@ def test_no_key_is_undocumented(name: str) -> None:
 
 def test_every_command_has_a_section() -> None:
     page = generated()["docs/commands.md"]
-    assert [f"## {path}\n" for path, _, _ in commands() if f"## {path}\n" not in page] == []
+    assert [path for path, _, _ in commands() if f"### {path}\n" not in page] == []
+
+
+@pytest.mark.parametrize("command", ["check", "doctor"])
+def test_every_id_of_the_page_is_explained_without_a_site(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ids = re.findall(r"^- `([\w-]+)`", generated()["docs/checks.md"], re.M)
+    assert len(ids) > 250
+    assert [id_ for id_ in set(ids) if not _explained(command, id_)] == []
+    done = CliRunner().invoke(main_command, [command, "--explain", "nvml-mismach"])
+    assert (done.exit_code, "did you mean 'nvml-mismatch'?" in done.stderr) == (2, True)
+
+
+def _explained(command: str, id_: str) -> bool:
+    """Whether a reason and a source are printed for an id."""
+    done = CliRunner().invoke(main_command, [command, "--explain", id_, "--json"])
+    findings = json.loads(done.stdout)
+    return done.exit_code == 0 and all(each["reason"] and each["source"] for each in findings)
 
 
 def test_sources_are_named_as_readers_know_them() -> None:

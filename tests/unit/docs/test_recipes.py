@@ -1,4 +1,4 @@
-"""The recipes that docs/catalog-yaml.md shows are whole, break no rule and can be rendered."""
+"""The recipes that docs/catalog.md shows are whole, break no rule and can be rendered."""
 
 from typing import Any
 
@@ -60,7 +60,7 @@ def test_the_complete_one_has_every_key() -> None:
 
 
 def test_the_extension_of_the_page_extends(tmp_path: Any) -> None:
-    text = (ROOT / "docs/catalog-yaml.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/catalog.md").read_text(encoding="utf-8")
     block = text.partition("    # my-catalog/fewer-sequences.yaml\n")[2].partition("\n\n")[0]
     lines = [line.removeprefix("    ") for line in block.splitlines()]
     (tmp_path / "fewer-sequences.yaml").write_text("\n".join(lines), encoding="utf-8")

@@ -1,10 +1,11 @@
-"""Ten tasks of a user: what docs/tasks.md says of each, and what leads there."""
+"""Ten tasks of a user: what docs/fleet.md says of each, and what leads there."""
 
 import re
 
 import pytest
 
 from sparkwright.cli import sections
+from tests.fleet.first_week import tasks
 from tests.unit.docs.markdown import ROOT, read
 from tests.unit.docs.test_command_lines import command_lines
 
@@ -21,9 +22,7 @@ TASKS = {
     "Share it with the family": ("key", "one for each client"),
     "Update everything": ("lock", "--upgrade"),
 }
-_SECTIONS = dict(
-    re.findall(r"^## ([^\n]*)\n\n(.*?)(?=^## |\Z)", read("docs/tasks.md").text, re.M | re.S)
-)
+_SECTIONS = dict(re.findall(r"^## ([^\n]*)\n\n(.*?)(?=^## |\Z)", tasks(), re.M | re.S))
 
 
 def test_the_page_has_the_ten_tasks() -> None:
@@ -38,7 +37,8 @@ def test_at_most_three_commands_and_a_page_that_says_more(task: str) -> None:
     assert not [line for line in commands if re.search(r"&&|;|\|", line)]
     first = next(line[1] for line in command_lines(commands) if line[0] == "sparkwright")
     pages = "".join(
-        read(f"docs/{name}").text for name in re.findall(r"\]\(([\w-]+\.md)", _SECTIONS[task])
+        read(f"docs/{name or 'fleet.md'}").text
+        for name in re.findall(r"\]\(([\w-]+\.md|)(?=[#)])", _SECTIONS[task])
     )
     assert f"sparkwright {first}" in pages
 
@@ -55,7 +55,9 @@ def test_the_readme_takes_two_commands_and_three_questions_to_an_answer() -> Non
 @pytest.mark.parametrize("task", TASKS)
 def test_the_readme_and_the_help_lead_to_it(task: str) -> None:
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
-    assert any(task.lower() in line.lower() for line in lines if "](docs/tasks.md)" in line)
+    assert any(
+        task.lower() in line.lower() for line in lines if "](docs/fleet.md#ten-tasks)" in line
+    )
     command, word = TASKS[task]
     helps = {name: line for section in sections().values() for name, line in section.items()}
     assert word in helps[command]

@@ -151,7 +151,7 @@ def test_a_template_is_utf_8() -> None:
         ([{"at": "/models/x/chat.jinja", "source": "chat.jinja"}], "taken by weights"),
         ([{"at": AT, "source": "chat.jinja"}] * 2, "taken by another file"),
         ([{"at": AT, "source": "none.jinja"}], "there is no catalog/none.jinja"),
-        ([{"at": AT, "source": "link.jinja"}], "outside the catalog's folders"),
+        ([{"at": AT, "source": "link.jinja"}], "elsewhere, outside of catalog"),
         ([{"at": AT, "source": "../x"}], "not of the form"),
         ([{"at": AT, "source": "chat.jinja", "sha256": "0" * 64}], "has the sha256"),
         ([{"at": AT, "source": "large.py"}], "larger than"),
@@ -171,6 +171,31 @@ def test_a_file_at_another_place_or_from_elsewhere_is_refused(
     with pytest.raises(UserError) as raised:
         plan(recipe=recipe, files=listed)
     assert words in str(raised.value)
+
+
+@pytest.mark.parametrize("extends", ["true", "recipe-of-the-site"])
+def test_sources_lie_beside_the_entry_that_names_them(extends: str) -> None:
+    diff = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n"
+    for folder, text in (("catalog/recipes", "of the base"), ("later", "of the extension")):
+        for name in ("notes.txt", "more.txt"):
+            write(Path(folder, name), text)
+    write(Path("catalog/recipes/fix.patch"), diff)
+    name = own_recipe(
+        "files: [{at: /opt/notes.txt, source: notes.txt}]\n"
+        "patches: [{patch: fix.patch, into: /usr/lib/x}]"
+    )
+    name = name if extends == "true" else "extension"
+    entry = f"kind: recipe\nname: {name}\nextends: {extends}\nboot_seconds: 1234\n"
+    write(Path("later/recipe.yaml"), entry)
+    data = {"catalog_directories": ["later"], "services": {"qwen36": {"recipe": name}}}
+    host = HostInput("spark-1", data, origin)
+    (service,) = plan_fleet([host]).or_raise()["spark-1"].plan.services
+    assert (service.boot_seconds, service.files[0].text) == (1234, "of the base")
+    assert service.image.steps
+    assert dict(service.image.steps.files).popitem()[1] == diff.encode()
+    write(Path("later/recipe.yaml"), f"{entry}files: [{{at: /opt/x.txt, source: more.txt}}]\n")
+    (service,) = plan_fleet([host]).or_raise()["spark-1"].plan.services
+    assert [file.text for file in service.files] == ["of the extension"]
 
 
 MOUNT = "/models/qwen36"

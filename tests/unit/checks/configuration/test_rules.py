@@ -15,9 +15,10 @@ from sparkwright.engines.derivation import Gpu
 from sparkwright.engines.vllm.arguments import PARSER
 from sparkwright.findings.finding import Severity, errors
 from sparkwright.findings.user_error import UserError
+from sparkwright.resolve.hub import PinnedFile
 from tests.libyaml import safe_load
 from tests.tables import Tables
-from tests.unit.builders import ROOT, catalog, origin, plan
+from tests.unit.builders import ROOT, catalog, origin, plan, resolution
 
 cases = Tables(__file__)
 
@@ -134,6 +135,42 @@ def test_services_of_one_card_add_up(changes: dict[str, Any], name: str | None, 
     assert ("card-memory" in findings) == over
     if over:
         assert findings["card-memory"].observed.startswith("card 0: 41.7 GiB of 31.8 GiB: a 20.9")
+
+
+@pytest.mark.parametrize(
+    ("argument", "path", "settings", "fault"),
+    [
+        ("tool_parser_plugin", "/opt/p.py", {}, "nor its recipe"),
+        ("reasoning_parser_plugin", "/opt/p.py", {}, "nor its recipe"),
+        ("chat_template", "chat.jinja", {}, "nor its recipe"),
+        ("chat_template_file", "/x.jinja", {"recipe": "qwen35-27b-gguf-rtx-24gb"}, "nor its"),
+        ("chat_template", "/opt/chat.jinja", {"files": [{"at": "/opt/chat.jinja", "source": "c"}]},
+         ""),
+        ("chat_template", "/vllm-workspace/examples/template_chatml.jinja", {}, ""),
+        ("chat_template", "/sgl-workspace/sglang/examples/chat_template/x.jinja",
+         {"recipe": "qwen38-27b-nvfp4-sglang-spark"}, ""),
+        ("chat_template", "/own/chat.jinja", {}, ""),
+        ("chat_template", "{{ '/' }}", {}, ""),
+        ("chat_template", "/models/qwen36/chat.jinja", {}, ""),
+        ("chat_template", "/models/qwen36/none.jinja", {}, "has no file for"),
+        ("tool_parser_plugin", "/models/qwen36/p.py", {}, "has no file for"),
+    ],
+)  # fmt: skip
+def test_a_file_that_an_argument_names_is_in_the_container(
+    argument: str, path: str, settings: dict[str, Any], fault: str
+) -> None:
+    entries = catalog()
+    images = {name: image.model_copy(update={"known_files": ("/own/*",)})
+              for name, image in entries.images.items()}  # fmt: skip
+    host = plan({"s": {"recipe": HERETIC, "arguments": {argument: path}, **settings}})
+    files = dict.fromkeys(("model.safetensors", "chat.jinja", "p.py"), PinnedFile(1, "d" * 64))
+    models = {key: replace(model, files=files) for key, model in resolution(host).models.items()}
+    for known in ({}, models):  # without the lock's files, and with them
+        host, hardware = replace(host, resolved=known), assumed_hardware(host)
+        findings = check_host(host, replace(entries, images=images), hardware)
+        found = [finding.observed for finding in findings if finding.id == "absent-file"]
+        assert len(found) == bool(fault and (known or "/models" not in path))
+        assert all(fault in observed and repr(path) in observed for observed in found)
 
 
 def test_every_rule_is_tried() -> None:

@@ -9,7 +9,7 @@ import pytest
 from sparkwright.catalog.files import Patch
 from sparkwright.extras.handover.formats import handover
 from sparkwright.findings.user_error import UserError
-from sparkwright.plan.files import steps_of
+from sparkwright.plan.patches import steps_of
 from tests.libyaml import safe_load_all
 from tests.unit import builders
 from tests.unit.builders import resolution

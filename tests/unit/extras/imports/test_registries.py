@@ -109,7 +109,7 @@ def test_a_whole_registry_is_counted(site: Path) -> None:
 
 MODS = {
     "template/run.sh": "cp chat.jinja $WORKSPACE_DIR/other.jinja\n",
-    "template/chat.jinja": "{{ x }}",
+    "template/chat.jinja": "{{ messages[-1].content }}",
     "parser/run.sh": "cp parser.py entry.yaml $WORKSPACE_DIR/\n",
     "parser/parser.py": "x = 1\n", "parser/entry.yaml": "kind: recipe\n",
     "fix/run.sh": "patch -p1 -d /opt/engine < fix.diff || true\n", "fix/fix.diff": "--- a/x\n",
@@ -158,6 +158,11 @@ def test_mods_of_another_registry_become_files_and_patches(site: Path, registry:
     assert (step["into"], step["optional"]) == ("/opt/engine", True)
     files = [made.parent / file["source"] for file in recipe["files"]]
     texts = [path.read_text() for path in (*files, made.parent / step["patch"])]
-    assert texts == ["{{ x }}", "kind: recipe\n", "x = 1\n", "--- a/x\n"]
+    assert texts == [MODS["template/chat.jinja"], "kind: recipe\n", "x = 1\n", "--- a/x\n"]
     assert "imported-setting" not in run("check", "--recipe", "mine").output
     assert "unchanged" in run("import", "mine.yaml", *options).output
+    # Without the patches, whose base nothing pins yet, nothing of it is refused.
+    (site / "mine.yaml").write_text(minimal(command, mods=names[:2]))
+    assert run("import", "mine.yaml", *options).exit_code == 0
+    checked = run("check", "--recipe", "mine")
+    assert (checked.exit_code, "absent-file" in checked.output) == (0, False), checked.output

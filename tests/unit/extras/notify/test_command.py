@@ -78,20 +78,3 @@ def test_without_an_address_or_an_answer_of_it_the_command_fails(
     done = site.call()
     assert done.exit_code == 2
     assert 'write notify = ["ntfy:MY-TOPIC"]' in done.output
-
-
-def test_the_timer_is_written_and_taken_away(site: _Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    ran: list[tuple[str, ...]] = []
-    units = site.folder / "units"
-    monkeypatch.setattr(notify_command, "_systemctl", lambda *arguments: ran.append(arguments))
-    monkeypatch.setattr(notify_command, "folder", lambda: units)
-    assert "every two minutes" in site.call("--install", "--user", "ann").output
-    service = (units / "sparkwright-notify.service").read_text()
-    assert f"WorkingDirectory={site.folder}\n" in service
-    assert "-m sparkwright notify lab.py --ssh-user ann\n" in service
-    # Closed as far as a user's unit can be.
-    assert {"NoNewPrivileges=yes", "UMask=0077", "MemoryMax=1G"} <= set(service.splitlines())
-    assert ran == [("daemon-reload",), ("enable", "--now", "sparkwright-notify.timer")]
-    assert site.call("--uninstall").output == "the timer is gone\n"
-    assert list(units.iterdir()) == []
-    assert site.call("--uninstall").output == "there is no timer\n"

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from sparkwright.config.notices import Address, NoticeSettings, addresses
+from sparkwright.config.notices import Address, addresses
 from sparkwright.config.parse import parse_settings
-from sparkwright.extras.notify import command as timer
 from sparkwright.extras.notify.notices import News, Recipient, body, current, news, title
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError
@@ -125,13 +124,3 @@ def _tried(file: Path) -> tuple[Address | None, str]:
     except UserError as error:
         return None, str(error)
     return result[1], repr(result)
-
-
-def test_nothing_secret_is_in_the_timer(tmp_path: Path) -> None:
-    assert NoticeSettings.model_validate({"notify_command": ["pass", "show", "x"]}).notify_command
-    for text in timer.units(tmp_path, Path("inventory/lab.py")).values():
-        assert "pass show" not in text
-    for evil in ("/home/a\nExecStart=/bin/evil", "/home/%h", '/home/"x', "/home/$HOME"):
-        for places in ((Path(evil), Path("inventory/lab.py")), (tmp_path, Path(evil))):
-            with pytest.raises(UserError, match="is not valid in a systemd unit"):
-                timer.units(*places)
