@@ -90,7 +90,7 @@ def base() -> None:
 
 
 def doctor(name: str) -> dict[str, Any]:
-    """What the doctor finds: its exit code, and the ids of what is not well."""
+    """Run ``doctor``, keep its output, and return its exit code and duration in seconds."""
     code, output, seconds = control("sparkwright", "doctor", INVENTORY, "--json")
     text(f"doctor-{name}.txt", output)
     return {"code": code, "seconds": seconds}

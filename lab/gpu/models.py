@@ -28,7 +28,7 @@ HELD = "nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits"
 
 
 def keep_memory(name: str) -> dict[str, Any]:
-    """What the plan sums up, and what the engine really took."""
+    """Compare the plan's memory with the engine's: the plan's exit code, MiB held, phases."""
     lines = [line for line in journal(f"{name}.log").splitlines() if line[:1].isdigit()]
     code, output, _ = control("sparkwright", "plan", INVENTORY, "--json")
     text(f"plan-{name}.txt", output)

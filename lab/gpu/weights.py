@@ -30,8 +30,7 @@ from lab.hub.miniature import GIT_ATTRIBUTES, SMALL_FILES, Files, Miniature, Rev
 from lab.hub.store import Commit, File, Repository, Store, commit_id
 from lab.hub.weights import Tensor, bf16, header, index, named, safetensors, shard
 
-LAYERS, HIDDEN, WIDTH, HEADS, KEY_HEADS, HEAD_WIDTH = 36, 4096, 12_288, 32, 8, 128
-VOCABULARY, CONTEXT, SHARDS = 151_936, 40_960, 8
+SHARDS = 8
 MOE_LAYERS, MOE_HIDDEN, MOE_WIDTH, EXPERTS, MOE_KEY_HEADS = 6, 2048, 768, 128, 4
 DATE = "2026-11-23T08:00:00.000Z"
 #: Random numbers that every projection is filled with, over and over.
@@ -40,53 +39,21 @@ _BLOCK = 1 << 24
 _NUMBERS = bytes(byte & 0xF7 for byte in range(256))
 
 
-def tensors() -> list[Tensor]:
-    """All tensors of the model; their data are made while they are written."""
-    result = [bf16("model.embed_tokens.weight", VOCABULARY, HIDDEN)]
-    for number in range(LAYERS):
-        name = f"model.layers.{number}"
-        attention, feed_forward = f"{name}.self_attn", f"{name}.mlp"
-        result += [
-            bf16(f"{name}.input_layernorm.weight", HIDDEN),
-            bf16(f"{attention}.q_proj.weight", HEADS * HEAD_WIDTH, HIDDEN),
-            bf16(f"{attention}.k_proj.weight", KEY_HEADS * HEAD_WIDTH, HIDDEN),
-            bf16(f"{attention}.v_proj.weight", KEY_HEADS * HEAD_WIDTH, HIDDEN),
-            bf16(f"{attention}.o_proj.weight", HIDDEN, HEADS * HEAD_WIDTH),
-            bf16(f"{attention}.q_norm.weight", HEAD_WIDTH),
-            bf16(f"{attention}.k_norm.weight", HEAD_WIDTH),
-            bf16(f"{feed_forward}.gate_proj.weight", WIDTH, HIDDEN),
-            bf16(f"{feed_forward}.up_proj.weight", WIDTH, HIDDEN),
-            bf16(f"{feed_forward}.down_proj.weight", HIDDEN, WIDTH),
-            bf16(f"{name}.post_attention_layernorm.weight", HIDDEN),
-        ]
-    return [*result, bf16("model.norm.weight", HIDDEN), bf16("lm_head.weight", VOCABULARY, HIDDEN)]
+def plain(name: str, rows: int, columns: int) -> list[Tensor]:
+    """Return a linear layer in BF16."""
+    return [bf16(f"{name}.weight", rows, columns)]
 
 
-def expert_tensors() -> list[Tensor]:
-    """All tensors of the mixture of experts."""
-    hidden = MOE_HIDDEN
-    result = [bf16("model.embed_tokens.weight", VOCABULARY, hidden)]
+def expert_layers() -> Iterator[Tensor]:
+    """Yield the layers of the mixture of experts; their data are made while they are written."""
     for number in range(MOE_LAYERS):
         name = f"model.layers.{number}"
-        attention, experts = f"{name}.self_attn", f"{name}.mlp.experts"
-        result += [
-            bf16(f"{name}.input_layernorm.weight", hidden),
-            bf16(f"{attention}.q_proj.weight", HEADS * HEAD_WIDTH, hidden),
-            bf16(f"{attention}.k_proj.weight", MOE_KEY_HEADS * HEAD_WIDTH, hidden),
-            bf16(f"{attention}.v_proj.weight", MOE_KEY_HEADS * HEAD_WIDTH, hidden),
-            bf16(f"{attention}.o_proj.weight", hidden, HEADS * HEAD_WIDTH),
-            bf16(f"{attention}.q_norm.weight", HEAD_WIDTH),
-            bf16(f"{attention}.k_norm.weight", HEAD_WIDTH),
-            bf16(f"{name}.mlp.gate.weight", EXPERTS, hidden),
-            bf16(f"{name}.post_attention_layernorm.weight", hidden),
-        ]
+        yield from qwen3_fp8.attention(name, plain, MOE_HIDDEN, MOE_KEY_HEADS)
+        yield bf16(f"{name}.mlp.gate.weight", EXPERTS, MOE_HIDDEN)
+        yield bf16(f"{name}.post_attention_layernorm.weight", MOE_HIDDEN)
         for expert in range(EXPERTS):
-            result += [
-                bf16(f"{experts}.{expert}.gate_proj.weight", MOE_WIDTH, hidden),
-                bf16(f"{experts}.{expert}.up_proj.weight", MOE_WIDTH, hidden),
-                bf16(f"{experts}.{expert}.down_proj.weight", hidden, MOE_WIDTH),
-            ]
-    return [*result, bf16("model.norm.weight", hidden), bf16("lm_head.weight", VOCABULARY, hidden)]
+            own = f"{name}.mlp.experts.{expert}"
+            yield from qwen3_fp8.feed_forward(own, plain, MOE_HIDDEN, MOE_WIDTH)
 
 
 def data(tensor: Tensor, noise: bytes) -> Iterator[bytes]:
@@ -113,7 +80,7 @@ def _vocabulary(tensor: Tensor) -> Iterator[bytes]:
     width, columns = tiny_qwen3.HIDDEN * 2, tensor.row_bytes
     rows = [small.data[at : at + width] for at in range(0, len(small.data), width)]
     # A token that no word is encoded as is a row like that of the first byte.
-    others = VOCABULARY - len(rows)
+    others = qwen3_fp8.VOCABULARY - len(rows)
     for row in rows:
         yield row + bytes(columns - width)
     for start in range(0, others, 1024):
@@ -165,7 +132,7 @@ def make(directory: Path, model: str, tensors: list[Tensor], **configuration: An
     small |= {"config.json": _configuration(**configuration), ".gitattributes": GIT_ATTRIBUTES}
     small["model.safetensors.index.json"] = index(parts)
     small["tokenizer_config.json"] = small["tokenizer_config.json"].replace(
-        b'"model_max_length": 2048', f'"model_max_length": {CONTEXT}'.encode()
+        b'"model_max_length": 2048', f'"model_max_length": {qwen3_fp8.CONTEXT}'.encode()
     )
     files += [store.add(name, iter([content]), lfs=name == "tokenizer.json")
               for name, content in small.items()]  # fmt: skip
@@ -194,9 +161,10 @@ def make_all(directory: Path) -> None:
     """Write all of them."""
     for miniature in (*tiny_qwen3.MINIATURES, NOISE):
         build(miniature, Store(directory), 1.0, "")
-    make(directory, "lab/qwen3-moe", expert_tensors(), **_MOE)
+    experts = list(qwen3_fp8.model(expert_layers(), MOE_HIDDEN))
+    make(directory, "lab/qwen3-moe", experts, **_MOE)
     make(directory, "lab/qwen3-8b-fp8", qwen3_fp8.tensors())
-    make(directory, MODEL, tensors(), quantization_config={})
+    make(directory, MODEL, qwen3_fp8.tensors(plain), quantization_config={})
 
 
 if __name__ == "__main__":

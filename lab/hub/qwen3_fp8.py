@@ -7,6 +7,7 @@ rows per tensor, and random data.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from .miniature import Files, Miniature, Revision
@@ -15,9 +16,12 @@ from .weights import Tensor, bf16, fit, index, named, safetensors, shard
 REPOSITORY = "Qwen/Qwen3-8B-FP8"
 LAYERS, HIDDEN, WIDTH, HEADS, KEY_HEADS, HEAD_WIDTH = 36, 4096, 12_288, 32, 8, 128
 VOCABULARY, CONTEXT, BLOCK = 151_936, 40_960, 128
+#: Makes the tensors of a linear layer of its name, rows and columns.
+Linear = Callable[[str, int, int], list[Tensor]]
 
 
-def _linear(name: str, rows: int, columns: int) -> list[Tensor]:
+def fp8(name: str, rows: int, columns: int) -> list[Tensor]:
+    """Return a linear layer in blocks of FP8: weight and inverse scales."""
     blocks = -(-rows // BLOCK), -(-columns // BLOCK)
     return [
         Tensor(f"{name}.weight", "F8_E4M3", (rows, columns), seed=name),
@@ -25,30 +29,43 @@ def _linear(name: str, rows: int, columns: int) -> list[Tensor]:
     ]
 
 
-def tensors() -> list[Tensor]:
-    """All tensors at their real shapes."""
-    result = [bf16("model.embed_tokens.weight", VOCABULARY, HIDDEN, filler=True)]
-    for number in range(LAYERS):
-        name = f"model.layers.{number}"
-        attention, feed_forward = f"{name}.self_attn", f"{name}.mlp"
-        result += [
-            bf16(f"{name}.input_layernorm.weight", HIDDEN),
-            *_linear(f"{attention}.q_proj", HEADS * HEAD_WIDTH, HIDDEN),
-            *_linear(f"{attention}.k_proj", KEY_HEADS * HEAD_WIDTH, HIDDEN),
-            *_linear(f"{attention}.v_proj", KEY_HEADS * HEAD_WIDTH, HIDDEN),
-            *_linear(f"{attention}.o_proj", HIDDEN, HEADS * HEAD_WIDTH),
-            bf16(f"{attention}.q_norm.weight", HEAD_WIDTH),
-            bf16(f"{attention}.k_norm.weight", HEAD_WIDTH),
-            *_linear(f"{feed_forward}.gate_proj", WIDTH, HIDDEN),
-            *_linear(f"{feed_forward}.up_proj", WIDTH, HIDDEN),
-            *_linear(f"{feed_forward}.down_proj", HIDDEN, WIDTH),
-            bf16(f"{name}.post_attention_layernorm.weight", HIDDEN),
-        ]
-    return [
-        *result,
-        bf16("model.norm.weight", HIDDEN),
-        bf16("lm_head.weight", VOCABULARY, HIDDEN, filler=True),
-    ]
+def attention(name: str, linear: Linear, hidden: int, key_heads: int) -> Iterator[Tensor]:
+    """Yield the tensors of a layer's first norm and of its attention."""
+    own = f"{name}.self_attn"
+    yield bf16(f"{name}.input_layernorm.weight", hidden)
+    for part, heads in (("q", HEADS), ("k", key_heads), ("v", key_heads)):
+        yield from linear(f"{own}.{part}_proj", heads * HEAD_WIDTH, hidden)
+    yield from linear(f"{own}.o_proj", hidden, HEADS * HEAD_WIDTH)
+    for part in ("q", "k"):
+        yield bf16(f"{own}.{part}_norm.weight", HEAD_WIDTH)
+
+
+def feed_forward(name: str, linear: Linear, hidden: int, width: int) -> Iterator[Tensor]:
+    """Yield the tensors of an MLP, or of an expert."""
+    yield from linear(f"{name}.gate_proj", width, hidden)
+    yield from linear(f"{name}.up_proj", width, hidden)
+    yield from linear(f"{name}.down_proj", hidden, width)
+
+
+def model(layers: Iterable[Tensor], hidden: int) -> Iterator[Tensor]:
+    """Yield the embeddings, these layers, the last norm and the head."""
+    yield bf16("model.embed_tokens.weight", VOCABULARY, hidden, filler=True)
+    yield from layers
+    yield bf16("model.norm.weight", hidden)
+    yield bf16("lm_head.weight", VOCABULARY, hidden, filler=True)
+
+
+def tensors(linear: Linear = fp8) -> list[Tensor]:
+    """All tensors at their real shapes, with linear layers of this form."""
+
+    def layers() -> Iterator[Tensor]:
+        for number in range(LAYERS):
+            name = f"model.layers.{number}"
+            yield from attention(name, linear, HIDDEN, KEY_HEADS)
+            yield from feed_forward(f"{name}.mlp", linear, HIDDEN, WIDTH)
+            yield bf16(f"{name}.post_attention_layernorm.weight", HIDDEN)
+
+    return list(model(layers(), HIDDEN))
 
 
 def _files(size: int) -> Files:

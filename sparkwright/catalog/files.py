@@ -48,7 +48,7 @@ class CopiedFile(Data):
 
 
 class Promises(Data):
-    """What a host checks in the derived image before a service may run it, without network.
+    """Checks of the derived image on a host, without network, before a service may run it.
 
     Attributes:
         imports: Python modules that can be imported there, without a GPU.

@@ -7,6 +7,7 @@ import click
 
 from sparkwright.catalog import Catalog, load_catalog
 from sparkwright.catalog.advice import Choice, Workload
+from sparkwright.catalog.entries import Recipe
 from sparkwright.catalog.gpus import GPUS, VRAM, spark_only, unified
 from sparkwright.cli.lib.options import json_option, option, print_json
 from sparkwright.cli.lib.output import echo
@@ -33,6 +34,18 @@ def _figures(choice: Choice, catalog: Catalog) -> Iterator[str]:
             f"on {item.gpu}; {item.image}:{item.tag}, vLLM {(tag and tag.version) or 'unknown'}; "
             f"{', '.join(settings) or 'no settings named'}; {item.source}, {item.date})"
         )
+
+
+def _additions(recipe: Recipe) -> str:
+    """What a recipe has beside its image and its weights, as text; empty without any."""
+    offload, steps = recipe.kv_offload, len(recipe.patches)
+    parts = (
+        *(f"file {file.at}" for file in recipe.files),
+        f"a derived image (patches: {steps})" if steps else "",
+        *(f"adapter {adapter.name}" for adapter in recipe.adapters),
+        f"{offload.gib:g} GiB on {offload.disk or 'RAM'} for the KV cache" if offload else "",
+    )
+    return ", ".join(filter(None, parts))
 
 
 @click.command("advise")
@@ -83,6 +96,7 @@ def command(workload: Workload, gpu: str, hosts: int, as_json: bool) -> None:
                    if (text := advice.ranked_by.get(GPUS[gpu], {}).get(workload))],
         limits={recipe.name: engine(catalog.images[recipe.image].engine).limits(recipe.arguments)
                 for _, recipe, *_ in rows},
+        additions={recipe.name: _additions(recipe) for _, recipe, *_ in rows},
         own_memory=not unified(GPUS[gpu]), style=click.style,
     )  # fmt: skip
     echo(page.removesuffix("\n"))

@@ -178,6 +178,8 @@ def _service(service: ServicePlan, host: PlannedHost, lock: Lock | None) -> dict
              "bytes": len(file.content), "code": file.is_code}
             for file in service.files
         ],
+        "adapters": {name: model.repository for name, model in service.adapters.items()},
+        "kv_offload": service.kv_offload and service.kv_offload.model_dump(),
         "secrets": [secret.name for secret in service.settings.secrets],
         "licenses": {item.of: item.license for item in terms([(service, catalog)]).licenses},
         "image_gib": catalog.images[service.image.image].size.pull_gib,

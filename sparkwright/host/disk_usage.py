@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from sparkwright.host import service
-from sparkwright.host.lib import docker, documents, files, processes, receipt
+from sparkwright.host.lib import docker, documents, files, processes, receipt, trusted
 from sparkwright.host.lib.records import dataclass, replace
 
 
@@ -185,12 +185,25 @@ def remove_kv_caches(releases: Iterable[Path]) -> list[str]:
             continue
         parent = Path(record.offload_directory)
         own = parent.parts[-2:] == ("sparkwright-kv", home.name) and parent.is_absolute()
-        path = f"{record.offload_directory}/{release.name}"
-        if not own or os.path.realpath(path) != path:
-            left.append(f"{path}: a link, or not the KV cache of service {home.name}")
-        else:
-            shutil.rmtree(path, ignore_errors=True)
+        if reason := _remove_cache(record.offload_directory, release.name, own=own):
+            left.append(f"{record.offload_directory}/{release.name}: {reason}")
     return left
+
+
+def _remove_cache(directory: str, name: str, *, own: bool) -> str | None:
+    """Remove a KV cache of a directory. Returns what prevents it."""
+    try:
+        with trusted.directory(directory if own else "/") as folder:
+            # By the descriptor: nobody can put a link where a look found a directory.
+            opened = f"/proc/self/fd/{folder}"
+            if os.readlink(opened) != directory:  # noqa: PTH115
+                return "a link, or not the service's KV cache"
+            shutil.rmtree(f"{opened}/{name}", ignore_errors=True)
+            return "it can't be removed" if os.path.lexists(f"{opened}/{name}") else None
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return f"{error.filename} {error.strerror}"
 
 
 def pruned(item: Item) -> Item:

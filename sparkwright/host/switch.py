@@ -170,6 +170,12 @@ class Switch:
                 problems.append(f"{switch.name}: release {switch.to} is not there any more")
             elif not docker.image(image := switch.service.image, timeout=None):
                 problems.append(f"{switch.name}: the image {image} is not on the host any more")
+            for name, path in switch.service.tokens.items():
+                if path not in switch.files and not Path(path).exists():
+                    problems.append(
+                        f"{switch.name}: release {switch.to} reads the secret {name}, which is not "
+                        "on the host any more: name it in the service's secrets, and deploy"
+                    )
         return problems
 
     def _write_recovery(self) -> None:
@@ -473,6 +479,8 @@ class Switch:
             asleep = switch.sleeps if result == GOOD else switch.slept
             if touched and result != FAILED and release and not (asleep or switch.service.follower):
                 files.point(Path(switch.service.home, "good"), f"releases/{release}")
+            if result == GOOD:
+                _forget_secrets(switch)
         with contextlib.suppress(OSError):
             # A line that a power cut tore must not take the next one with it.
             lines = "".join(f"\n{json.dumps(encode(entry))}\n" for entry in entries)
@@ -496,6 +504,17 @@ def _kept(path: Path) -> list[Any] | None:
         return [path.read_text(), path.stat().st_mode & 0o777]
     except OSError:
         return None
+
+
+def _forget_secrets(switch: ServiceSwitch) -> None:
+    """Remove secrets that neither the new release reads nor the one to go back to."""
+    home = Path(switch.service.home)
+    before = kept(home, switch.from_release or "none")
+    named = {*switch.service.secret_names, *(before.secret_names if before else ())}
+    with contextlib.suppress(OSError):
+        for path in (home / "secrets").iterdir():
+            if path.name not in named:
+                path.unlink()
 
 
 def _release(switch: ServiceSwitch, release: str) -> Path:

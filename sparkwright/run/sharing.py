@@ -4,12 +4,6 @@ Between hosts that share a network by ConnectX-7 ports, weights and images take 
 LAN where it does not answer.
 """
 
-import atexit
-import shutil
-import socket
-import subprocess
-import sys
-import tempfile
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -19,75 +13,22 @@ from pathlib import Path
 from threading import Lock
 
 from sparkwright.config.fabric import FabricAddresses
-from sparkwright.config.places import PACKAGE
 from sparkwright.facts.asking import HostError
 from sparkwright.findings.user_error import UserError
 from sparkwright.host.fabric import NAME
 from sparkwright.host.fetch import steps
-from sparkwright.host.fetch.request import (
-    BuildFile,
-    ImageBuild,
-    PeerRoots,
-    PeerServerRequest,
-    document,
-)
+from sparkwright.host.fetch.request import BuildFile, ImageBuild
 from sparkwright.operations.fetching import Sources
 from sparkwright.operations.lan import at
-from sparkwright.operations.peer_keys import CONTROLLER, Peer, RunKeys
+from sparkwright.operations.peer_keys import Peer
 from sparkwright.plan.desired import DesiredImage
 from sparkwright.plan.missing import shared
 from sparkwright.plan.peers import peers
 from sparkwright.plan.uplink import environment
 from sparkwright.resolve import build_context
+from sparkwright.run import bundle_server
 from sparkwright.run.state import HostRun, Run
 from sparkwright.text.sizes import GIB
-
-#: Connections that wait to be accepted, as in templates/peers/port.socket.j2.
-_BACKLOG = 4096
-_LOCK = Lock()
-_running: dict[tuple[str, str], subprocess.Popen[bytes]] = {}
-
-
-def serve(bundle: str, address: str, port: int, keys: RunKeys) -> Peer:
-    """The peer from which hosts take the bundle.
-
-    The first call for an address, which is this machine's in the hosts' network, starts serving.
-
-    Raises:
-        HostError: when the port is taken.
-    """
-    with _LOCK:
-        process = _running.get((bundle, address))
-        if process is None or process.poll() is not None:
-            _running[bundle, address] = _start(Path(bundle).resolve(), address, port, keys)
-    return Peer(CONTROLLER, f"http://{at(address, port)}")
-
-
-def _start(bundle: Path, address: str, port: int, keys: RunKeys) -> subprocess.Popen[bytes]:
-    # A directory of this process alone: two runs may serve the same site.
-    state = Path(tempfile.mkdtemp(prefix="bundle-", dir=Path(".sparkwright").resolve()))
-    atexit.register(shutil.rmtree, state, ignore_errors=True)
-    key = state / "keys" / keys.run
-    key.parent.mkdir(mode=0o700)
-    key.touch(mode=0o600)
-    key.write_text(keys.server(CONTROLLER).value)
-    roots = PeerRoots(models=str(bundle / "models"), images=str(bundle / "images"))
-    request = PeerServerRequest(str(key.parent), roots, idle=86400)
-    path = state / "request.json"
-    path.write_text(document(request))
-    program = PACKAGE / "host/fetch/fetch.py"
-    arguments = [sys.executable, "-I", "-S", str(program), "--task", "peer-server", str(path)]
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    try:
-        listening = socket.create_server((address, port), family=family, backlog=_BACKLOG)
-    except OSError as error:
-        text = f"the bundle can't be served from this machine: {error.strerror or error}"
-        raise HostError(text) from None
-    with listening:
-        process = subprocess.Popen(arguments, stdin=listening.fileno())
-    atexit.register(process.terminate)
-    return process
-
 
 #: One host at a time fills the cache; the others find it filled.
 _FETCHING = Lock()
@@ -196,7 +137,9 @@ def _addresses(run: Run, host_run: HostRun, content: str) -> Iterator[Peer]:
                 "of one interface alone (fe80::...): set ssh_hostname to its IPv4 address, or to "
                 "another of IPv6"
             )
-        yield serve(settings.bundle, host_run.connection[0], settings.peer_port, run.peer_keys)
+        yield bundle_server.serve(
+            settings.bundle, host_run.connection[0], settings.peer_port, run.peer_keys
+        )
         return
     live = {other.name: other for other in run.live()}
     for name in _decided(run).get(content, {}).get(host_run.name, []):

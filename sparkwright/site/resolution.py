@@ -79,14 +79,16 @@ def _credentials(plan: HostPlan) -> list[Finding]:
 
 
 def _secrets(plan: HostPlan) -> list[Finding]:
-    """Faults of services' secrets that come from files and variables."""
+    """Faults of services' secrets; of commands, that their program is not there."""
     result = Problems()
     for service in plan.services:
         for secret in service.settings.secrets:
             with result.collected():
+                where = f"{service.origins['secrets']}.secrets.{secret.name}"
                 if secret.command is None:
-                    where = f"{service.origins['secrets']}.secrets.{secret.name}"
                     of_service(secret.source, secret.variable, os.environ, where)
+                elif which(secret.command[0]) is None:
+                    raise _MESSAGES.refusal("no-secret-program", where)
     return result
 
 

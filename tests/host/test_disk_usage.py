@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -95,3 +96,25 @@ def test_only_the_directory_of_a_releases_own_kv_cache_is_removed(
     answer = removal.services(Path(host.services_root), ("chat",))
     assert [(homes / name / release).is_dir() for name in ("chat", "other")] == [True, True]
     assert bool(answer.left) == (path is not None)
+
+
+def test_a_link_that_is_made_while_a_kv_cache_is_removed_leads_nowhere(
+    host: DiskUsageRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release, caches = "0123456789ab", tmp_path / "disk/sparkwright-kv/chat"
+    for folder in (caches, tmp_path / "stays"):
+        (folder / release).mkdir(parents=True)
+    home = Path(host.services_root, "services/chat")
+    keep(home, release, str(caches))
+    rmtree = shutil.rmtree
+
+    def swapped(path: str | Path, ignore_errors: bool = False) -> None:
+        if str(path).endswith(release):
+            caches.rename(caches.with_name("moved"))
+            caches.symlink_to(tmp_path / "stays")
+        rmtree(path, ignore_errors=ignore_errors)
+
+    monkeypatch.setattr(shutil, "rmtree", swapped)
+    removal.services(Path(host.services_root), ("chat",))
+    assert (tmp_path / "stays" / release).is_dir()
+    assert not list(caches.with_name("moved").iterdir())

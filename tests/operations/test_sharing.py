@@ -23,7 +23,7 @@ from sparkwright.host.lib.processes import Outcome
 from sparkwright.operations import peers
 from sparkwright.operations.fetching import Sources
 from sparkwright.operations.peer_keys import CONTROLLER, Peer, RunKeys
-from sparkwright.run import sharing
+from sparkwright.run import bundle_server, sharing
 from sparkwright.run.state import Run
 from sparkwright.tls.host_certificates import PeerCertificate
 from tests.golden import compare
@@ -149,7 +149,7 @@ def test_a_bundle_is_served_by_this_machine(monkeypatch: pytest.MonkeyPatch) -> 
         served.append((bundle, address, port, keys))
         return Peer(CONTROLLER, "http://10.0.0.100:18999")
 
-    monkeypatch.setattr(sharing, "serve", serve)
+    monkeypatch.setattr(bundle_server, "serve", serve)
     run, (_, second) = _fleet(True, False, bundle="/mnt/bundle")
     assert _peers(run, second) == ("http://10.0.0.100:18999",)
     assert served == [("/mnt/bundle", "10.0.0.100", 18650, run.peer_keys)]
@@ -315,9 +315,9 @@ def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     path = tmp_path / "bundle/models/org--model" / ("c" * 40)
     path.mkdir(parents=True)
     (path / "config.json").write_text("{}")
-    monkeypatch.setattr(sharing, "_running", {})
+    monkeypatch.setattr(bundle_server, "_running", {})
     yield tmp_path / "bundle"
-    for process in sharing._running.values():
+    for process in bundle_server._running.values():
         process.kill()
         process.wait()
 
@@ -326,9 +326,9 @@ def test_a_bundle_is_served_on_one_address_to_who_knows_the_key(
     tmp_path: Path, bundle: Path
 ) -> None:
     keys, port = RunKeys(Secret("of-the-fleet")), free_port()
-    peer = sharing.serve(str(bundle), "127.0.0.1", port, keys)
+    peer = bundle_server.serve(str(bundle), "127.0.0.1", port, keys)
     assert peer == Peer(CONTROLLER, f"http://127.0.0.1:{port}")
-    assert sharing.serve(str(bundle), "127.0.0.1", port, keys) == peer
+    assert bundle_server.serve(str(bundle), "127.0.0.1", port, keys) == peer
     with pytest.raises(OSError, match="refused"):
         socket.create_connection(("127.0.0.2", port), 5)
     mine = PeerKeys(**json.loads(keys.leech("spark 1", [peer]).value))
@@ -342,7 +342,7 @@ def test_a_bundle_is_served_on_one_address_to_who_knows_the_key(
     assert key.stat().st_mode & 0o077 == 0
     assert key.parent.parent.stat().st_mode & 0o077 == 0
     assert "of-the-fleet" not in key.read_text()
-    (process,) = sharing._running.values()
+    (process,) = bundle_server._running.values()
     assert os.fsencode(key.read_text()) not in Path(f"/proc/{process.pid}/cmdline").read_bytes()
 
 
@@ -350,4 +350,4 @@ def test_a_port_of_the_controllers_that_is_taken_is_told(bundle: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(HostError, match=f"from this machine: Address already.*{port}"):
-            sharing.serve(str(bundle), "127.0.0.1", port, RunKeys(Secret("x")))
+            bundle_server.serve(str(bundle), "127.0.0.1", port, RunKeys(Secret("x")))

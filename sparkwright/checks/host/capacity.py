@@ -144,10 +144,11 @@ def fetches(host: HostFacts) -> list[tuple[str, Disk | None, int]]:
     models, services = settings.models_root, settings.services_root
     store = (observed.docker and observed.docker.store) or "Docker's root"
     caches = [
-        (f"the KV cache under {path}", disk, int(own.kv_offload.gib * GIB))
+        (f"the KV cache under {path}", observed.disks.get(path), int(own.kv_offload.gib * GIB))
         for own in host.plan.services
         if own.kv_offload and (path := own.offload_directory)
-        if (disk := observed.disks.get(path)) and not disk.exists
+        # Each release has a cache of its own, and those of kept releases fill their room.
+        if (state := observed.services.get(own.name)) is None or state.compose is None
     ]
     return [
         *caches,

@@ -65,6 +65,7 @@ def command(hosts: Selection, directory: Path, form: str, as_json: bool) -> None
                     f"{name}: {service.name} needs: {lines[secret]} | {command}"
                     for secret, command in handed.secrets.items()
                 ]
+                needs += [f"{name}: {service.name} needs: {line}" for line in handed.directories]
     for path, text in texts.items():
         write(path, text)
     if as_json:

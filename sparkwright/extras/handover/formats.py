@@ -33,10 +33,12 @@ class Handover:
     Attributes:
         files: contents by their path below the host's directory.
         secrets: secret's name -> the command that makes it of standard input; the key's is empty.
+        directories: commands that make the host's directories.
     """
 
     files: dict[str, str | bytes]
     secrets: dict[str, str]
+    directories: tuple[str, ...]
 
 
 def handover(form: str, plan: HostPlan, service: ServicePlan, resolution: Resolution) -> Handover:
@@ -73,7 +75,10 @@ def handover(form: str, plan: HostPlan, service: ServicePlan, resolution: Resolu
             for secret in service.settings.secrets
         ],
     }
-    return Handover(*FORMATS[form](plan.host, context))
+    # Of root alone, since it holds conversations: Kubernetes would make it for every user to read.
+    cache = service.offload_directory
+    made = (f"sudo install -d -m 0700 {cache}",) if cache else ()
+    return Handover(*FORMATS[form](plan.host, context), made)
 
 
 def kubernetes(host: str, context: dict[str, Any]) -> tuple[dict[str, str | bytes], dict[str, str]]:
@@ -91,7 +96,7 @@ def kubernetes(host: str, context: dict[str, Any]) -> tuple[dict[str, str | byte
     text = template("handover/kubernetes.yaml.j2").render(
         context,
         name=name,
-        files_name=f"{name[: _LONGEST - 6]}-files",
+        files_name=f"{name[: _LONGEST - 10]}-files",
         labels=labels,
         node=node,
         gpus=len(service.gpus) or limits.gpus,

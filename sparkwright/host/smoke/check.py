@@ -74,11 +74,11 @@ def health(
 
     Args:
         look: called every second meanwhile, and once it answers.
-        lasting: asked after a crash for its cause, if a restart does not fix it.
+        lasting: called once for each crash; its cause, if a restart does not fix it.
     """
     request = client.request
     deadline = time.monotonic() + request.boot_seconds
-    checked = 0.0
+    checked, crash = 0.0, ""
     while True:
         try:
             answer = client.server.get("/health")
@@ -100,7 +100,10 @@ def health(
             if state in ("failed", "inactive"):
                 ended = f"the unit is {state}: it ended and systemd has given up"
                 raise Fault("down", f"{ended}{_error(request.unit)}")
-            if unit.get("SubState") == "auto-restart":
+            # The cause is looked for in the journal: once, however long systemd waits.
+            if unit.get("SubState") == "auto-restart" and crash != (
+                crash := unit.get("NRestarts", "unknown")
+            ):
                 cause = lasting()
                 if cause or request.fail_fast:
                     raise Fault("down", f"it ended while starting{_error(request.unit)}{cause}")

@@ -1,18 +1,22 @@
 """Each check of the short test fails for its own reason, against the fake vLLM with a fault."""
 
 import json
+import time
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sparkwright.engines import metric_names
+from sparkwright.host.lib import systemd
 from sparkwright.host.proxy import health
 from sparkwright.host.proxy.pool import HealthService
 from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke import check
 from sparkwright.host.smoke.check import SmokeAnswer
+from sparkwright.host.smoke.client import Client, Fault
 from tests.host.lab.fake_server import KEY, NGRAM, Server, launched, make_model
 from tests.tables import Tables
 
@@ -58,6 +62,23 @@ def test_a_service_that_is_well_passes_and_through_its_proxy_too(
     assert "drafted tokens accepted (" in answer.checks[-2].detail
     assert (closed.name, closed.ok) == ("proxy", False)
     assert "port 9 does not answer: [Errno 111] Connection refused" in closed.detail
+
+
+def test_the_cause_of_a_crash_is_looked_for_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    looks = count()
+    restarts = iter([*"000", *"1111"])
+    waiting = {"ActiveState": "activating", "SubState": "auto-restart"}
+    monkeypatch.setattr(systemd, "unit", lambda _: waiting | {"NRestarts": next(restarts, "1")})
+    clock = count()
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    (tmp_path / "s").write_text("VLLM_API_KEY=a")
+    request = SmokeRequest("a", "a.service", "127.0.0.1", 9, str(tmp_path / "s"), ("a",), 20, 5)
+    with pytest.raises(Fault, match="not healthy after"):
+        check.health(Client(request, 5), lasting=lambda: "" * next(looks))
+    assert next(looks) == 2
 
 
 @cases("fault", "name", "message")

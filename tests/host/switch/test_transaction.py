@@ -382,11 +382,28 @@ def test_a_first_release_that_no_restart_fixes_is_not_waited_for(
     program(host.place / "bin", "systemctl", f'[ "$1" = show ] && {again}\nexit 0')
     _prints(host, OOM)
     first = host.service(first=True, gate={"address": "127.0.0.1", "boot_seconds": 5})
-    first = replace(first, files={first.service.secrets: ("VLLM_API_KEY=a", 0o600)})
+    first = replace(first, files=first.files | {first.service.secrets: ("VLLM_API_KEY=a", 0o600)})
     assert host.switch(first, lasting=lasting()).run() == "failed"
     (reason, *_) = host.journal()["reasons"]
     assert reason.startswith(f"a: health: it ended while starting: {CUDA}")
     assert "(remedy: gpu_memory_utilization: 0.80, or half of max_model_len" in reason
+
+
+def test_a_secret_goes_once_no_release_to_go_back_to_reads_it(host: Host) -> None:
+    secret = host.place / "services/a/secrets/retired"
+    for result, names in (("reverted", ()), ("good", ("retired",)), ("good", ())):
+        host.serves()
+        files.write(secret, "retired", 0o400)
+        record = replace(kept_service(OLD, "a", host.place), secret_names=names)
+        files.write(host.place / f"services/a/releases/{OLD}/release.json", record.record, 0o640)
+        host.check.bad = {NEW} if result == "reverted" else set()
+        assert host.switch(host.service(), id=f"{result}{names}").run() == result
+        assert secret.exists() == (result == "reverted" or bool(names))
+    back = host.service(to=OLD)
+    back = replace(back, service=replace(back.service, secret_names=("retired",)), files={})
+    assert host.switch(back, id="back").run() == "failed"
+    assert "reads the secret retired, which is not on the host" in host.journal()["reasons"][0]
+    assert host.state() == IS
 
 
 # --- Ranks that follow

@@ -7,7 +7,10 @@ from typing import Any, get_args
 import pytest
 
 from sparkwright.catalog.advice import Choice, Workload
+from sparkwright.catalog.entries import Adapter, KvOffload
+from sparkwright.catalog.files import File, Patch
 from sparkwright.catalog.gpus import GPUS, VRAM
+from sparkwright.cli.advise import _additions
 from tests.unit.builders import alone, catalog
 from tests.unit.cli.answering import exits, run
 
@@ -126,6 +129,21 @@ def test_every_row_of_the_decision_table_is_there() -> None:
     others = {row.workload for row in rows if row.recipe == turboquant}
     assert others == {"agents", "long-context", "capacity"}
     assert {row.recipe for row in rows} == {dflash, turboquant}
+
+
+def test_additions_of_a_recipe_are_named() -> None:
+    recipe = next(iter(alone().values())).model_copy(
+        update={
+            "files": (File(at="/opt/chat.jinja", source="chat.jinja"),),
+            "patches": (Patch(patch="fix.patch", into="/opt/vllm"),),
+            "adapters": (Adapter(name="my-style", model="org/my-style"),),
+            "kv_offload": KvOffload(gib=64, disk="/mnt/fast"),
+        }
+    )
+    assert _additions(recipe) == (
+        "file /opt/chat.jinja, a derived image (patches: 1), adapter my-style, "
+        "64 GiB on /mnt/fast for the KV cache"
+    )
 
 
 # --- Several hosts

@@ -267,6 +267,7 @@ def test_secrets_that_can_not_be_had_are_told() -> None:
         ({"variable": "UNSET"}, "not set", [True]), ({"file": "open"}, "others may read", [True]),
         ({"file": "absent"}, "No such file", [True]),
         ({"command": ["true"]}, "prints nothing", []),
+        ({"command": [TOKEN]}, "can't be started|not on this machine", [True]),
         ({"command": ["sh", "-c", f"exit 3 # {TOKEN}"]}, "exit code 3|ended with 3", []),
     ]  # fmt: skip
     for source, words, told in sources:
@@ -352,13 +353,17 @@ def test_the_plan_names_code_and_shows_files_whole() -> None:
     listed = [{"at": AT, "source": "chat.jinja"}, {"at": "/opt/parser.py", "source": "parser.py"}]
     secret = {"name": "tool_token", "variable": "TOOL_TOKEN"}
     plan(files=listed, secrets=[secret])
-    services = {"qwen36": {**SPARK["qwen36"], "files": listed, "secrets": [secret]}}
+    services = {"qwen36": {**SPARK["qwen36"], "files": listed, "secrets": [secret],
+                           "adapters": [{"name": "my-style", "model": "org/my-style"}],
+                           "kv_offload": {"gib": 64, "disk": "/mnt/fast"}}}  # fmt: skip
     write(Path("inventory.py"), f"boxes = [('spark-1', {{'services': {services!r}}})]\n")
     plain = CliRunner().invoke(main, ["plan", "inventory.py"]).output
     whole = CliRunner().invoke(main, ["plan", "inventory.py", "--files"]).output
     assert "/opt/parser.py  (catalog/parser.py), 23 bytes" in plain
     assert plain.count("CODE that the engine may run") == 1
     assert "/run/secrets/tool_token" in plain
+    assert "adapter my-style of org/my-style" in plain
+    assert "64 GiB for each kept release at /mnt/fast" in plain
     assert "print('of the parser')" not in plain
     assert "print('of the parser')" in whole
     assert GOOD in whole

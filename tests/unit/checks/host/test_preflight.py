@@ -120,6 +120,22 @@ def test_what_came_before_a_cut_is_not_asked_of_the_disk_again() -> None:
     assert [f.id for f in judge(want, resumed, NOW)] == []
 
 
+def test_a_new_releases_kv_cache_needs_room_beside_those_of_kept_releases() -> None:
+    offload = {"gib": 50, "disk": "/mnt/fast"}
+    want = wanted(plan({"qwen36": {**SPARK["qwen36"], "kv_offload": offload}}))
+    (path,) = (own.offload_directory for own in want.plan.services)
+    disk = {"device": 3, "free": 20 * GIB, "exists": True, "read_only": False}
+    large = {**disk, "device": 1, "free": 900 * GIB}
+    disks = {"/opt/models": large, "/opt/sparkwright": large, path: disk}
+    kept = probe(disks=disks, docker_disk=large, services={"qwen36": {"current": "0" * 12}})
+    (finding,) = judge(want, kept, NOW)
+    assert (finding.id, f"50.0 GiB for the KV cache under {path}" in (finding.expected or "")) == (
+        "disk", True
+    )  # fmt: skip
+    there = {"current": "0" * 12, "compose": "0" * 64}
+    assert judge(want, probe(disks=disks, docker_disk=large, services={"qwen36": there}), NOW) == []
+
+
 def test_a_port_held_by_our_own_container_is_ours() -> None:
     state, ours, docker = (FAULTS["port"][name] for name in ("state", "ours", "docker"))
     assert findings(ports={"8000": ours}, services={"qwen36": state}) == {}

@@ -109,15 +109,3 @@ def test_only_the_newest_are_read_when_no_more_are_asked_for(tmp_path: Path) -> 
 def test_a_name_never_leads_out_of_the_directory(name: str) -> None:
     with pytest.raises(ValidationError):
         result(host=name)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [("[1", "not valid JSON"), ("[1]", "not a JSON object"), ("{}", "results: this key is missing"),
-     ('{"results": [1]}', "results.0")],
-)  # fmt: skip
-def test_a_file_that_is_no_export_is_reported(tmp_path: Path, content: str, message: str) -> None:
-    path = tmp_path / "x.json"
-    path.write_text(content)
-    (problem,) = load(path).problems
-    assert message in f"{problem.subject}: {problem.observed}"

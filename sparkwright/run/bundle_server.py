@@ -1,0 +1,62 @@
+"""The controller as the host that serves: a bundle's models and images, for the time of a run."""
+
+import atexit
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from threading import Lock
+
+from sparkwright.config.places import PACKAGE
+from sparkwright.facts.asking import HostError
+from sparkwright.host.fetch.request import PeerRoots, PeerServerRequest, document
+from sparkwright.operations.lan import at
+from sparkwright.operations.peer_keys import CONTROLLER, Peer, RunKeys
+
+#: Connections that wait to be accepted, as in templates/peers/port.socket.j2.
+_BACKLOG = 4096
+_LOCK = Lock()
+_running: dict[tuple[str, str], subprocess.Popen[bytes]] = {}
+
+
+def serve(bundle: str, address: str, port: int, keys: RunKeys) -> Peer:
+    """The peer from which hosts take the bundle.
+
+    The first call for an address, which is this machine's in the hosts' network, starts serving.
+
+    Raises:
+        HostError: when the port is taken.
+    """
+    with _LOCK:
+        process = _running.get((bundle, address))
+        if process is None or process.poll() is not None:
+            _running[bundle, address] = _start(Path(bundle).resolve(), address, port, keys)
+    return Peer(CONTROLLER, f"http://{at(address, port)}")
+
+
+def _start(bundle: Path, address: str, port: int, keys: RunKeys) -> subprocess.Popen[bytes]:
+    # A directory of this process alone: two runs may serve the same site.
+    state = Path(tempfile.mkdtemp(prefix="bundle-", dir=Path(".sparkwright").resolve()))
+    atexit.register(shutil.rmtree, state, ignore_errors=True)
+    key = state / "keys" / keys.run
+    key.parent.mkdir(mode=0o700)
+    key.touch(mode=0o600)
+    key.write_text(keys.server(CONTROLLER).value)
+    roots = PeerRoots(models=str(bundle / "models"), images=str(bundle / "images"))
+    request = PeerServerRequest(str(key.parent), roots, idle=86400)
+    path = state / "request.json"
+    path.write_text(document(request))
+    program = PACKAGE / "host/fetch/fetch.py"
+    arguments = [sys.executable, "-I", "-S", str(program), "--task", "peer-server", str(path)]
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        listening = socket.create_server((address, port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        text = f"the bundle can't be served from this machine: {error.strerror or error}"
+        raise HostError(text) from None
+    with listening:
+        process = subprocess.Popen(arguments, stdin=listening.fileno())
+    atexit.register(process.terminate)
+    return process
