@@ -339,9 +339,8 @@ async def _run(path: str, made: socket.socket, main_process: int) -> None:
     address = Address(path)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, address.reload)
     await address.ledger.flush()
-    server = await asyncio.start_unix_server(
-        address.serve, sock=made, limit=wire.HEAD, backlog=4096
-    )
+    # Not start_unix_server: since Python 3.13 it removes the path of systemd's socket at its end.
+    server = await asyncio.start_server(address.serve, sock=made, limit=wire.HEAD, backlog=4096)
     left = _FINISH
     while left > 0 and (server.is_serving() or address.open):
         await asyncio.sleep(_FLUSH)

@@ -237,6 +237,7 @@ def test_a_restart_finishes_answers_and_takes_requests(address: Address) -> None
     go.set()
     assert whole(answer).body == b"".join([*TOKENS, _DONE])
     until(lambda: not address.serving[0].exists(), "the former program ends")
+    assert (address.folder / "door.sock").exists()  # it is systemd's
     until(lambda: sum(row.requests for row in address.usage()) == 2, "the counts")
 
 
