@@ -86,7 +86,7 @@ class ModelPool:
     """Replicas of services that serve the same models, behind the address for all models.
 
     Attributes:
-        wakes: names of those that a request activates while they sleep.
+        wakes: names of replicas that a request activates while they sleep.
     """
 
     name: str
@@ -165,7 +165,7 @@ class Proxies:
         check_milliseconds: between two health checks of a replica.
         wake: where requests go that activate a service (``host/exclusive/on_request.py``).
         pools: behind the address for all models.
-        door: what the program of that address knows; None without one.
+        door: document of that address's program; None without an address.
         limited: names of keys with rights or limits, which the address judges: a service's proxy
             takes their requests from there alone.
     """

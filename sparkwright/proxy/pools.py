@@ -6,7 +6,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from sparkwright.config.inventory import lan_address
 from sparkwright.config.settings import HostSettings, is_loopback
 from sparkwright.config.values import mapping
 from sparkwright.findings.finding import Finding
@@ -14,7 +13,6 @@ from sparkwright.findings.user_error import UserError, refusal
 from sparkwright.findings.validation import problems_of
 from sparkwright.host.fetch.request import TlsIdentity
 from sparkwright.plan.plan import HostPlan, ServicePlan
-from sparkwright.proxy.haproxy import ModelPool, Replica, ReplicaTls
 from sparkwright.tls.host_certificates import identity
 
 #: Data of every host of the inventory, whatever the run is limited to. Those that it is not
@@ -69,21 +67,6 @@ def behind_address(service: ServicePlan) -> bool:
     return service.proxy and not is_loopback(service.bind)
 
 
-def model_pool(pool: PlannedPool, everyone: Everyone, *, dry: bool) -> ModelPool:
-    """A pool as HAProxy has it.
-
-    Raises:
-        UserError: for a replica that it can't verify.
-    """
-    replicas = []
-    for host, service in pool.services.items():
-        found = replica_identity(host, everyone[host], dry=dry)
-        tls = ReplicaTls(found.name, found.ca) if found and found.name else None
-        address = lan_address(host, everyone[host])
-        replicas.append(Replica(host, address, service.port, service.port, tls))
-    return ModelPool(pool.name, tuple(replicas), pool.wakes)
-
-
 def unverified(pools: Iterable[PlannedPool], everyone: Everyone) -> Iterator[Finding]:
     """Replicas that HAProxy can't verify. Nothing is made for them yet."""
     for host in dict.fromkeys(host for pool in pools for host in pool.services):
@@ -123,8 +106,7 @@ def with_others(host: str, everyone: Everyone) -> frozenset[str]:
 
 
 def _serving(host: str, data: Mapping[str, Any]) -> frozenset[str]:
-    """Services of a host, by data that need not be whole, but for those of which another host, the
-    head of their cluster, answers."""
+    """Services of a host, by data that need not be whole, without followers in a cluster."""
     names = set()
     for name, service in mapping(data.get("services")).items():
         cluster = mapping(mapping(data.get("clusters")).get(str(mapping(service).get("cluster"))))

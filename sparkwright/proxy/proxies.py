@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sparkwright.config.inventory import lan_address
 from sparkwright.config.settings import RolloutSettings
 from sparkwright.config.templates import template
 from sparkwright.engines import engine, metric_names
@@ -11,8 +12,8 @@ from sparkwright.host.lib.records import encode
 from sparkwright.host.models.document import DOOR
 from sparkwright.host.proxy.pool import HEALTH, SELF, HealthConfig, HealthService, Pool
 from sparkwright.plan.plan import HostPlan, ServicePlan
-from sparkwright.proxy.haproxy import MODELS, Proxies, Proxy, Replica
-from sparkwright.proxy.pools import PlannedPool, model_pool
+from sparkwright.proxy.haproxy import MODELS, ModelPool, Proxies, Proxy, Replica, ReplicaTls
+from sparkwright.proxy.pools import Everyone, PlannedPool, replica_identity
 from sparkwright.tls.host_certificates import serves_with
 
 
@@ -37,7 +38,7 @@ def proxies_of(
     if address := plan.settings.address:
         program = Replica("program", DOOR, health=DOOR)
         proxies.append(Proxy(MODELS, address.port, (program,), address.bind))
-    behind = tuple(model_pool(each, everyone, dry=dry) for each in pools if address)
+    behind = tuple(_model_pool(each, everyone, dry=dry) for each in pools if address)
     limited = tuple(name for name, key in sorted(plan.settings.keys.items()) if key.limited)
     home = f"{plan.settings.services_root}/gateway"
     if not proxies:
@@ -55,6 +56,16 @@ def _own(service: ServicePlan) -> Proxy:
         engine_key=True, exclusive=service.settings.exclusive,
         on_request=service.settings.activate is not None, engine=service.engine,
     )  # fmt: skip
+
+
+def _model_pool(pool: PlannedPool, everyone: Everyone, *, dry: bool) -> ModelPool:
+    replicas = []
+    for host, service in pool.services.items():
+        identity = replica_identity(host, everyone[host], dry=dry)
+        tls = ReplicaTls(identity.name, identity.ca) if identity and identity.name else None
+        address = lan_address(host, everyone[host])
+        replicas.append(Replica(host, address, service.port, service.port, tls))
+    return ModelPool(pool.name, tuple(replicas), pool.wakes)
 
 
 def health_file(plan: HostPlan) -> str | None:

@@ -7,7 +7,6 @@ from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Messages, suggest
 from sparkwright.host.models.document import Door, Key, Model
 from sparkwright.plan.plan import HostPlan, ServicePlan
-from sparkwright.proxy.haproxy import Proxies
 from sparkwright.proxy.pools import Everyone, PlannedPool, planned_pools, unverified
 from sparkwright.site.fleet import PlannedHost
 
@@ -21,11 +20,14 @@ def addresses(everyone: Everyone) -> tuple[str, ...]:
     return tuple(host for host, data in everyone.items() if data.get("address") is not None)
 
 
-def door_of(plan: HostPlan, every: Mapping[str, PlannedHost], everyone: Everyone) -> Door | None:
+def door_of(
+    plan: HostPlan, every: Mapping[str, PlannedHost], everyone: Everyone, socket: str
+) -> Door | None:
     """The document of a host's address for all models; None for a host without one.
 
     Args:
         every: all hosts of the inventory.
+        socket: HAProxy's, with all pools.
     """
     if plan.settings.address is None:
         return None
@@ -42,12 +44,11 @@ def door_of(plan: HostPlan, every: Mapping[str, PlannedHost], everyone: Everyone
         if key.limited
     }
     peers = tuple(host for host in addresses(everyone) if host != plan.host)
-    runtime = Proxies(()).pools_socket
-    return Door(plan.host, dict(sorted(models.items())), USAGE, keys, peers, runtime)
+    return Door(plan.host, dict(sorted(models.items())), USAGE, keys, peers, socket)
 
 
 def kind_of(service: ServicePlan) -> str:
-    """What clients ask a service for."""
+    """The kind of requests that a service answers."""
     pools = engine(service.engine).limits(dict(service.arguments)).pools
     return "chat" if not pools else "rerank" if pools == "rerank" else "embedding"
 

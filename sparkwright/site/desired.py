@@ -208,7 +208,9 @@ def _desired_host(
     token = hub_token(settings.hub_token_source)
     pools = planned_pools(host.plan for host in every.values()) if settings.address else ()
     proxies = proxies_of(plan, everyone, pools, dry=dry)
-    proxies = proxies and replace(proxies, door=door_of(plan, every, everyone))
+    proxies = proxies and replace(
+        proxies, door=door_of(plan, every, everyone, proxies.pools_socket)
+    )
     peer = None
     if settings.peer_sharing:
         pem = proxies.tls if proxies else None

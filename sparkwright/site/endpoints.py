@@ -96,7 +96,7 @@ class Endpoint:
 
     @property
     def provider(self) -> str:
-        """A name for its address: that of the service, or of all models behind one address."""
+        """A name for its address: the service's, or one for all models."""
         return f"{self.host}.models" if self.shared else self.id
 
     @property

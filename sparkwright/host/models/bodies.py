@@ -34,7 +34,7 @@ _PROGRAM = (
 
 @dataclass(frozen=True)
 class Fields:
-    """What a body says.
+    """Fields of a body.
 
     Attributes:
         model: the model's name.
