@@ -49,8 +49,8 @@ def door_of(
 
 def kind_of(service: ServicePlan) -> str:
     """The kind of requests that a service answers."""
-    pools = engine(service.engine).limits(dict(service.arguments)).pools
-    return "chat" if not pools else "rerank" if pools == "rerank" else "embedding"
+    kinds = engine(service.engine).kinds(dict(service.arguments), service.task)
+    return next(iter(kinds), service.task)
 
 
 def _context(service: ServicePlan, host: PlannedHost) -> int | None:

@@ -34,7 +34,7 @@ _PROGRAM = (
 
 @dataclass(frozen=True)
 class Fields:
-    """Fields of a body.
+    """Fields of a body that was parsed.
 
     Attributes:
         model: the model's name.
@@ -73,7 +73,7 @@ def boundary(content_type: str = "") -> str:
 
 
 def small(file: Any) -> bytes | None:
-    """A body that may be parsed here; None for one that should be parsed apart."""
+    """Bytes of a body for this process to parse; None for a body to parse apart."""
     file.seek(0)
     data: bytes = file.read(_SMALL + 1)
     return None if len(data) > _SMALL or data.count(b",") > _ELEMENTS else data

@@ -50,7 +50,7 @@ _BROKEN = (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunErr
 
 
 class Address:
-    """Shared state of requests: the document, counts, and room for bodies."""
+    """The parts that all requests share: the document, counts, and room for bodies."""
 
     def __init__(self, path: str) -> None:
         self._path, self.door, self.loaded = path, document.read(path), int(time.time())
