@@ -22,12 +22,15 @@ from sparkwright.extras.bench.store import load, save
 from sparkwright.findings.user_error import UserError
 from sparkwright.host.lib.gpu import Gpu
 from tests.golden import compare
+from tests.tables import Tables
 from tests.unit.builders import kept_service
 from tests.unit.cli import answering as answers
 from tests.unit.cli.answering import Asked, answering
 from tests.unit.cli.test_json import judge
 from tests.unit.extras.bench.builders import BODY, DRAFTER, IMAGE, TAG, cell, result
 from tests.unit.extras.bench.tool import fake
+
+cases = Tables(__file__)
 
 KEY = "sk-a-key-of-sixteen-or-more"
 RELEASE = "1b45a560efec"
@@ -146,15 +149,7 @@ def test_a_release_that_is_not_planned_is_reported_and_its_settings_are_unknown(
     assert _kept(tmp_path).settings == {}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("inventory/lab.py", "--service", "qwen63"), "did you mean 'qwen36'"),
-        (("inventory/lab.py", "--concurrency", "0"), "is not a number from 1 to 1024"),
-        (("inventory/lab.py", "--categories", "poems"), "there are no prompts for it"),
-        (("--export", "x.json", "--results", "nowhere"), "there are no such results here"),
-    ],
-)
+@cases("arguments", "message")
 def test_wrong_words_end_with_a_message(
     arguments: tuple[str, ...], message: str, asked: Any
 ) -> None:

@@ -13,7 +13,10 @@ from pydantic import ValidationError
 from sparkwright.extras.bench.results import Cell, Result
 from sparkwright.extras.bench.store import load, path_of, save
 from sparkwright.findings.user_error import UserError
+from tests.tables import Tables
 from tests.unit.extras.bench.builders import NOON, cell, result, runs
+
+cases = Tables(__file__)
 
 CELL = json.loads(cell().model_dump_json())
 
@@ -111,11 +114,7 @@ def test_a_name_never_leads_out_of_the_directory(name: str) -> None:
         result(host=name)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [("[1", "not valid JSON"), ("[1]", "not a JSON object"), ("{}", "results: this key is missing"),
-     ('{"results": [1]}', "results.0")],
-)  # fmt: skip
+@cases("content", "message")
 def test_a_file_that_is_no_export_is_reported(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "x.json"
     path.write_text(content)
