@@ -9,7 +9,7 @@ WORKERS = $(shell expr $$(nproc) + 1)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-down check unit test test-without-fleet test-on-fleet test-faults test-fuzz test-real-engine test-bench clients \
+.PHONY: help setup demo demo-down outputs check unit test test-without-fleet test-on-fleet test-faults test-fuzz test-real-engine test-bench clients \
 	bench bench-tools bench-fetching bench-switching bench-starting \
 	bench-networks bench-gateways bench-commands bench-report picture pins wheel release-check gpu gpu-pack
 
@@ -42,14 +42,20 @@ pins: ## pin all dependencies anew, with hashes; UPGRADE=1 takes the newest
 demo: setup ## bring up the virtual fleet and run the main job on it
 	$(BIN)/python -m lab.demo
 
+outputs: demo ## record the outputs that the pages show, on the virtual fleet
+	$(BIN)/python -m docs.record
+	$(BIN)/python -m docs.generate
+
 demo-down: ## remove every trace of the virtual fleet
 	$(SUDO) $(PYTHON) -m lab down
 
-check: setup ## format, lint, directions of imports, the budget of code, types
+check: setup ## format, lint, directions of imports, the budget of code, prose, types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/python .ci/budget.py
+	$(BIN)/codespell
+	$(BIN)/python .ci/prose.py
 	$(BIN)/mypy
 
 unit: setup ## what needs neither a host nor root, under a minute

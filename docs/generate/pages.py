@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from docs import record
 from docs.generate import (
     catalog,
     checks,
@@ -41,11 +42,13 @@ PARTS: dict[str, tuple[str, Callable[[Catalog], str]]] = {
 
 
 def pages(root: Path) -> dict[str, str]:
-    """Path below the root -> text."""
+    """Path below the root -> text; recorded outputs are in their places on every page."""
     shipped = load_catalog([CATALOG])
-    whole = {name: page(shipped, root) for name, page in PAGES.items()}
-    parts = {
-        name: inserted((root / name).read_text(encoding="utf-8"), part, text(shipped))
-        for name, (part, text) in PARTS.items()
-    }
-    return {**whole, **parts}
+    made = {name: page(shipped, root) for name, page in PAGES.items()}
+    for name, (part, text) in PARTS.items():
+        made[name] = inserted((root / name).read_text("utf-8"), part, text(shipped))
+    for path in sorted([*root.glob("README.md"), *(root / "docs").glob("*.md")]):
+        name = str(path.relative_to(root))
+        if record.BEGIN in (page := made.get(name) or path.read_text("utf-8")):
+            made[name] = record.inserted(page, root)
+    return made

@@ -400,7 +400,7 @@ class HostSettings(_Settings):
         fabric_addresses: static addresses of ConnectX-7 ports, which `sparkwright fabric addresses`
             writes and no deploy does (docs/clusters.md). Set it in group_data/all.py.
         catalog_directories: catalogs of the user's own, over the one that is shipped.
-        registries: other people's recipes, for `sparkwright import @NAME` and `catalog search`:
+        registries: other people's recipes, for `sparkwright import @NAME`:
             name -> git repository, ``https://…`` or a path of the controller. The lock pins each to
             a commit. Nothing of them is served until it is imported, but for arguments that vLLM's
             own recipes have for a service that names a model (docs/own-models.md).

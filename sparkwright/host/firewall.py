@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import shutil
 
 from sparkwright.host.lib.processes import run
 from sparkwright.host.lib.records import dataclass
@@ -18,14 +17,12 @@ class Firewall:
         ufw: of ``ufw status verbose``.
         firewalld: of ``firewall-cmd --list-all-zones``.
         nft: of ``nft list ruleset``.
-        iptables: whether there is a command iptables.
         interface, network: those of the address: ``eth0``, ``192.168.1.0/24``.
     """
 
     ufw: str | None = None
     firewalld: str | None = None
     nft: str | None = None
-    iptables: bool = False
     interface: str | None = None
     network: str | None = None
 
@@ -58,7 +55,6 @@ def main(request: str) -> Firewall:
         ufw=ufw if ufw and "Status: active" in ufw else None,
         firewalld=listing("firewall-cmd", "--list-all-zones"),
         nft=listing("nft", "list", "ruleset"),
-        iptables=shutil.which("iptables") is not None,
         interface=interface,
         network=network,
     )

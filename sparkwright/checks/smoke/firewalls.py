@@ -6,7 +6,6 @@ nftables; ports that Docker publishes are not.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -16,11 +15,12 @@ from sparkwright.findings.finding import Finding
 from sparkwright.host.firewall import Firewall
 
 CHECK = "unreachable"
-_FAMILIES = ("ip", "ip6", "inet")
-#: Family, table and chain -> its lines.
-_Chains = dict[tuple[str, str, str], list[str]]
-#: What a host calls its tables and chains becomes part of a command that somebody will paste.
-_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+#: Tables of nftables through which connections to the host pass: those of bridges do not count.
+_TABLES = ("ip ", "ip6 ", "inet ")
+#: A policy or rule that drops what no rule before it has accepted.
+_DROP = re.compile(
+    r"\bpolicy drop\b|^[ \t]*(?:counter packets \d+ bytes \d+ )?(?:drop|reject)\b", re.MULTILINE
+)
 
 
 def unreachable(
@@ -51,18 +51,17 @@ def _closing(ports: list[int], needed: list[int], firewall: Firewall) -> Iterato
         zone, text = _zone(firewall.firewalld, firewall.interface)
         if zone and not all(_in_firewalld(port, text) for port in ports):
             family = "ipv6" if ":" in lan else "ipv4"
-            rules = " ".join(
+            added = " ".join(
                 f"--add-rich-rule='rule family={family} source address={lan} "
                 f"port port={port} protocol=tcp accept'"
                 for port in needed
             )
-            yield Symptom(CHECK, "firewalld", zone=zone, rules=rules)
-    if firewall.nft and not firewall.ufw and firewall.firewalld is None:
-        shut = [chain for chain in _input_chains(firewall.nft) if not all(map(chain.admits, ports))]
-        if shut:
-            opened = (chain.opened(lan, needed, iptables=firewall.iptables) for chain in shut)
-            names = ", ".join(chain.name for chain in shut)
-            yield Symptom(CHECK, "nftables", names=names, command=" && ".join(opened))
+            yield Symptom(CHECK, "firewalld", zone=zone, rules=added)
+    rules = firewall.nft if not firewall.ufw and firewall.firewalld is None else None
+    if rules and _drops(rules) and not all(_in_nftables(port, rules) for port in ports):
+        family, listed = "ip6" if ":" in lan else "ip", ", ".join(map(str, needed))
+        rule = f"{family} saddr {lan} tcp dport {{ {listed} }} accept"
+        yield Symptom(CHECK, "nftables", rule=rule)
 
 
 def _network(text: str | None) -> str:
@@ -117,95 +116,18 @@ def _in_firewalld(port: int, zone: str) -> bool:
     return any(_has(port, item, "-") for item in (*listed, *rich) if "/" not in item)
 
 
-@dataclass(frozen=True)
-class _Chain:
-    """A chain of nftables that input passes; ``inner`` are the rules of chains that it jumps to."""
+def _drops(ruleset: str) -> bool:
+    """Whether nftables drops connections to the host that no rule accepts."""
+    tables = [text for text in re.split(r"(?m)^table ", ruleset) if text.startswith(_TABLES)]
+    chains = (chain for table in tables for chain in table.split("\tchain "))
+    return any("hook input" in chain and _DROP.search(chain) for chain in chains)
 
-    family: str
-    table: str
-    chain: str
-    lines: tuple[str, ...]
-    inner: tuple[str, ...]
 
-    @property
-    def name(self) -> str:
-        return f"{self.family} {self.table} {self.chain}"
-
-    @property
-    def closes(self) -> bool:
-        """Whether what no rule lets in is dropped."""
-        last = self.lines[-1] if self.lines else ""
-        return any(re.search(r"\bpolicy drop\b", line) for line in self.lines[:3]) or bool(
-            re.match(r"(counter packets \d+ bytes \d+ )?(drop|reject)\b", last)
-        )
-
-    def admits(self, port: int) -> bool:
-        """Whether a rule lets a port's connections in, wherever they come from."""
-        if not self.closes:
+def _in_nftables(port: int, ruleset: str) -> bool:
+    """Whether a rule of nftables accepts a port's connections, wherever they come from."""
+    for line in ruleset.splitlines():
+        to = re.search(r"\btcp dport (\{[^}]{0,4096}\}|[\d-]+)", line)
+        accepts = line.split(" comment ")[0].rstrip().endswith("accept")
+        if to and accepts and _has(port, to[1], "-"):
             return True
-        for line in (*self.lines, *self.inner):
-            to = re.search(r"\btcp dport (\{[^}]*\}|[\d-]+)", line)
-            accepts = line.split(" comment ")[0].rstrip().endswith("accept")
-            if to and accepts and _has(port, to[1], "-"):
-                return True
-        return False
-
-    def opened(self, lan: str, ports: list[int], *, iptables: bool) -> str:
-        listed = ", ".join(map(str, ports))
-        six = ":" in lan
-        if iptables and (self.table, self.chain) == ("filter", "INPUT"):
-            return (
-                f"sudo {'ip6tables' if six else 'iptables'} -I INPUT -p tcp -s {lan} -m multiport "
-                f"--dports {listed.replace(' ', '')} -j ACCEPT"
-            )
-        family = "ip6" if six else "ip"
-        rule = f"{family} saddr {lan} tcp dport {{ {listed} }} accept"
-        return f"sudo nft insert rule {self.name} '{rule}'"
-
-
-def _input_chains(ruleset: str) -> Iterator[_Chain]:
-    """The chains at the hook ``input`` of IP's families, with the rules of those that they jump to.
-
-    Bridges and ARP have hooks of that name, too, which are about other packets
-    (ovh/debian-cis#366).
-    """
-    chains = _chains(ruleset)
-    for (family, table, chain), lines in chains.items():
-        named = all(map(_NAME.fullmatch, (table, chain)))
-        if named and family in _FAMILIES and "hook input" in "".join(lines[:1]):
-            further = [
-                chains.get((family, table, jump), [])
-                for jump in _jumps(chains, lines, family, table)
-            ]
-            inner = tuple(line for some in further for line in some)
-            yield _Chain(family, table, chain, tuple(lines), inner)
-
-
-def _jumps(chains: _Chains, lines: list[str], family: str, table: str) -> list[str]:
-    """The chains that rules lead to, also by others."""
-    result: dict[str, None] = {}
-    left = list(lines)
-    while left:
-        for name in re.findall(r"\b(?:jump|goto) ([\w.-]+)", left.pop()):
-            if name not in result:
-                result[name] = None
-                left += chains.get((family, table, name), [])
-    return list(result)
-
-
-def _chains(ruleset: str) -> _Chains:
-    """Every chain's lines, by family, table and name."""
-    result: _Chains = {}
-    table: list[str] = []
-    lines: list[str] | None = None
-    for line in map(str.strip, ruleset.splitlines()):
-        parts = line.split()
-        if parts[:1] == ["table"]:
-            table = parts
-        elif parts[:1] == ["chain"] and len(parts) > 1 and len(table) > 2:
-            lines = result.setdefault((table[1], table[2], parts[1]), [])
-        elif line == "}":
-            lines = None
-        elif lines is not None and line:
-            lines.append(line)
-    return result
+    return False

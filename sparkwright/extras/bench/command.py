@@ -12,7 +12,6 @@ from pydantic import TypeAdapter
 
 from sparkwright.cli.lib import options
 from sparkwright.cli.lib.connecting import connection_options
-from sparkwright.cli.lib.findings import paint
 from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
@@ -29,9 +28,8 @@ from sparkwright.extras.bench.loads import Batch, Sweep, batches, read_categorie
 from sparkwright.extras.bench.results import Program, Result
 from sparkwright.extras.bench.run import measure
 from sparkwright.extras.bench.section import text
-from sparkwright.extras.bench.store import export, save
 from sparkwright.extras.bench.store import load as load_results
-from sparkwright.findings.render import text as findings_text
+from sparkwright.extras.bench.store import save
 from sparkwright.findings.user_error import Messages, UserError
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.site.fleet import PlannedHost
@@ -77,11 +75,6 @@ class _Target:
     "--results", type=click.Path(path_type=Path, file_okay=False), show_default=True,
     default=Path(".sparkwright/bench"), help="Where results are kept.",
 )  # fmt: skip
-@click.option(
-    "--export", "exported", type=click.Path(path_type=Path, dir_okay=False), default=None,
-    metavar="FILE", help="Write the kept results of the selection as one file. Without an "
-    "INVENTORY nothing is measured.",
-)  # fmt: skip
 @options.json_option
 @connection_options
 def command(
@@ -91,7 +84,6 @@ def command(
     context: str | None,
     quick: bool,
     results: Path,
-    exported: Path | None,
     as_json: bool,
 ) -> None:
     """Measure services, and compare with the cards' figures and with their own past.
@@ -101,9 +93,6 @@ def command(
     service after the other; whoever uses them meanwhile spoils the figures. Exit code 1 when
     something is out of range or requests failed.
     """
-    if hosts.file is None and exported is not None and not hosts.overrides:
-        _export(exported, results, hosts)
-        return
     default = loads.QUICK if quick else loads.FULL
     sweep = Sweep(
         read_categories(categories) if categories else default.categories,
@@ -123,8 +112,6 @@ def command(
             )
             if not as_json:
                 echo(f"\n{text(done[-1])}")
-    if exported is not None:
-        _export(exported, results, chosen)
     if as_json:
         options.print_json(TypeAdapter(DOCUMENT).dump_python(done, mode="json", by_alias=True))
     sys.exit(int(len(done) < len(targets) or not all(bench.well for bench in done)))
@@ -207,24 +194,3 @@ def _bench(
     target.say(f"kept as {save(directory, result)}")
     past = load_results(directory).services[host, plan.name]
     return judged(past[: past.index(result) + 1], target.host.catalog)
-
-
-def _export(path: Path, directory: Path, hosts: Hosts) -> None:
-    stored = load_results(directory)
-    if stored.problems:
-        echo(findings_text(stored.problems, paint=paint), err=True)
-    names = {host for host, _ in stored.services}
-    # A host with results may have left the inventory: only other names are looked up there.
-    if names.issuperset(hosts.limit):
-        names = set(hosts.limit) or names
-    else:
-        names = {host.name for host in hosts.read()}
-    chosen = [
-        result
-        for (host, service), runs in stored.services.items()
-        if host in names and hosts.means(host, service)
-        for result in runs
-    ]
-    if not chosen:
-        raise _MESSAGES.refusal("no-results", str(directory))
-    echo(f"{export(path, chosen)} results in {path}", err=True)

@@ -31,7 +31,7 @@ _CAUSES, _CAUSES_OF_ONE = 2, 3
 
 
 def section(directory: Path, catalog: Catalog, hosts: Container[str] | None) -> Section:
-    """The section, of the results in a directory or an exported file.
+    """The section, of the results in a directory.
 
     Args:
         hosts: the only ones that are shown; None for all.

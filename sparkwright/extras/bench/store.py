@@ -1,19 +1,14 @@
 """Results as files: ``<directory>/<host>/<service>/<UTC time>.json``, one per run.
 
-Or all of a selection as one file to hand on: ``{"schema": 1, "results": [...]}``. Reading never
-fails as a whole: a file or entry that can't be read is reported by name, the others count.
+Reading never fails as a whole: a file that can't be read is reported by name, the others count.
 """
 
-import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from sparkwright.documents.generated_json import read as read_json
-from sparkwright.documents.generated_json import valid
 from sparkwright.documents.text_files import write
-from sparkwright.extras.bench.results import SCHEMA, Result
+from sparkwright.extras.bench.results import Result
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Messages
 
@@ -23,13 +18,8 @@ _NAME = "%Y%m%dT%H%M%SZ"
 
 
 @dataclass(frozen=True)
-class _Export:
-    results: list[Any]
-
-
-@dataclass(frozen=True)
 class Stored:
-    """Contents of a directory, or of an exported file.
+    """Contents of a directory.
 
     Attributes:
         services: (host, service) -> results, the oldest first.
@@ -59,15 +49,8 @@ def save(directory: Path, result: Result) -> Path:
     return path
 
 
-def export(path: Path, results: Iterable[Result]) -> int:
-    """Write results as one file; returns how many."""
-    entries = [result.model_dump(mode="json", by_alias=True) for result in results]
-    write(path, json.dumps({"schema": SCHEMA, "results": entries}, indent=1) + "\n")
-    return len(entries)
-
-
 def load(directory: Path, *, last: int | None = None) -> Stored:
-    """Read what a directory, or an exported file, holds; one that is not there holds nothing.
+    """Read what a directory holds; one that is not there holds nothing.
 
     Args:
         last: only so many of each service, the newest: a page needs no more, however long a
@@ -75,22 +58,14 @@ def load(directory: Path, *, last: int | None = None) -> Stored:
     """
     problems: list[Finding] = []
     newest = slice(-last if last else None, None)
-    if directory.is_file():
-        remedy = "make one: sparkwright bench --export"
-        export = read_json(_Export, directory, remedy, problems)
-        read = [
-            valid(Result, entry, f"{directory}: results.{number}", problems)
-            for number, entry in enumerate(export.results if export else ())
-        ]
-    else:
-        folders = sorted(directory.glob("*/*"))
-        # The names sort by time. Broken files count too, so that each is reported.
-        paths = [path for folder in folders for path in sorted(folder.glob("*.json"))[newest]]
-        read = [_of_file(path, problems) for path in paths]
+    folders = sorted(directory.glob("*/*"))
+    # The names sort by time. Broken files count too, so that each is reported.
+    paths = [path for folder in folders for path in sorted(folder.glob("*.json"))[newest]]
+    read = [_of_file(path, problems) for path in paths]
     services: dict[tuple[str, str], list[Result]] = {}
     for result in sorted(filter(None, read), key=lambda item: (item.host, item.service, item.when)):
         services.setdefault((result.host, result.service), []).append(result)
-    kept = {key: tuple(runs[newest]) for key, runs in services.items()}
+    kept = {key: tuple(runs) for key, runs in services.items()}
     return Stored(kept, tuple(problems))
 
 

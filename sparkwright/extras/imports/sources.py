@@ -2,7 +2,7 @@
 
 import datetime as dt
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -54,17 +54,6 @@ def mod_of(name: str, trees: tuple[Snapshot | Path, ...]) -> dict[str, str]:
         if files := {file: f"{at}/{file}" for at, _, file in paths if [at] == folders}:
             return {file: tree.read(at) if at in plain else "\0" for file, at in files.items()}
     return {}
-
-
-def registries_of(inventory: Path | None) -> Iterator[tuple[str, list[Text]]]:
-    """Each registry of the site with its recipes; none where there is no site.
-
-    Raises:
-        UserError: for an inventory that was named and can't be read, and for a registry that can't
-            be had.
-    """
-    for name, registry in _pinned(_site(inventory)).items():
-        yield name, texts_of(snapshot(*registry))
 
 
 def allowed_names(inventory: Path | None) -> frozenset[str]:

@@ -35,9 +35,7 @@ def _input(name: str, text: str, option: str) -> Callable[[_Command], _Command]:
 
 @click.command("report")
 @names_argument()
-@_input(
-    "bench", "Stored benchmark results, or a file of `sparkwright bench --export`.", "--results"
-)
+@_input("bench", "Stored benchmark results.", "--results")
 @_input("last-run.json", "What the last run reported.", "--last-run")
 @_input("status.json", "Changes of releases, where there are any.", "--status")
 @click.option(

@@ -18,19 +18,16 @@ from sparkwright.extras.bench.host import Facts
 from sparkwright.extras.bench.loads import Batch, Load, Sweep, batches
 from sparkwright.extras.bench.probe import ProbeAnswer
 from sparkwright.extras.bench.results import Result
-from sparkwright.extras.bench.store import load, save
+from sparkwright.extras.bench.store import load
 from sparkwright.findings.user_error import UserError
 from sparkwright.host.lib.gpu import Gpu
 from tests.golden import compare
-from tests.tables import Tables
 from tests.unit.builders import kept_service
 from tests.unit.cli import answering as answers
 from tests.unit.cli.answering import Asked, answering
 from tests.unit.cli.test_json import judge
-from tests.unit.extras.bench.builders import BODY, DRAFTER, IMAGE, TAG, cell, result
+from tests.unit.extras.bench.builders import BODY, DRAFTER, IMAGE, TAG
 from tests.unit.extras.bench.tool import fake
-
-cases = Tables(__file__)
 
 KEY = "sk-a-key-of-sixteen-or-more"
 RELEASE = "1b45a560efec"
@@ -149,7 +146,14 @@ def test_a_release_that_is_not_planned_is_reported_and_its_settings_are_unknown(
     assert _kept(tmp_path).settings == {}
 
 
-@cases("arguments", "message")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("inventory/lab.py", "--service", "qwen63"), "did you mean 'qwen36'"),
+        (("inventory/lab.py", "--concurrency", "0"), "is not a number from 1 to 1024"),
+        (("inventory/lab.py", "--categories", "poems"), "there are no prompts for it"),
+    ],
+)
 def test_wrong_words_end_with_a_message(
     arguments: tuple[str, ...], message: str, asked: Any
 ) -> None:
@@ -167,32 +171,6 @@ def test_without_a_key_nothing_is_measured_and_none_is_made(
     done = bench("--data", f"api_key_file={path}")
     assert (done.exit_code, path.exists()) == (2, False)
     assert "there is no API key of a fleet here" in done.output
-
-
-def test_results_are_handed_on_as_one_file_and_read_from_it(here: Path) -> None:
-    later = result(cell(decode=1), when=result().when.replace(year=2027))
-    for item in (result(), later, result(host="spark-2")):
-        save(Path("mine"), item)
-    assert _run("--export", "all.json", "--results", "mine").exit_code == 0
-    assert _run("--export", "one.json", "--results", "mine", "--limit", "spark-2").exit_code == 0
-    assert load(Path("all.json")) == load(Path("mine"))
-    assert list(load(Path("one.json")).services) == [("spark-2", "qwen36")]
-    assert load(Path("all.json"), last=1).services["spark-1", "qwen36"] == (later,)
-    pytest.importorskip("sparkwright.extras.report")
-    done = answers.run("report", "--results", "all.json", "--output", "page.html")
-    assert "spark-2  qwen36   measured only" in done.output
-
-
-@pytest.mark.parametrize("name", ["sparks", "spark-*"])
-def test_results_of_a_group_or_pattern_of_hosts_are_exported(
-    name: str, tmp_path: Path, checkout: Path
-) -> None:
-    stored, path = tmp_path / "mine", tmp_path / "chosen.json"
-    for item in (result(host="spark-2"), result(host="elsewhere")):
-        save(stored, item)
-    done = _run(name, "--export", str(path), "--results", str(stored))
-    assert done.exit_code == 0, done.output
-    assert list(load(path).services) == [("spark-2", "qwen36")]
 
 
 def _service() -> Service:

@@ -13,10 +13,7 @@ from pydantic import ValidationError
 from sparkwright.extras.bench.results import Cell, Result
 from sparkwright.extras.bench.store import load, path_of, save
 from sparkwright.findings.user_error import UserError
-from tests.tables import Tables
 from tests.unit.extras.bench.builders import NOON, cell, result, runs
-
-cases = Tables(__file__)
 
 CELL = json.loads(cell().model_dump_json())
 
@@ -112,11 +109,3 @@ def test_only_the_newest_are_read_when_no_more_are_asked_for(tmp_path: Path) -> 
 def test_a_name_never_leads_out_of_the_directory(name: str) -> None:
     with pytest.raises(ValidationError):
         result(host=name)
-
-
-@cases("content", "message")
-def test_a_file_that_is_no_export_is_reported(tmp_path: Path, content: str, message: str) -> None:
-    path = tmp_path / "x.json"
-    path.write_text(content)
-    (problem,) = load(path).problems
-    assert message in f"{problem.subject}: {problem.observed}"

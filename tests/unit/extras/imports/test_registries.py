@@ -1,4 +1,4 @@
-"""Registries of recipes: named in the settings, pinned in the lock, searched, imported from."""
+"""Registries of recipes: named in the settings, pinned in the lock, imported from."""
 
 import shutil
 from pathlib import Path
@@ -71,17 +71,6 @@ def test_the_lock_pins_it_until_it_is_upgraded(site: Path, registry: Path) -> No
     (site / "fleet.lock").write_text(render_lock(newer))
     assert "there is no such recipe" in _refused("import", "@ours/generated")
     assert with_registries([], lock, upgrade=False).registries is None
-
-
-def test_search_looks_through_catalog_and_registries(site: Path) -> None:
-    for query, findings in (
-        ("small-4b", "recipe  @ours/recipes/generated  example/Small-4B"),
-        ("heretic dflash", "qwen36-35b-a3b-heretic-dflash"), ("nothing-has-this", "0 found"),
-    ):  # fmt: skip
-        result = run("catalog", "search", *query.split())
-        assert (result.exit_code, findings in result.output) == (0, True), result.output
-    (site / "fleet.lock").write_text("[")
-    assert "fleet.lock" in _refused("catalog", "search", "small-4b")
 
 
 def test_a_wrong_name_or_address_is_a_mistake_with_a_remedy(site: Path) -> None:
