@@ -19,7 +19,7 @@ from sparkwright.checks.configuration.parts import Memory, Part, memory_of
 from sparkwright.extras.bench.history import Regression
 from sparkwright.extras.bench.judgement import findings, likely
 from sparkwright.extras.bench.results import Result
-from sparkwright.extras.report.contents import (
+from sparkwright.extras.dashboard.contents import (
     LastRun,
     Page,
     Switch,
@@ -27,7 +27,7 @@ from sparkwright.extras.report.contents import (
     read_last_run,
     read_status,
 )
-from sparkwright.extras.report.render import html, plain, text
+from sparkwright.extras.dashboard.render import html, plain, text
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake
 from sparkwright.results.run_summary import Row, as_json
@@ -38,7 +38,7 @@ from tests.golden import compare
 from tests.tables import Tables
 from tests.unit.builders import SPARK, catalog, plan
 from tests.unit.extras.bench.builders import cell, result
-from tests.unit.extras.report.pages import benches, page_of
+from tests.unit.extras.dashboard.pages import benches, page_of
 from tests.unit.results.test_status import answer
 
 cases = Tables(__file__)

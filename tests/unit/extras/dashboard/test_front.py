@@ -7,15 +7,15 @@ from typing import Any
 from lab import example_report
 from sparkwright.checks.configuration.parts import Memory, Part
 from sparkwright.extras.bench.results import Result
-from sparkwright.extras.report.contents import LastRun, Page, Status
-from sparkwright.extras.report.front import ago, groups, line
-from sparkwright.extras.report.render import html, plain
+from sparkwright.extras.dashboard.contents import LastRun, Page, Status
+from sparkwright.extras.dashboard.front import ago, groups, line
+from sparkwright.extras.dashboard.render import html, plain
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.findings.user_error import mistake
 from tests.tables import Tables
 from tests.unit.builders import catalog
 from tests.unit.extras.bench.builders import cell, result
-from tests.unit.extras.report.pages import page_of
+from tests.unit.extras.dashboard.pages import page_of
 
 cases = Tables(__file__)
 
