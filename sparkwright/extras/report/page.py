@@ -1,7 +1,7 @@
 """The page's contents, made from what was read: judged, sorted, and the same for the same input.
 
-What is wrong with the fleet stands first, the heaviest before the rest; what several hosts have is
-one finding.
+Findings stand first, the heaviest before the rest; a finding of several hosts stands
+once.
 """
 
 import datetime as dt
