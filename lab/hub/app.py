@@ -468,6 +468,9 @@ def _model_info(repository: Repository, commit: Commit, *, blobs: bool) -> dict[
         "tags": ["safetensors", "fake"],
         "cardData": {"license": "apache-2.0"},
         "library_name": "transformers",
+        "pipeline_tag": "automatic-speech-recognition"
+        if "whisper" in repository.id
+        else "text-generation",
         "siblings": siblings,
         "usedStorage": sum(blobs_kept.values()),
     }

@@ -23,6 +23,7 @@ from . import (
     tiny,
     tiny_gguf,
     tiny_qwen3,
+    whisper,
 )
 from .miniature import SMALL_FILES, Miniature, build
 from .store import Repository, Store
@@ -40,6 +41,7 @@ MINIATURES: tuple[Miniature, ...] = (
     *tiny_qwen3.MINIATURES,
     *tiny_gguf.MINIATURES,
     *qwen35_gguf.MINIATURES,
+    whisper.MINIATURE,
 )
 
 

@@ -267,6 +267,12 @@ SAFETENSORS = tuple(form for form in get_args(Format) if form != "gguf")
 Capability = Literal["image", "video", "tools", "thinking", "thinking-only", "mtp"]
 
 
+#: The kind of requests that a model is made for.
+Task = Literal[
+    "chat", "completion", "embedding", "rerank", "score", "transcription", "speech", "image"
+]
+
+
 class KvLayers(data.Data):
     """Layers of one kind that keep keys and values.
 
@@ -338,6 +344,7 @@ class Model(data.Data):
     Attributes:
         repository: its name on the hub, ``organisation/name``.
         family: what rules and drafters go by, e.g. ``qwen3.6-27b``.
+        task: kind of requests that it is made for; ``completion`` for a base model.
         role: ``body`` computes the answer, ``drafter`` proposes tokens for it.
         revision: branch, tag or commit.
         not_before: commits older than this day are known to be bad.
@@ -375,6 +382,7 @@ class Model(data.Data):
     revision: data.Revision = "main"
     not_before: dt.date | None = None
     role: Literal["body", "drafter"]
+    task: Task = "chat"
     format: Format | None
     file: GgufFile | None = None
     projector: GgufFile | None = None

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from sparkwright.catalog import Alias, ArgumentValue, Model, Recipe
-from sparkwright.catalog.entries import Capability, License, Sampling
+from sparkwright.catalog.entries import Capability, License, Sampling, Task
 from sparkwright.config.settings import THINKING_TOKENS, SmokeSettings
 from sparkwright.engines.derivation import Derivation, Derived, DerivedFact, Subject
 from sparkwright.text.sizes import GIB
@@ -31,6 +31,7 @@ def model_of(subject: Subject, capabilities: tuple[Capability, ...]) -> Model:
         revision=revision or "main",
         family=(facts.model_type or name).lower(),
         role="body",
+        task=_task(subject),
         format=subject.form,
         file=header.file if header else None,
         projector=header.projector if header else None,
@@ -52,6 +53,14 @@ def model_of(subject: Subject, capabilities: tuple[Capability, ...]) -> Model:
         if facts.license else None,
         source=subject.config,
     )  # fmt: skip
+
+
+def _task(subject: Subject) -> Task:
+    """Purpose of the model by the hub or a GGUF file's header; chat where neither has one."""
+    header = subject.facts.gguf
+    if header and header.pooling:
+        return "rerank" if header.pooling == "rank" else "embedding"
+    return subject.facts.task or "chat"
 
 
 def derived(

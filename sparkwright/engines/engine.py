@@ -7,7 +7,7 @@ table of this package.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -154,9 +154,7 @@ class Probes:
         key_probe: route that answers with 401 without the key, in every version.
         context_errors: texts of which an error about a prompt that is too long has one.
         compiled: folder of compiled graphs, below the directory of boot caches.
-        embeddings, rerank, score: routes of a model that pools, which gives vectors or scores
-            instead of text: vectors of texts, documents by their scores for a question, and scores
-            of pairs of texts.
+        kinds: kind of a model (``catalog.entries.Task``) -> route of its requests.
     """
 
     version: str = ""
@@ -165,9 +163,7 @@ class Probes:
     key_probe: str = "/v1/models"
     context_errors: Sequence[str] = ()
     compiled: str = ""
-    embeddings: str = ""
-    rerank: str = ""
-    score: str = ""
+    kinds: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -273,6 +269,15 @@ class Configuration:
     def number(self, argument: str) -> float | None:
         """An argument's number, written or by default, ``"32k"`` too; None where it has none."""
         return amount(self.effective.get(argument))
+
+
+#: What a model pools for, or its task -> kinds of requests that it answers, where these are more or
+#: others. A model that pools without a word of what for gives scores, and perhaps vectors.
+_ANSWERED: Mapping[bool | str, tuple[str, ...]] = {
+    True: ("embedding", "rerank", "score"), "embedding": ("embedding", "rerank", "score"),
+    "rerank": ("rerank", "score"), "score": ("rerank", "score"), "embeddings": ("embedding",),
+    "chat": ("chat", "completion"),
+}  # fmt: skip
 
 
 def from_data(file: str, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -402,9 +407,12 @@ class Engine:
         ``code`` the plugins of parsers."""
         return {self.limit_names["template"], *(self.parser.plugins.values() if code else ())}
 
-    def probed(self, arguments: Mapping[str, Any]) -> Probes:
-        """Its probes; routes of a model that pools only where these arguments serve one."""
-        pools = self.limits(arguments).pools
-        without = {"embeddings": ("rerank", "score"), "rerank": ("embeddings",), True: ()}
-        left_out = without.get(pools, ("embeddings", "rerank", "score"))
-        return replace(self.probes, **dict.fromkeys(left_out, ""))
+    def kinds(self, arguments: Mapping[str, Any], task: str) -> dict[str, str]:
+        """Kinds of requests that a service with these arguments answers, each with its route.
+
+        Args:
+            task: of the model, as its catalog entry has it; arguments by which the engine gives
+                vectors or scores go before it.
+        """
+        answered = _ANSWERED.get(self.limits(arguments).pools or task, (task,))
+        return {kind: route for kind, route in self.probes.kinds.items() if kind in answered}

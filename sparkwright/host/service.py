@@ -44,7 +44,7 @@ class SmokeRequest:
         metric_names: an engine's name of a metric -> the neutral one (``host/lib/metrics.py``).
         compiled: folder of compiled code below the service's boot caches; empty without one.
         key_probe: route of the engine that answers with 401 without the key.
-        embeddings, rerank, score: routes of a model that pools; empty for one that writes text.
+        routes: kinds of requests that the model is asked by, each with its route.
         model_files: directory of the body's files.
         adapters: those of the served names that adapters answer to.
     """
@@ -69,9 +69,7 @@ class SmokeRequest:
     metric_names: dict[str, str] = field(default_factory=dict)
     compiled: str = ""
     key_probe: str = "/v1/models"
-    embeddings: str = ""
-    rerank: str = ""
-    score: str = ""
+    routes: dict[str, str] = field(default_factory=dict)
     model_files: str = ""
     adapters: tuple[str, ...] = ()
 

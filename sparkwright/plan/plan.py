@@ -45,6 +45,7 @@ class ServicePlan:
         origins: ``argument.<name>``, ``environment.<NAME>`` and the like -> where it comes from.
         served_names: all that clients ask for, those of adapters last.
         adapters: by the names that clients ask for.
+        task: of the body, as its catalog entry has it.
         file, projector: paths of the body's GGUF files in its repository; None for other formats.
         derived: what was read from the model's own files, where no recipe says it.
         rank: its place among the hosts that serve it together; None for a service of one host.
@@ -61,6 +62,7 @@ class ServicePlan:
     entrypoint: str
     variables: Variables | None
     body: ModelReference
+    task: str
     drafter: ModelReference | None
     adapters: Mapping[str, ModelReference]
     kv_offload: KvOffload | None
@@ -383,6 +385,7 @@ def _planned(
         entrypoint=image.entrypoint,
         variables=image.variables,
         body=body,
+        task=models[recipe.body.model].task,
         file=models[recipe.body.model].file,
         projector=models[recipe.body.model].projector,
         drafter=_model_reference(models[drafter.model], drafter.mount) if drafter else None,

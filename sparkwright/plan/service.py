@@ -153,19 +153,20 @@ def _fabric(service: ServicePlan) -> dict[str, str]:
 def _gate(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> SmokeRequest:
     """The smoke test that decides whether a service counts as started."""
     program, home = engine(service.engine), service_home(plan, service)
-    probes = program.probed(dict(service.arguments))
+    routes = program.kinds(dict(service.arguments), service.task)
     address, port = engine_at(service)
     return carried(
         SmokeRequest,
         service,
         service.settings.smoke,
-        probes,
+        program.probes,
+        routes=routes,
         model_files=f"{plan.settings.models_root}/{resolution.model(service.body).directory}",
         address=address,
         port=port,
         secrets=f"{home}/secrets.env",
         adapters=tuple(service.adapters),
-        warm_ups=0 if probes.embeddings or probes.rerank else WARM_UPS,
+        warm_ups=WARM_UPS if "chat" in routes else 0,
         proxy=(_local(service.bind), service.port) if service.proxy else None,
         certificate=certificate_place(home) if service.proxy else None,
         speculates=program.limits(dict(service.arguments)).speculates,

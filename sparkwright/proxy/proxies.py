@@ -71,7 +71,7 @@ def health_file(plan: HostPlan) -> str | None:
             secrets=f"{plan.settings.services_root}/services/{service.name}/secrets.env",
             model=service.served_names[0],
             patience_seconds=60,
-            rerank=engine(service.engine).probed(dict(service.arguments)).rerank,
+            routes=engine(service.engine).kinds(dict(service.arguments), service.task),
         )
         for service in plan.services
         if service.proxy

@@ -302,6 +302,7 @@ def _with_facts(
         template=template.decode("utf-8", "replace") if template else None,
         hf_quant="hf_quant_config.json" in model.files,
         license=info.card_data.license if info.card_data else None,
+        task=info.pipeline_tag,
     )
     return replace(_measured(model, files[0]), facts=facts)
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field, StringConstraints
 
 from sparkwright.catalog.data import Data
+from sparkwright.catalog.entries import Task
 from sparkwright.catalog.gguf import Gguf
 from sparkwright.resolve.kv_cache import MOST, whole
 
@@ -20,8 +21,14 @@ Word = Annotated[str, StringConstraints(pattern=rf"^{_WORD}$")]
 #: Keys of config.json for the longest context, as vLLM reads them; the least of them counts.
 _CONTEXT = (
     "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "max_sequence_length",
-    "max_seq_length", "seq_len",
+    "max_seq_length", "seq_len", "max_target_positions",
 )  # fmt: skip
+#: Tasks of the hub (``pipeline_tag``) that are not of chat -> the catalog's.
+_TASKS: dict[object, Task] = {
+    "automatic-speech-recognition": "transcription", "text-to-speech": "speech",
+    "text-to-image": "image", "text-ranking": "rerank", "feature-extraction": "embedding",
+    "sentence-similarity": "embedding",
+}  # fmt: skip
 #: Kinds of layers that keep a state instead of keys and values.
 _STATES = ("linear_attention", "mamba", "mamba2", "recurrent")
 #: Keys of configurations that have such layers and do not list them.
@@ -33,6 +40,7 @@ class ModelFacts(Data):
 
     Attributes:
         architecture: the class that serves it; None where config.json names none.
+        task: kind of requests that the hub says it is for, where that is not chat; else None.
         model_type: by which transformers and vLLM know the family.
         context: tokens that it was made for.
         quantization: ``quant_method``; None for weights that are not quantized.
@@ -48,6 +56,7 @@ class ModelFacts(Data):
     """
 
     architecture: Word | None = None
+    task: Task | None = None
     model_type: Word | None = None
     context: int | None = Field(default=None, gt=0, le=MOST)
     quantization: Word | None = None
@@ -83,6 +92,7 @@ def facts_of(
     template: str | None = None,
     hf_quant: bool = False,
     license: object = None,
+    task: object = None,
 ) -> ModelFacts:
     """Read the files.
 
@@ -90,7 +100,7 @@ def facts_of(
         marks: texts that the template is searched for.
         template: chat_template.jinja, where there is one; else tokenizer_config.json's counts.
         hf_quant: whether there is a hf_quant_config.json, which ModelOpt writes.
-        license: what the hub says of it.
+        license, task: what the hub says of it.
     """
     inner = config.get("text_config")
     text: Mapping[str, Any] = inner if isinstance(inner, dict) else config
@@ -101,6 +111,7 @@ def facts_of(
     layers = text.get("layer_types")
     return ModelFacts(
         architecture=_word(named[0]) if isinstance(named, list) and named else None,
+        task=_TASKS.get(task),
         model_type=_word(config.get("model_type")),
         context=_context(text) or _context(config),
         quantization=_method(quantized) or ("modelopt" if hf_quant else None),

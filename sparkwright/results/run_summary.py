@@ -3,7 +3,7 @@
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from sparkwright.checks.smoke.result import Smoke
@@ -29,7 +29,7 @@ class ServiceRow:
         outcome: what the host runs where that is not what was planned: ``reverted``, ``left``,
             ``taken back`` or ``failed``; then release and image are those that it runs.
         head: the host that answers for it, where that is another one of its cluster.
-        rerank: route of a model that pools; empty for one that chats.
+        routes: kinds of requests that it answers, each with its route.
     """
 
     name: str
@@ -44,7 +44,7 @@ class ServiceRow:
     scheme: str = "http"
     ca: str | None = None
     head: str | None = None
-    rerank: str = ""
+    routes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
@@ -194,18 +194,32 @@ def image_in_short(image: str) -> str:
     return tag[:19] if tag.startswith("sha256-") else f"built {tag}"
 
 
+#: Requests by kinds other than chat; the last of those that a service answers is shown.
+_EXAMPLES = {
+    "completion": '"prompt": "Once upon a time"',
+    "embedding": '"input": "It rains."',
+    "rerank": '"query": "What is 17 + 25?", "documents": ["It rains.", "17 + 25 is 42."]',
+    "speech": '"input": "It rains.", "response_format": "wav"',
+    "image": '"prompt": "a red ball on green grass"',
+}
+
+
 def _curl(service: ServiceRow, key: str) -> str:
     """A request that works when it is pasted into a shell of the controller, in any folder."""
     route = "/v1/chat/completions"
     rest = '"max_tokens": 2048, "messages": [{"role": "user", "content": "What is 17 + 25?"}]'
-    if service.rerank:
-        route = service.rerank
-        rest = '"query": "What is 17 + 25?", "documents": ["It rains.", "17 + 25 is 42."]'
+    for kind in _EXAMPLES if "chat" not in service.routes else ():
+        if kind in service.routes:
+            route, rest = service.routes[kind], _EXAMPLES[kind]
     body = f'{{"model": "{service.served_names[0]}", {rest}}}'
+    data = f"-H 'Content-Type: application/json' -d {shlex.quote(body)}"
+    if "transcription" in service.routes:
+        route = service.routes["transcription"]
+        data = f"-F model={shlex.quote(service.served_names[0])} -F file=@speech.wav"
     ca = Path(service.ca).expanduser().absolute() if service.ca else None
     trusted = f"--cacert {shlex.quote(str(ca))} " if ca else ""
     return (
         f"curl -s {trusted}{shlex.quote(f'{service.url}{route}')} "
         f'-H "Authorization: Bearer {key}" '
-        f"-H 'Content-Type: application/json' -d {shlex.quote(body)}"
+        f"{data}"
     )

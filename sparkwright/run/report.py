@@ -119,7 +119,7 @@ def service_row(host_run: HostRun, service: ServicePlan, rendered: Service) -> t
         scheme=scheme(host_run.settings, proxied=service.proxy),
         ca=clients_ca(host_run.settings),
         head=service.rank.hosts[0] if service.rank and service.follower else None,
-        rerank=rendered.gate.rerank,
+        routes=rendered.gate.routes,
     )
     if outcome is None or (outcome.state == "sleeps" and host_run.memory.failure):
         return row

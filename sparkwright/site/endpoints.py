@@ -1,7 +1,7 @@
 """Services as their clients see them: address, name of the key, served names, limits."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparkwright.catalog import Alias, Catalog
@@ -66,7 +66,8 @@ class Endpoint:
         model: repository of the model that answers to every name.
         context: tokens of prompt and answer together; None where unknown.
         images, tools, reasoning: what requests may hold or ask for.
-        chats: whether its model writes text; otherwise it gives vectors or scores.
+        kinds: of requests that it answers, each with its route.
+        chats: whether a chat is one of them.
         ca: absolute path on the controller of the CA by which https is verified; None for the
             public ones that every client knows, and for http.
     """
@@ -81,6 +82,7 @@ class Endpoint:
     images: bool
     tools: bool
     reasoning: bool
+    kinds: Mapping[str, str] = field(default_factory=dict)
     chats: bool = True
     ca: str | None = None
 
@@ -115,7 +117,8 @@ def endpoint_of(
     """A service as its clients see it at an address."""
     body = catalog.models[service.body.name]
     advice = service.recipe.aliases
-    limits = engine(service.engine).limits(dict(service.arguments))
+    program, arguments = engine(service.engine), dict(service.arguments)
+    limits, kinds = program.limits(arguments), program.kinds(arguments, service.task)
     at = f"[{address}]" if ":" in address else address
     how = scheme(plan.settings, proxied=service.proxy)
     ca = clients_ca(plan.settings) if how == "https" else None
@@ -131,7 +134,8 @@ def endpoint_of(
         tools=limits.tools is not None,
         # Without a parser thoughts come as text: a client that expects them apart finds none.
         reasoning="thinking" in body.capabilities and limits.reasoning,
-        chats=not limits.pools,
+        kinds=kinds,
+        chats="chat" in kinds,
         ca=str(Path(ca).expanduser().absolute()) if ca else None,
     )
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from . import chat, completions, pooling
+from . import chat, completions, media, pooling
 from .backend import Backend
 from .errors import ApiError, bad_request
 from .faults import Faults
@@ -74,6 +74,10 @@ class Api:
                 post["/v1/embeddings"] = self._embeddings
             post |= dict.fromkeys(("/rerank", "/v1/rerank", "/v2/rerank"), self._rerank)
             post |= dict.fromkeys(("/score", "/v1/score"), self._score)
+        if own := media.route(settings):
+            for path in ("/v1/chat/completions", "/v1/completions", "/v1/messages"):
+                del post[path]
+            post[own] = self._media
         self._routes = {"GET": get, "HEAD": get, "POST": post}
 
     async def handle(self, request: Request) -> Response:
@@ -205,6 +209,12 @@ class Api:
 
     async def _score(self, request: Request) -> Response:
         return await pooling.score(self._backend, read_body(request))
+
+    async def _media(self, request: Request) -> Response:
+        if request.path.endswith("transcriptions"):
+            return await media.transcription(self._backend, request)
+        answered = media.speech if request.path.endswith("speech") else media.image
+        return await answered(self._backend, read_body(request))
 
     async def _not_here(self, _: Request) -> Response:
         raise bad_request("The fake does not serve this route.")

@@ -28,6 +28,9 @@ They come from FAKE_VLLM_FAULT or /etc/fake-vllm-fault, several by commas:
     short-vectors         gives vectors of half the model's length
     wrong-order           ranks the wrong document first
     wrong-scores          gives the highest score to the wrong document
+    deaf                  writes down something else than what is said
+    silent-speech         speaks without a sound
+    blank-picture         draws nothing
     drops-at-concurrency  fails requests once more than half of --max-num-seqs run
 """
 
@@ -70,6 +73,9 @@ class Faults:
     short_vectors: bool = False
     wrong_order: bool = False
     wrong_scores: bool = False
+    deaf: bool = False
+    silent_speech: bool = False
+    blank_picture: bool = False
     drops_at_concurrency: bool = False
 
     async def before_generation(self) -> None:

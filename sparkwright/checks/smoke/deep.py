@@ -43,7 +43,9 @@ def _request(
     gate: SmokeRequest, limits: Limits, skip: dict[str, str], thinking_tokens: int
 ) -> DeepRequest:
     own = engine(gate.engine)
-    skip |= dict.fromkeys(_OF_TEXT, "a model that pools writes no text") if gate.rerank else {}
+    if "chat" not in gate.routes and gate.routes:
+        # ``aliases`` asks by the model's own kinds.
+        skip |= dict.fromkeys(_OF_TEXT, f"its model is of another kind ({', '.join(gate.routes)})")
     if not gate.speculates:
         skip["speculation"] = "no drafter in its release"
     return DeepRequest(

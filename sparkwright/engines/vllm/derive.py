@@ -40,9 +40,11 @@ def _open(subject: Subject, advice: Advice) -> Iterator[Symptom]:
         yield Symptom("architecture")
     if facts.code and "trust_remote_code" not in given:
         yield Symptom("code", files=", ".join(facts.code))
+    if facts.task in ("speech", "image"):
+        yield Symptom("task")
     # Mistral's own tokenizer templates itself.
-    mistral = "tekken.json" in subject.resolved.files
-    if not facts.chat_template and "chat_template" not in given and not mistral:
+    templated = facts.task or "tekken.json" in subject.resolved.files
+    if not facts.chat_template and "chat_template" not in given and not templated:
         yield Symptom("chat-template")
     if facts.context is None and "max_model_len" not in given:
         yield Symptom("context")
@@ -144,6 +146,8 @@ def _arguments(
     yield "gpu_memory_utilization", (share, origin)
     used = amount(given.get("gpu_memory_utilization")) or share
     yield "max_model_len", _length(subject, model, used, given)
+    if model.task in ("embedding", "rerank", "score"):
+        yield "runner", ("pooling", f"the hub's task of {subject.repository}")
     yield "max_num_seqs", (SEQUENCES, "sparkwright's default for one box")
     template = f"model_type and chat template of {subject.repository}@{subject.resolved.commit[:7]}"
     if parsers["tool_call_parser"]:
@@ -197,7 +201,9 @@ def _facts(subject: Subject, model: Model, advice: Advice) -> Iterator[DerivedFa
     can = ", ".join(("text", *model.capabilities))
     yield DerivedFact("can do", can, f"{config}, chat template, parsers of vLLM {subject.version}")
     yield from facts_of_sampling(subject)
-    if not facts.chat_template:
+    if facts.task:
+        yield DerivedFact("task", facts.task, f"the hub's task of {subject.repository}")
+    elif not facts.chat_template:
         yield DerivedFact("chat template", "the service's own", OWN)
     if "tools" not in model.capabilities and "<tool_call>" in facts.template:
         why = "a parser of vLLM that is known for it; arguments.tool_call_parser names one"

@@ -26,7 +26,6 @@ from sparkwright.config.places import BENCH_PINS, INSTALLED
 from sparkwright.config.secrets import Secret
 from sparkwright.config.templates import template
 from sparkwright.engines import DEFAULT, engine
-from sparkwright.engines.engine import Probes
 from sparkwright.extras.bench.loads import Batch, Load
 from sparkwright.extras.bench.results import MEASURES, Cell
 from sparkwright.findings.user_error import Messages, Problems, UserError, mistake
@@ -56,10 +55,11 @@ class Service:
 
     def send(self, method: str, path: str, *, key: bool = True, **body: Any) -> requests.Response:
         """The answer to a request, with the key or without."""
-        headers = {"Authorization": f"Bearer {self.key.value}"} if key else {}
+        headers = body.pop("headers", {})
+        headers |= {"Authorization": f"Bearer {self.key.value}"} if key else {}
         return requests.request(
-            method, f"{self.url}{path}", headers=headers, timeout=_SECONDS, verify=self.ca or True,
-            **body,
+            method, f"{self.url}{path}", headers=headers, verify=self.ca or True,
+            **{"timeout": _SECONDS, **body},
         )  # fmt: skip
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
@@ -203,22 +203,25 @@ class Endpoint:
 CHAT = Endpoint()
 
 
-def endpoint(service: Service, probes: Probes) -> Endpoint:
-    """Form of the requests to a service: for answers, for vectors, or for the score of a document.
+def endpoint(service: Service, kinds: Mapping[str, str]) -> Endpoint:
+    """Form of the requests to a service: for answers, for vectors, or for the score of a document;
+    of a kind that the generator does not know, the kind itself.
 
     Args:
-        probes: of its engine, with the service's arguments.
+        kinds: of requests that it answers, each with its route.
 
     Raises:
         UserError: without an answer.
     """
-    if not probes.embeddings and not probes.rerank:
+    if "chat" in kinds:
         return CHAT
-    if probes.embeddings and service.has(
-        probes.embeddings, {"model": service.model, "input": _QUERY}
-    ):
-        return Endpoint("embeddings", probes.embeddings, {})
-    return Endpoint("cohere_rankings", probes.rerank, {})
+    route = kinds.get("embedding")
+    if route and service.has(route, {"model": service.model, "input": _QUERY}):
+        return Endpoint("embeddings", route, {})
+    if "rerank" in kinds:
+        return Endpoint("cohere_rankings", kinds["rerank"], {})
+    kind, route = next(iter(kinds.items()))
+    return Endpoint(kind, route, {})
 
 
 def find(environment: Mapping[str, str] = os.environ) -> Path:

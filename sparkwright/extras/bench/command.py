@@ -172,10 +172,10 @@ def _bench(
             loaded.update(ask(hosts.only([host]), under_load=True))
 
     target.say(f"{sum(len(batch.loads) for batch in sweep)} loads at {service.url}")
+    kinds = engine(plan.engine).kinds(dict(plan.arguments), plan.task)
     measured = measure(
         program, service, sweep, seed=f"{when:%Y%m%dT%H%M%S}", say=target.say,
-        while_last=while_last,
-        endpoint=aiperf.endpoint(service, engine(plan.engine).probed(dict(plan.arguments))),
+        while_last=while_last, endpoint=aiperf.endpoint(service, kinds),
     )  # fmt: skip
     under_load, after = loaded.get(host), ask(hosts.only([host])).get(host)
     running, version = before.running.get(plan.name), before.probe.versions.get(plan.name)

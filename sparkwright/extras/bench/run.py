@@ -5,20 +5,29 @@ import os
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import requests
+
 from sparkwright.extras.bench import aiperf
 from sparkwright.extras.bench.aiperf import CHAT, Endpoint, Service, metrics_without_key
-from sparkwright.extras.bench.loads import Batch, sample
+from sparkwright.extras.bench.loads import Batch, Load, sample
 from sparkwright.extras.bench.results import Cell
 from sparkwright.findings.user_error import Messages
+from sparkwright.host.lib.faults import Fault
+from sparkwright.host.lib.http import Answer, Form
+from sparkwright.host.lib.kinds import KINDS, body, judged
 
 #: The chat template's own tokens, and what the estimate of a long prompt may be wrong by.
 _SPARE = 1.05
 _LAST_LINES = 5
+#: Seconds of a request that the generator does not send.
+_LONGEST = 600.0
 _MESSAGES = Messages(__file__)
 _PREFIX = "sparkwright-bench-"
 
@@ -56,6 +65,10 @@ def measure(
             cells have nothing but errors.
     """
     measured, fitting = Measured(), list[Batch]()
+    if endpoint.kind in KINDS:  # which the generator does not know
+        for load in batches[0].loads:
+            measured.cells.append(_judged(service, endpoint, batches[0], load, measured.remarks))
+        batches = ()
     for batch in batches:
         needed = (batch.context or 0) * _SPARE + endpoint.body.get("max_tokens", 0)
         if batch.context and service.context and needed > service.context:
@@ -93,6 +106,38 @@ def measure(
         where = f"{service.url}, measured by {aiperf.NAME}"
         raise _MESSAGES.refusal("nothing-answered", where, reasons=reasons)
     return measured
+
+
+def _judged(
+    service: Service, endpoint: Endpoint, batch: Batch, load: Load, remarks: list[str]
+) -> Cell:
+    """Send a kind's own request again and again, and judge each answer."""
+
+    def send(_: int) -> float | str:
+        form, begun = body(KINDS[endpoint.kind].request, service.model), time.monotonic()
+        typed = {"Content-Type": form.content_type} if isinstance(form, Form) else {}
+        sent = {"data": form.data} if isinstance(form, Form) else {"json": form}
+        try:
+            answer = service.send("POST", endpoint.path, headers=typed, timeout=_LONGEST, **sent)
+            seconds = time.monotonic() - begun
+            answer.raise_for_status()
+            judged(endpoint.kind, Answer(answer.status_code, answer.content))
+        except (requests.RequestException, Fault) as error:
+            return str(error)
+        return seconds
+
+    with ThreadPoolExecutor(load.concurrency) as pool:
+        list(pool.map(send, range(load.warm_up)))
+        begun = time.monotonic()
+        results = list(pool.map(send, range(load.requests)))
+    times = sorted(1000 * each for each in results if isinstance(each, float))
+    failed = [each for each in results if isinstance(each, str)]
+    remarks += [f"requests failed: {why}" for why in dict.fromkeys(failed)]
+    at = {"p50": len(times) // 2, "p95": len(times) * 95 // 100}
+    report = {"request_latency": {name: times[place] for name, place in at.items() if times},
+              "request_throughput": {"avg": len(times) / (time.monotonic() - begun)},
+              "request_count": {"avg": len(times)}}  # fmt: skip
+    return aiperf.cell(batch, load, len(failed), report, {}, endpoint)
 
 
 def _start(command: Sequence[str], service: Service) -> str | None:

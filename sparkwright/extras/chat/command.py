@@ -18,7 +18,9 @@ from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.extras.chat.server import Published, Unusable, opened
 from sparkwright.extras.chat.targets import Target, targets
 from sparkwright.findings.render import text
+from sparkwright.host.lib.faults import Fault
 from sparkwright.host.lib.http import NoAnswer, Refused
+from sparkwright.host.lib.kinds import KINDS, body, cheapest, judged
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.text.visible import cut, paragraph, visible_prose
 
@@ -154,7 +156,8 @@ DOCUMENT = Answer
 def command(hosts: Selection, model: str | None, prompt: str | None, as_json: bool) -> None:
     """Talk to a service, with the sampling that its card advises for the name.
 
-    Without a name it is the first service that answers.
+    Without a name it is the first service that answers. A model of another kind gets its kind's own
+    request once: speech to write down, a word to say, a picture to draw, documents to order.
 
     The prompt comes from --prompt, from standard input where that is no terminal, or line by line.
     Reasoning is dimmed, and goes where the answer is not piped to. Ctrl-C ends an answer, another
@@ -164,6 +167,8 @@ def command(hosts: Selection, model: str | None, prompt: str | None, as_json: bo
     """
     planned = load(hosts).or_raise()
     target, server = _first(targets(planned, hosts.means, model))
+    if not target.endpoint.chats:
+        sys.exit(int(not _asked(target, server)))
     if prompt is None and (as_json or not (sys.stdin.isatty() and sys.stdout.isatty())):
         prompt = sys.stdin.read()
     if prompt is None:
@@ -186,7 +191,27 @@ def question(planned: Mapping[str, PlannedHost], prompt: str) -> bool:
         target, server = _first(targets(planned))
     except SystemExit:  # nobody answers, which is said
         return False
+    if not target.endpoint.chats:
+        return _asked(target, server)
     return _answered(target, server, [_message("user", prompt)])[0] is not None
+
+
+def _asked(target: Target, server: Published) -> bool:
+    """Send a kind's own request, and show what the answer is worth; whether it is right."""
+    kinds = target.endpoint.kinds
+    kind = cheapest(kinds)
+    try:
+        form = body(KINDS[kind].request, target.served.name)
+        answer = server.ask("POST", kinds[kind], form, timeout=_LONGEST)
+        if answer.status != 200:
+            raise Failed(_refusal(f"is refused with HTTP {answer.status}", answer.text))
+        click.echo(f"{kind}: {visible_prose(judged(kind, answer))}")
+    except (Failed, Fault, NoAnswer) as error:
+        click.echo(f"{paint('error')}: {target.where}: {paragraph(str(error))}", err=True)
+        return False
+    finally:
+        server.hang_up()
+    return True
 
 
 def _first(candidates: Sequence[Target]) -> tuple[Target, Published]:

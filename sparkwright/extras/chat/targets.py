@@ -77,6 +77,8 @@ def targets(
         UserError: for a name that no service has.
     """
     every = [each for each in _all(hosts) if meant(each.endpoint.host, each.endpoint.service)]
+    if model is None:  # a service that chats goes before others
+        every.sort(key=lambda target: not target.endpoint.chats)
     names = sorted({target.served.name for target in every})
     if model is not None and model not in names:
         raise MESSAGES.refusal("no-such-model", f"--model {model}", near=suggest(model, names))
@@ -100,5 +102,5 @@ def _all(hosts: Mapping[str, PlannedHost]) -> Iterator[Target]:
             key = Key(VARIABLE, planned.plan.settings.api_key_source)
             endpoint = endpoint_of(planned.plan, service, planned.catalog, at, key)
             published = not is_loopback(bind) or address == LOOPBACK
-            for served in endpoint.names if endpoint.chats else ():
+            for served in endpoint.names:
                 yield Target(endpoint, served, published, (own, service.port), planned.data)

@@ -49,6 +49,14 @@ class Late(NoAnswer):
 
 
 @dataclass(frozen=True)
+class Form:
+    """A request's body that is not JSON."""
+
+    content_type: str
+    data: bytes
+
+
+@dataclass(frozen=True)
 class Answer:
     """An answer."""
 
@@ -103,7 +111,7 @@ class Server:
         """Send a request and return its answer, whatever the status.
 
         Args:
-            body: sent as JSON; None sends none.
+            body: sent as JSON, but for a Form; None sends none.
             timeout: seconds that it may take.
             key: whether the key is shown.
 
@@ -152,8 +160,11 @@ class Server:
         if key and self.key:
             headers["Authorization"] = f"Bearer {self.key}"
         try:
-            text = None if body is None else json.dumps(body)
-            connection.request(method, path, text, headers)
+            if isinstance(body, Form):
+                headers["Content-Type"], sent = body.content_type, body.data
+            else:
+                sent = b"" if body is None else json.dumps(body).encode()
+            connection.request(method, path, sent or None, headers)
             yield connection.getresponse()
         except (OSError, HTTPException) as error:
             raise _no_answer(error) from error

@@ -91,8 +91,6 @@ def _judge(door: Door) -> None:
         if not _NAME.fullmatch(model.pool):
             raise Malformed(f"models.{name}.pool: {model.pool!r} is no name of a pool")
     for name, key in door.keys.items():
-        if not _NAME.fullmatch(name):
-            raise Malformed(f"keys.{name!r} is no name of a key")
         missing = [model for model in key.models or () if model not in door.models]
         if missing:
             raise Malformed(f"keys.{name}.models: there is no {missing[0]!r}")

@@ -17,9 +17,10 @@ from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler
 from socketserver import ThreadingMixIn, UnixStreamServer
 
-from sparkwright.host.lib import documents, homes, metrics
+from sparkwright.host.lib import documents, homes, kinds, metrics
 from sparkwright.host.lib.annotations import Any
-from sparkwright.host.lib.http import Late, NoAnswer, Server, api_key
+from sparkwright.host.lib.faults import Fault
+from sparkwright.host.lib.http import Answer, Late, NoAnswer, Server, api_key
 from sparkwright.host.lib.threads import at_once
 from sparkwright.host.proxy.pool import HealthConfig, HealthService
 
@@ -31,7 +32,7 @@ _COUNTERS = (metrics.READ, metrics.GENERATED, metrics.CACHE)
 #: So many answers in a row may come late.
 _LATE = 3
 #: A server that is away, a key that is not there, an answer that is none.
-_WRONG = (NoAnswer, OSError, KeyError, ValueError)
+_WRONG = (NoAnswer, OSError, KeyError, ValueError, Fault)
 
 
 class Service:
@@ -88,12 +89,14 @@ class Service:
 
     def _question(self) -> None:
         began = time.monotonic()
-        path, body = "/v1/completions", {"prompt": "1 2 3", "max_tokens": 1}
-        if self.config.rerank:
-            path, body = self.config.rerank, {"query": "1", "documents": ["1 2 3"]}
-        body["model"] = self.config.model
+        routes = self.config.routes or {"completion": "/v1/completions"}
+        kind = kinds.cheapest(routes)
+        row = kinds.KINDS[kind]
+        body = kinds.body(row.least or row.request, self.config.model)
         try:
-            self._call("POST", path, body, self.config.patience_seconds)
+            answer = self._call("POST", routes[kind], body, self.config.patience_seconds)
+            if not row.least:
+                kinds.judged(kind, answer)
             self.well, self.observed = True, "answers"
         except Late:
             moved = False
@@ -109,16 +112,16 @@ class Service:
     def _count(self) -> tuple[float, ...]:
         """Tokens so far and, since a long prompt gives none for minutes, how full the cache is."""
         # Of each engine by itself: one that moves is not to be hidden by a fuller one.
-        samples = metrics.samples(self._call("GET", "/metrics", None, 5), self._names)
+        samples = metrics.samples(self._call("GET", "/metrics", None, 5).text, self._names)
         return tuple(value for name, _, value in samples if name in _COUNTERS)
 
-    def _call(self, method: str, path: str, body: object, timeout: float) -> str:
-        """Text of a success."""
+    def _call(self, method: str, path: str, body: object, timeout: float) -> Answer:
+        """Answer of a success."""
         server = Server(self.config.address, self.config.port, api_key(self.config.secrets))
         answer = server.ask(method, path, body, timeout=timeout)
         if answer.status != 200:
             raise ValueError(f"{path}: HTTP {answer.status}: {answer.text[:200]}")
-        return answer.text
+        return answer
 
 
 class _Server(ThreadingMixIn, UnixStreamServer):

@@ -73,7 +73,7 @@ class HealthService:
         secrets: file with the API key.
         model: a served name.
         patience_seconds: for one token.
-        rerank: route of a model that pools; empty for one that writes text.
+        routes: kinds of requests that the model is asked by, each with its route.
     """
 
     name: str
@@ -83,7 +83,7 @@ class HealthService:
     patience_seconds: float
     port: int = 0
     health: str = ""
-    rerank: str = ""
+    routes: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

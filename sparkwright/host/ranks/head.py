@@ -110,7 +110,7 @@ class Head(Rank):
         gate = self._service.gate
         config = HealthService(
             gate.name, gate.address, gate.secrets, gate.served_names[0], TOKEN, gate.port,
-            rerank=gate.rerank,
+            routes=gate.routes,
         )  # fmt: skip
         service = health.Service(config, IDLE, gate.metric_names)
         began = time.monotonic()

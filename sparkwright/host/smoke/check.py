@@ -7,22 +7,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from sparkwright.host.lib import journal, metrics, model_list, ranks, systemd
+from sparkwright.host.lib.faults import Fault, fail_if, fail_if_noise, fail_if_only_marks
 from sparkwright.host.lib.http import Health, NoAnswer, Server, api_key
+from sparkwright.host.lib.kinds import KINDS, body, judged
 from sparkwright.host.lib.records import dataclass, replace
 from sparkwright.host.lib.waiting import remaining
 from sparkwright.host.service import CheckResult, SmokeRequest
-from sparkwright.host.smoke.client import (
-    Client,
-    Fault,
-    Skip,
-    fail_if,
-    fail_if_noise,
-    fail_if_only_marks,
-)
-from sparkwright.host.smoke.pooling import pooled
+from sparkwright.host.smoke.client import Client, Skip, succeeded
 
 
 @dataclass(frozen=True)
@@ -172,6 +167,20 @@ def adapters(client: Client) -> str:
     return ", ".join(client.request.adapters)
 
 
+def answered(client: Client, kind: str, name: str = "") -> str:
+    """Evidence of the answer to a kind's request, under one of the served names.
+
+    Raises:
+        Fault: when the model does not work.
+    """
+    routes = client.request.routes
+    asked = body(KINDS[kind].request, name or client.request.served_names[0])
+    answer = client.call("POST", routes[kind], asked)
+    if kind == "embedding" and answer.status == 404 and "rerank" in routes:
+        return "no such route, as of a model that gives scores alone"
+    return judged(kind, succeeded(routes[kind], answer), Path(client.request.model_files))
+
+
 def warm_up(client: Client) -> str:
     """A longer answer: the first ones compile kernels."""
     return generate(client, FORESEEABLE, 64)
@@ -276,8 +285,10 @@ def run(
         return health(client, look, lasting)
 
     plan = [("health", started), ("models", models), ("key", key_required)]
-    pools = request.embeddings or request.rerank
-    plan += [("pooling", pooled)] if pools else [("generation", generate)]
+    if "chat" in request.routes or not request.routes:
+        plan.append(("generation", generate))
+    else:
+        plan += [(kind, partial(answered, kind=kind)) for kind in KINDS if kind in request.routes]
     plan += [(f"warm-up {number + 1}", warm_up) for number in range(request.warm_ups)]
     plan += [("adapters", adapters)] if request.adapters else []
     if request.follower:

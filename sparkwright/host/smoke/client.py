@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sparkwright.host.lib import metrics, model_list
 from sparkwright.host.lib.annotations import Any
+from sparkwright.host.lib.faults import Fault, clip, fail_if, fail_if_noise, fail_if_only_marks
 from sparkwright.host.lib.http import Answer, Late, NoAnswer, Refused, Server, api_key
 from sparkwright.host.lib.records import dataclass, field, replace
 from sparkwright.host.service import SmokeRequest
-
-#: Control characters but tab and line ends, and U+FFFD but at the end of a text, where a budget may
-#: cut a character of several bytes.
-_NOISE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\ufffd(?!\ufffd{0,2}\Z)")
 
 
 @dataclass(frozen=True)
@@ -47,26 +43,8 @@ class DeepRequest(SmokeRequest):
     context_errors: tuple[str, ...] = ()
 
 
-class Fault(Exception):
-    """A check failed; the text says what was observed.
-
-    Attributes:
-        cause: one of the causes in sparkwright/checks/smoke/checks.yaml.
-    """
-
-    def __init__(self, cause: str, observed: str) -> None:
-        super().__init__(observed)
-        self.cause = cause
-
-
 class Skip(Exception):
     """A check that does not apply to this service; the text says why."""
-
-
-def fail_if(failed: object, cause: str, observed: str) -> None:
-    """Fail the check where something is wrong: the same as ``if wrong: raise Fault``."""
-    if failed:
-        raise Fault(cause, observed)
 
 
 @dataclass(frozen=True)
@@ -272,23 +250,3 @@ def error_of(answer: Answer) -> str:
         return str(answer.json()["error"]["message"])
     except (ValueError, KeyError, TypeError):
         return answer.text
-
-
-def fail_if_noise(text: str) -> None:
-    """Fail the check where a text has characters that no sound model writes."""
-    shown = clip(repr(text))
-    noise = _NOISE.search(text)
-    fail_if(noise, "noise", f"the answer is noise, as of weights that do not fit: {shown}")
-
-
-def fail_if_only_marks(text: str, subject: str = "the answer") -> None:
-    """Fail the check where a text is the token 0 again and again, which is `!`: weights are
-    missing."""
-    marks = len(text.strip()) >= 4 and not text.strip("! \n")
-    fail_if(marks, "marks", f"{subject} is nothing but '!': {clip(text)}")
-
-
-def clip(text: str | None, length: int = 80) -> str:
-    """A text in one line, cut."""
-    line = " ".join((text or "nothing").split())
-    return line if len(line) <= length else f"{line[: length - 1]}…"

@@ -12,10 +12,11 @@ from functools import partial
 from pathlib import Path
 
 from sparkwright.host.lib import files, journal
+from sparkwright.host.lib.faults import fail_if
 from sparkwright.host.lib.records import dataclass
 from sparkwright.host.smoke import load, picture, routes, structured
 from sparkwright.host.smoke.check import DeepCheckResult, health, observed
-from sparkwright.host.smoke.client import DeepClient, DeepRequest, Skip, fail_if
+from sparkwright.host.smoke.client import DeepClient, DeepRequest, Skip
 
 
 @dataclass(frozen=True)

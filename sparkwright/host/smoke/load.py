@@ -8,9 +8,10 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 
 from sparkwright.host.lib import metrics
+from sparkwright.host.lib.faults import Fault, clip, fail_if
 from sparkwright.host.lib.http import NoAnswer
 from sparkwright.host.smoke import check
-from sparkwright.host.smoke.client import DeepClient, Fault, Skip, clip, error_of, fail_if
+from sparkwright.host.smoke.client import DeepClient, Skip, error_of
 
 _WORDS = ("lamp", "river", "stone", "copper", "garden", "winter", "pepper", "velvet", "anchor")
 _PLACES = ("in the hall", "by the window", "under the bridge", "near the harbour", "on the table")

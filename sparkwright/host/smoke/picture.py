@@ -12,8 +12,9 @@ import re
 import struct
 import zlib
 
+from sparkwright.host.lib.faults import clip, fail_if, fail_if_only_marks
 from sparkwright.host.lib.records import dataclass
-from sparkwright.host.smoke.client import DeepClient, clip, fail_if, fail_if_only_marks
+from sparkwright.host.smoke.client import DeepClient
 
 SIZE = 448
 """Pixels a side: several patches of every vision tower, and still a few kB."""

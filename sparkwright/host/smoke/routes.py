@@ -6,9 +6,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from sparkwright.host.lib.faults import clip, fail_if, fail_if_only_marks
+from sparkwright.host.lib.kinds import KINDS
 from sparkwright.host.smoke import check
-from sparkwright.host.smoke.client import DeepClient, clip, fail_if, fail_if_only_marks
-from sparkwright.host.smoke.pooling import pooled
+from sparkwright.host.smoke.client import DeepClient
 
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 #: Checked also where a server does not list its routes (--disable-fastapi-docs).
@@ -31,8 +32,12 @@ _MARKS = ("<think>", "</think>", "<|channel>", "<channel|>")
 def names(client: DeepClient) -> str:
     """Every served name is listed, and answers."""
     served = check.models(client)
-    if client.request.embeddings or client.request.rerank:
-        return "; ".join(f"{name}: {pooled(client, name)}" for name in client.request.served_names)
+    if "chat" not in client.request.routes:
+        kinds = [kind for kind in KINDS if kind in client.request.routes]
+        return "; ".join(
+            f"{name}: {', '.join(check.answered(client, kind, name) for kind in kinds)}"
+            for name in client.request.served_names
+        )
     for name in client.request.served_names:
         answer = client.chat({**client.body("Say hello.", 8), "model": name})
         fail_if(not answer.tokens, "mute", f"{name} is listed, but its answer has no token")
@@ -77,18 +82,7 @@ def chat(client: DeepClient) -> str:
 
 def completion(client: DeepClient) -> str:
     """A text is continued."""
-    body = {
-        "model": client.request.served_names[0],
-        "prompt": "one two three four five six",
-        "max_tokens": 8,
-        "temperature": 0,
-    }
-    answer = client.json("POST", "/v1/completions", body)
-    text = answer["choices"][0]["text"]
-    empty = not text.strip() or not answer["usage"]["completion_tokens"]
-    fail_if(empty, "empty", "the text is not continued: an empty completion")
-    fail_if_only_marks(text)
-    return clip(text, 40)
+    return check.answered(client, "completion")
 
 
 def stream(client: DeepClient) -> str:

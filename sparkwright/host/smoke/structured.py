@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sparkwright.host.smoke.client import Completion, DeepClient, Fault, clip, fail_if
+from sparkwright.host.lib.faults import Fault, clip, fail_if
+from sparkwright.host.smoke.client import Completion, DeepClient
 
 _TYPES: dict[str, type] = {"string": str, "boolean": bool, "integer": int}
 

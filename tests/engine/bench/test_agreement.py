@@ -164,8 +164,7 @@ def test_a_model_that_pools_is_measured_by_its_own_route(
     with launched(model, "--runner", "pooling", "--max-model-len", "4096") as server:
         tiny = Service(f"http://127.0.0.1:{server.port}", "tiny", Secret(KEY))
         service = reach("lab/tiny", [tiny])
-        probes = ENGINE.probed({"runner": "pooling"})
-        endpoint = aiperf.endpoint(service, probes)
+        endpoint = aiperf.endpoint(service, ENGINE.kinds({"runner": "pooling"}, "chat"))
         batches = [Batch("coding", None, (Load(4, 12, 4),)), Batch("coding", 500, (Load(1, 2, 1),))]
         measured = measure(tool, service, batches, seed="1", say=print, endpoint=endpoint)
     assert endpoint.kind == kind

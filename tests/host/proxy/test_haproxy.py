@@ -37,6 +37,11 @@ VLLM_ROUTES = [
         if not line.startswith("#")
     )
 ]
+#: Of vLLM-Omni beside these, by its API server's documentation; the last is none of a client's.
+VLLM_ROUTES += [
+    ("POST", "/v1/audio/speech"), ("GET", "/v1/audio/voices"), ("POST", "/v1/images/generations"),
+    ("POST", "/v1/images/edits"), ("POST", "/v1/videos"),
+]  # fmt: skip
 OPEN = {(method, path.replace("{id}", "resp_0a1b2c")) for method, path in client_routes("vllm")}
 CHAT = "/v1/chat/completions"
 REQUESTS = safe_load(Path(__file__).with_name("requests.yaml").read_text())

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from sparkwright.host.lib.faults import Fault
 from sparkwright.host.lib.http import Answer, Server
 from sparkwright.host.smoke import check as short
 from sparkwright.host.smoke import load, picture, routes, structured
-from sparkwright.host.smoke.client import DeepClient, Fault
+from sparkwright.host.smoke.client import DeepClient
 from tests.host.smoke.deep import request
 from tests.libyaml import safe_load
 

@@ -10,13 +10,16 @@ from typing import Any
 import pytest
 
 from sparkwright.engines import metric_names
+from sparkwright.engines.vllm.engine import ENGINE
 from sparkwright.host.lib import systemd
+from sparkwright.host.lib.faults import Fault
+from sparkwright.host.lib.kinds import KINDS
 from sparkwright.host.proxy import health
 from sparkwright.host.proxy.pool import HealthService
 from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke import check
 from sparkwright.host.smoke.check import SmokeAnswer
-from sparkwright.host.smoke.client import Client, Fault
+from sparkwright.host.smoke.client import Client
 from tests.host.lab.fake_server import KEY, NGRAM, Server, launched, make_model
 from tests.tables import Tables
 
@@ -104,23 +107,27 @@ def test_a_proxy_that_lets_everybody_in_fails(
     assert "HTTP 200 with the key, 200 without it" in last.detail
 
 
-@cases("architecture", "fault", "message")
-def test_a_model_that_pools_is_asked_for_vectors_an_order_and_scores(
-    architecture: str, fault: str, message: str, model: Path, tmp_path: Path
+@cases("task", "architecture", "fault", "message")
+def test_a_model_is_asked_by_its_own_kind_and_its_answer_is_judged(
+    task: str, architecture: str, fault: str, message: str, model: Path, tmp_path: Path
 ) -> None:
     files = {"model_type": "qwen3", "hidden_size": 48, "architectures": [architecture]}
     (model / "config.json").write_text(json.dumps(files))
-    routes = {"embeddings": "/v1/embeddings", "rerank": "/v1/rerank", "score": "/score",
-              "model_files": str(model)}  # fmt: skip
-    with launched(model, "--runner", "pooling", FAKE_VLLM_FAULT=fault) as server:
-        seconds = {"first_answer_seconds": 2, "warm_ups": 0, "speculates": False}
-        answer = ask(server, tmp_path, **routes, **seconds)
+    routes = ENGINE.kinds({"runner": task} if task == "pooling" else {}, task)
+    arguments = ("--runner", "pooling") if task == "pooling" else ()
+    with launched(model, *arguments, FAKE_VLLM_FAULT=fault) as server:
+        few = {"first_answer_seconds": 2, "warm_ups": 0, "speculates": False}
+        answer = ask(server, tmp_path, routes=routes, model_files=str(model), **few)
         status = server.ask("POST", "/v1/chat/completions", {})[0]
         key = str(tmp_path / "secrets.env")
-        config = HealthService("a", "127.0.0.1", key, "tiny", 2, server.port, rerank="/v1/rerank")
+        config = HealthService("a", "127.0.0.1", key, "tiny", 2, server.port, routes=routes)
         service = health.Service(config, 30.0, {})
         service.look()
-    assert message in answer.checks[-1].detail
-    assert [item.ok for item in answer.checks] == [True] * 4 or fault
-    assert answer.checks[-1].ok == (not fault)
-    assert (status, service.well) == (404, fault != "wedge")
+    assert message in "; ".join(item.detail for item in answer.checks[1:])
+    assert [item.name for item in answer.checks][3:] == [
+        kind for kind in KINDS if kind in routes
+    ] or fault
+    assert all(item.ok for item in answer.checks) == (not fault)
+    # The proxy's health asks as the gate does where that costs little.
+    judged = fault in ("wedge", "deaf", "silent-speech", "blank-picture")
+    assert (status, service.well) == (404, not judged)

@@ -91,8 +91,10 @@ def test_a_host_in_maintenance_is_neither_changed_nor_failed() -> None:
 
 
 def test_the_line_to_paste_asks_a_model_that_pools_by_its_own_route() -> None:
-    chats, pools = (text(row(services=(replace(SERVICE, rerank=route),)))
-                    for route in ("", "/v1/rerank"))  # fmt: skip
+    routes: list[dict[str, str]] = [{}, {"rerank": "/v1/rerank"}, {"transcription": "/v1/audio"}]
+    chats, pools, hears = (text(row(services=(replace(SERVICE, routes=each),))) for each in routes)
+    assert "http://10.0.0.1:8000/v1/audio -H" in hears
+    assert "-F model=main -F file=@speech.wav" in hears
     assert "http://10.0.0.1:8000/v1/chat/completions -H" in chats
     (line,) = [line for line in pools.splitlines() if line.startswith("  curl")]
     assert "http://10.0.0.1:8000/v1/rerank -H" in line

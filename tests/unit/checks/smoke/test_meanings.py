@@ -23,7 +23,8 @@ NOW = datetime(2026, 7, 3, 12, 0, tzinfo=UTC)
 def raised() -> set[str]:
     """The causes that the host's program names, by its own text."""
     result = {"cut", "shape"}  # what a check runs into without knowing
-    for path in (ROOT / "sparkwright/host/smoke").glob("*.py"):
+    host = ROOT / "sparkwright/host"
+    for path in (*host.glob("smoke/*.py"), host / "lib/kinds.py", host / "lib/faults.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
             if isinstance(node, ast.Call) and name in ("Fault", "fail_if"):

@@ -79,8 +79,8 @@ def test_the_whole_is_given_at_least_what_its_checks_are(sequences: int) -> None
 def test_a_model_that_pools_is_asked_by_its_own_routes() -> None:
     made = of("qwen36-35b-a3b-heretic-dflash", runner="pooling", speculative_config=None)
     assert {check.name for check in deep.CHECKS} - set(made.skip) == {"aliases", "key"}
-    routes = (made.embeddings, made.rerank, made.score)
-    assert routes == ("/v1/embeddings", "/v1/rerank", "/score")
+    pooled = {"embedding": "/v1/embeddings", "rerank": "/v1/rerank", "score": "/score"}
+    assert made.routes == pooled
     assert made.model_files.startswith("/")
     text = of("qwen36-35b-a3b-heretic-dflash")
-    assert (text.embeddings, text.rerank, text.score) == ("", "", "")
+    assert [*text.routes] == ["chat", "completion"]

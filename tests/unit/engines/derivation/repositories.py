@@ -33,12 +33,13 @@ def repository(
     template: str | None = TEMPLATE,
     files: dict[str, int] = FILES,
     name: str = REPOSITORY,
+    task: str | None = None,
 ) -> ResolvedModel:
     """A commit; what is not given is that of Qwen3-8B-FP8."""
     own = CONFIG if config is None else config
     facts = facts_of(
         own, GENERATION if generation is None else generation, {}, template=template,
-        marks=template_marks(), license="apache-2.0",
+        marks=template_marks(), license="apache-2.0", task=task,
     )  # fmt: skip
     rows = {path: PinnedFile(size, None, "b" * 40) for path, size in files.items()}
     return ResolvedModel(name, COMMIT, None, rows, kv_layers(own), facts)

@@ -143,6 +143,20 @@ def test_what_can_not_be_known_is_asked_for_by_name(
     assert problem.remedy
 
 
+@cases("task", "changes", "kinds", "runner")
+def test_the_hubs_task_decides_what_a_model_is_asked_for(
+    task: str, changes: dict[str, Any], kinds: list[str], runner: str | None
+) -> None:
+    with on_the_hub(repository(config={**CONFIG, **changes}, task=task)):
+        fleet = planned()
+    (host,), service = fleet.hosts.values(), chat(fleet)
+    assert dict(service.arguments).get("runner") == runner
+    gate = render_service(host.plan, service, resolution(host.plan)).gate
+    assert [*gate.routes] == kinds
+    skipped = deep_request(service, gate, host.catalog).skip
+    assert ("chat" in skipped, "stream" in skipped) == ("chat" not in kinds, "chat" not in kinds)
+
+
 def test_an_unknown_gpu_is_asked_for_with_what_it_can_be() -> None:
     with on_the_hub(repository()) as asked:
         (problem,) = planned(group="boxes").problems

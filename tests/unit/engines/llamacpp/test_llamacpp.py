@@ -116,8 +116,7 @@ def test_a_model_that_pools_is_started_and_asked_for_it(
 ) -> None:
     arguments = dict(chat(derived(pooling=pooling)).arguments)
     assert arguments[argument] is True
-    probes = ENGINE.probed(arguments)
-    assert [route for route in (probes.embeddings, probes.rerank, probes.score) if route] == routes
+    assert [*ENGINE.kinds(arguments, "chat").values()] == routes
     host = plan({"s": {"recipe": "qwen35-9b-gguf-rtx-12gb"}})
     entries, name = catalog(), "qwen35-9b-gguf-q4"
     model = entries.models[name].model_copy(update={"gguf": repository(pooling=pooling).facts.gguf})  # type: ignore[union-attr]

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
 from sparkwright.config.places import BENCH_PINS
 from sparkwright.config.secrets import Secret
@@ -13,6 +14,7 @@ from sparkwright.extras.bench import aiperf
 from sparkwright.extras.bench.aiperf import Service
 from sparkwright.extras.bench.loads import Batch, Load
 from sparkwright.extras.bench.results import Cell, columns_of
+from sparkwright.extras.bench.run import Measured, measure
 from sparkwright.findings.user_error import UserError
 from tests.unit.extras.bench.tool import CAPTURE
 
@@ -144,14 +146,14 @@ def test_a_model_that_pools_is_asked_by_its_own_route_and_streams_nothing(
 ) -> None:
     monkeypatch.setattr(Service, "has", lambda self, path, body: vectors)
     service = Service("http://10.0.0.1:8000", "m", Secret("sk"))
-    endpoint = aiperf.endpoint(service, ENGINE.probed({"runner": "pooling"}))
+    endpoint = aiperf.endpoint(service, ENGINE.kinds({"runner": "pooling"}, "chat"))
     target = {"url": service.url, "model": "m", "loads": [ONE], "metrics": None}
     aiperf.prepare(tmp_path, ["one"], endpoint, **target)
     config = json.loads((tmp_path / "config.json").read_text())["benchmark"]["endpoint"]
     assert (config["type"], config["path"], config["streaming"]) == (kind, path, False)
     assert config["extra"] == {}
     assert json.loads((tmp_path / "dataset.jsonl").read_text()) == line
-    assert aiperf.endpoint(service, ENGINE.probed({})) is aiperf.CHAT
+    assert aiperf.endpoint(service, ENGINE.kinds({}, "chat")) is aiperf.CHAT
     report = {"request_latency": {"p50": 40, "p95": 80}, "request_throughput": {"avg": 25.0},
               "output_token_throughput": {"avg": 1.0}, "request_count": {"avg": 6}}  # fmt: skip
     made = aiperf.cell(Batch("coding", 70, (ONE,)), ONE, 0, report, {}, endpoint)
@@ -186,3 +188,26 @@ def test_every_pin_has_hashes_and_no_address() -> None:
     assert all("==" in line and "--hash=sha256:" in line for line in entries if line)
     assert "://" not in text
     assert "--index" not in text
+
+
+@pytest.mark.parametrize(("heard", "errors"), [("Four queen of clubs.", 0), ("Thank you", 6)])
+def test_what_the_generator_does_not_know_is_sent_and_judged_without_it(
+    heard: str, errors: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = requests.Response()
+    answer.status_code, answer._content = 200, json.dumps({"text": heard}).encode()
+    monkeypatch.setattr(requests, "request", lambda *_, **sent: answer)
+    service = Service("http://10.0.0.1:8000", "m", Secret("sk"))
+    endpoint = aiperf.endpoint(service, ENGINE.kinds({}, "transcription"))
+    batches = [Batch("coding", None, (Load(2, 6, 2),)), Batch("prose", None, (ONE,))]
+
+    def measured() -> Measured:
+        return measure(Path("none"), service, batches, seed="1", say=print, endpoint=endpoint)
+
+    if errors:
+        with pytest.raises(UserError, match="written: 'Thank you'"):
+            measured()
+        return
+    (cell,) = measured().cells
+    assert (cell.requests, cell.errors) == (6, 0)
+    assert cell.measures.keys() == {"latency", "latency_p95", "requests"}

@@ -24,6 +24,7 @@ class Model:
         tokens: of an answer, as it says.
         redirect: where it sends everybody.
         refuses: status and words for every chat.
+        answer: to every request by POST, as JSON; None streams.
         seen: method, path, Authorization and body of every request.
         cut: how many answers the client left.
     """
@@ -34,6 +35,7 @@ class Model:
     tokens: int = 11
     redirect: str | None = None
     refuses: tuple[int, str] | None = None
+    answer: Any = None
     port: int = 0
     seen: list[tuple[str, str, str | None, Any]] = field(default_factory=list)
     cut: int = 0
@@ -91,6 +93,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif model.refuses:
             status, message = model.refuses
             self._answer(status, json.dumps({"error": {"message": message}}))
+        elif model.answer:
+            self._answer(200, json.dumps(model.answer))
         else:
             self._stream(model)
 

@@ -138,6 +138,23 @@ def test_where_neither_network_nor_ssh_lead_one_message_names_both(tmp_path: Pat
     assert "sparkwright doctor box" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("best", "code", "message"),
+    [(1, 0, "rerank: the right document first, 0.9\n"), (2, 1, "document 2 has the highest of")],
+)
+def test_a_model_of_another_kind_is_asked_its_kinds_own_question(
+    tmp_path: Path, model: Model, best: int, code: int, message: str
+) -> None:
+    more = ', "arguments": {"runner": "pooling", "speculative_config": None}'
+    site = written(tmp_path / "site", model.port, "127.0.0.1", more)
+    scores = [{"index": n, "relevance_score": 0.9 if n == best else 0.1} for n in range(3)]
+    model.answer = {"results": scores}
+    done = chat(site)
+    assert done.exit_code == code
+    assert message in (done.stderr if code else done.stdout)
+    assert model.seen[-1][1] == "/v1/rerank"
+
+
 def test_a_conversation_remembers_what_was_said(site: Path, model: Model) -> None:
     model.deltas = [{"reasoning": "Let me see."}, {"content": "One."}]
     with terminal(site, "chat") as shown:

@@ -1,0 +1,204 @@
+"""Kinds of models: for each the request that shows whether it works, and the judgement of the
+answer. Chat is not among them, since a budget and thinking are its service's own (check.py)."""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+import os
+import struct
+import wave
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from sparkwright.host.lib import documents, voice
+from sparkwright.host.lib.annotations import Any
+from sparkwright.host.lib.faults import Fault, clip, fail_if, fail_if_only_marks
+from sparkwright.host.lib.http import Answer, Form
+from sparkwright.host.lib.records import dataclass
+
+_DOCUMENTS = ("Sow the carrots in spring.", "Paris is the capital of France.", "The oil is low.")
+#: The question, and the document that answers it.
+_QUERY, _RIGHT = "What is the capital of France?", 1
+#: Keys of a model's configuration that may give a vector's length.
+_LENGTHS = ("hidden_size", "out_features", "projection_dim", "d_model", "n_embd")
+#: Pixels a side of the picture that is asked for.
+_SIDE = 256
+#: Spread of samples of 16 bits below which there is nothing to hear, and seconds of a word.
+_SILENCE, _SHORTEST = 50.0, 0.2
+_FORM = "sparkwright-smoke-form"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of model.
+
+    Attributes:
+        request: body beside the model's name. A function returns a file, and a body with a file is
+            sent as a form.
+        judge: returns what the answer shows, in a few words, by the answer and the directory of
+            the model's files; raises Fault for an answer of a model that does not work.
+        least: body of a request that costs less, whose answer shows only that it works at all;
+            empty where the request itself is cheap.
+    """
+
+    request: Mapping[str, Any]
+    judge: Callable[[Answer, Path], str]
+    least: Mapping[str, Any]
+
+
+def body(fields: Mapping[str, Any], model: str) -> dict[str, Any] | Form:
+    """Body of a request to a model."""
+    whole = {"model": model, **fields}
+    if not any(map(callable, whole.values())):
+        return whole
+    parts = b""
+    for name, value in whole.items():
+        file = '; filename="sentence.wav"\r\nContent-Type: audio/wav' if callable(value) else ""
+        head = f'--{_FORM}\r\nContent-Disposition: form-data; name="{name}"{file}\r\n\r\n'
+        content = value() if callable(value) else str(value).encode()
+        parts += head.encode() + content + b"\r\n"
+    return Form(f"multipart/form-data; boundary={_FORM}", parts + f"--{_FORM}--\r\n".encode())
+
+
+def judged(kind: str, answer: Answer, files: Path | None = None) -> str:
+    """Evidence of an answer to a kind's request.
+
+    Raises:
+        Fault: when the model does not work.
+    """
+    try:
+        return KINDS[kind].judge(answer, files or Path(os.devnull))
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        raise Fault("shape", f"an answer that no engine would give: {error!r}") from None
+
+
+def cheapest(routes: Mapping[str, str]) -> str:
+    """The kind among those of a service whose request costs least."""
+    return next(kind for kind in KINDS if kind in routes)
+
+
+def _continued(answer: Answer, _: Path) -> str:
+    data = answer.json()
+    text = data["choices"][0]["text"]
+    empty = not text.strip() or not data["usage"]["completion_tokens"]
+    fail_if(empty, "empty", "the text is not continued: an empty completion")
+    fail_if_only_marks(text)
+    return clip(text, 40)
+
+
+def _ranked(answer: Answer, _: Path) -> str:
+    scores = {item["index"]: item["relevance_score"] for item in answer.json()["results"]}
+    return f"the right document first, {_best(scores):.3g}"
+
+
+def _scored(answer: Answer, _: Path) -> str:
+    scores = {item["index"]: item["score"] for item in answer.json()["data"]}
+    return f"the right document's score is the highest, {_best(scores):.3g}"
+
+
+def _best(scores: Mapping[int, float]) -> float:
+    """The highest score of the documents, by their numbers; a fault where it is not the right
+    one's."""
+    first = max(scores, key=lambda number: scores[number])
+    finite = len(scores) == len(_DOCUMENTS) and all(map(math.isfinite, scores.values()))
+    shown = f"document {first} has the highest of the scores {list(scores.values())}"
+    fail_if(not finite or first != _RIGHT, "order", f"{shown}, not document {_RIGHT}")
+    return scores[first]
+
+
+def _vectors(answer: Answer, files: Path) -> str:
+    vectors = [item["embedding"] for item in answer.json()["data"]]
+    numbers = [number for vector in vectors for number in vector]
+    finite = all(isinstance(number, int | float) and math.isfinite(number) for number in numbers)
+    configs = [documents.read(path) for path in files.glob("**/config.json")]
+    parts = [part for config in configs if isinstance(config, dict)
+             for part in (config, *config.values()) if isinstance(part, dict)]  # fmt: skip
+    own = {part[key] for part in parts for key in _LENGTHS if isinstance(part.get(key), int)}
+    lengths = {len(vector) for vector in vectors}
+    sound = finite and all(map(any, vectors)) and len(vectors) == len(_DOCUMENTS)
+    shown = f"{len(vectors)} vectors of {lengths} numbers (finite: {sound}); its files say {own}"
+    fail_if(not sound or len(lengths) != 1 or (own and not lengths <= own), "vector", shown)
+    return f"vectors of {lengths.pop()} numbers"
+
+
+def _transcribed(answer: Answer, _: Path) -> str:
+    text = str(answer.json()["text"])
+    deaf = not all(word in text.lower() for word in voice.KEYWORDS)
+    fail_if(deaf, "deaf", f"spoken: {voice.SENTENCE!r}; written: {clip(text)!r}")
+    return f"written: {clip(text, 40)}"
+
+
+def _spoken(answer: Answer, _: Path) -> str:
+    try:
+        with wave.open(io.BytesIO(answer.body)) as sound:
+            width, rate, data = (
+                sound.getsampwidth(),
+                sound.getframerate(),
+                sound.readframes(1 << 24),
+            )
+    except (wave.Error, EOFError) as error:
+        raise ValueError(f"no WAV file: {error}") from None
+    samples = struct.unpack(f"<{len(data) // 2}h", data[: len(data) // 2 * 2])
+    fail_if(width != 2 or not samples, "silence", f"{len(data)} bytes of {8 * width} bits a sample")
+    mean = sum(samples) / len(samples)
+    spread = math.sqrt(sum((sample - mean) ** 2 for sample in samples) / len(samples))
+    shown = f"{len(samples) / rate:.1f} s at {rate} Hz, loudness {spread:.0f} of 32768"
+    fail_if(spread < _SILENCE or len(samples) < _SHORTEST * rate, "silence", shown)
+    return shown
+
+
+def _drawn(answer: Answer, _: Path) -> str:
+    data = base64.b64decode(answer.json()["data"][0]["b64_json"], validate=True)
+    head = struct.unpack(">8sI4sIIBBBBB", data[:29]) if len(data) > 29 else ()
+    if not head or (head[0], head[2], head[5]) != (b"\x89PNG\r\n\x1a\n", b"IHDR", 8) or head[9]:
+        raise ValueError(f"no plain PNG of 8 bits: {data[:24]!r}")
+    size, depth, packed, place = head[3:5], {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[head[6]], b"", 8
+    while place < len(data):
+        length, kind = struct.unpack(">I4s", data[place : place + 8])
+        packed += data[place + 8 : place + 8 + length] if kind == b"IDAT" else b""
+        place += 12 + length
+    try:
+        raw = zlib.decompress(packed)
+    except zlib.error as error:
+        raise ValueError(f"a PNG that is cut: {error}") from None
+    shown, line = f"a picture of {size[0]} x {size[1]}", 1 + size[0] * depth
+    fail_if(size != (_SIDE, _SIDE) or len(raw) != size[1] * line, "blank", shown)
+    # Whatever the filter: one colour is the same bytes again, or zeros where they are differences.
+    rows = [raw[at + 1 : at + line] for at in range(0, len(raw), line)]
+    plain = all(row.count(row[-depth:]) * depth >= len(row) - depth for row in rows)
+    fail_if(plain, "blank", f"{shown} of one colour")
+    return shown
+
+
+#: By their cost, the cheapest first.
+KINDS: dict[str, Kind] = {
+    "completion": Kind(
+        {"prompt": "one two three four five six", "max_tokens": 8, "temperature": 0},
+        _continued,
+        {"prompt": "1 2 3", "max_tokens": 1},
+    ),
+    "rerank": Kind(
+        {"query": _QUERY, "documents": _DOCUMENTS}, _ranked,
+        {"query": "1", "documents": ["1 2 3"]},
+    ),
+    "score": Kind(
+        {"text_1": _QUERY, "text_2": _DOCUMENTS}, _scored, {"text_1": "1", "text_2": ["1 2 3"]}
+    ),
+    "embedding": Kind({"input": _DOCUMENTS}, _vectors, {"input": ["1 2 3"]}),
+    "transcription": Kind(
+        {"file": voice.wav, "language": "en", "temperature": 0, "response_format": "json"},
+        _transcribed,
+        {},
+    ),
+    "speech": Kind({"input": f"{voice.SENTENCE}.", "response_format": "wav"}, _spoken, {}),
+    # Two steps, of which vLLM-Omni and nobody else knows, make no fine picture but a picture.
+    "image": Kind(
+        {"prompt": "a red ball on green grass", "n": 1, "size": f"{_SIDE}x{_SIDE}",
+         "response_format": "b64_json", "num_inference_steps": 2},
+        _drawn,
+        {},
+    ),
+}  # fmt: skip

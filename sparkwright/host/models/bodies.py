@@ -1,0 +1,174 @@
+"""Fields of a request's body that the address needs: the model, and how a stream's usage is had.
+
+Bodies are JSON or forms (``multipart/form-data``). A body that would hold up the other requests is
+parsed by a process of its own, with bounds on its time and memory.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+from sparkwright.host.lib.annotations import Any
+from sparkwright.host.lib.records import dataclass, encode
+from sparkwright.host.models.refusal import Refused
+
+#: Bytes of a body; of all bodies of a key; of all bodies; and of a body that is kept in memory.
+LARGEST, OF_A_KEY, OF_ALL, IN_MEMORY = 64 << 20, 256 << 20, 1 << 30, 64 << 10
+#: A body above either is parsed apart: bytes, and commas, since each element takes time and memory.
+_SMALL, _ELEMENTS = 1 << 20, 50_000
+#: Seconds of CPU, and bytes, that the process for large bodies may take.
+_SECONDS, _MEMORY = 5, 768 << 20
+#: Parts of a form; bytes of a field's value.
+_PARTS, _VALUE = 1000, 1024
+_BOUNDARY = re.compile(r'multipart/form-data;.*\bboundary="?([^";]{1,70})', re.I)
+_FIELD = re.compile(rb"""\r\nContent-Disposition: *form-data *;.*?\bname="?([\w-]+)""", re.I)
+_PROGRAM = (
+    "import sys; sys.path.insert(0, sys.argv[2]); "
+    "from sparkwright.host.models import bodies; bodies.child(sys.argv[1])"
+)
+
+
+@dataclass(frozen=True)
+class Fields:
+    """Fields of a body that was parsed.
+
+    Attributes:
+        model: the model's name.
+        end: bytes before the object's closing brace.
+        member: a member to put there, so that a stream ends with its usage; empty where the client
+            asked for usage itself, or for no stream.
+    """
+
+    model: str
+    end: int = 0
+    member: str = ""
+
+
+class Room:
+    """Bytes of all bodies that are held, by key."""
+
+    def __init__(self) -> None:
+        self._held = Counter[str]()
+
+    def hold(self, key: str, size: int) -> None:
+        """Count bytes; less than 0 gives them back.
+
+        Raises:
+            Refused: there is no room for them.
+        """
+        held = self._held
+        if size > 0 and (held[key] + size > OF_A_KEY or held.total() + size > OF_ALL):
+            raise Refused(503, "Too many large requests are under way.", 10)
+        held[key] += size
+
+
+def boundary(content_type: str = "") -> str:
+    """The boundary of a form's parts; empty for every other body, which should be JSON."""
+    match = _BOUNDARY.match(content_type)
+    return match[1].strip() if match else ""
+
+
+def small(file: Any) -> bytes | None:
+    """Bytes of a body for this process to parse; None for a body to parse apart."""
+    file.seek(0)
+    data: bytes = file.read(_SMALL + 1)
+    return None if len(data) > _SMALL or data.count(b",") > _ELEMENTS else data
+
+
+def parse(data: bytes, boundary: str) -> Fields:
+    """Fields of a whole body.
+
+    Raises:
+        Refused: it is neither JSON nor a form, or names no model, or two.
+    """
+    return _form(data, boundary.encode()) if boundary else _json(data)
+
+
+def parse_apart(file: Any, boundary: str) -> Fields:
+    """Fields of a body in a file, found by a process of its own; it blocks.
+
+    Raises:
+        Refused: as ``parse`` does, and for a body that takes too much time or memory.
+    """
+    import subprocess  # 8 ms, which the process itself saves
+
+    file.flush()
+    file.seek(0)
+    library = str(Path(__file__).parents[3])
+    command = [sys.executable, "-IBS", "-c", _PROGRAM, boundary, library]
+    done = subprocess.run(command, stdin=file.fileno(), capture_output=True, check=False)
+    if done.returncode:
+        raise Refused(400, "The body takes too long to read, or too much memory.")
+    outcome = json.loads(done.stdout)
+    if isinstance(outcome, str):
+        raise Refused(400, outcome)
+    return Fields(**outcome)
+
+
+def child(boundary: str) -> None:
+    """Print fields, or a refusal's text, for the body at standard input."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    try:
+        outcome = encode(parse(sys.stdin.buffer.read(), boundary))
+    except Refused as error:
+        outcome = str(error)
+    print(json.dumps(outcome))
+
+
+def _json(data: bytes) -> Fields:
+    twice: list[str] = []
+
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result = dict(pairs)
+        # Of the outermost object, which comes last.
+        repeated = len(result) < len(pairs)
+        twice[:] = (Counter(key for key, _ in pairs) - Counter(result.keys())) if repeated else ()
+        return result
+
+    try:
+        request = json.loads(data.decode(), object_pairs_hook=members)
+    except RecursionError:
+        raise Refused(400, "The JSON of the body is nested too deeply.") from None
+    except ValueError:
+        raise Refused(400, "The body is no JSON.") from None
+    if twice:  # two readers may differ on which of them counts
+        raise Refused(400, f"The body has {twice[0][:60]!r} twice.")
+    if not isinstance(request, dict) or not isinstance(request.get("model"), str):
+        raise Refused(400, "The body is no JSON object that names a model.")
+    return Fields(request["model"], len(data.rstrip(b" \t\r\n")) - 1, _member(request))
+
+
+def _member(request: dict[str, Any]) -> str:
+    options = request.get("stream_options") or {}
+    if request.get("stream") is not True or not isinstance(options, dict):
+        return ""
+    if options.get("include_usage") is True:
+        return ""
+    # A member that stands there already is overruled by this one, as the last. Without
+    # include_usage, the client would have got no usage in each event either.
+    flags = {k: v for k, v in options.items() if isinstance(v, bool) and k.isascii()}
+    flags.pop("continuous_usage_stats", None)
+    return f',"stream_options":{json.dumps({**flags, "include_usage": True})}'
+
+
+def _form(data: bytes, boundary: bytes) -> Fields:
+    delimiter, models, at, parts = b"--" + boundary, [], 0, 0
+    while (start := at + len(delimiter)) < len(data) and data[start : start + 2] != b"--":
+        parts += 1
+        body = data.find(b"\r\n\r\n", start)
+        at = data.find(b"\r\n" + delimiter, max(body, start)) + 2
+        if body < 0 or at < 2 or parts > _PARTS or not data.startswith(delimiter):
+            raise Refused(400, "The form has a part without an end, or too many parts.")
+        name = _FIELD.search(data[start : min(body, start + _VALUE)])
+        if name and name[1] == b"model":
+            models.append(data[body + 4 : min(at - 2, body + 4 + _VALUE)])
+    if len(models) != 1:
+        raise Refused(400, f"The form names {len(models) or 'no'} models.")
+    return Fields(models[0].decode(errors="replace").strip())

@@ -1,0 +1,68 @@
+"""Limits of API keys: requests and tokens of a minute and of a day.
+
+A request is admitted while the charges so far are below each limit. Tokens are charged when an
+answer ends, so the requests under way may exceed a limit of tokens. Several addresses share a
+limit: each grants its part, and asks no other.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sparkwright.host.models.document import Key
+from sparkwright.host.models.refusal import Refused
+from sparkwright.host.models.usage import Ledger
+
+_MINUTE, _DAY = 60, 86400
+
+
+class Limits:
+    """Charges of this minute and day, by the names of keys."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger, self._minute = ledger, 0
+        self._requests, self._tokens = Counter[str](), Counter[str]()
+        #: Requests that were admitted and have not ended, by key.
+        self.under_way = Counter[str]()
+
+    @contextmanager
+    def admitted(self, name: str, key: Key, addresses: int) -> Iterator[None]:
+        """Charge a request of a key, which is under way until the block ends.
+
+        Args:
+            addresses: that share the limits.
+
+        Raises:
+            Refused: a limit is reached; until its window ends.
+        """
+        self.charge(name, 0)
+        requests, tokens = self._ledger.of_today(name)
+        # Of a minute, by a clock that nobody sets; of a day, by the counts of its date.
+        to_minute, to_day = _MINUTE - time.monotonic() % _MINUTE, _DAY - time.time() % _DAY
+        for limit, charged, unit, seconds in (
+            (key.requests_day, requests + self.under_way[name], "requests a day", to_day),
+            (key.tokens_day, tokens, "tokens a day", to_day),
+            (key.requests_minute, self._requests[name], "requests a minute", to_minute),
+            (key.tokens_minute, self._tokens[name], "tokens a minute", to_minute),
+        ):
+            granted = limit and max(1, limit // addresses)
+            if granted and charged >= granted:
+                why = f"The API key {name} has used its {granted} {unit}."
+                raise Refused(429, why, max(1, math.ceil(seconds)))
+        self._requests[name] += 1
+        self.under_way[name] += 1
+        try:
+            yield
+        finally:
+            self.under_way[name] -= 1
+
+    def charge(self, name: str, tokens: int) -> None:
+        """Charge the tokens of an answer that has ended; the day's are in the ledger."""
+        minute = int(time.monotonic() // _MINUTE)
+        if minute != self._minute:
+            self._minute, self._requests, self._tokens = minute, Counter(), Counter()
+        self._tokens[name] += tokens

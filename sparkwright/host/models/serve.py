@@ -1,0 +1,375 @@
+"""One address for all models: the program behind HAProxy that chooses a pool by ``model``.
+
+HAProxy has checked the API key and hands requests over at a socket of systemd's. A request goes
+back to HAProxy's socket of pools, with the pool's name in a header; its answer passes as it comes,
+and its usage is counted. Nothing is sent twice, and an answer that was cut stays cut.
+
+Two processes: systemd's main one only waits. At its end (``systemctl restart``) the serving one
+takes no more requests and finishes its answers, while its successor serves already. For that the
+unit has ``KillMode=process``. SIGHUP has the document read again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import ExitStack, asynccontextmanager, suppress
+from http import HTTPStatus
+from pathlib import Path
+
+from sparkwright.host.lib.annotations import Any
+from sparkwright.host.lib.records import Malformed
+from sparkwright.host.models import bodies, document, wire
+from sparkwright.host.models.document import Key, Model
+from sparkwright.host.models.limits import Limits
+from sparkwright.host.models.refusal import Refused
+from sparkwright.host.models.usage import COLUMNS, Ledger, Meter
+
+#: Seconds for a head; a whole body; an unread one after a refusal; HAProxy's count of servers, and
+#: how old that may be; between two writes of usage; for answers after the main process.
+_HEAD, _UPLOAD, _UNREAD, _STATE, _STATE_AGE, _FLUSH, _FINISH = 30, 600, 10, 2, 1, 2, 7200
+#: Large bodies that are parsed at the same time, each by another key.
+_PARSERS = 2
+#: Seconds after which to ask again.
+_SOON = 10
+_JSON = "application/json"
+#: Routes whose streams end with usage where a request asks for it.
+_STREAMS = ("/v1/chat/completions", "/v1/completions")
+#: Headers that the address sets itself, or leaves out: an answer is read, so it comes as it is.
+_OURS = (b"x-sparkwright-key", b"x-sparkwright-pool", b"content-length", b"accept-encoding")
+#: How a client or HAProxy may end a connection at any time.
+_BROKEN = (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError)
+
+
+class Address:
+    """The parts that all requests share: the document, counts, and room for bodies."""
+
+    def __init__(self, path: str) -> None:
+        self._path, self.door, self.loaded = path, document.read(path), int(time.time())
+        self.ledger = Ledger(self.door.usage)
+        self.limits, self.room = Limits(self.ledger), bodies.Room()
+        self.refused = Counter[int]()
+        self.parsers = asyncio.Semaphore(_PARSERS)
+        self.parsing = defaultdict[str, asyncio.Lock](asyncio.Lock)
+        self._state: dict[str, int] | None = None
+        self._state_at, self._state_lock = -1.0 * _STATE_AGE, asyncio.Lock()
+        #: Connections with a request.
+        self.open = 0
+
+    def reload(self) -> None:
+        """Read the document again; a wrong one changes nothing."""
+        try:
+            self.door, self.loaded = document.read(self._path), int(time.time())
+        except Malformed as error:
+            print(error, flush=True)
+
+    def models_of(self, name: str) -> dict[str, Model]:
+        """Models that a key may use."""
+        allowed = self.door.keys.get(name, Key()).models
+        models = self.door.models.items()
+        return {model: item for model, item in models if allowed is None or model in allowed}
+
+    async def servers(self) -> dict[str, int] | None:
+        """Servers that are up, by pool, a second old at most; None when HAProxy does not say."""
+        async with self._state_lock:
+            if time.monotonic() - self._state_at >= _STATE_AGE:
+                self._state = None
+                with suppress(OSError, ValueError, asyncio.TimeoutError, Refused, *_BROKEN):
+                    self._state = await asyncio.wait_for(self._ask_state(), _STATE)
+                self._state_at = time.monotonic()
+            return self._state
+
+    async def _ask_state(self) -> dict[str, int]:
+        async with connected(self.door.pools) as (reader, writer):
+            writer.write(b"GET /state HTTP/1.1\r\nHost: pools\r\nConnection: close\r\n\r\n")
+            pieces = wire.content(reader, await wire.read_head(reader), until_closed=True)
+            lines = b"".join([piece async for piece in pieces]).decode().splitlines()
+        # An error's text has no such lines.
+        return {name: int(count) for name, count in (line.split() for line in lines)}
+
+    async def models(self, key: str) -> str:
+        """The list of the models that a key may use, with their state."""
+        servers, data = await self.servers(), []
+        for name, model in self.models_of(key).items():
+            state = "asleep" if model.wakes else "down"
+            state = "ready" if (servers or {}).get(model.pool) else state if servers else "unknown"
+            data.append({
+                "id": name, "object": "model", "created": self.loaded, "owned_by": self.door.name,
+                "kind": model.kind, "max_model_len": model.context, "state": state,
+            })  # fmt: skip
+        return json.dumps({"object": "list", "data": data})
+
+    async def metrics(self) -> str:
+        """Counts since the start, in Prometheus' text form."""
+        samples: list[tuple[str, str, float]] = [
+            (f"{column}_total", f'key="{key}",model={json.dumps(model, ensure_ascii=False)}', count)
+            for (_, key, model), row in self.ledger.totals.items()
+            for column, count in zip(COLUMNS, row, strict=True)
+        ]
+        servers = await self.servers() or {}
+        samples += [("refused_total", f'status="{each}"', n) for each, n in self.refused.items()]
+        samples += [("servers", f'pool="{each}"', n) for each, n in servers.items()]
+        samples.append(("under_way", "", self.limits.under_way.total()))
+        samples.append(("unwritten_requests", "", self.ledger.unwritten))
+        lines = (f"sparkwright_address_{name}{{{its}}} {count}" for name, its, count in samples)
+        return "\n".join(lines) + "\n"
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a connection, which has one request."""
+        self.open += 1
+        try:
+            await Exchange(self, reader, writer).run()
+        except _BROKEN:
+            pass  # by the client, or by HAProxy: the other side sees an end, too
+        finally:
+            self.open -= 1
+            writer.close()
+
+
+class Exchange:
+    """One request and its answer."""
+
+    def __init__(
+        self, address: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._address, self._reader, self._writer = address, reader, writer
+        self._begun, self._meter = time.monotonic(), Meter()
+        #: Whether a body was not read to its end; of a replica's answer, whether it came to its
+        #: end, and its status, 0 before.
+        self._unread, self._complete, self._status = False, False, 0
+
+    async def run(self) -> None:
+        """Read the request and answer it."""
+        try:
+            head = await asyncio.wait_for(wire.read_head(self._reader), _HEAD)
+            self._unread = head.chunked or bool(head.length)
+            await self._route(head)
+        except Refused as error:
+            self._refuse(error)
+        except asyncio.TimeoutError:  # noqa: UP041 (another one in Python 3.10)
+            self._refuse(Refused(408, "The request did not come in time."))
+        if self._unread:  # a connection that is closed with data unread loses the answer
+            with suppress(asyncio.TimeoutError, *_BROKEN):
+                await asyncio.wait_for(self._discard(), _UNREAD)
+
+    async def _route(self, head: wire.Head) -> None:
+        method, target, *_ = head.first.decode("latin-1").split(" ")
+        path = target.partition("?")[0]
+        if (method, path) == ("GET", "/health"):
+            if await self._address.servers() is None:
+                raise Refused(503, "HAProxy does not answer for its pools.", _SOON)
+            return self._answer(200, "", "text/plain")
+        keys = head.values(b"x-sparkwright-key")
+        if len(keys) != 1:  # HAProxy sets it, and takes a client's away
+            raise Refused(401, "The request came without the name of its API key.")
+        if method == "POST":
+            return await self._post(head, path, keys[0])
+        if (method, path) == ("GET", "/v1/models"):
+            return self._answer(200, await self._address.models(keys[0]), _JSON)
+        if (method, path) == ("GET", "/metrics"):
+            text = await self._address.metrics()
+            return self._answer(200, text, "text/plain; version=0.0.4")
+        raise Refused(404, "There is no such route.")
+
+    async def _post(self, head: wire.Head, path: str, key: str) -> None:
+        address, door = self._address, self._address.door
+        with ExitStack() as held:
+            folder = str(Path(door.usage).parent)
+            file = held.enter_context(tempfile.SpooledTemporaryFile(bodies.IN_MEMORY, dir=folder))
+            size = await asyncio.wait_for(self._receive(head, key, file, held), _UPLOAD)
+            boundary = bodies.boundary(head.value(b"content-type"))
+            if (data := bodies.small(file)) is not None:
+                fields = bodies.parse(data, boundary)
+            else:
+                async with address.parsing[key], address.parsers:
+                    fields = await asyncio.to_thread(bodies.parse_apart, file, boundary)
+            models = address.models_of(key)
+            if (model := models.get(fields.model)) is None:
+                names = ", ".join(sorted(models)) or "none"
+                why = f"There is no model {fields.model[:100]!r}. The models are: {names}."
+                raise Refused(404, why)
+            pool, tail = model.pool, b""
+            if model.wakes and (await address.servers() or {}).get(pool) == 0:
+                pool = document.WAKE + pool
+            if fields.member and path in _STREAMS:
+                self._meter.hide = True
+                size, tail = fields.end, fields.member.encode() + b"}"
+            lines = (
+                f"X-Sparkwright-Key: {key}\r\nX-Sparkwright-Pool: {pool}\r\n"
+                f"Content-Length: {size + len(tail)}\r\nConnection: close\r\n\r\n"
+            )
+            text = head.first + b"\r\n" + head.rest(*_OURS) + lines.encode("latin-1")
+            body = _pieces(file, size, tail)
+            with address.limits.admitted(key, door.keys.get(key, Key()), 1 + len(door.peers)):
+                try:
+                    await self._watched(self._pass_on(text, body, held))
+                finally:
+                    self._count(key, fields.model)
+
+    async def _receive(self, head: wire.Head, key: str, file: Any, held: ExitStack) -> int:
+        size = 0
+        if head.value(b"expect").lower() == "100-continue":
+            self._writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        async for piece in wire.content(self._reader, head, until_closed=False):
+            size += len(piece)
+            if max(size, head.length or 0) > bodies.LARGEST:
+                raise Refused(413, f"A request has {bodies.LARGEST >> 20} MiB at most.")
+            self._address.room.hold(key, len(piece))
+            held.callback(self._address.room.hold, key, -len(piece))
+            try:
+                file.write(piece)
+            except OSError:
+                raise Refused(503, "The address has no room for large requests.", _SOON) from None
+        self._unread = False
+        return size
+
+    def _count(self, key: str, model: str) -> None:
+        meter = self._meter
+        left = not self._complete and (self._reader.at_eof() or self._writer.is_closing())
+        cut = not self._complete and (left or self._status > 0)
+        failed = self._status >= 400 or not (self._complete or left)
+        # Of a stream without its end, each event is about a token.
+        tokens_out = max(meter.tokens_out, meter.events) if cut else meter.tokens_out
+        tokens, seconds = (meter.tokens_in, tokens_out), round(time.monotonic() - self._begun, 3)
+        self._address.ledger.add(key, model, 1, failed, *tokens, seconds, cut)
+        self._address.limits.charge(key, sum(tokens))
+
+    async def _watched(self, answering: Coroutine[Any, Any, None]) -> None:
+        """Have the request answered, for as long as the client stays."""
+        answer = asyncio.ensure_future(answering)
+        end = asyncio.ensure_future(self._reader.read(1))
+        try:
+            await asyncio.wait((answer, end), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            answer.cancel()
+            end.cancel()
+            result, _ = await asyncio.gather(answer, end, return_exceptions=True)
+        if isinstance(result, Exception):
+            raise result
+
+    async def _pass_on(self, head: bytes, body: Iterator[bytes], held: ExitStack) -> None:
+        async with connected(self._address.door.pools) as (reader, writer):
+            writer.write(head)
+            with suppress(ConnectionError):  # HAProxy may answer before it has read all
+                for piece in body:
+                    writer.write(piece)
+                    await writer.drain()
+            held.close()
+            try:
+                answer = await wire.read_head(reader)
+            except _BROKEN:
+                raise Refused(502, "HAProxy broke off before it answered.") from None
+            await self._relay(answer, reader)
+
+    async def _relay(self, head: wire.Head, reader: asyncio.StreamReader) -> None:
+        """Pass an answer on as it comes."""
+        self._status, meter = int(head.first.split()[1]), self._meter
+        meter.stream = head.value(b"content-type").lower().startswith("text/event-stream")
+        empty = self._status in (204, 304)
+        whole = empty or (head.length is not None and not meter.stream)
+        framing = b"Content-Length: %d\r\n" % (head.length or 0)
+        framing = b"" if empty else framing if whole else b"Transfer-Encoding: chunked\r\n"
+        self._send(head.first + b"\r\n" + head.rest(b"content-length") + framing)
+        framed = bytes if whole else wire.chunk
+        try:
+            async for piece in wire.content(reader, head, until_closed=not empty):
+                if passed := meter.feed(piece):
+                    self._writer.write(framed(passed))
+                    await self._writer.drain()
+        finally:
+            if rest := meter.end():
+                self._writer.write(framed(rest))
+        self._writer.write(framed(b""))
+        self._complete = True
+
+    def _send(self, head: bytes, body: bytes = b"") -> None:
+        self._writer.write(head + b"Connection: close\r\n\r\n" + body)
+
+    def _answer(self, status: int, text: str, kind: str, retry: int | None = None) -> None:
+        body = text.encode()
+        again = f"Retry-After: {retry}\r\n" if retry else ""
+        head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nContent-Type: {kind}\r\n"
+        self._send(f"{head}Content-Length: {len(body)}\r\n{again}".encode(), body)
+
+    def _refuse(self, error: Refused) -> None:
+        self._address.refused[error.status] += 1
+        self._answer(error.status, error.body, _JSON, error.retry)
+
+    async def _discard(self) -> None:
+        while await self._reader.read(wire.PIECE):
+            pass
+
+
+def _pieces(file: Any, size: int, tail: bytes) -> Iterator[bytes]:
+    """The first bytes of a body, and another end."""
+    file.seek(0)
+    while size and (piece := file.read(min(size, wire.PIECE))):
+        size -= len(piece)
+        yield piece
+    yield tail
+
+
+@asynccontextmanager
+async def connected(path: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A connection to HAProxy's socket of pools.
+
+    Raises:
+        Refused: nobody listens there.
+    """
+    try:
+        reader, writer = await asyncio.open_unix_connection(path, limit=wire.HEAD)
+    except OSError:
+        raise Refused(503, "HAProxy does not answer for its pools.", _SOON) from None
+    try:
+        yield reader, writer
+    finally:
+        writer.transport.abort()
+
+
+async def _run(path: str, made: socket.socket, main_process: int) -> None:
+    """Serve until the main process has ended, and then finish the answers under way."""
+    address = Address(path)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, address.reload)
+    await address.ledger.flush()
+    # Not start_unix_server: since Python 3.13 it removes the path of systemd's socket at its end.
+    server = await asyncio.start_server(address.serve, sock=made, limit=wire.HEAD, backlog=4096)
+    left = _FINISH
+    while left > 0 and (server.is_serving() or address.open):
+        await asyncio.sleep(_FLUSH)
+        await address.ledger.flush()
+        if os.getppid() != main_process:
+            server.close()
+            left -= _FLUSH
+    await address.ledger.flush()
+
+
+def main(path: str, *options: str) -> int:
+    """Serve for ever, at the socket that systemd hands over as descriptor 3.
+
+    Args:
+        path: of the document.
+        options: ``--check`` only judges it.
+    """
+    try:
+        document.read(path)
+    except Malformed as error:
+        print(error, file=sys.stderr)
+        return 1
+    if "--check" in options:
+        return 0
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until it has a meaning
+    main_process = os.getpid()
+    if serving := os.fork():
+        signal.signal(signal.SIGHUP, lambda *_: os.kill(serving, signal.SIGHUP))
+        return int(os.waitpid(serving, 0)[1] != 0)
+    with socket.socket(fileno=3) as made:
+        asyncio.run(_run(path, made, main_process))
+    return 0

@@ -1,0 +1,85 @@
+"""Messages of HTTP/1.1 over streams, as HAProxy speaks it at a Unix socket."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator
+
+#: Bytes of a head at most: HAProxy's own are smaller. Bytes that are read at once.
+HEAD, PIECE = 64 << 10, 64 << 10
+#: Headers of one connection, and not of the message.
+_HOP = (b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"expect")
+
+
+class Head:
+    """First line and headers of a message; names of headers are in lower case."""
+
+    def __init__(self, text: bytes) -> None:
+        self.first, *lines = text.split(b"\r\n")
+        pairs = (line.partition(b":") for line in lines if b":" in line)
+        self._fields = [(name.strip().lower(), value.strip()) for name, _, value in pairs]
+
+    def values(self, name: bytes) -> list[str]:
+        """Values of a header, one for each line that has it."""
+        return [value.decode("latin-1") for key, value in self._fields if key == name]
+
+    def value(self, name: bytes) -> str:
+        """A header's first value; empty when it is not there."""
+        return "".join(self.values(name)[:1])
+
+    def rest(self, *without: bytes) -> bytes:
+        """Lines of all other headers of the message."""
+        fields = (item for item in self._fields if item[0] not in (*_HOP, *without))
+        return b"".join(b"%b: %b\r\n" % item for item in fields)
+
+    @property
+    def chunked(self) -> bool:
+        """Whether the body comes in chunks."""
+        return "chunked" in self.value(b"transfer-encoding").lower()
+
+    @property
+    def length(self) -> int | None:
+        """Bytes of the body; None where the head does not say."""
+        text = self.value(b"content-length")
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+
+
+async def read_head(reader: asyncio.StreamReader) -> Head:
+    """The next head."""
+    return Head((await reader.readuntil(b"\r\n\r\n"))[:-4])
+
+
+async def content(
+    reader: asyncio.StreamReader, head: Head, *, until_closed: bool
+) -> AsyncIterator[bytes]:
+    """The body of a message, in pieces.
+
+    Args:
+        until_closed: whether a body of unknown length lasts until the connection ends.
+
+    Raises:
+        IncompleteReadError: the body was cut.
+    """
+    left = math.inf if until_closed and head.length is None else head.length or 0
+    while True:
+        if head.chunked:
+            left = int((await reader.readuntil(b"\r\n")).partition(b";")[0], 16)
+        last = left == 0 or not head.chunked
+        while left:
+            piece = await reader.read(int(min(left, PIECE)))
+            if not piece and left < math.inf:
+                raise asyncio.IncompleteReadError(b"", None)
+            if not piece:
+                return
+            left -= len(piece)
+            yield piece
+        if head.chunked:
+            await reader.readuntil(b"\r\n")
+        if last:
+            return  # trailers are left out
+
+
+def chunk(data: bytes) -> bytes:
+    """A chunk of a body; of no data, the last one."""
+    return b"%x\r\n%b\r\n" % (len(data), data)

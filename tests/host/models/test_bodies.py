@@ -1,0 +1,119 @@
+"""Fields of bodies: the model's name, and the member that has a stream end with its usage."""
+
+import io
+import json
+import tempfile
+import time
+from typing import Any
+
+import pytest
+
+from sparkwright.host.models import bodies
+from sparkwright.host.models.bodies import Fields
+from sparkwright.host.models.refusal import Refused
+
+_FORM = (
+    b'--x\r\nContent-Disposition: form-data; name="file"; filename="model"\r\n\r\n%b\r\n'
+    b'--x\r\ncontent-disposition: form-data; name="model"\r\n\r\nwhisper\r\n'
+    b'--x\r\nContent-Disposition: form-data; name="stream"\r\n\r\ntrue\r\n--x--\r\n'
+)
+
+
+def _apart(data: bytes, boundary: str = "") -> Fields:
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        return bodies.parse_apart(file, boundary)
+
+
+@pytest.mark.parametrize("parse", [bodies.parse, _apart])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"model": "m", "messages": []}',
+        '{"messages": ["x", "}"], "model": "m"}',
+        '{"mod\\u0065l": "\\u006d"}',
+        '{"metadata": {"model": "other"}, "model": "m"}',
+        '{"model": "m", "metadata": {"model": "other", "model": "other"}}',
+        '{"text": "\\"model\\": \\"other\\", ", "model": "m"}',
+        ' \n{"model":"m"}\n ',
+    ],
+)
+def test_the_model_is_that_of_the_outermost_object(parse: Any, text: str) -> None:
+    fields = parse(text.encode(), "")
+    assert fields.model == "m"
+    assert text[fields.end :].strip() == "}"
+
+
+@pytest.mark.parametrize("parse", [bodies.parse, _apart])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b'{"model": "a", "model": "b"}', "'model' twice"),
+        (b'{"model": "a", "mod\\u0065l": "b"}', "'model' twice"),
+        (b'{"stream": false, "model": "a", "stream": true}', "'stream' twice"),
+        (b'{"messages": []}', "names a model"),
+        (b'{"model": 1}', "names a model"),
+        (b'["model"]', "no JSON object"),
+        (b"model=a", "no JSON."),
+        (b"", "no JSON."),
+        (b'\xff{"model": "a"}', "no JSON."),
+        (b'{"model": "a", "n": ' + b"9" * 5000 + b"}", "no JSON."),
+        (b'{"model": "a", "messages": ' + b"[" * 200_000, "nested too deeply"),
+    ],
+)
+def test_an_ambiguous_or_broken_body_is_refused(parse: Any, text: bytes, message: str) -> None:
+    with pytest.raises(Refused, match=message):
+        parse(text, "")
+
+
+_STREAM: dict[str, Any] = {"stream": True}
+
+
+@pytest.mark.parametrize(
+    ("members", "options"),
+    [
+        (_STREAM, {}),
+        (_STREAM | {"stream_options": None}, {}),
+        (_STREAM | {"stream_options": {"x": False, "continuous_usage_stats": True}}, {"x": False}),
+        (_STREAM | {"stream_options": {"include_usage": True}}, None),
+        (_STREAM | {"stream_options": "x"}, None),
+        ({"stream": False}, None),
+    ],
+)
+def test_usage_is_asked_for_where_the_client_did_not(members: Any, options: Any) -> None:
+    text = json.dumps({"model": "m", **members, "text": "ü😀"}, ensure_ascii=False).encode() + b" "
+    fields = bodies.parse(text, "")
+    assert bool(fields.member) == (options is not None)
+    if fields.member:
+        sent = json.loads(text[: fields.end] + fields.member.encode() + b"}")
+        options["include_usage"] = True
+        assert sent == {"model": "m", **members, "text": "ü😀", "stream_options": options}
+
+
+@pytest.mark.parametrize("parse", [bodies.parse, _apart])
+def test_a_form_names_its_model_behind_a_file(parse: Any) -> None:
+    file = b'\r\n--y\r\nContent-Disposition: form-data; name="model"\r\n\r\nno'
+    assert parse(_FORM % file, "x").model == "whisper"
+    for data in (b"", b"--x", b"--x--", b"--x\r\n", b"preamble" + _FORM % b"", (_FORM % b"")[:-90]):
+        with pytest.raises(Refused, match="form"):
+            parse(data, "x")
+    part = b'--x\r\nContent-Disposition: form-data; name="model"\r\n\r\na\r\n'
+    for data, message in ((part * 2, "names 2 models"), (part * 2000, "too many parts")):
+        with pytest.raises(Refused, match=message):
+            parse(data + b"--x--", "x")
+    assert bodies.boundary('Multipart/Form-Data; charset=utf-8; boundary="a b"') == "a b"
+    assert bodies.boundary("application/json; boundary=x") == ""
+
+
+def test_a_process_with_bounds_parses_what_is_large() -> None:
+    image = b'{"text": "\\ud83d\\ude00", "image": "%b", "model": "m"}' % (b"A" * (20 << 20))
+    for data in (image, b'{"list": [%b1], "model": "m"}' % (b"1," * 60_000)):
+        assert bodies.small(io.BytesIO(data)) is None
+        assert _apart(data).model == "m"
+    assert _apart(_FORM % (b"A" * (20 << 20)), "x").model == "whisper"
+    assert bodies.small(io.BytesIO(b"word, " * 8000))
+    before = time.monotonic()
+    lists = b'{"model": "m", "list": [%b1]}' % (b"[]," * ((64 << 20) // 3))
+    with pytest.raises(Refused, match="too much memory"):
+        _apart(lists)
+    assert time.monotonic() - before < 20

@@ -1,0 +1,282 @@
+"""The address behind a real HAProxy: where requests go, and what comes back."""
+
+import json
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from sparkwright.host.models import serve
+from sparkwright.host.models.document import Key, Model
+from tests.host.models.address import (
+    CHAT,
+    OWN,
+    TOKENS,
+    USAGE,
+    Address,
+    Request,
+    body,
+    chunks,
+    running,
+)
+from tests.host.proxy.haproxy import HAPROXY, until, whole
+
+_SMALL = {"model": "small"}
+_STREAM = {"model": "small", "stream": True}
+_DONE = b"data: [DONE]\n\n"
+
+
+@pytest.fixture
+def address() -> Iterator[Address]:
+    if HAPROXY is None:
+        pytest.skip("no haproxy on this machine (apt-get install haproxy)")
+    with running() as result:
+        yield result
+
+
+def test_a_request_goes_to_the_engine_of_its_model(address: Address) -> None:
+    address.large.script = lambda request: body({"choices": [], "usage": USAGE})
+    assert address.post(_SMALL).data["usage"] == USAGE
+    forged = {"X-Sparkwright-Key": "guest", "X-Sparkwright-Pool": "small", "x-sparkwright-a": "b"}
+    path = f"{CHAT}?n=1"
+    assert address.post({"model": "org/large"}, path, Accept="x", **forged).status == 200
+    (request,) = address.large.requests
+    assert request.head.startswith(f"POST {path} HTTP/1.1\r\n")
+    assert request.body == b'{"model": "org/large"}'
+    assert request.header("accept") == "x"
+    assert request.header("authorization") == "Bearer laptop"
+    assert request.header("x-sparkwright-key") == "laptop"
+    assert request.header("x-sparkwright-pool") == "large"
+    assert request.header("x-sparkwright-a") is None
+    until(lambda: len(address.usage()) == 2, "the counts")
+    assert [(row.key, row.model, row.tokens_in, row.tokens_out) for row in address.usage()] == [
+        ("laptop", "org/large", 5, 2), ("laptop", "small", 5, 2),
+    ]  # fmt: skip
+
+
+def test_a_model_that_a_key_may_not_use_does_not_exist(address: Address) -> None:
+    for key, names in (("laptop", "org/large, small"), ("guest", "small")):
+        answer = address.post({"model": "other"}, key=key)
+        assert answer.status == 404
+        assert answer.data["error"]["message"].endswith(f"The models are: {names}.")
+    assert address.post({"model": "org/large"}, key="guest").status == 404
+    assert address.post(b"{}").status == 400
+    assert address.get("/v1/elsewhere").status == 404
+    assert address.usage() == []
+
+
+def test_models_are_listed_with_their_state(address: Address) -> None:
+    data = address.get("/v1/models").data["data"]
+    facts = [(model["id"], model["max_model_len"], model["state"]) for model in data]
+    assert facts == [("small", 4096, "ready"), ("org/large", None, "ready")]
+    assert [m["id"] for m in address.get("/v1/models", "guest").data["data"]] == ["small"]
+
+
+def test_a_service_without_a_server_is_woken(address: Address) -> None:
+    with socket.socket(socket.AF_UNIX) as admin:
+        admin.connect(str(address.folder / "admin.sock"))
+        admin.sendall(b"set server large/large state maint\n")
+        admin.recv(100)
+    time.sleep(1.1)  # a state is a second old at most
+    assert address.get("/v1/models").data["data"][1]["state"] == "asleep"
+    assert address.post({"model": "org/large"}).status == 200
+    assert address.large.requests[0].header("x-sparkwright-pool") == "wake-large"
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_a_client_sees_the_usage_that_it_asked_for(address: Address, asks: bool) -> None:
+    options = {"stream_options": {"include_usage": True}} if asks else {}
+    answer = address.post({**_STREAM, **options})
+    assert answer.body == b"".join([*TOKENS, *[OWN] * asks, _DONE])
+    assert address.small.requests[0].json["stream_options"] == {"include_usage": True}
+    row = address.counted(1)
+    assert (row.failed, row.tokens_in, row.tokens_out, row.cut) == (0, 5, 2, 0)
+
+
+def test_an_event_passes_while_the_next_one_is_waited_for(address: Address) -> None:
+    go = threading.Event()
+
+    def slowly(_: Request) -> Iterator[bytes]:
+        yield from chunks(TOKENS[:1])
+        go.wait(30)
+        yield from list(chunks([TOKENS[1], _DONE]))[1:]
+        yield b"0\r\n\r\n"
+
+    address.small.script = slowly
+    answer = address.ask("POST", CHAT, _STREAM)
+    assert answer.readline() + answer.readline() == TOKENS[0]
+    go.set()
+    assert whole(answer).body == TOKENS[1] + _DONE
+
+
+@pytest.mark.parametrize("kind", ["events", "body", "nothing"])
+def test_an_answer_that_is_cut_stays_cut_and_is_not_repeated(address: Address, kind: str) -> None:
+    def cut(_: Request) -> Iterator[bytes]:
+        if kind == "events":
+            yield from chunks([*TOKENS, b"data: {"])
+        if kind == "body":
+            yield b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n12345"
+
+    address.small.script = cut
+    if kind == "nothing":
+        assert address.post(_STREAM).status == 502
+    else:
+        with pytest.raises(Exception, match=r"IncompleteRead|more expected"):
+            address.ask("POST", CHAT, _STREAM).read()
+    row = address.counted(1)
+    tokens = 2 if kind == "events" else 0
+    assert (row.failed, row.tokens_out, row.cut) == (1, tokens, kind != "nothing")
+    assert len(address.small.requests) == 1
+
+
+def test_a_client_that_leaves_frees_the_engine(address: Address) -> None:
+    def endless(_: Request) -> Iterator[bytes]:
+        yield from chunks(TOKENS)
+        while True:
+            time.sleep(0.05)
+            yield b"%x\r\n%b\r\n" % (len(TOKENS[0]), TOKENS[0])
+
+    address.small.script = endless
+    answer = address.ask("POST", CHAT, _STREAM)
+    answer.read(len(b"".join(TOKENS)))
+    answer.close()
+    until(lambda: address.small.left == 1, "the engine notices")
+    row = address.counted(1)
+    assert (row.failed, row.cut) == (0, 1)
+    assert row.tokens_out >= 2
+
+
+def test_large_bodies_pass_unchanged(address: Address) -> None:
+    text = b'{"image": "%b", "model": "small", "stream": true} ' % (b"A" * (20 << 20))
+    pieces = (text[at : at + 100_000] for at in range(0, len(text), 100_000))
+    assert address.post(pieces, "/v1/responses").status == 200
+    assert address.small.requests[0].body == text
+    assert address.post(text, Expect="100-continue").status == 200
+    assert address.small.requests[1].json["stream_options"] == {"include_usage": True}
+    form = b'--x\r\nContent-Disposition: form-data; name="file"\r\n\r\n%b\r\n' % (b"A" * (2 << 20))
+    form += b'--x\r\nContent-Disposition: form-data; name="model"\r\n\r\nsmall\r\n--x--\r\n'
+    headers = {"Content-Type": "multipart/form-data; boundary=x"}
+    assert address.post(form, "/v1/audio/transcriptions", **headers).status == 200
+    assert address.small.requests[2].body == form
+    assert address.post(b" " * (65 << 20)).status == 413
+    assert address.post(iter([b" " * (65 << 20)])).status == 413
+
+
+def test_one_key_does_not_disturb_another(address: Address) -> None:
+    """Slow bodies, and 16 bodies of 64 MB that take a parser much time and memory."""
+    slow = [socket.create_connection(("127.0.0.1", address.port)) for _ in range(64)]
+    for connection in slow:
+        head = f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer guest\r\n"
+        connection.sendall(head.encode() + b"Content-Length: 1000\r\n\r\n{")
+    hostile = b'{"model": "small", "list": [%b1]}' % (b"[]," * ((63 << 20) // 3))
+    with ThreadPoolExecutor(16) as pool:
+        answers = [pool.submit(address.post, hostile, key="guest") for _ in range(16)]
+        times, most, until_ = [], 0, time.monotonic() + 15
+        while time.monotonic() < until_:
+            begun = time.monotonic()
+            assert address.post(_SMALL).status == 200
+            times.append(time.monotonic() - begun)
+            status = (address.serving[0] / "status").read_text()
+            most = max(most, int(status.partition("VmRSS:")[2].split()[0]) >> 10)
+            if all(answer.done() for answer in answers):
+                break
+        statuses = {answer.result().status for answer in answers}
+    assert statuses <= {400, 503}
+    assert sorted(times)[len(times) // 2] < 0.5
+    assert most < 150, "MB of memory"
+    for connection in slow:
+        connection.close()
+
+
+def test_a_limit_is_refused_with_its_time(address: Address) -> None:
+    answers = [address.post(_SMALL, key="metered") for _ in range(3)]
+    assert [answer.status for answer in answers] == [200, 200, 429]
+    assert 1 <= int(answers[2].headers["retry-after"]) <= 86400
+    assert "2 requests a day" in answers[2].data["error"]["message"]
+    assert address.counted(2).key == "metered"
+    metrics = address.get("/metrics").body.decode()
+    row = 'sparkwright_address_{}_total{{key="metered",model="small"}} {}\n'
+    assert row.format("requests", 2) in metrics
+    assert row.format("tokens_out", 4) in metrics
+    assert 'refused_total{status="429"} 1\n' in metrics
+    assert 'servers{pool="small"} 1\n' in metrics
+
+
+def test_a_power_cut_loses_two_seconds_at_most(address: Address) -> None:
+    for _ in range(5):
+        assert address.post(_SMALL).status == 200
+    time.sleep(2.5)
+    assert address.post(_SMALL).status == 200
+    os.kill(int(address.serving[0].name), signal.SIGKILL)
+    assert address.programs[0].wait(30) == 1  # systemd starts it again
+    assert 5 <= address.counted(address.usage()[0].requests).requests <= 6
+    address.start()
+    assert address.post(_SMALL).status == 200
+
+
+def test_a_restart_finishes_answers_and_takes_requests(address: Address) -> None:
+    go = threading.Event()
+
+    def slowly(_: Request) -> Iterator[bytes]:
+        yield from chunks(TOKENS)
+        go.wait(30)
+        yield b"%x\r\n%b\r\n0\r\n\r\n" % (len(_DONE), _DONE)
+
+    address.small.script = slowly
+    answer = address.ask("POST", CHAT, _STREAM)
+    address.programs[0].terminate()
+    assert address.programs[0].wait(5) == -signal.SIGTERM
+    address.start()
+    assert address.post({"model": "org/large"}).status == 200
+    go.set()
+    assert whole(answer).body == b"".join([*TOKENS, _DONE])
+    until(lambda: not address.serving[0].exists(), "the former program ends")
+    assert (address.folder / "door.sock").exists()  # it is systemd's
+    until(lambda: sum(row.requests for row in address.usage()) == 2, "the counts")
+
+
+def test_the_document_is_read_again(address: Address, capsys: pytest.CaptureFixture[str]) -> None:
+    door = address.door
+    address.door = replace(door, keys={"guest": Key(models=())})
+    address.write()
+    address.programs[0].send_signal(signal.SIGHUP)
+    until(lambda: address.post(_SMALL, key="guest").status == 404, "the new rights")
+    for wrong, message in (
+        ({"models": {"a": Model("b", "taste")}}, "models.a.kind: 'taste'"),
+        ({"models": {"a": Model("b\r\nX: y", "chat")}}, "models.a.pool"),
+        ({"keys": {"guest": Key(models=("none",))}}, "keys.guest.models: there is no 'none'"),
+        ({"keys": {"guest": Key(tokens_day=0)}}, "keys.guest.tokens_day: 0"),
+    ):
+        address.door = replace(door, **wrong)
+        address.write()
+        assert serve.main(str(address.document), "--check") == 1
+        assert f"{address.document}: {message}" in capsys.readouterr().err
+    address.programs[0].send_signal(signal.SIGHUP)
+    time.sleep(0.3)
+    assert address.post(_SMALL).status == 200
+    assert "models" in json.loads(address.document.read_text())
+
+
+def test_an_address_without_pools_says_so(address: Address) -> None:
+    (address.folder / "pools.sock").rename(address.folder / "elsewhere")
+    answer = address.post(_SMALL)
+    assert (answer.status, answer.headers["retry-after"]) == (503, "10")
+    until(lambda: address.get("/health").status == 503, "the state")
+    assert address.counted(1).failed == 1
+
+
+def test_a_request_needs_the_name_of_its_key_once(address: Address) -> None:
+    """At the program's own socket, where HAProxy alone comes."""
+    for headers in (b"", b"X-Sparkwright-Key: a\r\nX-Sparkwright-Key: b\r\n"):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(address.folder / "door.sock"))
+            client.sendall(
+                b"POST /v1/completions HTTP/1.1\r\nContent-Length: 2\r\n%b\r\n{}" % headers
+            )
+            assert client.recv(100).startswith(b"HTTP/1.1 401 ")
