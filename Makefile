@@ -135,6 +135,6 @@ bench-commands: setup ## measure every command that needs no host; FLEET=INVENTO
 bench-report: setup ## measure the report's page of 100 hosts
 	$(BIN)/python -m benchmarks.report
 
-picture: setup ## take the README's picture of the report's page again, in chromium
+picture: setup ## take the pictures of the dashboard and the report again, in chromium
 	$(SUDO) $(PYTHON) -m lab packages --browser
-	$(BIN)/python -m tests.browser.picture docs/report.png
+	$(BIN)/python -m tests.browser.picture docs

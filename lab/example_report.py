@@ -22,7 +22,7 @@ from sparkwright.checks.configuration.parts import Memory, Part
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.extras.bench.results import Result
 from sparkwright.extras.bench.store import save
-from sparkwright.extras.report.contents import LastRun, Switch
+from sparkwright.extras.dashboard.contents import LastRun, Switch
 from sparkwright.host.service import CheckResult
 from sparkwright.results.run_summary import Row, ServiceRow, as_json
 

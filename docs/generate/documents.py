@@ -88,6 +88,8 @@ class PlannedService(TypedDict):
     container_environment: dict[str, str]
     models: list[PlannedModel]
     files: list[PlannedFile]
+    adapters: dict[str, str]
+    kv_offload: dict[str, Any] | None
     secrets: list[str]
     licenses: dict[str, str]
     image_gib: float | None

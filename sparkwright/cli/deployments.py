@@ -76,14 +76,14 @@ def status(hosts: Hosts, as_json: bool, watch: bool) -> None:
 
 def _watch(hosts: Hosts, *, as_json: bool) -> NoReturn:
     """Show the status on the terminal's other screen, until every host is gone."""
-    from sparkwright.run.questions import follow_deployment
+    from sparkwright.run.questions import deployment, follow
 
     if as_json or not sys.stdout.isatty():
         raise click.UsageError("--watch draws on a terminal: leave out --json and redirections")
     fleet: dict[str, results.Deployment] = {}
     silent: dict[str, str] = {}
     with hosts.session(planless=True) as session, screen() as show:
-        for event in session.watch(partial(follow_deployment, interval=_INTERVAL)):
+        for event in session.watch(partial(follow, question=deployment, interval=_INTERVAL)):
             if event is None:
                 continue
             host, seen = event

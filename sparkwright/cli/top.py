@@ -35,7 +35,7 @@ def command(hosts: Hosts, interval: float, once: bool, as_json: bool) -> None:
     for each interval, with --json a line. Ctrl-C ends it. One connection to each host, and one
     execution a look. Exit code 1 when a host does not answer.
     """
-    from sparkwright.run.questions import follow_load
+    from sparkwright.run.questions import current_load, follow
 
     plain = once or as_json or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb"
     pause, count = (_ONCE, _ANSWERS) if once else (interval, 0)
@@ -46,7 +46,8 @@ def command(hosts: Hosts, interval: float, once: bool, as_json: bool) -> None:
         broken = session.run.broken
         fleet = {name: Seen() for name in session.run.hosts}
         due = time.monotonic() + interval
-        for event in session.watch(partial(follow_load, interval=pause, count=count)):
+        watch = partial(follow, question=current_load, interval=pause, count=count)
+        for event in session.watch(watch):
             if event is not None:
                 host, look = event
                 fleet[host] = fleet[host].then(look)

@@ -97,7 +97,7 @@ def render_status(deployments: Mapping[str, Deployment], paint: Paint = str) -> 
     ]
     for host, seen in deployments.items():
         names = sorted({*seen.services, *seen.planned})
-        rows += [(host, name, *_cells(seen, name)) for name in names]
+        rows += [(host, name, *cells(seen, name)) for name in names]
         if not names:
             plan = "nothing planned" if seen.plan_known else "unknown"
             rows.append((host, "-", "-", "-", "-", "-", "-", plan))
@@ -187,7 +187,7 @@ def _event(entry: HistoryEntry | Action, seen: Deployment) -> Sequence[str]:
 
 
 def switches(deployments: Mapping[str, Deployment]) -> list[dict[str, Any]]:
-    """Every switch as the fleet's page takes it (sparkwright/extras/report/inputs.py)."""
+    """Every switch as the fleet's page takes it (sparkwright/extras/dashboard/contents.py)."""
     return [
         {
             "host": host,
@@ -236,7 +236,8 @@ def _differing(seen: Deployment) -> str:
     return repr((seen.planned, runs))
 
 
-def _cells(seen: Deployment, name: str) -> tuple[str, ...]:
+def cells(seen: Deployment, name: str) -> tuple[str, ...]:
+    """A service's release, tag, uptime, restarts, health and difference from the plan."""
     planned, service = seen.planned.get(name), seen.services.get(name)
     if service is None:
         new = f"to start {planned.tag}" if planned else "-"

@@ -47,6 +47,8 @@ from sparkwright.run.state import HostRun
 T = TypeVar("T")
 #: Seconds for one look at the load: nvidia-smi has 10, and each service's metrics have 5.
 _LOOK = 20
+#: Seconds after which a host that nobody wants to be asked is considered again.
+_IDLE = 0.25
 #: Seconds between the doctor's two looks at the metrics.
 _BETWEEN = 5
 #: Seconds: 100 GB at 30 MB/s, the slowest disk worth serving from.
@@ -273,64 +275,57 @@ def hashed_again(host: Host, run: HostRun) -> list[str]:
     return faults
 
 
-def follow_load(
+def follow(
     host: Host,
     run: HostRun,
-    take: Callable[[HostLoad | HostError], None],
+    take: Callable[[T | HostError], None],
     *,
+    question: Callable[[Host, HostRun], T],
     interval: float,
     count: int = 0,
+    wanted: Callable[[], bool] = lambda: True,
 ) -> None:
-    """Look at a host until the command ends.
+    """Ask a host the same question until the command ends.
 
     Args:
-        take: gets each look, or why there was none.
-        interval: seconds between two looks.
-        count: of looks; 0 is without end.
+        take: gets each answer, or why there was none.
+        interval: seconds between two questions.
+        count: of questions; 0 is without end.
+        wanted: whether anybody wants an answer now; the host is left alone until then.
 
     Raises:
-        HostError: when the last look had no answer.
+        HostError: when the last question had no answer.
     """
-    request = LoadRequest(
-        services={
-            service.name: engine_at(service)
-            for service in run.desired.plan.services
-            if not service.follower
-        },
-        services_root=run.settings.services_root,
-        metric_names=metric_names(),
-    )
-    looks = 0
+    asked = 0
     while True:
+        while not wanted():
+            gevent.sleep(_IDLE)
         began = time.monotonic()
-        looks += 1
+        asked += 1
         try:
-            take(_load(host, request))
+            _reconnect(host)
+            take(question(host, run))
         except HostError as error:
             take(error)
-            if looks == count:
+            if asked == count:
                 raise
-        if looks == count:
+        if asked == count:
             return
         gevent.sleep(max(0.0, began + interval - time.monotonic()))
 
 
-def follow_deployment(
-    host: Host, run: HostRun, take: Callable[[Deployment | HostError], None], *, interval: float
-) -> None:
-    """Ask a host for its status until the command ends.
+def load_request(run: HostRun) -> LoadRequest:
+    """Request for the load of a host's services."""
+    services = [service for service in run.desired.plan.services if not service.follower]
+    return LoadRequest(
+        services={service.name: engine_at(service) for service in services},
+        services_root=run.settings.services_root,
+        metric_names=metric_names(),
+    )
 
-    Args:
-        take: gets each status, or why there was none.
-        interval: seconds between two of them.
-    """
-    while True:
-        try:
-            _reconnect(host)
-            take(deployment(host, run))
-        except HostError as error:
-            take(error)
-        gevent.sleep(interval)
+
+#: The load of a host. The request goes by standard input: sudo logs every command.
+current_load = answered(load, load_request, HostLoad, timeout=_LOOK)
 
 
 def _reconnect(host: Host) -> None:
@@ -347,9 +342,3 @@ def _reconnect(host: Host) -> None:
     if not host.connected:
         raise HostError(memory(host).failure or "not reached")
     memory(host).failure = None
-
-
-def _load(host: Host, request: LoadRequest) -> HostLoad:
-    _reconnect(host)
-    # By standard input: sudo logs every command.
-    return ask(host, load, request, HostLoad, timeout=_LOOK)

@@ -1,18 +1,27 @@
-"""The README's picture of the page, of an invented fleet: ``make picture``.
+"""Pictures of the pages of an invented fleet: ``make picture``.
 
-python -m tests.browser.picture docs/report.png
+python -m tests.browser.picture docs
 """
 
 import datetime as dt
 import sys
 from pathlib import Path
+from typing import Any
 
 from lab import example_report
 from sparkwright.catalog import load_catalog
 from sparkwright.config.places import CATALOG
-from sparkwright.extras.report.render import html
+from sparkwright.extras.dashboard.contents import Page
+from sparkwright.extras.dashboard.glance import Fetch
+from sparkwright.extras.dashboard.render import html
+from sparkwright.extras.dashboard.view import Fleet
+from sparkwright.host.lock import Owner
+from sparkwright.host.release import HistoryEntry, Phase, SwitchJournal
+from sparkwright.host.watch.state import WatchFinding, WatchReport
 from tests.browser.chromium import look, screenshot
-from tests.unit.extras.report.pages import page_of
+from tests.browser.tab import opened
+from tests.unit.extras.dashboard.glances import NOW, RELEASE, expected, glance, serving
+from tests.unit.extras.dashboard.pages import page_of
 
 _WIDTH = 1280
 
@@ -25,11 +34,52 @@ def example(hosts: int = 3) -> str:
     return html(page, title="Example fleet (invented figures)")
 
 
+def _page_of_nothing() -> Page:
+    return page_of(made=dt.datetime.now(dt.UTC), catalog=load_catalog([CATALOG]))
+
+
+def dashboard(folder: Path) -> None:
+    """Take the live page of invented hosts: one switches, one fetches, one is off."""
+    names = ["spark-1", "spark-2", "spark-3", "rtx-1", "spark-4", "spark-5"]
+    memory = example_report.memory
+    fleet = Fleet({name: expected("qwen36", memory=memory(name)) for name in names})
+    fetch = {"state": "running", "bytes_done": 9 * 10**9, "bytes_total": 23 * 10**9, "rate": 10**8}
+    phases = {"qwen36": Phase("loading weights", NOW + 80)}
+    work = {
+        "lock": Owner(by="me@laptop", since=NOW),
+        "switch": SwitchJournal("1", "starting", phases=phases), "services": {},
+    }  # fmt: skip
+    end = HistoryEntry(
+        "qwen36", "0aa1c5ffab17", RELEASE, "me@laptop", NOW + 60, (), 94.2, "good", ()
+    )
+    watch = WatchReport(
+        NOW + 100, (WatchFinding("disk-fills", None, "warning", "94 % of / is used", NOW),)
+    )
+    special: dict[str, dict[str, Any]] = {
+        "spark-1": {"status": {"history": (end,)}}, "spark-2": {"status": {"watch": watch}},
+        "spark-3": {"status": work}, "spark-4": {"fetches": (Fetch("org/model", True, fetch),)},
+    }  # fmt: skip
+    title = "Example fleet (invented figures)"
+    with serving(fleet, _page_of_nothing, title=title) as site, opened() as tab:
+        for n, name in enumerate(names):
+            for at in (100.0, 105.0) if name != "spark-3" else (100.0,):
+                rate = {"qwen36": 21.0 + 17 * n % 50}
+                fleet.take(name, glance(at, hour=rate, **special.get(name, {})))
+        fleet.take("spark-5", OSError("not reached: no route to host"))
+        for scheme in ("light", "dark"):
+            url = f"{site.url}/?token={site.token}"
+            tab.open(url, width=_WIDTH, height=1000, dark=scheme == "dark", scale=0.75)
+            tab.wait(f"document.querySelectorAll('.service').length >= {len(names) - 1}")
+            tab.wait("document.getElementById('front').innerText.includes('serve')")
+            tab.picture(folder / f"dashboard-{scheme}.png")
+
+
 def main() -> None:
-    """Take it as high as the page is."""
-    page = example()
+    """Take the report as high as the page is, and the dashboard in both colours."""
+    folder, page = Path(sys.argv[1]), example()
     height = look(page, width=_WIDTH, opened=False).height
-    screenshot(page, Path(sys.argv[1]), width=_WIDTH, height=height, scale=0.75)
+    screenshot(page, folder / "report.png", width=_WIDTH, height=height, scale=0.75)
+    dashboard(folder)
 
 
 if __name__ == "__main__":

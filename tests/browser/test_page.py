@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from sparkwright.extras.bench.results import Result
-from sparkwright.extras.report.render import html
+from sparkwright.extras.dashboard.render import html
 from tests.browser.chromium import Look, Scheme, look, screenshot
 from tests.browser.picture import example
 from tests.unit.builders import catalog
 from tests.unit.extras.bench.builders import NOON, cell, result
-from tests.unit.extras.report.pages import page_of
+from tests.unit.extras.dashboard.pages import page_of
 
 #: A small phone, a large one, a tablet on either side of where tables become blocks, a desktop.
 WIDTHS = (320, 390, 768, 769, 1280)

@@ -24,6 +24,7 @@ FAULTS = (
     *("test_bare_host.py", "test_up.py", "test_containerd_store.py", "test_first_week.py"),
     *("test_imported_recipe.py", "test_own_model.py", "test_exclusive.py", "test_fabric.py"),
     "test_attacks_at_once.py",
+    "test_dashboard.py",
     *("test_shown.py", "test_cluster_faults.py", "test_emergency.py", "test_notices.py"),
 )
 

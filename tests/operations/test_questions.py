@@ -64,7 +64,9 @@ LOAD = HostLoad(5.0, {"qwen36": {"generated": 10.0}}, (), 100, 40)
 def test_a_look_is_one_execution_that_sudo_logs_in_few_words() -> None:
     host, item = _single(load=LOAD)
     looks: list[Any] = []
-    questions.follow_load(host, item, looks.append, interval=0.01, count=2)
+    questions.follow(
+        host, item, looks.append, question=questions.current_load, interval=0.01, count=2
+    )
     assert host.programs == ["load", "load"]
     assert [asked.arguments["_sudo"] for asked in host.asked] == [True, True]
     request = host.asked[0].request
@@ -101,7 +103,9 @@ def test_a_host_that_was_away_is_connected_to_again() -> None:
 
     vars(host).update(disconnect=disconnect, connect=connect)
     looks: list[Any] = []
-    questions.follow_load(host, item, looks.append, interval=0.0, count=4)
+    questions.follow(
+        host, item, looks.append, question=questions.current_load, interval=0.0, count=4
+    )
     texts = [str(look) if isinstance(look, HostError) else "load" for look in looks]
     lost = "sparkwright-load: the connection is lost (gone)"
     assert texts == ["load", lost, "not reached: no route", "load"]
@@ -112,7 +116,9 @@ def test_a_host_that_was_away_is_connected_to_again() -> None:
 def test_a_host_whose_last_look_is_silent_has_not_answered() -> None:
     host, item = _single(load=OSError("gone"))
     with pytest.raises(HostError, match="gone"):
-        questions.follow_load(host, item, lambda _: None, interval=0.0, count=1)
+        questions.follow(
+            host, item, lambda _: None, question=questions.current_load, interval=0.0, count=1
+        )
 
 
 OPENCLAW = Secret("sk-the-key-of-openclaw-0123456789")

@@ -1,5 +1,6 @@
 """Use of a host's memory, part by part, as far as the plan knows it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sparkwright.catalog import Catalog
@@ -37,6 +38,17 @@ class Memory:
         if self.total_gib is None:
             return None
         return self.total_gib - sum(part.gib for part in self.parts)
+
+    @property
+    def bar(self) -> Iterator[tuple[str, float]]:
+        """Name and GiB of the four parts that a page draws; only ``free`` may be missing."""
+        kinds = {"#": "weights", "=": "KV cache"}
+        sums = dict.fromkeys(("weights", "KV cache", "others"), 0.0)
+        for part in self.parts:
+            sums[kinds.get(part.mark, "others")] += part.gib
+        yield from sums.items()
+        if (free := self.free_gib) is not None and free > 0:
+            yield "free", free
 
 
 def memory_of(plan: HostPlan, catalog: Catalog) -> Memory:

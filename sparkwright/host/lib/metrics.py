@@ -29,7 +29,7 @@ BLOCK, BLOCKS, PREFIX_CACHING = "cache_block", "cache_blocks", "prefix_caching"
 PROGRESS = (GENERATED, READ, STEPS)
 PROGRESSED = "progress"
 #: What is kept of a server at each look of the watch.
-WATCHED = (RUNNING, WAITING, CACHE, DRAFTED, ACCEPTED)
+WATCHED = (GENERATED, RUNNING, WAITING, CACHE, DRAFTED, ACCEPTED)
 
 _SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')

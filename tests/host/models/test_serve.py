@@ -271,12 +271,15 @@ def test_an_address_without_pools_says_so(address: Address) -> None:
     assert address.counted(1).failed == 1
 
 
-def test_a_request_needs_the_name_of_its_key_once(address: Address) -> None:
-    """At the program's own socket, where HAProxy alone comes."""
-    for headers in (b"", b"X-Sparkwright-Key: a\r\nX-Sparkwright-Key: b\r\n"):
+def test_the_program_itself_takes_no_forged_header(address: Address) -> None:
+    """At its own socket, where HAProxy alone comes."""
+    key = b"X-Sparkwright-Key: guest\r\n"
+    forged = key + b"X-Sparkwright-Pool: large\r\n"
+    for headers, status in ((b"", 401), (key * 2, 401), (forged, 200)):
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(address.folder / "door.sock"))
-            client.sendall(
-                b"POST /v1/completions HTTP/1.1\r\nContent-Length: 2\r\n%b\r\n{}" % headers
-            )
-            assert client.recv(100).startswith(b"HTTP/1.1 401 ")
+            head = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 18\r\n"
+            client.sendall(head + headers + b'\r\n{"model": "small"}')
+            assert client.recv(100).startswith(b"HTTP/1.1 %d " % status)
+    (request,) = address.small.requests
+    assert request.head.lower().count("x-sparkwright-") == 2

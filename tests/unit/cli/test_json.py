@@ -20,7 +20,7 @@ jsonschema: Any = pytest.importorskip("jsonschema", reason="make setup installs 
 _AS_IT_IS = {"deploy"}
 
 #: They show what goes on, and say so in their own pages.
-_STREAMS = {"logs", "shell", "top", "up"}
+_STREAMS = {"dashboard", "logs", "shell", "top", "up"}
 
 
 def _closed(findings: Any) -> Any:

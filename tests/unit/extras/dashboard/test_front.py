@@ -9,14 +9,14 @@ import pytest
 from lab import example_report
 from sparkwright.checks.configuration.parts import Memory, Part
 from sparkwright.extras.bench.results import Result
-from sparkwright.extras.report.contents import LastRun, Page, Status
-from sparkwright.extras.report.front import ago, groups, line
-from sparkwright.extras.report.render import html, plain
+from sparkwright.extras.dashboard.contents import LastRun, Page, Status
+from sparkwright.extras.dashboard.front import ago, groups, line
+from sparkwright.extras.dashboard.render import html, plain
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.findings.user_error import mistake
 from tests.unit.builders import catalog
 from tests.unit.extras.bench.builders import cell, result
-from tests.unit.extras.report.pages import page_of
+from tests.unit.extras.dashboard.pages import page_of
 
 NOON = dt.datetime(2026, 7, 8, 12, tzinfo=dt.UTC)
 DAY = dt.timedelta(days=1)

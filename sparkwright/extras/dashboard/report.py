@@ -3,6 +3,7 @@
 import datetime as dt
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -17,9 +18,9 @@ from sparkwright.cli.lib.planned import load
 from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.config.places import catalogs
 from sparkwright.documents.text_files import make_folder
-from sparkwright.extras.report import contents
-from sparkwright.extras.report.page import page_of
-from sparkwright.extras.report.render import html, plain, text
+from sparkwright.extras.dashboard import contents
+from sparkwright.extras.dashboard.page import page_of
+from sparkwright.extras.dashboard.render import html, plain, text
 from sparkwright.findings.finding import Finding
 
 _STATE = Path(".sparkwright")
@@ -31,6 +32,37 @@ DOCUMENT = contents.Page
 def _input(name: str, text: str, option: str) -> Callable[[_Command], _Command]:
     kind = click.Path(path_type=Path)
     return click.option(option, type=kind, default=_STATE / name, show_default=True, help=text)
+
+
+def stored(
+    hosts: Selection,
+    results: Path = _STATE / "bench",
+    last_run: Path = _STATE / "last-run.json",
+    status: Path = _STATE / "status.json",
+    *,
+    findings: bool = True,
+) -> contents.Page:
+    """The page of what runs and benchmarks left on the controller.
+
+    Args:
+        findings: whether the page has the watch's findings; a live page asks the hosts for them.
+    """
+    chosen = load(hosts).or_raise() if hosts != type(hosts)() else {}
+    names = {host: [service.name for service in of.plan.services] for host, of in chosen.items()}
+    planned = names or None
+    catalog = next(iter(chosen.values())).catalog if chosen else load_catalog(catalogs())
+    problems: list[Finding] = []
+    changes = contents.read_status(status, problems)
+    return page_of(
+        made=dt.datetime.now(dt.UTC),
+        last_run=contents.read_last_run(last_run, problems),
+        status=changes if findings else replace(changes, findings=()),
+        deep=contents.read_deep(SMOKE, problems),
+        planned=planned,
+        memory={name: memory_of(host.plan, host.catalog) for name, host in chosen.items()},
+        problems=problems,
+        sections=[make(results, catalog, planned) for make in offered("report.section")],
+    )
 
 
 @click.command("report")
@@ -58,21 +90,7 @@ def command(
     planned. Exit code 1 when a service is not as it should be, or slower than its card or its
     own past.
     """
-    chosen = load(hosts).or_raise() if hosts != Selection() else {}
-    names = {host: [service.name for service in of.plan.services] for host, of in chosen.items()}
-    planned = names or None
-    catalog = next(iter(chosen.values())).catalog if chosen else load_catalog(catalogs())
-    problems: list[Finding] = []
-    page = page_of(
-        made=dt.datetime.now(dt.UTC),
-        last_run=contents.read_last_run(last_run, problems),
-        status=contents.read_status(status, problems),
-        deep=contents.read_deep(SMOKE, problems),
-        planned=planned,
-        memory={name: memory_of(host.plan, host.catalog) for name, host in chosen.items()},
-        problems=problems,
-        sections=[make(results, catalog, planned) for make in offered("report.section")],
-    )
+    page = stored(hosts, results, last_run, status)
     if output is None and not as_json:
         output = _STATE / "report.html"
     if output is not None:

@@ -8,8 +8,8 @@ from sparkwright.catalog import Catalog
 from sparkwright.extras.bench.judgement import Bench
 from sparkwright.extras.bench.results import Result
 from sparkwright.extras.bench.section import section_of
-from sparkwright.extras.report import page
-from sparkwright.extras.report.contents import Page, Status, Switch
+from sparkwright.extras.dashboard import page
+from sparkwright.extras.dashboard.contents import Page, Status, Switch
 
 
 def page_of(

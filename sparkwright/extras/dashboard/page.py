@@ -1,7 +1,6 @@
 """The page's contents, made from what was read: judged, sorted, and the same for the same input.
 
-Findings stand first, the heaviest before the rest; a finding of several hosts stands
-once.
+Findings stand first, the heaviest before the rest; equal findings of several hosts are one finding.
 """
 
 import datetime as dt
@@ -13,8 +12,8 @@ from typing import Any
 from sparkwright.checks.configuration.parts import Memory
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.checks.smoke.verdict import DeepVerdict
-from sparkwright.extras.report import contents
-from sparkwright.extras.report.front import front
+from sparkwright.extras.dashboard import contents
+from sparkwright.extras.dashboard.front import front
 from sparkwright.findings.finding import Finding, Severity
 from sparkwright.host.service import CheckResult
 from sparkwright.results.page import MeasuredService, Section, Weighed, Weight

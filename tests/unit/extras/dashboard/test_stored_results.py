@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkwright.extras.bench.store import load
-from sparkwright.extras.report.render import html, plain, text
+from sparkwright.extras.dashboard.render import html, plain, text
 from tests.unit.builders import catalog
 from tests.unit.extras.bench.builders import NOON, cell, result
-from tests.unit.extras.report.pages import benches, page_of
+from tests.unit.extras.dashboard.pages import benches, page_of
 
 _values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)

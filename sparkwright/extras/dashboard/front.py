@@ -1,10 +1,11 @@
 """The page's beginning: the heaviest finding, every finding, and the fleet, equal hosts as one."""
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from sparkwright.extras.report.contents import FleetRow, Page
+from sparkwright.checks.configuration.parts import Memory
+from sparkwright.extras.dashboard.contents import FleetRow, Page
 from sparkwright.findings.render import count
 from sparkwright.results.page import Weighed, Weight
 from sparkwright.text.short import hosts_in_short, natural
@@ -72,3 +73,11 @@ def groups(fleet: Sequence[FleetRow]) -> list[list[FleetRow]]:
         same = replace(row, host="", address=None, decode=None, first_token=None, measured=None)
         alike.setdefault((same, row.measured is None), []).append(row)
     return sorted(alike.values(), key=lambda rows: (rows[0].well, natural(rows[0].host)))
+
+
+def memories(memory: Mapping[str, Memory]) -> list[tuple[list[str], Memory]]:
+    """Memory of hosts, those with equal budgets together."""
+    hosts: dict[Memory, list[str]] = {}
+    for host, budget in memory.items():
+        hosts.setdefault(budget, []).append(host)
+    return [(names, budget) for budget, names in hosts.items()]

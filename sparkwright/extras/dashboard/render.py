@@ -1,6 +1,7 @@
 """The page as one HTML file that loads nothing from outside, as JSON, and for a terminal."""
 
 import datetime as dt
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -9,8 +10,8 @@ from markupsafe import Markup
 from pydantic import TypeAdapter
 
 from sparkwright.config.places import template_folders
-from sparkwright.extras.report.contents import Page
-from sparkwright.extras.report.front import age_mark, bad_state, groups, line
+from sparkwright.extras.dashboard.contents import Page
+from sparkwright.extras.dashboard.front import age_mark, bad_state, groups, line, memories
 from sparkwright.findings.render import count
 from sparkwright.findings.render import text as findings_text
 from sparkwright.text.short import figure, hosts_in_short, number
@@ -22,11 +23,28 @@ _PAGE: TypeAdapter[Page] = TypeAdapter(Page)
 
 def html(page: Page, *, title: str = "Fleet") -> str:
     """The whole page. The same contents give the same bytes."""
-    folders = tuple(dict.fromkeys(["report", *(section.folder for section in page.sections)]))
-    template = _environment(folders).get_template("page.html.j2")
-    return template.render(
-        page=page, title=title, line=line, groups=groups, age_mark=age_mark, bad_state=bad_state,
-        figure=figure,
+    return _rendered(page, title=title, live=False, actions=())
+
+
+def live(page: Page, *, actions: Sequence[str] = (), title: str = "Fleet") -> str:
+    """The same page with the hosts as they are now, which its script fills in.
+
+    Args:
+        actions: that the page offers.
+    """
+    return _rendered(page, title=title, live=True, actions=actions)
+
+
+def part(name: str) -> str:
+    """The stylesheet or the script."""
+    return _environment(("dashboard",)).get_template(name).render()
+
+
+def _rendered(page: Page, **context: Any) -> str:
+    folders = tuple(dict.fromkeys(["dashboard", *(section.folder for section in page.sections)]))
+    return _environment(folders).get_template("page.html.j2").render(
+        page=page, line=line, groups=groups, memories=memories, age_mark=age_mark,
+        bad_state=bad_state, figure=figure, **context,
     )  # fmt: skip
 
 
@@ -46,7 +64,7 @@ def text(page: Page) -> str:
         figures = measured[key].summary if key in measured else "-"
         passed = smoke.get(key, "-")
         table.append((row.host, row.service, row.state, passed, row.release or "-", figures))
-    environment = _environment(("report",)).overlay(autoescape=False, finalize=str)
+    environment = _environment(("dashboard",)).overlay(autoescape=False, finalize=str)
     shown = environment.get_template("page.txt.j2").render(
         page=page, line=line, table=columns(table), problems=findings_text(page.problems)
     )

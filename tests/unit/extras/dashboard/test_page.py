@@ -19,7 +19,7 @@ from sparkwright.checks.configuration.parts import Memory, Part, memory_of
 from sparkwright.extras.bench.history import Regression
 from sparkwright.extras.bench.judgement import findings, likely
 from sparkwright.extras.bench.results import Result
-from sparkwright.extras.report.contents import (
+from sparkwright.extras.dashboard.contents import (
     LastRun,
     Page,
     Switch,
@@ -27,7 +27,7 @@ from sparkwright.extras.report.contents import (
     read_last_run,
     read_status,
 )
-from sparkwright.extras.report.render import html, plain, text
+from sparkwright.extras.dashboard.render import html, plain, text
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake
 from sparkwright.results.run_summary import Row, as_json
@@ -37,7 +37,7 @@ from sparkwright.text.visible import visible_text
 from tests.golden import compare
 from tests.unit.builders import SPARK, catalog, plan
 from tests.unit.extras.bench.builders import cell, result
-from tests.unit.extras.report.pages import benches, page_of
+from tests.unit.extras.dashboard.pages import benches, page_of
 from tests.unit.results.test_status import answer
 
 NOON = dt.datetime(2026, 7, 8, 12, tzinfo=dt.UTC)

@@ -1,0 +1,220 @@
+"""``sparkwright dashboard``: the fleet on a page that stays open."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sparkwright.checks.configuration.parts import memory_of
+from sparkwright.cli.lib.connecting import connection_words, services_argument
+from sparkwright.cli.lib.hosts import Hosts, given
+from sparkwright.cli.lib.output import echo
+from sparkwright.config.settings import EVERY_ADDRESS, LOOPBACK
+from sparkwright.engines import log_patterns
+from sparkwright.extras.dashboard import glance
+from sparkwright.extras.dashboard.glance import Glance, GlanceRequest
+from sparkwright.extras.dashboard.render import live, part
+from sparkwright.extras.dashboard.report import stored
+from sparkwright.extras.dashboard.server import Server, Site
+from sparkwright.extras.dashboard.view import Expected, Fleet
+from sparkwright.findings.user_error import Messages
+from sparkwright.host.logs import LogsAnswer, LogsRequest
+from sparkwright.host.status import StatusRequest
+from sparkwright.results.status import Planned
+from sparkwright.text.timestamps import utc
+from sparkwright.text.visible import log_line, visible
+
+if TYPE_CHECKING:
+    from sparkwright.run.session import Session
+    from sparkwright.run.state import HostRun
+
+_MESSAGES = Messages(__file__)
+#: Seconds between two questions to a host, and for one; seconds that an action takes at most.
+_INTERVAL, _GLANCE, _ACTION = 5.0, 20.0, 3600.0
+#: Lines of a log.
+_LINES = 200
+_WHY = ("--why", "from the dashboard")
+#: Actions of a page with --control -> the command, and its words after the name.
+_ACTIONS: dict[str, tuple[str, ...]] = {
+    "start": ("start", "--yes"),
+    "stop": ("stop", "--yes", *_WHY),
+    "restart": ("restart", "--yes"),
+    "activate": ("activate", "--yes", *_WHY),
+    "maintenance on": ("maintenance", "on", *_WHY),
+    "maintenance off": ("maintenance", "off"),
+}
+_NAME = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_.:@/-]{0,252}")
+
+
+@click.command("dashboard")
+@services_argument
+@click.option("--page-port", "port", default=8484, show_default=True, type=click.IntRange(0, 65535),
+              help="Where the page is; 0 takes a free port.")  # fmt: skip
+@click.option("--listen", default=LOOPBACK, metavar="ADDRESS", show_default=True,
+              help="Another address of this machine, by https alone.")  # fmt: skip
+@click.option("--control", is_flag=True,
+              help="Let the page start, stop, restart and activate services.")  # fmt: skip
+def command(hosts: Hosts, port: int, listen: str, control: bool) -> None:
+    """Show the fleet on a page that stays open: services, speed, memory, findings, roll-outs.
+
+    Open the printed address in a browser of this machine. Each host is asked every five seconds
+    while a page is open, and not at all otherwise. Without --control the page only reads; with it,
+    the page runs the commands of these names, maintenance too. --listen serves a phone, with a
+    certificate of the site's own CA (.sparkwright/ca/ca.crt, which the phone imports). Ctrl-C
+    ends it.
+    """
+    if control and any(name.endswith("password_prompt") or name == "same_sudo_password"
+                       for name in given()):  # fmt: skip
+        raise _MESSAGES.refusal("control-asks", "command line: --control")
+    with _listening(listen, port) as listening, hosts.session(planless=True) as session:
+        at = f"[{listen}]" if ":" in listen else listen
+        port = listening.getsockname()[1]
+        names = tuple(f"{name}:{port}".lower() for name in (at, "localhost"))
+        run = session.run
+        expected = {name: _expected(host) for name, host in run.hosts.items()}
+        fleet = Fleet(expected, hosts.means)
+        site = Site(
+            fleet=fleet,
+            names=names if listen == LOOPBACK else names[:1],
+            files={
+                "/": ("text/html", partial(_page, hosts, control=control)),
+                "/style.css": ("text/css", partial(part, "style.css")),
+                "/script.js": ("text/javascript", partial(part, "script.js")),
+            },
+            log=partial(_log, session),
+            control=partial(_act, hosts, connection_words(), fleet) if control else None,
+            tls=None if listen == LOOPBACK else _tls(listen),
+        )
+        server = Server(listening, site)
+        threading.Thread(target=server.serve_forever, args=(_INTERVAL,), daemon=True).start()
+        if run.broken:
+            echo(run.broken, err=True)
+        echo(f"{site.url}/?token={site.token}")
+        _watch(session, fleet)
+
+
+def _watch(session: Session, fleet: Fleet) -> None:
+    """Ask every host while a page is open, until Ctrl-C."""
+    from sparkwright.run.questions import follow
+
+    watch = partial(follow, question=_glance, interval=_INTERVAL, wanted=lambda: fleet.watched)
+    for event in session.watch(watch):
+        if event is not None:
+            fleet.take(*event)
+
+
+def _glance(host: Any, run: HostRun) -> Glance:
+    """Everything that the page shows of a host. One remote execution.
+
+    Raises:
+        HostError: with the reason, in one line.
+    """
+    from sparkwright.facts.asking import ask
+    from sparkwright.run.questions import load_request
+
+    ports = {each.name: (each.gate.address, each.gate.port) for each in run.services}
+    request = GlanceRequest(load_request(run), StatusRequest(run.settings.services_root, ports))
+    return ask(host, glance, request, Glance, timeout=_GLANCE)
+
+
+def _expected(run: HostRun) -> Expected:
+    """A host as planned."""
+    from sparkwright.run.report import service_row
+
+    services, models = {}, {}
+    for decided, service in run.desired.planned_services:
+        row = service_row(run, decided, service)
+        url = "" if row.head else f"{row.url}/v1"
+        services[row.name] = Planned(row.release, row.tag, {}, (), url, row.served_names)
+        models[row.name] = decided.body.repository
+    memory = memory_of(run.desired.plan, run.desired.catalog) if services else None
+    return Expected(services, models, memory, run.plan_known)
+
+
+def _page(hosts: Hosts, *, control: bool) -> str:
+    """The page, with what runs and benchmarks left meanwhile."""
+    return live(stored(hosts, findings=False), actions=tuple(_ACTIONS) if control else ())
+
+
+def _log(session: Session, name: str, service: str) -> str:
+    """The last lines of a service's log, or why there are none."""
+    from sparkwright.facts.asking import HostError
+    from sparkwright.host import logs
+    from sparkwright.run.questions import answered
+
+    run, hidden = session.run.hosts[name], "|".join(log_patterns("probes"))
+    request = LogsRequest((service,), run.settings.services_root, _LINES, None, hidden)
+    host = next(host for host in session.hosts if host.name == name)
+    try:
+        answer = answered(logs, lambda _: request, LogsAnswer, timeout=_GLANCE)(host, run)
+    except HostError as error:
+        return f"{name}: {visible(str(error))}\n"
+    lines = [f"{utc(line.at):%Y-%m-%d %H:%M:%SZ} {log_line(line.text)}" for line in answer.lines]
+    return "\n".join([*lines, visible(answer.fault)]).strip() or "nothing is logged"
+
+
+def _act(
+    hosts: Hosts, connection: list[str], fleet: Fleet, action: str, host: str, service: str
+) -> tuple[bool, str]:
+    """Run a command of the page, as the command line does; whether it did, and its output."""
+    if action not in _ACTIONS:
+        return False, "there is no such action"
+    subcommand, *words = _ACTIONS[action]
+    names = [host] if subcommand == "maintenance" else [host, service]
+    known = fleet.services(host)
+    if known is None or not {host, *known} >= {*names} or not all(map(_NAME.fullmatch, names)):
+        return False, "there is no such service"
+    data = [word for value in hosts.overrides for word in ("--data", value)]
+    done = subprocess.run(
+        [sys.executable, "-m", "sparkwright", subcommand, str(hosts.inventory), "/".join(names),
+         *words, *data, *connection],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        errors="replace", timeout=_ACTION, check=False,
+    )  # fmt: skip
+    return done.returncode == 0, "\n".join(map(visible, done.stdout.strip().splitlines()))
+
+
+def _listening(address: str, port: int) -> socket.socket:
+    """The socket of the page.
+
+    Raises:
+        UserError: for an address that is every one, or can't be listened on.
+    """
+    if address in EVERY_ADDRESS:
+        raise _MESSAGES.refusal("every-address", "command line: --listen", address=address)
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        return socket.create_server((address, port), family=family, backlog=64)
+    except OSError as error:
+        where, reason = (
+            f"command line: --listen {address} --page-port {port}",
+            error.strerror or error,
+        )
+        raise _MESSAGES.refusal("not-listening", where, reason=reason) from None
+
+
+def _tls(address: str) -> ssl.SSLContext:
+    """TLS with a certificate of the site's own CA for one address.
+
+    Raises:
+        UserError: when the CA can't be used.
+    """
+    from sparkwright.tls.authority import authority, host_certificate
+    from sparkwright.tls.names import label
+
+    now, name = dt.datetime.now(dt.UTC), f"dashboard.{address}"
+    signer = authority(now, names=[address])
+    host_certificate(signer, name, [address], now)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(signer.path.parent / "hosts" / f"{label(name)}.pem")
+    return context

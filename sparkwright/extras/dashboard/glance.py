@@ -1,0 +1,115 @@
+"""Reports all that the live page shows of this host, in one answer. Changes nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from pathlib import Path
+
+from sparkwright.host import load, status
+from sparkwright.host.lib import documents, metrics, systemd
+from sparkwright.host.lib.annotations import Any
+from sparkwright.host.lib.records import dataclass, field, replace
+from sparkwright.host.load import HostLoad, LoadRequest
+from sparkwright.host.status import HostStatus, StatusRequest
+
+#: Samples of the watch in an hour, and the least seconds that a rate is made of.
+_HOUR, _LEAST = 60, 120.0
+#: Seconds after which a fetch that did not end is forgotten, and ends of switches that are told.
+_OLD, _ENDS = 86400, 5
+
+
+@dataclass(frozen=True)
+class GlanceRequest:
+    """Request for a host's load and status."""
+
+    load: LoadRequest
+    status: StatusRequest
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """A download that has not ended well.
+
+    Attributes:
+        runs: whether its job runs; without, it was cut off or failed.
+        progress: the job's progress.json.
+    """
+
+    name: str
+    runs: bool
+    progress: dict[str, object]
+
+
+@dataclass(frozen=True)
+class Glance:
+    """A host now.
+
+    Attributes:
+        status: of releases only the current ones, and of the history the end.
+        hour: service -> tokens a second over the last hour, where the watch counts them.
+        disks: path -> free and total bytes, at the watch's last look.
+    """
+
+    load: HostLoad
+    status: HostStatus
+    fetches: tuple[Fetch, ...] = ()
+    hour: dict[str, float] = field(default_factory=dict)
+    disks: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+
+def rates(ring: list[Mapping[str, Any]]) -> dict[str, float]:
+    """Tokens a second of each service over samples of the watch, oldest first.
+
+    A counter that fell began again with its engine.
+    """
+    counts: dict[str, list[tuple[float, float]]] = {}
+    for sample in ring:
+        for name, service in sample.get("services", {}).items():
+            if (count := service.get("metrics", {}).get(metrics.GENERATED)) is not None:
+                counts.setdefault(name, []).append((sample["at"], count))
+    result = {}
+    for name, points in counts.items():
+        seconds = points[-1][0] - points[0][0]
+        rises = pairwise(points)
+        tokens = sum(now - before if now >= before else now for (_, before), (_, now) in rises)
+        if seconds >= _LEAST:
+            result[name] = tokens / seconds
+    return result
+
+
+def fetches(state: Path) -> Iterator[Fetch]:
+    """Downloads of the last day that run, or did not end well."""
+    for file in sorted(state.glob("sparkwright-*/progress.json")):
+        progress = documents.read(file)
+        old = time.time() - file.stat().st_mtime > _OLD
+        if progress is None or "bytes_total" not in progress or old or progress["state"] == "done":
+            continue
+        unit = systemd.unit(f"{file.parent.name}.service", timeout=10)
+        request = documents.read(file.with_name("request.json")) or {}
+        fetch = request.get("fetch", request)
+        name = fetch.get("repo") if isinstance(fetch, dict) else None
+        runs = unit.get("ActiveState") in systemd.RUNNING
+        yield Fetch(str(name or file.parent.name), runs, progress)
+
+
+def main(request: GlanceRequest) -> Glance:
+    """Answer a request."""
+    state = Path(request.status.services_root, "state")
+    seen = status.main(request.status)
+    services = {
+        name: replace(service, releases={service.current: service.releases[service.current]})
+        if service.current in service.releases
+        else replace(service, releases={})
+        for name, service in seen.services.items()
+    }
+    watch: Any = documents.read(state / "watch.json") or {}
+    ring = watch.get("ring") or []
+    return Glance(
+        load=load.main(request.load),
+        status=replace(seen, services=services, history=seen.history[-_ENDS:], actions=()),
+        fetches=tuple(fetches(state)),
+        hour=rates(ring[-_HOUR:]),
+        disks=ring[-1].get("disks", {}) if ring else {},
+    )

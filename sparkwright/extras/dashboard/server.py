@@ -1,0 +1,232 @@
+"""The live page's server: who may read it, and its few addresses.
+
+Any page of a browser can send requests here, so that each request must name this server as its
+host, come from this page or nowhere, and bring the cookie. Loaded after ``sparkwright.run``, which
+patches the standard library.
+"""
+
+import contextlib
+import hmac
+import json
+import secrets
+import socket
+import ssl
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from sparkwright.extras.dashboard.view import Fleet
+from sparkwright.host.lib.connections import Bounded, Connections
+
+#: Open connections, and seconds for a request or an answer's next bytes.
+_CONNECTIONS, _PATIENCE = 128, 20.0
+#: Seconds between two signs of life of a stream.
+_BEAT = 10.0
+#: Bytes of a request to change something.
+_BODY = 4096
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; "
+    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_TEXT = "text/plain; charset=utf-8"
+_FETCHED_BY = ("same-origin", "none")
+
+
+@dataclass(frozen=True)
+class Site:
+    """Contents of the server, and the secrets that open it.
+
+    Attributes:
+        names: ``host:port`` by which browsers may call this server.
+        files: path -> content type and a function that makes the content.
+        log: the last lines of a service's log.
+        control: runs an action on a host or a service; None for a page that only reads.
+        token: part of the printed address, exchanged for the cookie.
+    """
+
+    fleet: Fleet
+    names: tuple[str, ...]
+    files: dict[str, tuple[str, Callable[[], str]]]
+    log: Callable[[str, str], str]
+    control: Callable[[str, str, str], tuple[bool, str]] | None = None
+    tls: ssl.SSLContext | None = None
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    session: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+
+    @property
+    def url(self) -> str:
+        """Address of the page, without the token."""
+        return f"{'https' if self.tls else 'http'}://{self.names[0]}"
+
+    @property
+    def cookie(self) -> str:
+        """Name of the cookie: browsers share cookies between the ports of a host."""
+        return f"{'__Host-' if self.tls else ''}sparkwright-{self.names[0].rpartition(':')[2]}"
+
+
+class Server(Bounded):
+    """Serves a site on a socket that listens."""
+
+    def __init__(self, listening: socket.socket, site: Site) -> None:
+        self.connections = Connections(_CONNECTIONS, _CONNECTIONS)
+        super().__init__(listening, Handler, self.connections)
+        self.site = site
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """The next connection."""
+        connection, address = super().get_request()
+        if self.site.tls:
+            connection = self.site.tls.wrap_socket(
+                connection, server_side=True, do_handshake_on_connect=False
+            )
+        return connection, address
+
+
+class Refused(Exception):
+    """A request that is answered with a status and a sentence."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One connection."""
+
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "sparkwright", ""
+    timeout = _PATIENCE
+    server: Server
+
+    def setup(self) -> None:
+        """Begin TLS here: in the accepting thread, a slow client would keep others out."""
+        if isinstance(self.request, ssl.SSLSocket):
+            self.request.settimeout(_PATIENCE)
+            self.request.do_handshake()
+        super().setup()
+
+    def log_message(self, *_: Any) -> None:
+        """Log nothing: the token stands in a request's line."""
+
+    def do_GET(self) -> None:
+        """Answer with a file, the stream or a log."""
+        self._answered(self._get)
+
+    def do_POST(self) -> None:
+        """Run an action."""
+        self._answered(self._post)
+
+    def _answered(self, answer: Callable[[str, dict[str, str]], None]) -> None:
+        try:
+            parts = urlsplit(self.path)
+            query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+            self._from_here()
+            if parts.path == "/" and "token" in query and self.command == "GET":
+                self._exchange(query["token"])
+                return
+            self._identified()
+            answer(parts.path, query)
+        except (Refused, ValueError) as error:
+            self.close_connection = True  # a body that was not read may follow
+            status = error.status if isinstance(error, Refused) else 400
+            self._send(status, _TEXT, f"{error}\n")
+
+    def _from_here(self) -> None:
+        """Refuse other host names (DNS rebinding) and requests that other sites begin (CSRF)."""
+        hosts = self.headers.get_all("Host") or [""]
+        site = self.server.site
+        if len(hosts) != 1 or hosts[0].lower() not in site.names:
+            raise Refused(421, f"this page is at {site.url} alone")
+        scheme = urlsplit(site.url).scheme
+        origins = self.headers.get_all("Origin") or []
+        if any(origin != f"{scheme}://{hosts[0].lower()}" for origin in origins):
+            raise Refused(403, "another site may not ask")
+        if self.headers.get("Sec-Fetch-Site", "none") not in _FETCHED_BY:
+            raise Refused(403, "another site may not ask: open the address in a tab of its own")
+        if self.command == "POST" and not origins:
+            raise Refused(403, "a change comes from the page alone")
+
+    def _exchange(self, token: str) -> None:
+        """Set the cookie for the right token, and take the token out of the address."""
+        site = self.server.site
+        if not hmac.compare_digest(token.encode(), site.token.encode()):
+            raise Refused(403, "this token is of another run: open the address last printed")
+        secure = "; Secure" if site.tls else ""
+        cookie = f"{site.cookie}={site.session}; Path=/; HttpOnly; SameSite=Strict{secure}"
+        self._send(303, _TEXT, "", {"Location": "/", "Set-Cookie": cookie})
+
+    def _identified(self) -> None:
+        site, brought = self.server.site, ""
+        with contextlib.suppress(CookieError):
+            cookies = SimpleCookie(self.headers.get("Cookie", ""))
+            brought = cookies[site.cookie].value if site.cookie in cookies else ""
+        if not hmac.compare_digest(brought.encode(), site.session.encode()):
+            raise Refused(403, "open the address that `sparkwright dashboard` printed")
+        self.server.connections.identified(self.connection)
+
+    def _get(self, path: str, query: dict[str, str]) -> None:
+        site = self.server.site
+        if path == "/events":
+            self._stream()
+        elif path == "/log":
+            host, service = query.get("host", ""), query.get("service", "")
+            if service not in (site.fleet.services(host) or ()):
+                raise Refused(404, "no such service")
+            self._send(200, _TEXT, site.log(host, service))
+        elif path in site.files:
+            kind, content = site.files[path]
+            self._send(200, f"{kind}; charset=utf-8", content())
+        else:
+            raise Refused(404, "there is nothing here")
+
+    def _post(self, path: str, _: dict[str, str]) -> None:
+        site = self.server.site
+        if path != "/control" or site.control is None:
+            raise Refused(403, "this page only reads: start it with --control")
+        length = int(self.headers.get("Content-Length", ""))
+        if self.headers.get("Content-Type") != "application/json" or not 0 < length <= _BODY:
+            raise Refused(400, "this is no request of the page")
+        body = json.loads(self.rfile.read(length))
+        if not isinstance(body, dict):
+            raise Refused(400, "this is no request of the page")
+        words = [str(body.get(name, "")) for name in ("action", "host", "service")]
+        done, text = site.control(*words)
+        self._send(200, "application/json", json.dumps({"done": done, "text": text}))
+
+    def _stream(self) -> None:
+        """Send every host, and then each that changes, until the page is closed."""
+        fleet, version = self.server.site.fleet, 0
+        self.close_connection = True
+        self._head(200, "text/event-stream", {"Connection": "close"})
+        fleet.open(1)
+        try:
+            while True:
+                version, changed = fleet.since(version, _BEAT)
+                lines = [f"data: {json.dumps(data)}\n\n" for data in changed]
+                beat = f"event: beat\ndata: {time.time():.0f}\n\n"
+                self.wfile.write("".join([*lines, beat]).encode())
+        except OSError:
+            return  # the page was closed
+        finally:
+            fleet.open(-1)
+
+    def _send(self, status: int, kind: str, text: str, more: dict[str, str] | None = None) -> None:
+        content = text.encode(errors="replace")
+        self._head(status, kind, {"Content-Length": str(len(content)), **(more or {})})
+        self.wfile.write(content)
+
+    def _head(self, status: int, kind: str, more: dict[str, str]) -> None:
+        self.send_response(status)
+        for name, value in {"Content-Type": kind, **_HEADERS, **more}.items():
+            self.send_header(name, value)
+        self.end_headers()

@@ -1,0 +1,228 @@
+"""The live page's data: a host as plain JSON, made of its last two answers.
+
+The page's script says how numbers look, and sets text as text: nothing here has to be escaped.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from sparkwright.checks.configuration.parts import Memory
+from sparkwright.checks.service.diagnose import watch_findings
+from sparkwright.extras.dashboard.glance import Glance
+from sparkwright.host.lib.metrics import FIRST_TOKEN_COUNT, FIRST_TOKEN_SUM, GENERATED
+from sparkwright.host.lib.records import encode, replace
+from sparkwright.results.load import Line, Seen, lines
+from sparkwright.results.progress import phases
+from sparkwright.results.status import Deployment, Planned, cells
+from sparkwright.text.lock_owner import described
+from sparkwright.text.marks import in_maintenance
+from sparkwright.text.sizes import GIB
+from sparkwright.text.visible import paragraph, visible
+
+#: Seconds after its end for which a switch is part of the roll-out.
+_LATELY = 3600
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A host as planned.
+
+    Attributes:
+        services: by name; none of a host without a plan.
+        models: service -> repository of the model.
+        memory: None where no plan tells it.
+    """
+
+    services: Mapping[str, Planned] = field(default_factory=dict)
+    models: Mapping[str, str] = field(default_factory=dict)
+    memory: Memory | None = None
+    known: bool = True
+
+
+@dataclass
+class HostView:
+    """A host as the page shows it.
+
+    Attributes:
+        answer: the last one; the host may be off since.
+        at: when it came, seconds since the epoch; 0 before the first.
+        first: service -> time and count of tokens when the counter was seen first.
+        ttft: service -> seconds to the first token, of the last requests.
+    """
+
+    name: str
+    expected: Expected
+    load: Seen = field(default_factory=Seen)
+    answer: Glance | None = None
+    at: float = 0.0
+    first: dict[str, tuple[float, float]] = field(default_factory=dict)
+    ttft: dict[str, float] = field(default_factory=dict)
+
+    def take(self, answer: Glance | Exception) -> None:
+        """Note an answer, or why there was none."""
+        if not isinstance(answer, Glance):
+            self.load = self.load.then(answer)
+            return
+        before = self.load.now or self.load.before
+        self.load, self.answer = self.load.then(answer.load), answer
+        self.at = time.time()
+        for name, now in answer.load.services.items():
+            then = (before.services.get(name) if before else None) or {}
+            if now is None or GENERATED not in now:
+                continue
+            if name not in self.first or now[GENERATED] < self.first[name][1]:
+                self.first[name] = answer.load.at, now[GENERATED]
+            count = now.get(FIRST_TOKEN_COUNT, 0.0) - then.get(FIRST_TOKEN_COUNT, 0.0)
+            total = now.get(FIRST_TOKEN_SUM, 0.0) - then.get(FIRST_TOKEN_SUM, 0.0)
+            if count > 0 and total >= 0:
+                self.ttft[name] = total / count
+
+    def data(self, meant: Callable[[str, str], bool] = lambda *_: True) -> dict[str, Any]:
+        """The host as JSON."""
+        problem = "" if self.load.now else self.load.problem
+        data: dict[str, Any] = {
+            "host": self.name, "state": "off" if problem else "up" if self.load.now else "waiting",
+            "problem": paragraph(problem), "seen": self.at, "bar": self._bar(None),
+            "services": [], "findings": [], "fetches": [], "ended": [],
+        }  # fmt: skip
+        if self.answer is None:
+            names = [name for name in self.expected.services if meant(self.name, name)]
+            return {**data, "services": [self._planned(name) for name in names]}
+        seen = self._deployment(self.answer).only(lambda name: meant(self.name, name))
+        last = Seen(self.answer.load, self.load.before)
+        loads = {line.service: line for line in lines({self.name: last}, meant)}
+        machine = next(iter(loads.values()), Line(self.name, None))
+        clocks = [gpu.clock_mhz for gpu in self.answer.load.gpus if gpu.clock_mhz is not None]
+        return data | {
+            "machine": asdict(machine) | {"clock": min(clocks, default=None)},
+            "disks": self.answer.disks, "bar": self._bar(machine),
+            "services": [
+                self._service(name, seen, loads.get(name))
+                for name in sorted({*seen.services, *seen.planned})
+            ],
+            "findings": [
+                {
+                    "severity": item.severity, "service": item.subject.service,
+                    "text": visible(f"{item.id}: {item.observed}"),
+                    "more": [visible(text) for text in (item.reason, item.remedy) if text],
+                }
+                for item in watch_findings(self.name, seen.watch, seen.now)
+                if meant(self.name, item.subject.service or "") or item.subject.service is None
+            ],
+            "fetches": encode(self.answer.fetches),
+            "maintenance": in_maintenance(seen.maintenance, seen.now) if seen.maintenance else "",
+            "work": _work(seen),
+            "ended": [encode(end) for end in seen.history if 0 <= seen.now - end.at < _LATELY],
+        }  # fmt: skip
+
+    def _deployment(self, answer: Glance) -> Deployment:
+        """The status beside the plan; of what differs only the release is looked at."""
+        planned = {}
+        for name, service in self.expected.services.items():
+            status = answer.status.services.get(name)
+            runs = status.current if status else None
+            drift = () if runs == service.release else (f"release {service.release}",)
+            planned[name] = replace(service, drift=drift)
+        return Deployment(**vars(answer.status), planned=planned, plan_known=self.expected.known)
+
+    def _planned(self, name: str) -> dict[str, Any]:
+        service, model = self.expected.services.get(name), self.expected.models.get(name, "")
+        return {"name": name, "model": model, "address": service.url if service else ""}
+
+    def _service(self, name: str, seen: Deployment, line: Line | None) -> dict[str, Any]:
+        _, _, up, _, health, plan = cells(seen, name)
+        status, data = seen.services.get(name), self._planned(name)
+        kept = status.releases.get(status.current or "") if status else None
+        record = kept.service if kept else None
+        serves = bool(status and status.health and status.health.code == 200)
+        phase = seen.switch and seen.switch.phases.get(name)
+        return data | {
+            "model": data["model"] or ", ".join(record.models if record else ()),
+            "well": serves or name in seen.sleeping, "up": up, "health": health, "plan": plan,
+            "phase": phases({name: phase}, seen.now) if phase else "",
+            "exclusive": bool(record and record.exclusive),
+            "load": asdict(line) if line else {}, "first": self.ttft.get(name), **self._hour(name),
+        }  # fmt: skip
+
+    def _hour(self, name: str) -> dict[str, Any]:
+        """Tokens a second of the last hour, or since the first answer where no watch counts."""
+        if self.answer is None or name in self.answer.hour or name not in self.first:
+            return {"hour": self.answer and self.answer.hour.get(name), "counted": True}
+        (at, count), load = self.first[name], self.answer.load
+        tokens = (load.services.get(name) or {}).get(GENERATED, count) - count
+        return {"hour": tokens / (load.at - at) if load.at > at else None, "counted": False}
+
+    def _bar(self, line: Line | None) -> list[tuple[str, float]]:
+        """Name and GiB of each part of the memory: as planned, or without a plan used and free."""
+        memory = self.expected.memory
+        if memory and memory.total_gib:
+            return list(memory.bar)
+        if line is None or line.used is None or line.total is None:
+            return []
+        return [("others", line.used / GIB), ("free", (line.total - line.used) / GIB)]
+
+
+def _work(seen: Deployment) -> str:
+    """Owner of the host's lock, and the step of its switch."""
+    owner = described(seen.lock, seen.now) if seen.lock else ""
+    step = ""
+    if seen.switch and seen.switch.step not in ("", "ended"):
+        step = phases(seen.switch.phases, seen.now) or visible(seen.switch.step, 40)
+    return ": ".join(filter(None, (owner, step)))
+
+
+class Fleet:
+    """All hosts, and the pages that are open: a page waits here for what is new.
+
+    Args:
+        meant: whether a service of a host is shown.
+    """
+
+    def __init__(
+        self,
+        hosts: Mapping[str, Expected],
+        meant: Callable[[str, str], bool] = lambda *_: True,
+    ) -> None:
+        self._views = {name: HostView(name, expected) for name, expected in hosts.items()}
+        self._meant = meant
+        self._changed = threading.Condition()
+        self._version = 1
+        self._data = {name: (1, view.data(meant)) for name, view in self._views.items()}
+        self._pages = 0
+
+    def take(self, host: str, answer: Glance | Exception) -> None:
+        """Note a host's answer, or why there was none, and wake every page."""
+        view = self._views[host]
+        view.take(answer)
+        data = view.data(self._meant)
+        with self._changed:
+            self._version += 1
+            self._data[host] = self._version, data
+            self._changed.notify_all()
+
+    def open(self, pages: int) -> None:
+        """Count a page that opens (1) or closes (-1)."""
+        with self._changed:
+            self._pages += pages
+
+    @property
+    def watched(self) -> bool:
+        """Whether a page is open."""
+        return self._pages > 0
+
+    def since(self, version: int, seconds: float) -> tuple[int, list[dict[str, Any]]]:
+        """Hosts that changed after a version, at once or within some seconds; and the version."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._version > version, seconds)
+            changed = [data for at, data in self._data.values() if at > version]
+            return self._version, changed
+
+    def services(self, host: str) -> set[str] | None:
+        """Names of a host's services; None for no host of this fleet."""
+        data = self._data.get(host)
+        return {service["name"] for service in data[1]["services"]} if data else None

@@ -1,0 +1,237 @@
+"""The live page in a real browser: what it shows, refuses, and costs."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from sparkwright.checks.configuration.parts import Memory, Part
+from sparkwright.extras.dashboard.contents import Page
+from sparkwright.extras.dashboard.glance import Fetch
+from sparkwright.extras.dashboard.server import Site
+from sparkwright.extras.dashboard.view import Fleet
+from sparkwright.host.lock import Owner
+from sparkwright.host.release import HistoryEntry, SwitchJournal
+from sparkwright.host.watch.state import WatchFinding, WatchReport
+from tests.browser.chromium import _PROBE
+from tests.browser.tab import Tab, opened
+from tests.unit.builders import catalog
+from tests.unit.extras.bench.builders import NOON
+from tests.unit.extras.dashboard.glances import NOW, expected, glance, page_of, serving
+
+MEMORY = Memory(119.7, True, (Part("#", "w", 22.9), Part("=", "kv", 60.9), Part("o", "s", 8.0)))
+ACTED: list[tuple[str, str, str]] = []
+#: What would be markup, and what turns a line around.
+HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>\u202e'\"&amp;"
+
+
+def empty() -> Page:
+    """The page of a site without a run."""
+    return page_of(made=NOON, catalog=catalog())
+
+
+def act(action: str, host: str, service: str) -> tuple[bool, str]:
+    """Note an action."""
+    ACTED.append((action, host, service))
+    return True, f"{HOSTILE} done"
+
+
+@pytest.fixture(scope="module")
+def tab() -> Iterator[Tab]:
+    """A tab for all tests."""
+    with opened() as tab:
+        yield tab
+
+
+@pytest.fixture
+def fleet() -> Fleet:
+    """Three hosts with a service each."""
+    return Fleet({f"spark-{n}": expected("qwen36", memory=MEMORY) for n in (1, 2, 3)})
+
+
+@pytest.fixture
+def site(fleet: Fleet, tab: Tab) -> Iterator[Site]:
+    """A page that is open."""
+    ACTED.clear()
+    tab.errors.clear()
+    with serving(fleet, empty, act) as site:
+        visit(tab, site, 3)
+        yield site
+        tab.open("about:blank")
+
+
+def visit(tab: Tab, site: Site, hosts: int, **window: Any) -> None:
+    """Open the printed address."""
+    tab.open(f"{site.url}/?token={site.token}", **window)
+    tab.wait(f"document.querySelectorAll('.host').length == {hosts}")
+
+
+def card(host: str) -> str:
+    """Expression of a host's text."""
+    return f"document.querySelector('.host[aria-label={host}]').innerText"
+
+
+def test_the_token_is_gone_from_the_address_and_no_script_reads_the_cookie(
+    tab: Tab, site: Site
+) -> None:
+    assert tab.value("location.href") == f"{site.url}/"
+    assert tab.value("document.cookie") == ""
+    assert tab.errors == []
+
+
+def test_a_host_dies_a_download_is_cut_and_a_roll_out_runs(
+    tab: Tab, site: Site, fleet: Fleet
+) -> None:
+    for at in (100.0, 105.0):
+        fleet.take("spark-1", glance(at))
+        fleet.take("spark-2", glance(at))
+    shown = tab.wait(f"{card('spark-1')}.includes('40.0') && {card('spark-1')}")
+    for words in ("97 of 120 GiB", "66 °C", "2405 MHz", "54 W", "0.12 s", "✓ serves"):
+        assert words in shown
+    assert "serve on 3 of 3 hosts" not in tab.value("document.getElementById('front').innerText")
+    fleet.take("spark-2", OSError("not reached: no route"))
+    tab.wait(f"{card('spark-2')}.includes('off, last seen')")
+    tab.wait("document.getElementById('live-findings').innerText.includes('spark-2: does not')")
+    progress: dict[str, object] = {
+        "state": "running", "bytes_done": 3 * 10**9, "bytes_total": 20 * 10**9, "rate": 10**8,
+    }  # fmt: skip
+    fleet.take("spark-1", glance(110.0, fetches=(Fetch("org/model", True, progress),)))
+    tab.wait(f"{card('spark-1')}.includes('org/model: running: 3.00 of 20.00 GB at 100 MB/s')")
+    fleet.take("spark-1", glance(115.0, fetches=(Fetch("org/model", False, progress),)))
+    tab.wait(f"{card('spark-1')}.includes('org/model: cut off')")
+    work = {"lock": Owner(by="me@pc", since=NOW), "switch": SwitchJournal("1", "draining")}
+    fleet.take("spark-3", glance(100.0, status=work))
+    tab.wait("document.getElementById('rollout').innerText.includes('draining')")
+    end = HistoryEntry("qwen36", "a1", "b2", "me@pc", NOW + 90, (), 3.2, "good", ())
+    fleet.take("spark-3", glance(105.0, status={"history": (end,)}))
+    tab.wait("document.getElementById('rollout').innerText.includes('a1 → b2: serving')")
+    assert "draining" not in tab.value("document.getElementById('rollout').innerText")
+    assert tab.errors == []
+
+
+def test_nothing_that_a_host_says_is_markup(tab: Tab, fleet: Fleet) -> None:
+    tab.errors.clear()
+    hostile = Fleet({HOSTILE: expected(HOSTILE)})
+    finding = WatchFinding(HOSTILE, HOSTILE, "error", HOSTILE, 1.0)
+    end = HistoryEntry(HOSTILE, HOSTILE, HOSTILE, HOSTILE, NOW + 99, (), 1.0, HOSTILE, (HOSTILE,))
+    status = {
+        "lock": Owner(by=HOSTILE, since=NOW), "switch": SwitchJournal("1", HOSTILE),
+        "history": (end,), "watch": WatchReport(NOW + 99, (finding,)),
+    }  # fmt: skip
+    with serving(hostile, empty, act, log=lambda *_: HOSTILE) as site:
+        visit(tab, site, 1)
+        count = "document.querySelectorAll('img, script, .host *').length"
+        fetch = Fetch(HOSTILE, True, {"state": HOSTILE, "message": HOSTILE})
+        more = {"fetches": (fetch,), "disks": {HOSTILE: (1, 2)}}
+        hostile.take(HOSTILE, glance(100.0, names=(HOSTILE,), status=status, **more))
+        tab.wait("document.getElementById('rollout').innerText.includes('<img')")
+        tab.value("document.querySelector('[data-log]').click()")
+        tab.wait("document.getElementById('dialog-text').innerText.includes('<img')")
+        assert tab.value("document.querySelectorAll('img').length") == 0
+        assert tab.value("document.querySelectorAll('script').length") == 1
+        assert tab.value(count) > 30
+        text = tab.value("document.body.textContent")
+        assert text.count("<img src=x onerror=alert(1)>") >= 10
+        assert "\u202e" not in text
+        # The policy of the page refuses what its script never does.
+        with pytest.raises(AssertionError, match="TrustedHTML"):
+            tab.value("document.body.innerHTML = '<p>markup</p>'")
+    assert [error for error in tab.errors if "TrustedHTML" not in error] == []
+
+
+def test_a_log_comes_on_a_click_and_an_action_asks_once(tab: Tab, site: Site, fleet: Fleet) -> None:
+    fleet.take("spark-1", glance())
+    button = "document.querySelector('.host[aria-label=spark-1] [data-log]')"
+    tab.wait(f"!!{button}")
+    tab.value(f"{button}.click()")
+    tab.wait("document.getElementById('dialog-text').innerText == 'spark-1 qwen36: <b>a line</b>'")
+    tab.value("document.getElementById('dialog').close()")
+    stop = "document.querySelector('[aria-label=\"stop qwen36 on spark-1\"]').click()"
+    tab.value(
+        f"window.asked = []; window.confirm = (t) => {{ asked.push(t); return false; }}; {stop}"
+    )
+    assert (tab.value("asked"), ACTED) == (["Stop: qwen36 on spark-1?"], [])
+    tab.value(f"window.confirm = () => true; {stop}")
+    tab.wait("document.getElementById('dialog-text').innerText.includes('done')")
+    assert ACTED == [("stop", "spark-1", "qwen36")]
+
+
+@pytest.mark.parametrize(
+    ("width", "dark"), [(360, False), (768, True), (1280, True), (2560, False)]
+)
+def test_it_fits_and_can_be_read(
+    tab: Tab, site: Site, fleet: Fleet, width: int, dark: bool
+) -> None:
+    visit(tab, site, 3, width=width, dark=dark)
+    fleet.take("spark-1", glance())
+    fleet.take("spark-2", OSError("not reached: " + "x" * 300))
+    tab.wait(f"{card('spark-1')}.includes('serves') && {card('spark-2')}.includes('off')")
+    probe = _PROBE.read_text().replace(
+        'addEventListener("load", () => {', "const looked = (() => {", 1
+    )
+    probe = probe.replace(
+        'parent.postMessage(JSON.stringify(seen), "*");\n});', "return seen;\n});"
+    )
+    seen = tab.value(f"(() => {{ const opened = true; {probe}; return looked(); }})()")
+    assert (seen["scroll_width"], seen["dark"]) == (width, dark)
+    assert (seen["sticking_out"], seen["squeezed"], seen["faint"]) == ([], [], [])
+
+
+def test_everything_can_be_reached_by_keyboard_and_has_a_name(
+    tab: Tab, site: Site, fleet: Fleet
+) -> None:
+    fleet.take("spark-1", glance())
+    tab.wait(f"{card('spark-1')}.includes('serves')")
+    names = "[...document.querySelectorAll('button')].filter((b) => b.offsetParent)" \
+        ".map((b) => b.getAttribute('aria-label') || b.textContent)"  # fmt: skip
+    shown = tab.value(names)
+    assert "Log of qwen36 on spark-1" in shown
+    assert len(set(shown)) == len(shown)
+    reached = set()
+    for _ in range(2 * len(shown)):
+        for kind in ("keyDown", "keyUp"):
+            tab.call("Input.dispatchKeyEvent", type=kind, key="Tab", windowsVirtualKeyCode=9)
+        reached.add(tab.value("document.activeElement.getAttribute('aria-label')"))
+    assert set(shown) <= reached
+    assert tab.value("document.getElementById('front').getAttribute('role')") == "status"
+    assert tab.value("document.querySelectorAll('svg:not([role=img][aria-label])').length") == 0
+
+
+def test_thirty_hosts_and_sixty_services_stay_smooth(tab: Tab) -> None:
+    names = tuple(f"service-{n}" for n in range(2))
+    many = Fleet({f"spark-{n}": expected(*names, memory=MEMORY) for n in range(30)})
+    with serving(many, empty) as site:
+        visit(tab, site, 30)
+        for n in range(30):
+            many.take(f"spark-{n}", glance(names=names))
+        tab.wait("document.querySelectorAll('.service').length == 60")
+        began, script = time.monotonic(), tab.metric("ScriptDuration")
+        layout = tab.metric("LayoutDuration") + tab.metric("RecalcStyleDuration")
+        # Each host answers once in five seconds, and every figure is another one.
+        for step in range(60):
+            at = 200.0 + step
+            many.take(f"spark-{step % 30}", glance(at * (1 + step % 7 / 10), names=names))
+            time.sleep(max(0.0, began + (step + 1) / 6 - time.monotonic()))
+        seconds = time.monotonic() - began
+        script = (tab.metric("ScriptDuration") - script) / seconds * 1000
+        layout += -(tab.metric("LayoutDuration") + tab.metric("RecalcStyleDuration"))
+        print(f"script {script:.1f} ms, layout {-layout / seconds * 1000:.1f} ms a second")
+        assert script < 50
+
+
+def test_a_page_that_loses_the_controller_says_so(
+    tab: Tab, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(fleet, empty) as site:
+        visit(tab, site, 3)
+        fleet.take("spark-1", glance())
+        tab.wait(f"{card('spark-1')}.includes('serves')")
+
+        def ended(*_: Any) -> Any:
+            raise OSError
+
+        monkeypatch.setattr(fleet, "since", ended)  # as when the command ends
+        fleet.take("spark-1", glance())
+    tab.wait("document.getElementById('front').innerText.includes('connection to sparkwright')")
+    tab.wait(f"{card('spark-1')}.includes('off, last seen')")

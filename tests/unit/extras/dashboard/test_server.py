@@ -1,0 +1,336 @@
+"""The live page's server: who gets in, from where, and what a page is told."""
+
+import http.client
+import json
+import ssl
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from http.client import HTTPResponse
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sparkwright.cli.lib.hosts import Hosts
+from sparkwright.extras.dashboard import dashboard
+from sparkwright.extras.dashboard.server import Site
+from sparkwright.extras.dashboard.view import Fleet
+from sparkwright.host.lib.homes import Maintenance
+from sparkwright.host.lock import Owner
+from sparkwright.host.release import HistoryEntry, SwitchJournal
+from sparkwright.host.watch.state import WatchFinding, WatchReport
+from tests.unit.builders import catalog
+from tests.unit.cli.answering import run
+from tests.unit.extras.dashboard.glances import (
+    MODEL,
+    NOW,
+    RELEASE,
+    expected,
+    glance,
+    page_of,
+    service,
+    serving,
+)
+from tests.unit.extras.dashboard.test_page import NOON
+
+ACTED: list[tuple[str, str, str]] = []
+
+
+def act(action: str, host: str, name: str) -> tuple[bool, str]:
+    """Note an action."""
+    ACTED.append((action, host, name))
+    return True, "done"
+
+
+@pytest.fixture
+def fleet() -> Fleet:
+    """Two hosts that were not asked yet."""
+    return Fleet({"spark-1": expected(), "spark-2": expected()})
+
+
+@pytest.fixture
+def site(fleet: Fleet) -> Iterator[Site]:
+    """A server with all that it offers."""
+    ACTED.clear()
+    with serving(fleet, lambda: page_of(made=NOON, catalog=catalog()), act) as site:
+        yield site
+
+
+def ask(
+    site: Site, path: str = "/", method: str = "GET", body: Any = None,
+    headers: dict[str, str | None] | None = None,
+) -> HTTPResponse:  # fmt: skip
+    """Answer to a request as the page sends it; a header that is None is left out."""
+    port = int(site.names[0].rpartition(":")[2])
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    usual = {"Host": site.names[0], "Cookie": f"{site.cookie}={site.session}"}
+    connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+    data = None if body is None else json.dumps(body).encode()
+    if data is not None:
+        usual |= {"Origin": site.url, "Content-Type": "application/json"}
+        usual["Content-Length"] = str(len(data))
+    for name, value in {**usual, **(headers or {})}.items():
+        if value is not None:
+            connection.putheader(name, value)
+    connection.endheaders(data)
+    return connection.getresponse()
+
+
+def test_the_token_becomes_a_cookie_that_no_script_and_no_other_site_gets(site: Site) -> None:
+    answer = ask(site, f"/?token={site.token}", headers={"Cookie": None})
+    assert (answer.status, answer.headers["Location"]) == (303, "/")
+    cookie = answer.headers["Set-Cookie"]
+    assert cookie == f"{site.cookie}={site.session}; Path=/; HttpOnly; SameSite=Strict"
+    assert site.token not in cookie
+    page = ask(site)
+    assert page.status == 200
+    text = page.read().decode()
+    assert site.token not in text
+    assert "<style" not in text
+    assert "style=" not in text
+    assert "onclick" not in text
+    policy = page.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "require-trusted-types-for 'script'" in policy
+
+
+CONTROL = {"action": "stop", "host": "spark-1", "service": "qwen36"}
+
+
+@pytest.mark.parametrize(
+    ("status", "path", "headers"),
+    [
+        # Without the cookie, or with another, or with the token in its place.
+        (403, "/", {"Cookie": None}),
+        (403, "/", {"Cookie": "{cookie}="}),
+        (403, "/events", {"Cookie": "{cookie}={token}"}),
+        (403, "/script.js", {"Cookie": None}),
+        (403, "/?token=wrong", {}),
+        (403, "/?token=%C3%A9", {"Cookie": None}),
+        (403, "/log?host=spark-1&service=qwen36&token={token}", {"Cookie": None}),
+        # DNS rebinding: another name that leads here, or none.
+        (421, "/", {"Host": "evil.example"}),
+        (421, "/", {"Host": "evil.example:{port}"}),
+        (421, "/", {"Host": "127.0.0.1"}),
+        (421, "/", {"Host": None}),
+        (421, "/?token={token}", {"Host": "evil.example:{port}"}),
+        # Another site, or another port of this machine, in the user's own browser.
+        (403, "/", {"Origin": "https://evil.example"}),
+        (403, "/events", {"Origin": "http://127.0.0.1:1"}),
+        (403, "/events", {"Origin": "null"}),
+        (403, "/events", {"Sec-Fetch-Site": "cross-site"}),
+        (403, "/events", {"Sec-Fetch-Site": "same-site"}),
+        # Nothing but its few addresses.
+        (404, "/../../etc/passwd", {}),
+        (404, "/%2e%2e/%2e%2e/etc/passwd", {}),
+        (404, "//etc/passwd", {}),
+        (404, "/log?host=spark-1&service=../qwen36", {}),
+        (404, "/log?host=nobody&service=qwen36", {}),
+        (200, "/log?host=spark-1&service=qwen36", {}),
+        (200, "/", {"Host": "localhost:{port}", "Sec-Fetch-Site": "none"}),
+        (200, "/style.css", {"Origin": "http://127.0.0.1:{port}", "Sec-Fetch-Site": "same-origin"}),
+    ],
+)
+def test_only_the_page_itself_may_read(
+    site: Site, status: int, path: str, headers: dict[str, str | None]
+) -> None:
+    facts = {"cookie": site.cookie, "token": site.token, "port": site.names[0].split(":")[1]}
+    sent = {name: value and value.format_map(facts) for name, value in headers.items()}
+    answer = ask(site, path.format_map(facts), headers=sent)
+    assert answer.status == status, answer.read()
+    if status != 200:
+        assert "Set-Cookie" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "body"),
+    [
+        (200, {}, CONTROL),
+        (403, {"Origin": None}, CONTROL),
+        (403, {"Origin": "https://evil.example"}, CONTROL),
+        (403, {"Origin": "http://127.0.0.1:1"}, CONTROL),
+        (403, {"Sec-Fetch-Site": "same-site"}, CONTROL),
+        (403, {"Cookie": None}, CONTROL),
+        (421, {"Host": "evil.example"}, CONTROL),
+        # A form of another site can send these types without asking before.
+        (400, {"Content-Type": "text/plain"}, CONTROL),
+        (400, {"Content-Type": "application/x-www-form-urlencoded"}, CONTROL),
+        (400, {"Content-Length": "999999"}, CONTROL),
+        (400, {"Content-Length": "-1"}, CONTROL),
+        (400, {}, [1]),
+    ],
+)
+def test_a_change_comes_from_the_page_alone(
+    site: Site, status: int, headers: dict[str, str | None], body: Any
+) -> None:
+    answer = ask(site, "/control", "POST", body, headers)
+    assert answer.status == status, answer.read()
+    assert ([("stop", "spark-1", "qwen36")] if status == 200 else []) == ACTED
+
+
+def test_a_page_without_control_changes_nothing(fleet: Fleet) -> None:
+    with serving(fleet, lambda: page_of(made=NOON, catalog=catalog())) as site:
+        assert ask(site, "/control", "POST", CONTROL).status == 403
+        assert 'data-actions=""' in ask(site).read().decode()
+
+
+def events(answer: HTTPResponse, count: int) -> list[dict[str, Any]]:
+    """The next hosts of a stream."""
+    result: list[dict[str, Any]] = []
+    beat = False
+    while len(result) < count:
+        line = answer.readline().decode()
+        if line.startswith("event: "):
+            beat = True
+        elif line.startswith("data: ") and not (beat and (beat := False) is False):
+            result.append(json.loads(line[6:]))
+    return result
+
+
+def test_hosts_are_asked_only_while_a_page_is_open(site: Site, fleet: Fleet) -> None:
+    assert not fleet.watched
+    ask(site).read()
+    assert not fleet.watched
+    answer = ask(site, "/events")
+    assert answer.headers["Content-Type"] == "text/event-stream"
+    assert [data["state"] for data in events(answer, 2)] == ["waiting", "waiting"]
+    assert fleet.watched
+    fleet.take("spark-1", glance())
+    (data,) = events(answer, 1)
+    assert (data["host"], data["state"]) == ("spark-1", "up")
+    answer.close()
+    deadline = time.monotonic() + 10
+    while fleet.watched and time.monotonic() < deadline:
+        fleet.take("spark-1", glance())
+        time.sleep(0.02)
+    assert not fleet.watched
+
+
+def seen(fleet: Fleet, host: str = "spark-1") -> dict[str, Any]:
+    """A host as a page gets it."""
+    return next(data for data in fleet.since(0, 0)[1] if data["host"] == host)
+
+
+def test_a_host_is_shown_by_its_last_two_answers(fleet: Fleet) -> None:
+    for at in (100.0, 105.0):
+        fleet.take("spark-1", glance(at))
+    data = seen(fleet)
+    (one,) = data["services"]
+    assert (one["model"], one["address"]) == (MODEL, "https://10.0.0.1:8000/v1")
+    assert (one["well"], one["plan"]) == (True, "as planned")
+    assert (one["load"]["tokens"], one["load"]["running"], one["first"]) == (
+        40.0, 2.0, pytest.approx(0.12),
+    )  # fmt: skip
+    assert (one["hour"], one["counted"]) == (40.0, False)
+    assert (data["machine"]["temperature"], data["machine"]["clock"]) == (66.0, 2405.0)
+    fleet.take("spark-1", glance(110.0, hour={"qwen36": 7.5}))
+    shown = seen(fleet)
+    assert (shown["services"][0]["hour"], seen(fleet)["services"][0]["counted"]) == (
+        7.5,
+        True,
+    )
+    fleet.take("spark-1", OSError("no route"))
+    gone = seen(fleet)
+    assert (gone["state"], gone["problem"], gone["seen"]) == ("off", "no route", shown["seen"])
+    # An engine that began again has no count of before.
+    fleet.take("spark-1", glance(1.0))
+    assert seen(fleet)["services"][0]["load"]["tokens"] is None
+
+
+def test_a_roll_out_its_end_and_findings_are_told(fleet: Fleet) -> None:
+    end = HistoryEntry("qwen36", "0aa1c5ffab17", RELEASE, "me@pc", NOW, (), 3.2, "good", ())
+    wedge = WatchFinding("wedge", "qwen36", "error", "no token", NOW + 60)
+    old = HistoryEntry("qwen36", None, "0aa1c5ffab17", "me@pc", NOW - 9000, (), 3.2, "good", ())
+    status = {
+        "lock": Owner(by="me@pc", since=NOW + 40), "switch": SwitchJournal("1", "draining"),
+        "history": (old, end), "maintenance": Maintenance("me@pc", NOW + 40, "a fan"),
+        "services": {"qwen36": service(503, "0aa1c5ffab17")},
+        "watch": WatchReport(NOW + 90, (wedge,)),
+    }  # fmt: skip
+    fleet.take("spark-1", glance(status=status))
+    data = seen(fleet)
+    assert data["work"] == "me@pc (for 1 min): draining"
+    assert data["maintenance"] == "in maintenance for 1 min, by me@pc: a fan"
+    assert [(item["from_release"], item["to"]) for item in data["ended"]] == [
+        ("0aa1c5ffab17", RELEASE)
+    ]
+    (finding,) = data["findings"]
+    assert (finding["text"], finding["severity"]) == (
+        "wedge: no token (watched for 40 s)", "error",
+    )  # fmt: skip
+    assert any("sparkwright" in text for text in finding["more"])
+    (one,) = data["services"]
+    assert one["well"] is False
+    assert one["plan"] == f"differs: release {RELEASE}"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--listen", "0.0.0.0"), "0.0.0.0 is every address of this machine"),
+        (("--listen", "192.0.2.1"), "the page can't listen there"),
+        (("--control", "--same-sudo-password"), "commands of the page can't ask for a password"),
+    ],
+)
+def test_a_command_line_that_can_not_be_used_is_refused(
+    checkout: Any, words: tuple[str, ...], message: str
+) -> None:
+    done = run("dashboard", "inventory/lab.py", "--page-port", "0", *words)
+    assert done.exit_code == 2
+    assert message in done.output
+
+
+def test_another_address_has_a_certificate_of_the_sites_own_ca(here: Any, fleet: Fleet) -> None:
+    context = dashboard._tls("127.0.0.1")
+    page = page_of(made=NOON, catalog=catalog())
+    with serving(fleet, lambda: page, tls=context) as site:
+        port = int(site.names[0].split(":")[1])
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=5)) as clear:
+            clear.request("GET", "/")
+            with pytest.raises((ConnectionError, http.client.HTTPException)):
+                clear.getresponse()
+        trusted = ssl.create_default_context(cafile=".sparkwright/ca/ca.crt")
+        trusted.check_hostname = True
+        with closing(
+            http.client.HTTPSConnection("127.0.0.1", port, context=trusted, timeout=5)
+        ) as ours:
+            ours.request("GET", f"/?token={site.token}")
+            cookie = ours.getresponse().headers["Set-Cookie"]
+    assert cookie.startswith("__Host-sparkwright-")
+    assert cookie.endswith("; HttpOnly; SameSite=Strict; Secure")
+
+
+@pytest.mark.parametrize(
+    ("action", "host", "name", "words"),
+    [
+        (
+            "restart",
+            "spark-1",
+            "qwen36",
+            ["restart", "inventory/lab.py", "spark-1/qwen36", "--yes"],
+        ),
+        ("maintenance off", "spark-1", "", ["maintenance", "inventory/lab.py", "spark-1", "off"]),
+        ("remove", "spark-1", "qwen36", None),
+        ("stop", "spark-1", "--now", None),
+        ("stop", "--now", "qwen36", None),
+        ("stop", "spark-1", "", None),
+        ("maintenance on", "nobody", "", None),
+    ],
+)
+def test_an_action_is_the_command_of_its_name(
+    monkeypatch: pytest.MonkeyPatch, checkout: Any, fleet: Fleet, action: str, host: str,
+    name: str, words: list[str] | None,
+) -> None:  # fmt: skip
+    ran: list[list[str]] = []
+
+    def started(arguments: list[str], **_: Any) -> Any:
+        ran.append(arguments[3:])
+        return type("Done", (), {"returncode": 0, "stdout": "done\n"})
+
+    monkeypatch.setattr(subprocess, "run", started)
+    done = dashboard._act(Hosts(Path("inventory/lab.py")), [], fleet, action, host, name)
+    assert done[0] is (words is not None)
+    assert ran == ([words] if words else [])
