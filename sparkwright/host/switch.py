@@ -170,7 +170,7 @@ class Switch:
                 problems.append(f"{switch.name}: release {switch.to} is not there any more")
             elif not docker.image(image := switch.service.image, timeout=None):
                 problems.append(f"{switch.name}: the image {image} is not on the host any more")
-            for name, path in switch.service.tokens.items():
+            for name, path in ({} if switch.sleeps else switch.service.tokens).items():
                 if path not in switch.files and not Path(path).exists():
                     problems.append(
                         f"{switch.name}: release {switch.to} reads the secret {name}, which is not "
