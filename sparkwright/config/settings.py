@@ -368,7 +368,7 @@ class HostSettings(_Settings):
             it comes over the internet once.
         peer_port: TCP port on which hosts serve each other.
         http_proxy: ``http://host:port``, by which hosts reach hub, registries and the
-            distribution's packages; no account is in it. What is in the LAN is reached without it:
+            distribution's packages; no account is in it. Hosts of the LAN are reached without it:
             private addresses, names without a dot or in ``.local``, ``.lan``, ``.internal`` and
             ``.home.arpa``.
         no_proxy: further names and addresses that are reached without it.

@@ -56,7 +56,7 @@ def files_of(door: Door | None, services_root: str) -> dict[str, tuple[str, int]
     context = {"home": home, "document": _document(services_root), "socket": DOOR, "user": USER}
     files = {path: (text, 0o644) for path, text in laid_out(home, serve).items()}
     files[f"{home}/serve.py"] = (entry(home, serve), 0o644)
-    files[str(USERS)] = (f'u {USER} - "sparkwright: one address for all models"\n', 0o644)
+    files[str(USERS)] = (f'u {USER} - "sparkwright, one address for all models"\n', 0o644)
     for unit in (SOCKET, SERVICE):
         text = template(f"gateway/{unit.removeprefix('sparkwright-')}.j2").render(context)
         files[f"{UNITS}/{unit}"] = (text, 0o644)

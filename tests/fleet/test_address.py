@@ -9,7 +9,7 @@ import pytest
 from tests.fleet.bad_tags import NEW
 from tests.fleet.load import Load
 from tests.fleet.proxies import BALANCER, REPLICAS, deploy, status
-from tests.fleet.site import MACHINES, Site, release
+from tests.fleet.site import MACHINES, Site, release, until
 
 ROUTES = Path(__file__).parents[1] / "fixtures/vllm/0.24.0/routes.txt"
 
@@ -22,7 +22,8 @@ def _models(key: str) -> dict[str, str]:
 
 
 def test_four_replicas_serve_behind_one_address(behind: Site) -> None:
-    assert _models(behind.key)["qwen36-fast"] == "ready"
+    # HAProxy counts a server after two good checks, and the address is deployed beside its replicas.
+    until(lambda: _models(behind.key)["qwen36-fast"] == "ready", "the replicas are up")
     assert status(BALANCER, 8080, "POST", "/v1/completions", behind.key, '{"model": "none"}') == 404
     assert status(BALANCER, 8080, "GET", "/v1/models") == 401
     assert status(BALANCER, 8080, "GET", "/v1/models", behind.key) == 200
