@@ -4,7 +4,7 @@
     python -m benchmarks.relay 10.213.77.11 22 0.02      (by hand; ends with its standard input)
 
 Both directions wait half a round trip each, and a new connection as long as TCP's handshake takes.
-What is under way at once is bounded by memory alone: the line is long, not narrow. Each side of the
+Bytes under way are bounded by memory alone: the line is long, not narrow. Each side of the
 relay is a connection of its own, so that acknowledgements and slow start are those of this machine:
 a real line of the same length is somewhat slower, most of all for what sends much.
 """

@@ -32,8 +32,8 @@ use start with `my_`.
 # rollout = {"canaries": 1, "batch": "25%", "soak_seconds": 75, "on_failure": "halt"}
 # keep_releases = 3              # to go back to, with their images and weights
 
-# One address for all replicas of a service: on the host that is to have it, in the inventory.
-# load_balancer = {"qwen36": {"port": 8080}}
+# One address for all models: on the host that is to have it, in the inventory (docs/proxy.md).
+# address = {"port": 8080}
 
 # Mirrors: pull from these instead, by registry; look models up at another hub.
 # image_mirrors = {"ghcr.io": "http://192.168.1.5:5000"}   # also for a git address to build from

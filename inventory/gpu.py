@@ -10,7 +10,7 @@ _connection = runpy.run_path(str(Path(__file__).with_name("virtual.py")))["_CONN
 _file = Path(".gpu/settings.json")
 _settings = json.loads(_file.read_text()) if _file.is_file() else {}
 _hosts = _settings.pop("hosts", int(os.environ.get("LAB_GPUS", "1")))
-_balancer = _settings.pop("load_balancer", {})
+_address = _settings.pop("address", None)
 _own = {
     **_connection,
     "catalog_directories": ("lab/catalog", "lab/gpu/catalog"),
@@ -23,4 +23,4 @@ hopper = [
     (f"gpu-{number}", {"ssh_hostname": f"10.213.77.{40 + number}", **_own})
     for number in range(1, 1 + _hosts)
 ]
-hopper[0][1]["load_balancer"] = _balancer
+hopper[0][1]["address"] = _address

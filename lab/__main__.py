@@ -1,7 +1,7 @@
 """`python -m lab`: the virtual fleet's command line. Standard library only; run it as root.
 
-What changes the fleet holds the lab meanwhile (`lab.holding`). `ssh`, `exec` and `status` do not:
-they are there to look at a fleet that others work on.
+Commands that change the fleet hold the lab meanwhile (`lab.holding`). `ssh`, `exec` and `status` do
+not: they are there to look at a fleet that others work on.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@
         ...
 
 The demo, the tests, the benchmarks and `python -m lab up`, `down` and the like hold it while they
-work on the fleet. What the holder starts works for the holder: a process with the holder among its
-ancestors goes ahead, also through sudo, which passes no environment on. A fleet that is up is not
-held by that alone: the next one may use it.
+work on the fleet. Processes that the holder starts work for the holder: a process with the holder
+among its ancestors goes ahead, also through sudo, which passes no environment on. A fleet that is
+up is not held by that alone: the next one may use it.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ def holder(file: Path = FILE) -> Holder | None:
 def call(command: Sequence[str | Path], *, cwd: Path | None = None) -> int:
     """Run a command to its end, so that the lab is held until then; its exit code, or 130.
 
-    The terminal sends its interrupt to both, and the command answers it. What else would end this
-    process is handed on, and ends it once the command has ended.
+    The terminal sends its interrupt to both, and the command answers it. Other signals that would
+    end this process are handed on, and end it once the command has ended.
     """
     got: list[int] = []
     child: subprocess.Popen[bytes] | None = None

@@ -1,6 +1,6 @@
 """Which checkout a fleet is of: who brought it up, and which files its machines were made from.
 
-A fleet that was left up may be used by another checkout. What can be renewed then is renewed (the
+A fleet that was left up may be used by another checkout. Everything renewable is renewed then (the
 hub and its repositories, the images in the registry); what the disks of the machines hold is not,
 and this says so.
 """

@@ -1,7 +1,7 @@
 """The same tasks as deploy.py with pyinfra's own operations and facts, on its own connection.
 
-What a good pyinfra user would write by hand, for a host where nothing has to change. Values come
-from the run's variables file (benchmarks/converged.py writes it from the plan).
+A deploy as a good pyinfra user would write it by hand, for a host where nothing has to change.
+Values come from the run's variables file (benchmarks/converged.py writes it from the plan).
 """
 
 from __future__ import annotations

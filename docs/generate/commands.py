@@ -15,8 +15,8 @@ _INTRODUCTION = """\
 Run `sparkwright` (or `python -m sparkwright`) in the site's folder, beside `group_data/`.
 `sparkwright deploy` changes hosts, as `pyinfra INVENTORY deploy.py` does; the other commands
 plan, look, and maintain. NAME is a host, a group, a service or HOST/SERVICE ([Naming hosts and
-services](fleet.md#naming-hosts-and-services)); no name means all. `--help` prints what this page
-says of a command.
+services](fleet.md#naming-hosts-and-services)); no name means all. This page has
+the beginning of each command's help; `--help` prints the rest.
 
 Shell completion: `eval "$(_SPARKWRIGHT_COMPLETE=bash_source sparkwright)"`; `zsh_source` and
 `fish_source` work too.
@@ -136,9 +136,7 @@ def _command(
     usage = re.sub(r"\[HOST\|[A-Z|/]+\]", "[NAME]", usage)
     common = [f"[{name}]" for name in common if name not in _EVERYWHERE]
     yield "\n".join(["```text", " ".join([usage, *common]), "```"])
-    for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
-        example = paragraph.startswith("\b")
-        yield f"    {paragraph[1:].strip()}" if example else " ".join(paragraph.split())
+    yield " ".join(inspect.cleandoc(command.help or "").split("\n\n")[0].split())
     if connects:
         yield "It connects to hosts: [options](#connection)."
     if rest := [row for row in own if row not in shared]:

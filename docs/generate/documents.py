@@ -19,6 +19,7 @@ from sparkwright.host.lib.docker import Container
 from sparkwright.host.lib.homes import Action, Maintenance, Stopped
 from sparkwright.host.lib.http import Health
 from sparkwright.host.lock import Owner
+from sparkwright.host.models.report import UsageRow
 from sparkwright.host.release import HistoryEntry, SwitchJournal
 from sparkwright.host.removal import RemovalAnswer
 from sparkwright.host.watch.state import WatchReport
@@ -275,6 +276,7 @@ DOCUMENTS: dict[str, Any] = {
     "start": Controlled,
     "status": dict[str, HostSummary],
     "stop": Controlled,
+    "usage": list[UsageRow],
 }
 #: Commands that become pyinfra.
 PYINFRAS = ("bootstrap", "deploy", "fabric addresses", "rollback", "verify")

@@ -43,7 +43,7 @@ def _of_system(
 def _best(recipe: Recipe, catalog: Catalog) -> tuple[Measurement, list[Row]] | None:
     """The newest table of single streams with code among the prompts.
 
-    What the card calls historical, or has no code, is taken only without another.
+    A table that the card calls historical, or without code, is taken only without another.
     """
     result = []
     for measurement in catalog.measurements.values():

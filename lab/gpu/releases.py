@@ -76,7 +76,7 @@ def replicas() -> dict[str, Any]:
     result: dict[str, Any] = {"one": deploy("replicas-one", {SERVICE: fp8})}
     up(2)
     # The second host starts alone: an engine measures memory, and another one's start spoils that.
-    balanced = {"hosts": 2, "load_balancer": {SERVICE: {"port": BALANCER}}}
+    balanced = {"hosts": 2, "address": {"port": BALANCER}}
     result["two"] = deploy("replicas-two", {SERVICE: fp8}, **balanced)
     key = Path(".sparkwright/api_key").read_text().strip()
     changed = {SERVICE: service("lab-qwen3-8b-fp8-h200", arguments={**HALF, "max_num_seqs": 128})}

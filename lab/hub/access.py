@@ -1,4 +1,4 @@
-"""Who asks, and the hub's refusals, with the codes that its clients turn into errors.
+"""The asking user, and the hub's refusals, with the codes that its clients turn into errors.
 
 The tokens are documented fakes: they open nothing but this lab's own repositories.
 """

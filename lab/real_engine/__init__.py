@@ -1,8 +1,8 @@
 """Real engines: vLLM and llama-server for the CPU as images of the lab, with a model for each.
 
-What follows is said of vLLM. `--engine llama-server` builds and pushes `lab/llama.cpp:server`, of
-Debian's unstable: 33 MB packed, 112 MB of disk, a start of a second. Its model is the same body as
-GGUF files (`lab/hub/tiny_gguf.py`).
+The rest of this text is about vLLM. `--engine llama-server` builds and pushes
+`lab/llama.cpp:server`, of Debian's unstable: 33 MB packed, 112 MB of disk, a start of a second. Its
+model is the same body as GGUF files (`lab/hub/tiny_gguf.py`).
 
 The other images of the lab are a fake that computes nothing. vLLM's is vLLM 0.32.0 itself
 with the lab's own pair (`lab/hub/tiny_qwen3.py`), so that compose file, unit, key, gate, smoke,
@@ -23,14 +23,14 @@ metrics and speculation are tried against what answers on a real host.
    `"services": {"tiny": {"recipe": "lab-tiny-qwen3-dflash", "port": 8000}}`; then deploy. To keep
    the host's other service, name both. The image is for x86_64, as the lab's hosts all are.
 4. One host at a time: two cores start it in 33 to 53 s; it takes 2.4 GB of memory, and of the
-   host's disk 376 MB packed and 1.25 GB unpacked. What the cache holds is removed by
+   host's disk 376 MB packed and 1.25 GB unpacked. The cache is removed by
    `python -m lab.real_engine remove`, which `python -m lab down` does not do.
 
 Where it may not bind its memory to a NUMA node, as under Docker's default seccomp profile, it says
 so in two warnings and serves all the same. Its own stop takes a second.
 
-What answers: `lab-tiny`, `lab-tiny-fast` and `lab-tiny-deep` say "This tiny model has but one word
-word word ..." to every question; with `enable_thinking` it is all thought. After the seventh
-token every draft is accepted. Ask at temperature 0: above it this engine was seen to take
-wrong tokens after a rejected draft.
+Models that answer: `lab-tiny`, `lab-tiny-fast` and `lab-tiny-deep` say "This tiny model has but one
+word word word ..." to every question; with `enable_thinking` it is all thought. After the seventh
+token every draft is accepted. Ask at temperature 0: above it this engine was seen to take wrong
+tokens after a rejected draft.
 """

@@ -1,4 +1,4 @@
-"""Proxy: HAProxy before the services of a host, and before the replicas of a fleet.
+"""Proxy: HAProxy before the services of a host, and the address for all models.
 
 Made here where nothing serves yet, or nothing is to be switched. Otherwise it is part of the switch
 (``roles.serving``): it changes between stop and start, and goes back with the service. HAProxy
@@ -9,7 +9,7 @@ from functools import partial
 
 from pyinfra.api.host import Host
 
-from sparkwright.operations import proxies
+from sparkwright.operations import address, proxies
 from sparkwright.plan.changes import serves_already
 from sparkwright.plan.uplink import environment
 from sparkwright.resolve.packages import brought
@@ -25,6 +25,10 @@ def proxy(_: Host, host_run: HostRun) -> None:
         wanted=host_run.proxies is not None,
         brought=partial(brought, settings.bundle, settings.lock_file),
         environment=environment(settings),
+    )
+    address.present(
+        name="Proxy: address for all models",
+        files=host_run.address_files,
     )
     proxies.serving(
         name="Proxy: HAProxy, health",

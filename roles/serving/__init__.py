@@ -4,7 +4,7 @@ A host that serves nothing yet starts at once. A host that serves already is swi
 canaries first, and goes back by itself when the new release gives no real answers; after that no
 further host is switched.
 
-What a follower of a cluster runs is laid ready before any head is switched: it goes where its head
+A follower's release is laid ready before any head is switched: it goes where its head
 goes.
 """
 

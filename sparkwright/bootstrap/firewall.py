@@ -19,9 +19,9 @@ class Opening:
 
 
 def ports_of(plan: HostPlan) -> tuple[int, ...]:
-    """TCP ports that others reach: services, load balancers, peers."""
+    """TCP ports that others reach: services, the address of all models, peers."""
     client_ports = [service.port for service in plan.services if not is_loopback(service.bind)]
-    client_ports += [item.port for item in plan.settings.load_balancer.values()]
+    client_ports += [plan.settings.address.port] if plan.settings.address else []
     client_ports += [plan.settings.peer_port] if plan.settings.peer_sharing else []
     return tuple(dict.fromkeys(client_ports))
 

@@ -95,7 +95,7 @@ class Login:
 
     @property
     def user(self) -> str:
-        """Who logs in."""
+        """The user who logs in."""
         return self.settings["user"][0]
 
     @property

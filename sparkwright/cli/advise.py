@@ -37,7 +37,7 @@ def _figures(choice: Choice, catalog: Catalog) -> Iterator[str]:
 
 
 def _additions(recipe: Recipe) -> str:
-    """What a recipe has beside its image and its weights, as text; empty without any."""
+    """Parts of a recipe beside its image and its weights, as text; empty without any."""
     offload, steps = recipe.kv_offload, len(recipe.patches)
     parts = (
         *(f"file {file.at}" for file in recipe.files),

@@ -39,7 +39,7 @@ def command(
     sparkwright bootstrap my-spark --password --step sudoers --step docker
 
     A deploy does the same for hosts whose settings name steps (`bootstrap = [...]`); this is for a
-    first time with a password. What is there already is left as it is.
+    first time with a password. Steps that are done already change nothing.
     """
     named = any(host.data.get("bootstrap") for host in hosts.read())
     overrides = hosts.overrides

@@ -52,7 +52,7 @@ class _Fleet:
         return [
             host
             for host, plan in plans.items()
-            if plan.settings.load_balancer or any(service.proxy for service in plan.services)
+            if plan.settings.address or any(service.proxy for service in plan.services)
             if name in (DEFAULT, *plan.settings.keys)
         ]
 

@@ -110,8 +110,8 @@ def command(
     sparkwright up me@my-spark.local
 
     It asks for the box's host key, its password and the plan, each once. The password is used in
-    this run only: it installs your SSH key, and the rule by which sudo asks for none. Whatever is
-    done already is left as it is: the same command goes on where it was cut off, and another box
+    this run only: it installs your SSH key, and the rule by which sudo asks for none. Finished
+    steps are not repeated: the same command goes on where it was cut off, and another box
     joins the same site. Exit code 0 only when every box has answered.
     """
     terminal = _on_a_terminal()

@@ -22,6 +22,8 @@ _MESSAGES = Messages(__file__)
 DEFAULT = "default"
 #: The name under which a host tests its own proxies.
 OWN = "sparkwright"
+#: The name under which an address for all models tells proxies of services that a request is its.
+ADDRESS = "address"
 DIRECTORY = Path(".sparkwright/keys")
 #: What the keys between proxies and vLLM, and between the ranks of a cluster, are made of.
 ENGINE = Path(".sparkwright/engine_key")
@@ -35,6 +37,7 @@ class Keys:
         clients: name -> the values that open its proxies, none for a revoked key; the fleet's own
             is among them, its current value first.
         engine: what its proxies show vLLM in place of a client's. It leaves the host never.
+        address: what the fleet's address shows the proxies of services beside a client's.
         ranks: cluster -> what its ranks know each other by.
         services: service and name -> a secret of the user's for that service.
     """
@@ -43,6 +46,7 @@ class Keys:
     engine: Secret
     ranks: Mapping[str, Secret] = field(default_factory=dict)
     services: Mapping[tuple[str, str], Secret] = field(default_factory=dict)
+    address: Secret = field(default_factory=lambda: Secret(""))
 
     @property
     def default(self) -> Secret:
@@ -139,7 +143,8 @@ def keys_of(
         return Secret(f"sk-{result.hexdigest()}")
 
     ranks = {name: made_of(f"ranks of cluster {name}") for name in settings.clusters}
-    return Keys(clients, made_of(f"vLLM on {host}"), ranks, services)
+    address = made_of("the address of all models")
+    return Keys(clients, made_of(f"vLLM on {host}"), ranks, services, address)
 
 
 def key_problems(

@@ -118,6 +118,9 @@ def parse_settings(
         for key, value in own.items()
         if key not in CONNECTION_KEYS and not key.startswith(("_", "my_"))
     }
+    if own.pop("load_balancer", None) is not None:
+        where = f"{origin('load_balancer')}: load_balancer"
+        problems.append(_MESSAGES.mistake("load-balancer", where, host))
     if "services" not in own:
         if "services" not in data:
             problems.append(_MESSAGES.mistake("no-services", "services", host))

@@ -53,7 +53,7 @@ def source(path: Path) -> tuple[ast.Module, CodeType]:
 def run(path: Path, code: CodeType | None = None) -> dict[str, Any]:
     """Run a file as pyinfra does, and return the names that its top level defines.
 
-    What it prints goes to standard error, and it has no standard input: nobody is asked.
+    Its output goes to standard error, and it has no standard input: nobody is asked.
 
     Raises:
         UserError: when it can't be read or run, with its line.

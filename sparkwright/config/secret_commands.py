@@ -20,8 +20,8 @@ LARGEST = 65536
 def printed(command: tuple[str, ...], setting: str, *, shown: bool = True) -> str:
     """Output of a command without surrounding white space. The command runs once per run.
 
-    It is started as it stands, without a shell and with no standard input. What it prints is in no
-    message, its standard error is.
+    It is started as it stands, without a shell and with no standard input. Messages have its
+    standard error, and never its output.
 
     Args:
         setting: that names it, for messages.

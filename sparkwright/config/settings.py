@@ -255,28 +255,45 @@ class ServiceSettings(_Settings):
         return self.bind or ("0.0.0.0" if self.proxy else LOOPBACK)
 
 
-class LoadBalancerSettings(_Settings):
-    """A service's one address for all its replicas, on the host that has this.
+class AddressSettings(_Settings):
+    """One address for all models of the inventory, on the host that has this.
 
     Attributes:
         port: TCP port that clients use.
         bind: address that it listens on; ``*`` is every IPv4 address.
-        hosts: the replicas; every host of the inventory that has the service, when not set.
     """
 
-    port: values.Port
+    port: values.Port = 8080
     bind: values.Address = "*"
-    hosts: tuple[str, ...] | None = Field(default=None, min_length=1)
+
+
+_Limit = Annotated[values.Whole, Field(ge=1)]
 
 
 class ClientKeySettings(_Settings):
     """The API key of one client. Without a command it is made in ``.sparkwright/keys/NAME``.
 
+    A key with ``models`` or a limit opens the fleet's ``address`` and no service beside it.
+
     Attributes:
         command: prints it, as api_key_command does.
+        models: names of models that it may use; every model when not set.
+        requests_minute, requests_day: requests that it may send; no limit when not set.
+        tokens_minute, tokens_day: tokens of prompts and answers that it may use. A request that is
+            under way when the limit is reached comes to its end.
     """
 
     command: Command | None = None
+    models: tuple[data.ServedName, ...] | None = Field(default=None, min_length=1)
+    requests_minute: _Limit | None = None
+    requests_day: _Limit | None = None
+    tokens_minute: _Limit | None = None
+    tokens_day: _Limit | None = None
+
+    @property
+    def limited(self) -> bool:
+        """Whether it has rights or limits, which an address alone judges."""
+        return bool(self.model_dump(exclude={"command"}, exclude_none=True))
 
 
 class TlsSettings(_Settings):
@@ -285,7 +302,7 @@ class TlsSettings(_Settings):
     Attributes:
         certificate: the host's certificate, then those that lead to its CA.
         key: its private key, which nobody but its owner may read.
-        ca: what clients and load balancers verify it by, when that is no public CA.
+        ca: what clients and the fleet's address verify it by, when that is no public CA.
     """
 
     certificate: values.ControllerFile
@@ -310,7 +327,7 @@ _OWN_NAMES = {
         "unit",
         "gateway|health|recover|schedule|switch|wake|watch|(fetch|pull|share)-.*",
     ),
-    "keys": ("key", "default|sparkwright"),
+    "keys": ("key", "default|sparkwright|address"),
 }
 
 
@@ -351,7 +368,7 @@ class HostSettings(_Settings):
             it comes over the internet once.
         peer_port: TCP port on which hosts serve each other.
         http_proxy: ``http://host:port``, by which hosts reach hub, registries and the
-            distribution's packages; no account is in it. What is in the LAN is reached without it:
+            distribution's packages; no account is in it. Hosts of the LAN are reached without it:
             private addresses, names without a dot or in ``.local``, ``.lan``, ``.internal`` and
             ``.home.arpa``.
         no_proxy: further names and addresses that are reached without it.
@@ -367,8 +384,8 @@ class HostSettings(_Settings):
             ``Mon..Fri 08:00..18:00`` or ``Sat,Sun 22:00..06:00``, by the host's own clock
             (docs/services.md).
         activation: how requests activate services with ``activate = "on-request"``.
-        load_balancer: by service, the address at which this host gives requests to the service's
-            replicas.
+        address: one address for all models of the inventory, at which this host gives each request
+            to a service that has its model (docs/proxy.md).
         rollout: how hosts that serve already are switched.
         take_over: whether a container that somebody started by hand on a service's port is stopped
             for it, and kept: `sparkwright remove` starts it again.
@@ -450,7 +467,7 @@ class HostSettings(_Settings):
     allowed_in_recipes: dict[str, values.Reason] = {}
     schedule: dict[values.ServiceName, CalendarText] = {}
     activation: ActivationSettings = ActivationSettings()
-    load_balancer: dict[values.ServiceName, LoadBalancerSettings] = {}
+    address: AddressSettings | None = None
     rollout: RolloutSettings = RolloutSettings()
     take_over: bool = False
     break_lock: bool = False

@@ -56,7 +56,7 @@ def model_of(subject: Subject, capabilities: tuple[Capability, ...]) -> Model:
 
 
 def _task(subject: Subject) -> Task:
-    """What the hub or a GGUF file's header says that the model is for; chat where neither does."""
+    """Task of the model by the hub or a GGUF file's header; chat without either."""
     header = subject.facts.gguf
     if header and header.pooling:
         return "rerank" if header.pooling == "rank" else "embedding"

@@ -1,8 +1,8 @@
 """Hooks into pyinfra that are no public interface of it, each with its reason and its worth: a
 measured figure, or a behaviour that a test holds.
 
-Read in pyinfra 3.10.0. What its public ``BaseStateCallback`` offers is used where it suffices
-(``connections.py``).
+Read in pyinfra 3.10.0. Anything that its public ``BaseStateCallback`` offers is used where it
+suffices (``connections.py``).
 """
 
 import inspect

@@ -1,7 +1,7 @@
 """Operations that are not ours: what they change is counted, and what is known of a host forgotten.
 
-Ours do both by themselves, for they know when and what. Those that a user takes from pyinfra, or
-writes, are followed here, so that they can stand between ours.
+Ours do both by themselves, for they know when and what. Operations that a user takes from
+pyinfra, or writes, are followed here, so that they can stand between ours.
 """
 
 from collections.abc import Sequence

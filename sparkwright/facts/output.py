@@ -31,7 +31,7 @@ def read(
 ) -> None:
     """As pyinfra's ``read_buffer``: the lines of a stream into a queue, printed on request.
 
-    What is over the limit is not read: the connection's channel is closed, which fails the command,
+    Output over the limit is not read: the connection's channel is closed, which fails the command,
     and a line of standard error says why.
     """
     left = MOST_BYTES

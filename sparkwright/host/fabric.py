@@ -1,7 +1,7 @@
 """A host's part of the fabric: ports, twins, RDMA devices and neighbours.
 
-Runs on the host; as root where sudo lets it, since only root may ask for neighbours. What is not
-there is left out: a host without a ConnectX has no rails.
+Runs on the host; as root where sudo lets it, since only root may ask for neighbours. Missing
+parts are left out: a host without a ConnectX has no rails.
 """
 
 from __future__ import annotations

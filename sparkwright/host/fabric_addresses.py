@@ -1,6 +1,6 @@
 """Changes the addresses of a host's rails so that nobody can be locked out. Runs as root.
 
-Before the change a timer is started that takes it back. What proves the change stops the timer: the
+Before the change a timer is started that takes it back. Proof of the change stops the timer: the
 controller has reached the host since, and all peers answer on the rails; once more after all hosts
 have proved theirs, so that all keep the change or none. The timer is a unit on the disk, so that a
 power cut in between changes nothing.

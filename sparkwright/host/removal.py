@@ -14,6 +14,7 @@ from sparkwright.host import fabric_addresses
 from sparkwright.host.disk_usage import REVISION, our_images, remove_kv_caches
 from sparkwright.host.lib import docker, documents, receipt, systemd
 from sparkwright.host.lib.records import dataclass
+from sparkwright.host.models.setup import USERS
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,7 @@ def main(request: RemovalRequest) -> RemovalAnswer:
         docker.docker("image", "rm", "--force", image)
         done.append(f"image {image.rpartition(':')[0]}")
     left += remove_kv_caches(root.glob("services/*/releases/*"))
+    USERS.unlink(missing_ok=True)
     if root.is_dir():
         shutil.rmtree(root)
         done.append(str(root))

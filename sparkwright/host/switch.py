@@ -3,8 +3,8 @@
 ``main(["--run", REQUEST])`` runs as a job of systemd's, so that neither the controller nor the
 connection is needed once it began. ``main(["--settle", REQUEST])`` runs at boot before the services
 (`sparkwright-recover.service`): a power cut came between, the journal says how far it was, so unit
-and `current` are made to be one release's again, and the job goes on from there. What runs at the
-end is the new release, proved by real answers, or the one before it.
+and `current` are made to be one release's again, and the job goes on from there. The release at
+the end is the new one, proved by real answers, or the one before it.
 
 Standard library only; what it imports lies beside it on the host, under the same names.
 
@@ -170,7 +170,7 @@ class Switch:
                 problems.append(f"{switch.name}: release {switch.to} is not there any more")
             elif not docker.image(image := switch.service.image, timeout=None):
                 problems.append(f"{switch.name}: the image {image} is not on the host any more")
-            for name, path in switch.service.tokens.items():
+            for name, path in ({} if switch.sleeps else switch.service.tokens).items():
                 if path not in switch.files and not Path(path).exists():
                     problems.append(
                         f"{switch.name}: release {switch.to} reads the secret {name}, which is not "
@@ -282,7 +282,7 @@ class Switch:
         return self._revert(reasons)
 
     def _revert(self, reasons: list[str]) -> str:
-        """Back to what ran before, proved in the same way. What is new stays, or makes room."""
+        """Back to what ran before, proved in the same way. The new release stays, or makes room."""
         self._note("reverting", reasons)
         back = self._back
         self._stop([item for item in back if _running(item) != item.from_release])

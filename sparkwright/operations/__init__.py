@@ -1,4 +1,4 @@
-"""pyinfra operations, for any deploy. What their arguments are made of is imported from here."""
+"""pyinfra operations, for any deploy. Types of their arguments are imported from here."""
 
 from sparkwright.host.control import ControlRequest
 from sparkwright.host.directories import Directory

@@ -1,4 +1,4 @@
-"""Proxies on a host: HAProxy before its services, and before the replicas of a fleet."""
+"""Proxies on a host: HAProxy before its services, and the address for all models."""
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
@@ -7,7 +7,7 @@ from dataclasses import replace
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
-from sparkwright.config.keys import OWN, Keys
+from sparkwright.config.keys import ADDRESS, OWN, Keys
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.facts.programs import entry, laid_out
@@ -124,12 +124,15 @@ def files_of(proxies: Proxies | None, keys: Keys, plan: HostPlan) -> dict[str, t
 
 def key_files(proxies: Proxies, keys: Keys) -> dict[str, tuple[str, int]]:
     """The files of the keys. The engine's opens the host's own proxies for the host's tests."""
-    if not any(proxy.engine_key for proxy in proxies.proxies):
-        return {proxies.keys: (haproxy.key_map(keys.clients), 0o600)}
-    return {
-        proxies.keys: (haproxy.key_map({**keys.clients, OWN: (keys.engine,)}), 0o600),
-        proxies.engine: (haproxy.engine_map(keys.engine), 0o600),
-    }
+    known, serves = dict(keys.clients), any(proxy.engine_key for proxy in proxies.proxies)
+    address = keys.address if proxies.limited else None
+    known |= {OWN: (keys.engine,)} if serves else {}
+    known |= {ADDRESS: (address,)} if address else {}
+    files = {proxies.keys: (haproxy.key_map(known), 0o600)}
+    if serves or (address and proxies.pools):
+        shown = haproxy.engine_map(keys.engine, address if proxies.pools else None)
+        files[proxies.engine] = (shown, 0o600)
+    return files
 
 
 def _health_program(home: str) -> dict[str, str]:

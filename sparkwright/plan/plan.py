@@ -457,8 +457,8 @@ def _listeners(
             for port in (rank.port, rank.link_port):
                 user = f"the ranks of {service.name!r}"
                 yield f"clusters.{rank.cluster}.port", port, f", of {user},", user
-    for name, balancer in sorted(settings.load_balancer.items()):
-        yield f"load_balancer.{name}.port", balancer.port, "", f"load balancer {name!r}"
+    if settings.address:
+        yield "address.port", settings.address.port, "", "the address of all models"
 
 
 def _twice(

@@ -80,7 +80,7 @@ def behind_another_proxy(name: str, release: str, *, was: bool, planned: bool) -
     return (
         f"release {release} of {name} was made {made} a proxy before it, and the plan has {plan}: "
         "nobody would reach it. Say in inventory or group_data what it was like then "
-        "(proxy, load_balancer) and deploy, instead of going back"
+        "(proxy) and deploy, instead of going back"
     )
 
 

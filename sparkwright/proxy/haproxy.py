@@ -3,7 +3,8 @@ written.
 
 It asks for the API key, passes the engine's client routes and no other, sends a request to the
 replica with the fewest, and can take a replica out of service without cutting anyone off. A proxy
-in front of a single replica is the same proxy.
+in front of a single replica is the same proxy. The address for all models is a proxy, too: behind
+it stands the host's own program (``host/models/``), which names the pool that serves a request.
 """
 
 import hashlib
@@ -12,19 +13,24 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sparkwright.config.keys import OWN
+from sparkwright.config.keys import ADDRESS, OWN
 from sparkwright.config.secrets import Secret, SecretText
 from sparkwright.config.templates import template
 from sparkwright.engines import client_routes
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Problems, mistake
 from sparkwright.host.lib.exclusive import WAKE_SOCKET
+from sparkwright.host.models.document import WAKE, Door
 from sparkwright.host.proxy.pool import ASLEEP_MAP
 from sparkwright.tls.host_certificates import CERTIFICATE
 from sparkwright.tls.names import ip_address
 
 #: Seconds after which a client is to ask again for a service that sleeps.
 ASLEEP_SECONDS = 60
+#: Whom the address's program runs as.
+USER = "sparkwright-models"
+#: Name of the proxy that is the address for all models; no service's name has a dot.
+MODELS = "address.models"
 #: What Debian and Ubuntu verify public certificates by.
 PUBLIC_CAS = "/etc/ssl/certs/ca-certificates.crt"
 
@@ -76,6 +82,19 @@ class Replica:
 
 
 @dataclass(frozen=True)
+class ModelPool:
+    """Replicas of services that serve the same models, behind the address for all models.
+
+    Attributes:
+        wakes: names of replicas that a request activates while they sleep.
+    """
+
+    name: str
+    replicas: tuple[Replica, ...]
+    wakes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Proxy:
     """A service as its clients see it: one address, one port, any number of replicas.
 
@@ -108,7 +127,17 @@ class Proxy:
         return [f"^{path.replace('{id}', '[A-Za-z0-9_-]+')}$" for path in paths]
 
     def _routes(self, method: str) -> list[str]:
-        return [path for how, path in client_routes(self.engine) if how == method]
+        routes = [path for how, path in client_routes(self.engine) if how == method]
+        if not self.models:
+            return routes
+        # Only a body names a model: the program itself answers these, and no route by an id.
+        own = ("/v1/models", "/metrics")
+        return [path for path in routes if path in own or (method == "POST" and "{" not in path)]
+
+    @property
+    def models(self) -> bool:
+        """Whether it is the address for all models."""
+        return self.name == MODELS
 
 
 class _Path:
@@ -135,6 +164,10 @@ class Proxies:
             minutes, and an answer that is not streamed is silent to its end.
         check_milliseconds: between two health checks of a replica.
         wake: where requests go that activate a service (``host/exclusive/on_request.py``).
+        pools: behind the address for all models.
+        door: document of that address's program; None without an address.
+        limited: names of keys with rights or limits, which the address judges: a service's proxy
+            takes their requests from there alone.
     """
 
     proxies: tuple[Proxy, ...]
@@ -146,6 +179,9 @@ class Proxies:
     idle_seconds: int = 2 * 3600
     check_milliseconds: int = 2000
     wake: str = WAKE_SOCKET
+    pools: tuple[ModelPool, ...] = ()
+    limited: tuple[str, ...] = ()
+    door: Door | None = None
 
     #: HAProxy's configuration: world-readable, holds no secret.
     config = _Path("home", "haproxy.cfg")
@@ -164,6 +200,8 @@ class Proxies:
     #: The runtime API of the master, which reaches the workers of before a reload too. For a moment
     #: after a start or reload it refuses or resets connections: ask again.
     master_socket = _Path("runtime", "master.sock")
+    #: The pools, for the program of the address. Root and that program's user enter its directory.
+    pools_socket = _Path("runtime", "pools/pools.sock")
     #: File of drained and down servers, for the next reload; to be removed after it.
     states = _Path("runtime", "states")
 
@@ -185,9 +223,7 @@ class Proxies:
         result: dict[str, tuple[str, int]] = {}
         if self.tls:
             result[self.certificate] = (self.tls, 0o600)
-        cas = [
-            replica.tls.ca for proxy in self.proxies for replica in proxy.replicas if replica.tls
-        ]
+        cas = [replica.tls.ca for replica in self.replicas if replica.tls]
         if private := "".join(dict.fromkeys(filter(None, cas))):
             result[self.replicas_ca] = (private, 0o644)
         return result
@@ -195,7 +231,18 @@ class Proxies:
     @property
     def names(self) -> bool:
         """Whether any replica has a name that HAProxy is to ask DNS for."""
-        return any(replica.dns for proxy in self.proxies for replica in proxy.replicas)
+        return any(replica.dns for replica in self.replicas)
+
+    @property
+    def replicas(self) -> list[Replica]:
+        """Every server of them, pools' among them."""
+        return [replica for _, replicas in self.backends for replica in replicas]
+
+    @property
+    def backends(self) -> tuple[tuple[str, tuple[Replica, ...]], ...]:
+        """Name and servers of every backend with checks."""
+        proxies = ((each.name, each.replicas) for each in self.proxies)
+        return (*proxies, *((each.name, each.replicas) for each in self.pools))
 
 
 @dataclass(frozen=True)
@@ -219,6 +266,9 @@ def render_proxies(proxies: Proxies) -> Files:
         "endpoint": _endpoint,
         "public_cas": PUBLIC_CAS,
         "own": OWN,
+        "address": ADDRESS,
+        "wake": WAKE,
+        "user": USER,
         "asleep_seconds": ASLEEP_SECONDS,
     }
     return Files(
@@ -243,9 +293,10 @@ def key_map(keys: Mapping[str, Iterable[Secret]]) -> str:
     return "".join(f"{key_hash(key)} {name}\n" for name, some in keys.items() for key in some)
 
 
-def engine_map(key: Secret) -> str:
-    """The map that gives HAProxy the key of the host's engines; its config is readable."""
-    return f"engine {key.value}\n"
+def engine_map(key: Secret, address: Secret | None = None) -> str:
+    """The map that gives HAProxy the key of the host's engines, and what the address shows proxies
+    of services; its config is readable."""
+    return f"engine {key.value}\n" + (f"{ADDRESS} {address.value}\n" if address else "")
 
 
 # --- For the runtime API ------------------------------------------------------------------------
@@ -255,14 +306,9 @@ def kept_servers(proxies: Proxies) -> list[list[str]]:
     """Servers whose state a reload must keep: backend, server, address, port, port of checks, and 1
     for TLS, else 0."""
     servers = [
-        (
-            proxy.name,
-            replica.name,
-            *replica.state,
-            str(int(bool(replica.tls))),
-        )
-        for proxy in proxies.proxies
-        for replica in proxy.replicas
+        (name, replica.name, *replica.state, str(int(bool(replica.tls))))
+        for name, replicas in proxies.backends
+        for replica in replicas
     ]
     servers += [
         (f"stay-{each.name}", "stay", "127.0.0.1", "1", "0", "0") for each in proxies.proxies
@@ -294,20 +340,26 @@ def _problems(proxies: Proxies) -> Iterator[Finding]:
         yield from _addressed(where, bind, (proxy.port,))
         if not _PATH.fullmatch(proxy.health_path):
             yield mistake(where, f"{proxy.health_path!r} is no path", "write it like /health")
-        if not proxy.replicas:
-            yield mistake(where, "there is no replica behind it", "give it one")
-        yield from _twice(where, "replica", (replica.name for replica in proxy.replicas))
-        for replica in proxy.replicas:
-            own = f"{where}: {replica.name}"
-            yield from _named(where, replica.name)
-            for path in filter(None, (None if replica.port else replica.address, replica.health)):
-                if not _PATH.fullmatch(path):
-                    yield mistake(own, f"{path!r} is no path", "write it like /run/http.sock")
-            if replica.port:
-                ports = (replica.port, replica.health_port)
-                yield from _addressed(own, replica.address, ports)
-            if replica.tls:
-                yield from _named(own, replica.tls.name)
+        yield from _replicas(where, proxy.replicas)
+    for pool in proxies.pools:
+        yield from _named(f"proxies: {pool.name}", pool.name)
+        yield from _replicas(f"proxies: {pool.name}", pool.replicas)
+
+
+def _replicas(where: str, replicas: Sequence[Replica]) -> Iterator[Finding]:
+    if not replicas:
+        yield mistake(where, "there is no replica behind it", "give it one")
+    yield from _twice(where, "replica", (replica.name for replica in replicas))
+    for replica in replicas:
+        own = f"{where}: {replica.name}"
+        yield from _named(where, replica.name)
+        for path in filter(None, (None if replica.port else replica.address, replica.health)):
+            if not _PATH.fullmatch(path):
+                yield mistake(own, f"{path!r} is no path", "write it like /run/http.sock")
+        if replica.port:
+            yield from _addressed(own, replica.address, (replica.port, replica.health_port))
+        if replica.tls:
+            yield from _named(own, replica.tls.name)
 
 
 def _named(where: str, name: str) -> Iterator[Finding]:

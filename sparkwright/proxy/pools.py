@@ -1,22 +1,18 @@
-"""The replicas behind a load balancer: which hosts they are, and what prevents one to be."""
+"""The pools behind the address for all models: which services they have, and what prevents that."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 
-from sparkwright.config.settings import (
-    HostSettings,
-    LoadBalancerSettings,
-    ServiceSettings,
-    is_loopback,
-)
+from sparkwright.config.settings import HostSettings, is_loopback
 from sparkwright.config.values import mapping
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, mistake, refusal, suggest
+from sparkwright.findings.user_error import UserError, refusal
 from sparkwright.findings.validation import problems_of
 from sparkwright.host.fetch.request import TlsIdentity
-from sparkwright.plan.plan import HostPlan
+from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.tls.host_certificates import identity
 
 #: Data of every host of the inventory, whatever the run is limited to. Those that it is not
@@ -24,22 +20,62 @@ from sparkwright.tls.host_certificates import identity
 Everyone = Mapping[str, Mapping[str, Any]]
 
 
-def replicas(name: str, settings: LoadBalancerSettings, everyone: Everyone) -> dict[str, int]:
-    """Hosts behind a load balancer -> the port at which each serves."""
-    chosen = settings.hosts or tuple(_serving(name, everyone))
-    return {host: _clients(everyone[host]["services"][name]).port for host in chosen}
+@dataclass(frozen=True)
+class PlannedPool:
+    """Services of several hosts that answer to the same names.
+
+    Attributes:
+        names: of models, as clients have them.
+        services: by host.
+    """
+
+    name: str
+    names: tuple[str, ...]
+    services: Mapping[str, ServicePlan]
+
+    @property
+    def wakes(self) -> tuple[str, ...]:
+        """Hosts on which a request activates the service while it sleeps."""
+        return tuple(host for host, each in self.services.items() if each.settings.activate)
 
 
-def pool_problems(plan: HostPlan, everyone: Everyone) -> Iterator[Finding]:
-    """Faults in a host's load balancers. Nothing is made for them yet."""
-    for name, settings in sorted(plan.settings.load_balancer.items()):
-        where = f"load_balancer.{name}"
-        serving = _serving(name, everyone)
-        for host in settings.hosts or serving:
-            yield from (problem.on(plan.host) for problem in _problems(name, where, host, everyone))
-        if not any(host in serving for host in settings.hosts or serving):
-            observed = f"no host of the inventory has a service {name!r}"
-            yield mistake(where, observed, "name a service that hosts have", plan.host)
+def planned_pools(plans: Iterable[HostPlan]) -> tuple[PlannedPool, ...]:
+    """The pools of all hosts, each of services that have the same names on the same hosts.
+
+    A service without a proxy knows no client's key, and one at a loopback address is reached by
+    nobody: neither is behind the address.
+    """
+    serving: dict[str, dict[str, ServicePlan]] = {}
+    for plan in sorted(plans, key=lambda plan: plan.host):
+        for service in plan.services:
+            for name in service.served_names if behind_address(service) else ():
+                serving.setdefault(name, {})[plan.host] = service
+    pools: list[PlannedPool] = []
+    for name, services in serving.items():
+        same = next((each for each in pools if each.services == services), None)
+        if same is not None:
+            pools[pools.index(same)] = PlannedPool(same.name, (*same.names, name), services)
+            continue
+        base = f"pool.{next(iter(services.values())).name}"
+        more = sum(each.name.startswith(base) for each in pools)
+        pools.append(PlannedPool(f"{base}.{more}" if more else base, (name,), services))
+    return tuple(pools)
+
+
+def behind_address(service: ServicePlan) -> bool:
+    """Whether requests come to a service through the address for all models."""
+    return service.proxy and not is_loopback(service.bind)
+
+
+def unverified(pools: Iterable[PlannedPool], everyone: Everyone) -> Iterator[Finding]:
+    """Replicas that HAProxy can't verify. Nothing is made for them yet."""
+    for host in dict.fromkeys(host for pool in pools for host in pool.services):
+        if everyone[host].get("tls") == "own":
+            continue  # made when it is needed
+        try:
+            replica_identity(host, everyone[host], dry=True)
+        except UserError as error:
+            yield from error.findings
 
 
 def replica_identity(host: str, data: Mapping[str, Any], *, dry: bool) -> TlsIdentity | None:
@@ -61,55 +97,22 @@ def replica_identity(host: str, data: Mapping[str, Any], *, dry: bool) -> TlsIde
 
 
 def with_others(host: str, everyone: Everyone) -> frozenset[str]:
-    """A host's services that other hosts serve too, behind the proxy of a fleet."""
-    result = set()
-    for data in everyone.values():
-        for name, settings in mapping(data.get("load_balancer")).items():
-            chosen = mapping(settings).get("hosts") or _serving(name, everyone)
-            if host in chosen and len(chosen) > 1:
-                result.add(name)
-    return frozenset(result)
+    """A host's services that other hosts serve too, behind the fleet's address."""
+    if all(data.get("address") is None for data in everyone.values()):
+        return frozenset()
+    services = {other: _serving(other, data) for other, data in everyone.items()}
+    beside = [names for other, names in services.items() if other != host]
+    return services.get(host, frozenset()) & frozenset().union(*beside)
 
 
-def _problems(name: str, where: str, host: str, everyone: Everyone) -> Iterator[Finding]:
-    serving = _serving(name, everyone)
-    if host not in serving:
-        remedy = suggest(host, serving)
-        yield mistake(f"{where}.hosts", f"{host} has no service {name!r}", remedy)
-        return
-    try:
-        clients = _clients(everyone[host]["services"][name])
-    except ValidationError as error:
-        yield from problems_of(error, f"{where}.hosts: services.{name} of {host}")
-        return
-    if is_loopback(clients.address):
-        problem = f"{name!r} of {host} listens where only {host} itself reaches it"
-        yield mistake(f"{where}.hosts", problem, 'drop its "proxy": False, or its bind')
-    if everyone[host].get("tls") == "own":
-        return  # made when it is needed
-    try:
-        replica_identity(host, everyone[host], dry=True)
-    except UserError as error:
-        yield from error.findings
-
-
-def _follows(host: str, data: Mapping[str, Any], name: str) -> bool:
-    """Whether another host, the head of its cluster, answers for a service."""
-    cluster = mapping(data["services"][name]).get("cluster")
-    hosts = mapping(mapping(data.get("clusters")).get(str(cluster))).get("hosts")
-    return isinstance(hosts, list | tuple) and host in hosts[1:]
-
-
-def _serving(name: str, everyone: Everyone) -> list[str]:
-    return [
-        host
-        for host, data in everyone.items()
-        if isinstance(mapping(data.get("services")).get(name), Mapping)
-        and not _follows(host, data, name)
-    ]
-
-
-def _clients(service: Mapping[str, Any]) -> ServiceSettings:
-    """Where a service's clients connect, by data that need not be whole."""
-    settings = {key: service[key] for key in ("port", "bind", "proxy") if key in service}
-    return ServiceSettings.model_validate({"recipe": "any", **settings})
+def _serving(host: str, data: Mapping[str, Any]) -> frozenset[str]:
+    """Services of a host, by data that need not be whole, without followers in a cluster."""
+    names = set()
+    for name, service in mapping(data.get("services")).items():
+        cluster = mapping(mapping(data.get("clusters")).get(str(mapping(service).get("cluster"))))
+        hosts = cluster.get("hosts")
+        if isinstance(service, Mapping) and not (
+            isinstance(hosts, list | tuple) and host in hosts[1:]
+        ):
+            names.add(name)
+    return frozenset(names)

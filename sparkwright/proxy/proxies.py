@@ -1,48 +1,51 @@
-"""Which proxies a host has: one before each service that asks for it, and one for a whole fleet."""
+"""Which proxies a host has: one before each service that asks for it, and one for all models."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sparkwright.config.inventory import lan_address
 from sparkwright.config.settings import RolloutSettings
 from sparkwright.config.templates import template
 from sparkwright.engines import engine, metric_names
-from sparkwright.findings.user_error import Problems
 from sparkwright.host.lib.records import encode
+from sparkwright.host.models.document import DOOR
 from sparkwright.host.proxy.pool import HEALTH, SELF, HealthConfig, HealthService, Pool
 from sparkwright.plan.plan import HostPlan, ServicePlan
-from sparkwright.proxy.haproxy import Proxies, Proxy, Replica, ReplicaTls
-from sparkwright.proxy.pools import pool_problems, replica_identity, replicas
+from sparkwright.proxy.haproxy import MODELS, ModelPool, Proxies, Proxy, Replica, ReplicaTls
+from sparkwright.proxy.pools import Everyone, PlannedPool, replica_identity
 from sparkwright.tls.host_certificates import serves_with
 
 
 def proxies_of(
-    plan: HostPlan, everyone: Mapping[str, Mapping[str, Any]], *, dry: bool = False
+    plan: HostPlan,
+    everyone: Mapping[str, Mapping[str, Any]],
+    pools: Sequence[PlannedPool] = (),
+    *,
+    dry: bool = False,
 ) -> Proxies | None:
     """All proxies of a host; None for a host without any.
 
     Args:
         everyone: data of every host of the inventory, whatever the run is limited to.
+        pools: of every host, where this host has the address for all models.
         dry: whether nothing is written: certificates that are missing are made for this run alone.
 
     Raises:
-        UserError: when a fleet's proxy has nobody behind it, or hosts that do not serve.
+        UserError: for a replica that HAProxy can't verify.
     """
-    Problems(pool_problems(plan, everyone)).stop()
     proxies = [_own(service) for service in plan.services if service.proxy]
-    for name, settings in sorted(plan.settings.load_balancer.items()):
-        behind = tuple(
-            _replica(host, everyone[host], port, dry=dry)
-            for host, port in replicas(name, settings, everyone).items()
-        )
-        proxies.append(Proxy(f"fleet-{name}", settings.port, behind, settings.bind))
+    if address := plan.settings.address:
+        program = Replica("program", DOOR, health=DOOR)
+        proxies.append(Proxy(MODELS, address.port, (program,), address.bind))
+    behind = tuple(_model_pool(each, everyone, dry=dry) for each in pools if address)
+    limited = tuple(name for name, key in sorted(plan.settings.keys.items()) if key.limited)
     home = f"{plan.settings.services_root}/gateway"
     if not proxies:
         return None
     binds = [proxy.bind for proxy in proxies]
     tls = serves_with(plan.host, everyone.get(plan.host, {}), plan.settings.tls, binds, dry=dry)
-    return Proxies(tuple(proxies), tls, home=home)
+    return Proxies(tuple(proxies), tls, home=home, pools=behind, limited=limited)
 
 
 def _own(service: ServicePlan) -> Proxy:
@@ -55,10 +58,14 @@ def _own(service: ServicePlan) -> Proxy:
     )  # fmt: skip
 
 
-def _replica(host: str, data: Mapping[str, Any], port: int, *, dry: bool) -> Replica:
-    result = replica_identity(host, data, dry=dry)
-    tls = ReplicaTls(result.name, result.ca) if result and result.name else None
-    return Replica(host, lan_address(host, data), port, port, tls)
+def _model_pool(pool: PlannedPool, everyone: Everyone, *, dry: bool) -> ModelPool:
+    replicas = []
+    for host, service in pool.services.items():
+        identity = replica_identity(host, everyone[host], dry=dry)
+        tls = ReplicaTls(identity.name, identity.ca) if identity and identity.name else None
+        address = lan_address(host, everyone[host])
+        replicas.append(Replica(host, address, service.port, service.port, tls))
+    return ModelPool(pool.name, tuple(replicas), pool.wakes)
 
 
 def health_file(plan: HostPlan) -> str | None:

@@ -1,4 +1,4 @@
-"""At which addresses a load balancer's host reaches the replicas: seen from there, not from here.
+"""At which addresses the fleet's address reaches the replicas: seen from its host, not from here.
 
 A name of the controller's ssh_config or of .local is no name on another host: HAProxy would start,
 call its configuration valid, and leave that replica off.
@@ -17,7 +17,7 @@ _SERVER = re.compile(r"^ +server (\S+) (?:\[([^\]]+)\]|([^:\s]+)):\d+ check", re
 
 
 def wanted(proxies: Proxies | None, seen_from_here: Mapping[str, str]) -> tuple[Reach, ...]:
-    """Connections that a host has to try to the replicas of its load balancers.
+    """Connections that a host has to try to the replicas of its pools.
 
     Args:
         seen_from_here: host -> the address at which the controller reached it.
@@ -44,15 +44,12 @@ def settled(
     before = {name: at for name, at in result.items() if is_address(at)}
     moved = tuple(
         replace(
-            proxy,
-            replicas=tuple(
-                replica if proxy.engine_key else _at(replica, reached.get(replica.name), before)
-                for replica in proxy.replicas
-            ),
+            pool,
+            replicas=tuple(_at(each, reached.get(each.name), before) for each in pool.replicas),
         )
-        for proxy in proxies.proxies
+        for pool in proxies.pools
     )
-    return replace(proxies, proxies=moved)
+    return replace(proxies, pools=moved)
 
 
 def _at(replica: Replica, seen: Reached | None, before: Mapping[str, str]) -> Replica:
@@ -72,13 +69,13 @@ def _at(replica: Replica, seen: Reached | None, before: Mapping[str, str]) -> Re
 
 
 def unreached(proxies: Proxies | None, reached: Mapping[str, Reached]) -> Iterator[Finding]:
-    """A warning for each replica that a load balancer's host does not reach."""
+    """A warning for each replica that the host of the address does not reach."""
     for name in dict.fromkeys(replica.name for replica in replicas(proxies)):
         seen = reached.get(name)
         if seen is not None and seen.address is None:
             yield Finding(
                 "replica-unreachable", Severity.WARNING, Subject(),
-                f"the load balancer's host does not reach {name}: {'; '.join(seen.tried)}",
+                f"the host of the fleet's address does not reach {name}: {'; '.join(seen.tried)}",
                 f"an address of {name} that answers on this host",
                 "HAProxy sends it nothing, and calls its configuration valid",
                 f"set lan_address of {name} to an address that this host reaches, or look at the "
@@ -88,7 +85,6 @@ def unreached(proxies: Proxies | None, reached: Mapping[str, Reached]) -> Iterat
 
 
 def replicas(proxies: Proxies | None) -> Iterator[Replica]:
-    """The replicas of the load balancers, which may be other hosts."""
-    for proxy in proxies.proxies if proxies else ():
-        if not proxy.engine_key:
-            yield from proxy.replicas
+    """The replicas of the pools, which may be other hosts."""
+    for pool in proxies.pools if proxies else ():
+        yield from pool.replicas

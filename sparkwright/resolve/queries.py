@@ -1,6 +1,6 @@
 """Queries to servers of outside: hubs, registries and git repositories.
 
-Whoever owns a repository writes its files, and may write anything: they are read as data, within
+The owner of a repository writes its files, and may write anything: they are read as data, within
 bounds, and never run. Every answer comes through `Server.get`.
 """
 

@@ -95,7 +95,7 @@ def build_runtime(arch: str, cache_dir: Path) -> Runtime:
 def carried_runtime(arch: str, directory: Path) -> Runtime:
     """Return the bundle of a directory that was carried here: only the very one that is pinned.
 
-    What lies beside it is not read: whoever carried the directory may have changed it.
+    Files beside it are not read: they may have been changed on the way.
     Raises RuntimeBundleError with a message for the user.
     """
     bundle = pinned_runtime(arch, directory)

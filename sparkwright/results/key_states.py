@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sparkwright.config.keys import DEFAULT, OWN, KeyFile, source_of
+from sparkwright.config.keys import ADDRESS, DEFAULT, OWN, KeyFile, source_of
 from sparkwright.config.secrets import Secret, Source, api_key
 from sparkwright.config.settings import HostSettings
 from sparkwright.proxy.haproxy import key_hash
@@ -42,7 +42,7 @@ def rows(
     for host, lines in lines_by_host.items():
         for line in lines:
             digest, name = line.split()
-            if name != OWN:
+            if name not in (OWN, ADDRESS):
                 opening.setdefault((name, digest), []).append(host)
     sources = dict.fromkeys(
         (name, source_of(own, name)) for own in settings.values() for name in (DEFAULT, *own.keys)

@@ -19,7 +19,7 @@ from sparkwright.run.state import HostRun
 
 
 def look(host: Host, host_run: HostRun) -> Observation:
-    """Observe a host; its load balancers then have addresses that it reaches.
+    """Observe a host; its pools then have addresses of replicas that it reaches.
 
     Raises:
         HostError: when it does not answer.

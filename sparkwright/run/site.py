@@ -301,21 +301,23 @@ def named(inventory: Inventory) -> list[HostInput]:
 def _planned(inventory: Inventory, hosts: dict[str, Host], invocation: Invocation) -> Run:
     everyone = {host.name: host.data.dict() for host in inventory}
     with_data = [group for group, data in inventory.group_data.items() if data]
+    inputs = {
+        host.name: HostInput(
+            host.name,
+            everyone[host.name],
+            partial(_origin, inventory, host, invocation.inventory),
+            frozenset(("all", *host.groups)),
+        )
+        for host in inventory
+    }
     fleet = desired_fleet(
-        [
-            HostInput(
-                name,
-                host.data.dict(),
-                partial(_origin, inventory, host, invocation.inventory),
-                frozenset(("all", *host.groups)),
-            )
-            for name, host in hosts.items()
-        ],
+        [inputs[name] for name in hosts],
         everyone,
         [
             *group_problems(named(inventory), with_data, Path(invocation.inventory)),
             *(left_out(hosts, everyone) if invocation.switches else ()),
         ],
+        others=[given for name, given in inputs.items() if name not in hosts],
         dry=not invocation.makes_secrets,
         resolves=invocation.resolves,
         commands=invocation.resolves and not invocation.planless,

@@ -24,7 +24,7 @@ from sparkwright.host.lib.homes import Maintenance
 from sparkwright.host.observe import Observation, ObservationRequest
 from sparkwright.host.proof import ModelAt
 from sparkwright.host.service import Service
-from sparkwright.operations import exclusive, lan, locks, proxies, services, watch
+from sparkwright.operations import address, exclusive, lan, locks, proxies, services, watch
 from sparkwright.operations.lan import at
 from sparkwright.operations.peer_keys import RunKeys
 from sparkwright.plan.rollout import Rollout
@@ -102,6 +102,13 @@ class HostRun(DesiredHost):
         return exclusive.files_of(self.services, self.settings)
 
     @cached_property
+    def address_files(self) -> dict[str, tuple[str, int]]:
+        """Files that its address for all models needs: text and mode, by path."""
+        return address.files_of(
+            self.proxies.door if self.proxies else None, self.settings.services_root
+        )
+
+    @cached_property
     def proxy_files(self) -> dict[str, tuple[str, int]]:
         """Every file of its proxies: text and mode, by path."""
         return proxies.files_of(self.proxies, self.keys, self.desired.plan)
@@ -113,6 +120,7 @@ class HostRun(DesiredHost):
             services.request_of(self.services, self.settings.services_root),
             proxies.request_of(self.proxies, self.proxy_files),
             watch.request_of(watch.files_of(self.watch)),
+            address.request_of(self.address_files, self.settings.services_root),
             exclusive.request_of(self.exclusive_files, self.settings.services_root),
             ObservationRequest(
                 directories=tuple(directory.path for directory in self.directories),
@@ -140,8 +148,8 @@ class HostRun(DesiredHost):
     def peer_address(self) -> str | None:
         """Where other hosts take models and images from it; None behind a jump host."""
         scheme = "https" if self.peer_certificate else "http"
-        for address in self.lan_addresses:
-            return f"{scheme}://{at(address, self.settings.peer_port)}"
+        for own in self.lan_addresses:
+            return f"{scheme}://{at(own, self.settings.peer_port)}"
         return None
 
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,12 +21,13 @@ from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.rollout import agreed
 from sparkwright.plan.service import render_service, service_home
 from sparkwright.proxy.haproxy import Proxies
-from sparkwright.proxy.pools import with_others
+from sparkwright.proxy.pools import planned_pools, with_others
 from sparkwright.proxy.proxies import leave_and_return, proxies_of
 from sparkwright.resolve.credentials import account, hub_token
 from sparkwright.resolve.lock import Resolution
+from sparkwright.site.address import door_of
 from sparkwright.site.clusters import unlike_releases
-from sparkwright.site.fleet import plan_fleet, stopping
+from sparkwright.site.fleet import PlannedHost, plan_fleet, stopping
 from sparkwright.site.resolution import pinned, site_problems, with_geometry
 from sparkwright.tls.host_certificates import PeerCertificate, peer_certificate, prepare_ca
 
@@ -130,6 +131,7 @@ def desired_fleet(
     everyone: Mapping[str, Mapping[str, Any]],
     more: Iterable[Finding] = (),
     *,
+    others: Sequence[HostInput] = (),
     dry: bool = False,
     resolves: bool = True,
     commands: bool = True,
@@ -139,6 +141,8 @@ def desired_fleet(
     Args:
         everyone: data of every host of the inventory, whatever the run is limited to.
         more: problems that were found before.
+        others: the inventory's hosts beyond those of the run. They are planned where the run has an
+            address for all models, which serves theirs, too.
         dry: whether nothing is written: keys and certificates that are missing are this run's.
         resolves: whether releases are rendered, from what registry and hub say; without, proxies
             and keys are all that is known.
@@ -149,8 +153,12 @@ def desired_fleet(
     """
     fleet = plan_fleet(inputs)
     planned = fleet.hosts
-    problems = Problems([*fleet.problems, *more, *site_problems(planned, everyone)])
+    address = any(host.plan.settings.address for host in planned.values())
+    beside = plan_fleet(others if address else ())
+    problems = Problems([*fleet.problems, *beside.problems, *more])
+    problems += site_problems(planned, everyone, beside.hosts)
     problems.stop()
+    every = {**planned, **beside.hosts}
     keys = {
         name: keys_of(name, host.plan.settings, os.environ, dry=dry, commands=commands)
         for name, host in planned.items()
@@ -178,7 +186,9 @@ def desired_fleet(
     ca = () if dry else tuple(prepare_ca(everyone))
     return DesiredFleet(
         hosts={
-            name: _desired_host(desired[name], host.violations + ca, keys[name], everyone, dry=dry)
+            name: _desired_host(
+                desired[name], host.violations + ca, keys[name], everyone, every, dry=dry
+            )
             for name, host in planned.items()
         },
         rollout=agreed({name: host.plan.settings.rollout for name, host in planned.items()}),
@@ -190,12 +200,17 @@ def _desired_host(
     violations: tuple[Finding, ...],
     keys: Keys,
     everyone: Mapping[str, Mapping[str, Any]],
+    every: Mapping[str, PlannedHost],
     *,
     dry: bool,
 ) -> DesiredHost:
     plan, settings = desired.plan, desired.plan.settings
     token = hub_token(settings.hub_token_source)
-    proxies = proxies_of(plan, everyone, dry=dry)
+    pools = planned_pools(host.plan for host in every.values()) if settings.address else ()
+    proxies = proxies_of(plan, everyone, pools, dry=dry)
+    proxies = proxies and replace(
+        proxies, door=door_of(plan, every, everyone, proxies.pools_socket)
+    )
     peer = None
     if settings.peer_sharing:
         pem = proxies.tls if proxies else None

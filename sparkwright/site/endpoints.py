@@ -1,14 +1,17 @@
 """Services as their clients see them: address, name of the key, served names, limits."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sparkwright.catalog import Alias, Catalog
 from sparkwright.config.secrets import Source, shown
+from sparkwright.config.settings import EVERY_ADDRESS
 from sparkwright.config.tls import clients_ca, scheme
 from sparkwright.engines import engine
 from sparkwright.plan.plan import HostPlan, ServicePlan
+from sparkwright.proxy.pools import planned_pools
+from sparkwright.site.fleet import PlannedHost
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ class Endpoint:
         chats: whether a chat is one of them.
         ca: absolute path on the controller of the CA by which https is verified; None for the
             public ones that every client knows, and for http.
+        shared: whether its address is the one for all models.
     """
 
     host: str
@@ -85,11 +89,17 @@ class Endpoint:
     kinds: Mapping[str, str] = field(default_factory=dict)
     chats: bool = True
     ca: str | None = None
+    shared: bool = False
 
     @property
     def id(self) -> str:
         """Host and service, joined by a dot; unique, since no service's name has a dot."""
         return f"{self.host}.{self.service}"
+
+    @property
+    def provider(self) -> str:
+        """A name for its address: the service's, or one for all models."""
+        return f"{self.host}.models" if self.shared else self.id
 
     @property
     def max_output(self) -> int | None:
@@ -138,6 +148,39 @@ def endpoint_of(
         chats="chat" in kinds,
         ca=str(Path(ca).expanduser().absolute()) if ca else None,
     )
+
+
+def address_endpoints(
+    host: PlannedHost, every: Iterable[PlannedHost], key: Key, allowed: Container[str] | None
+) -> Iterator[Endpoint]:
+    """Endpoints of the pools behind a host's address for all models, each with its own limits.
+
+    Args:
+        every: all hosts of the inventory.
+        allowed: models that the key may use; None for all.
+    """
+    plan, by_name = host.plan, {each.plan.host: each for each in every}
+    for pool in planned_pools(each.plan for each in by_name.values()):
+        name, service = next(iter(pool.services.items()))
+        own = endpoint_of(
+            replace(plan, host=name), service, by_name[name].catalog, reached(host), key
+        )
+        names = tuple(
+            each for each in own.names
+            if each.name in pool.names and (allowed is None or each.name in allowed)
+        )  # fmt: skip
+        at = own.base_url.rpartition(":")[0]
+        if names and plan.settings.address:
+            yield replace(
+                own, host=plan.host, service=pool.name.removeprefix("pool."), names=names,
+                base_url=f"{at}:{plan.settings.address.port}/v1", shared=True,
+            )  # fmt: skip
+
+
+def reached(host: PlannedHost) -> str:
+    """Where clients reach a host's address for all models."""
+    bind = host.plan.settings.address and host.plan.settings.address.bind
+    return host.address if bind in (None, *EVERY_ADDRESS) else str(bind)
 
 
 def keys(endpoints: Iterable[Endpoint]) -> tuple[Key, ...]:

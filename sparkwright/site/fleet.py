@@ -31,6 +31,7 @@ from sparkwright.resolve.lock import Lock, locked_model, read_lock
 from sparkwright.resolve.recipe_registry import snapshot
 from sparkwright.resolve.references import ModelReference
 from sparkwright.site.files import with_files
+from sparkwright.tls.host_certificates import address_in_clear
 from sparkwright.tls.host_certificates import problems as tls_problems
 
 _MESSAGES = Messages(__file__)
@@ -360,7 +361,9 @@ class PlannedHost:
     @cached_property
     def violations(self) -> tuple[Finding, ...]:
         """The rules that it violates."""
-        return (*check_host(self.plan, self.catalog, assumed_hardware(self.plan)), *self.login)
+        findings = check_host(self.plan, self.catalog, assumed_hardware(self.plan))
+        in_clear = address_in_clear(self.plan.host, self.plan.settings)
+        return (*findings, *in_clear, *self.login)
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,10 @@ from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Messages, Problems, UserError, suggest
 from sparkwright.plan.plan import HostPlan, with_additions
 from sparkwright.plan.rollout import agreed
-from sparkwright.proxy.pools import pool_problems
 from sparkwright.resolve.credentials import account, hub_token
 from sparkwright.resolve.lock import Lock, Resolution, known_bad, read_lock, resolve, to_resolution
 from sparkwright.resolve.registry import verifier
+from sparkwright.site.address import address_problems
 from sparkwright.site.clusters import cluster_problems, fabric_problems
 from sparkwright.site.fleet import PlannedHost
 
@@ -30,7 +30,9 @@ _MESSAGES = Messages(__file__)
 
 
 def site_problems(
-    planned: Mapping[str, PlannedHost], everyone: Mapping[str, Mapping[str, Any]]
+    planned: Mapping[str, PlannedHost],
+    everyone: Mapping[str, Mapping[str, Any]],
+    others: Mapping[str, PlannedHost] | None = None,
 ) -> list[Finding]:
     """Faults of hosts that can be planned, and of files on the controller.
 
@@ -38,14 +40,15 @@ def site_problems(
 
     Args:
         everyone: data of every host of the inventory, whatever the run is limited to.
+        others: further hosts, whose models are behind the address of a planned one.
     """
     problems = Problems()
     for name, host in planned.items():
-        problems += pool_problems(host.plan, everyone)
         problems += key_problems(name, host.plan.settings, os.environ)
         problems += (finding.on(name) for finding in _credentials(host.plan))
         problems += (finding.on(name) for finding in _secrets(host.plan))
         problems += _named(host.plan, tuple(everyone))
+    problems += address_problems({**planned, **(others or {})}, everyone)
     problems += _shared_addresses(everyone)
     problems += cluster_problems(everyone)
     problems += fabric_problems(everyone)

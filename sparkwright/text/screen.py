@@ -1,6 +1,6 @@
 """Text as wide as the terminal: lines go on at a space, below where they began.
 
-What is piped stays as it is, a line a line: programs read it, and have no width. COLUMNS goes
+Piped text stays as it is, a line a line: programs read it, and have no width. COLUMNS goes
 before the terminal's own width.
 """
 

@@ -14,7 +14,7 @@ def columns(rows: Sequence[Sequence[str]], *, headed: bool = True) -> list[str]:
     """Rows as lines, each column as wide as its widest cell; what hosts say in them is visible.
 
     Where the terminal is too narrow for a row, its cells go on below; where it is too narrow for
-    the longest words side by side, each row is a paragraph. What is piped stays a line a row.
+    the longest words side by side, each row is a paragraph. Piped rows stay one line each.
 
     Args:
         headed: whether the first row has the columns' heads.

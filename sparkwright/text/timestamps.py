@@ -6,7 +6,7 @@ import datetime as dt
 def epoch(moment: str) -> float:
     """RFC 3339 in UTC as seconds since the epoch: Docker gives nanoseconds, Python reads micro.
 
-    What is none, which only a host that is not well says, counts as the epoch itself.
+    An invalid time, which only a faulty host sends, counts as the epoch itself.
     """
     whole, _, fraction = moment.rstrip("Z").partition(".")
     try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sparkwright.config.inventory import lan_address
 from sparkwright.config.secrets import SecretText
-from sparkwright.config.settings import TlsSettings
+from sparkwright.config.settings import HostSettings, TlsSettings, is_loopback
 from sparkwright.config.tls import CA
 from sparkwright.findings.finding import Finding, Severity
 from sparkwright.findings.user_error import Messages, UserError
@@ -110,12 +110,12 @@ def peer_certificate(
 
 def _binds(data: Mapping[str, Any]) -> Iterator[str]:
     """Addresses that a host's proxies will listen on, by its data."""
-    for setting in ("services", "load_balancer"):
-        entries = data.get(setting)
-        for entry in entries.values() if isinstance(entries, dict) else ():
-            bind = entry.get("bind") if isinstance(entry, dict) else None
-            if isinstance(bind, str):
-                yield bind
+    services = data.get("services")
+    entries = [*services.values()] if isinstance(services, dict) else []
+    for entry in (*entries, data.get("address")):
+        bind = entry.get("bind") if isinstance(entry, dict) else None
+        if isinstance(bind, str):
+            yield bind
 
 
 def prepare_ca(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
@@ -138,6 +138,14 @@ def prepare_ca(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
     if before not in (None, authority(dt.datetime.now(dt.UTC), names=set[str]().union(*own)).pem):
         warning = _MESSAGES.mistake("changed-ca", str(CA))
         yield replace(warning, id="changed-ca", severity=Severity.WARNING)
+
+
+def address_in_clear(host: str, settings: HostSettings) -> Iterator[Finding]:
+    """A warning for an address for all models that others reach without TLS."""
+    address = settings.address
+    if address and settings.tls is None and not is_loopback(address.bind):
+        warning = _MESSAGES.mistake("address-in-clear", "address", host)
+        yield replace(warning, id="address-in-clear", severity=Severity.WARNING)
 
 
 def problems(

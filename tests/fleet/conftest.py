@@ -19,7 +19,7 @@ __all__ = ["user", "wheel"]
 #: One fault after the other takes longer than people wait for: a command of its own.
 FAULTS = (
     *("test_fetch_faults.py", "test_downloaders.py", "test_proxies.py", "test_switch_faults.py"),
-    *("test_load_balancer_faults.py", "test_load_balancer.py"),
+    *("test_address.py", "test_address_load.py"),
     *("test_sharing.py", "test_takeover.py", "test_tls.py", "test_keys.py"),
     *("test_bare_host.py", "test_up.py", "test_containerd_store.py", "test_first_week.py"),
     *("test_imported_recipe.py", "test_own_model.py", "test_exclusive.py", "test_fabric.py"),

@@ -28,7 +28,7 @@ sparks.append(_host("spark-3", "10.213.77.23"))
 sparks[-1][1]["services"] = sparks[0][1]["services"]
 rtx50 = rtx50[:1]
 gateways = [_host("hopper-1", "10.213.77.14")]
-gateways[0][1].update(services={}, load_balancer={"qwen36": {"port": 8080}})
+gateways[0][1].update(services={}, address={"port": 8080})
 """
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from sparkwright.cli import sections
 from sparkwright.config.parse import CONNECTION_KEYS
 from sparkwright.config.settings import (
+    AddressSettings,
     HostSettings,
-    LoadBalancerSettings,
     RolloutSettings,
     ServiceSettings,
 )
@@ -21,7 +21,7 @@ from tests.tables import Tables
 from tests.unit.builders import locked, plan
 
 _DATA = Tables(__file__).data
-_MODELS = (HostSettings, ServiceSettings, RolloutSettings, LoadBalancerSettings)
+_MODELS = (HostSettings, ServiceSettings, RolloutSettings, AddressSettings)
 #: Of every depth, so that some of them are right where they stand.
 KEYS = st.one_of(
     st.sampled_from(

@@ -12,7 +12,10 @@ from sparkwright.host.disk_usage import DiskUsageRequest
 from sparkwright.host.lib import docker
 from sparkwright.host.lib.processes import Outcome
 from sparkwright.host.lib.records import replace
+from tests.tables import Tables
 from tests.unit.builders import kept_service
+
+cases = Tables(__file__)
 
 NAMES = [f"ghcr.io/x/vllm:sha256-{digit * 64}" for digit in "cab"]
 
@@ -72,13 +75,7 @@ def test_a_kv_cache_on_a_disk_goes_with_its_release(host: DiskUsageRequest) -> N
     assert not list(caches.iterdir())
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "{0}/srv/../home/sparkwright-kv/chat", "{0}/link/sparkwright-kv/chat",
-        "{0}/home/sparkwright-kv/other", "{0}/home/./sparkwright-kv/chat", "relative", "", None,
-    ],
-)  # fmt: skip
+@cases("path")
 def test_only_the_directory_of_a_releases_own_kv_cache_is_removed(
     host: DiskUsageRequest, tmp_path: Path, path: str | None
 ) -> None:

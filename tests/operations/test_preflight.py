@@ -60,12 +60,14 @@ def test_everything_that_is_wrong_refuses_the_host_in_one_go() -> None:
 
 @pytest.fixture
 def balanced(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """A load balancer before a replica that only the controller's ssh_config knows by its name."""
+    """An address before a replica that only the controller's ssh_config knows by its name."""
     monkeypatch.setattr(observation, "_reached_from_here", lambda _: {"spark-1": "10.0.0.1"})
-    return {"load_balancer": {"qwen36": {"port": 8080}}, "ssh_hostname": "kitchen"}
+    return {"address": {"port": 8080}, "ssh_hostname": "kitchen"}
 
 
-def test_a_load_balancer_gets_the_addresses_that_its_host_reaches(balanced: dict[str, Any]) -> None:
+def test_an_address_has_replicas_where_its_host_reaches_them(
+    balanced: dict[str, Any],
+) -> None:
     """In the same execution."""
     result = {"address": "10.0.0.1", "written": "10.0.0.1", "tried": ["kitchen: unknown"]}
     host = spark(observe=probe(reached={"spark-1": result}))
@@ -81,7 +83,7 @@ def test_a_load_balancer_gets_the_addresses_that_its_host_reaches(balanced: dict
     assert item.findings == []
 
 
-def test_a_replica_that_its_load_balancer_does_not_reach_is_told(balanced: dict[str, Any]) -> None:
+def test_a_replica_that_its_address_does_not_reach_is_told(balanced: dict[str, Any]) -> None:
     host = spark(
         observe=probe(reached={"spark-1": {"tried": ["kitchen: unknown", "10.0.0.1: timed out"]}})
     )

@@ -8,6 +8,9 @@ import pytest
 
 from sparkwright.run.state import run_of
 from tests.operations.emergencies import host, pyinfra, write_site
+from tests.tables import Tables
+
+cases = Tables(__file__)
 
 #: What is planned is not what is tested here: no host is to be asked for it.
 DEPLOY = "print('deployed')"
@@ -32,15 +35,7 @@ def folder(tmp_path: Path) -> Path:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--limit", "spark-3"), "--limit spark-3"),
-        (("--limit", "spark-9", "--exclude", "rtx50"), "2 problems, nothing was touched"),
-        (("--group-data", "elsewhere"), "command line: --group-data elsewhere"),
-        ((), "pyinfra would ask before it changes anything, and nobody can answer"),
-    ],
-)
+@cases("arguments", "message")
 def test_mistakes_of_the_command_line(
     folder: Path, arguments: tuple[str, ...], message: str
 ) -> None:

@@ -83,12 +83,12 @@ def test_an_open_route_fails_the_host_and_one_that_refuses_passes(answers: dict[
     assert host.programs == ["check"]  # one remote execution, as before
 
 
-def test_a_load_balancer_alone_is_asked_too() -> None:
+def test_an_address_alone_is_asked_too() -> None:
     host = fake(probe())
     with server({}, others=200) as (port, _):
-        ran = run(host, smoke.answers, (), entrances=[Entrance("load balancer q", "*", port)],
+        ran = run(host, smoke.answers, (), entrances=[Entrance("the address q", "*", port)],
                   execute=True)  # fmt: skip
-    assert (ran.memory.failure or "").startswith("load balancer q fails its smoke test: outside: ")
+    assert (ran.memory.failure or "").startswith("the address q fails its smoke test: outside: ")
     assert host.programs == []
 
 

@@ -1,7 +1,7 @@
 """The command line of `vllm`, parsed as the real parser of its version does.
 
-What the real one does beside plain argparse: underscores for dashes in names, `--config FILE`,
-JSON arguments given key by key (`--speculative-config.method ngram`), and `-O3`.
+Differences of the real parser from plain argparse: underscores for dashes in names, `--config
+FILE`, JSON arguments given key by key (`--speculative-config.method ngram`), and `-O3`.
 """
 
 from __future__ import annotations

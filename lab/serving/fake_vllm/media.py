@@ -105,7 +105,7 @@ async def image(backend: Backend, body: dict[str, Any]) -> Response:
 
 
 def _heard(file: bytes) -> tuple[str, float]:
-    """What is said in a WAV file, and its seconds; ApiError for what is none."""
+    """Text and seconds of a WAV file; ApiError for any other file."""
     try:
         with wave.open(io.BytesIO(file)) as sound:
             rate, data = sound.getframerate(), sound.readframes(sound.getnframes())

@@ -1,6 +1,6 @@
 """A model directory: its config, and its weights, all of whose bytes are really read.
 
-What is wrong with a directory is refused in the words of vLLM, transformers and safetensors.
+A directory with a fault is refused in the words of vLLM, transformers and safetensors.
 """
 
 from __future__ import annotations

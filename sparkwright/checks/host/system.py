@@ -71,10 +71,9 @@ def _number(version: str) -> tuple[int, int]:
 
 @check("port")
 def _ports(host: HostFacts) -> Iterator[Symptom]:
-    """Ports of services and load balancers that others hold."""
+    """Ports of services and of the fleet's address that others hold."""
     settings = host.plan.settings
-    users = {port.port: f"the load balancer of {name}"
-             for name, port in settings.load_balancer.items()}  # fmt: skip
+    users = {settings.address.port: "the address of all models"} if settings.address else {}
     for service in host.plan.services:
         users[service.port] = f"service {service.name}"
     for port, user in sorted(users.items()):

@@ -39,7 +39,7 @@ class Entrance:
     """How others reach a service of a host.
 
     Attributes:
-        name: of the service; ``load balancer NAME`` for a fleet's.
+        name: of the service, or of the address of all models.
         bind, port: where clients connect; port None where only the host itself does.
         closed: ports that are the host's alone.
         https: whether clients connect by https.
@@ -69,7 +69,7 @@ class Outside:
 
 
 def entrances(plan: HostPlan) -> tuple[Entrance, ...]:
-    """The entrances of a host's services and load balancers.
+    """The entrances of a host's services and of the fleet's address.
 
     Not of a service that listens without a proxy where others reach it: that it is open is what a
     rule says, and what the user has silenced.
@@ -81,9 +81,10 @@ def entrances(plan: HostPlan) -> tuple[Entrance, ...]:
         if service.proxy or is_loopback(service.bind):
             https = scheme(plan.settings, proxied=service.proxy) == "https"
             result.append(_entrance(service.name, service.bind, service.port, https=https))
-    for name, balancer in sorted(plan.settings.load_balancer.items()):
+    if address := plan.settings.address:
         https = plan.settings.tls is not None
-        result.append(_entrance(f"load balancer {name}", balancer.bind, balancer.port, https=https))
+        name = "the address of all models"
+        result.append(_entrance(name, address.bind, address.port, https=https))
     return tuple(result)
 
 

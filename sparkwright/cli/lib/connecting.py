@@ -52,7 +52,10 @@ def connection_options(command: _Command, but: str | None = None) -> _Command:
     for name in SECRETS:
         if name != but:
             click.option(name, hidden=True, expose_value=False, callback=_refused)(ours)
-    _keeping(ours, OPTIONS)
+    meant = [
+        ([name for name in names if name != but], value, text) for names, value, text in OPTIONS
+    ]
+    _keeping(ours, meant)
     # Last in the help, wherever the decorator stands: click has the last ones first.
     own = getattr(command, "__click_params__", [])
     setattr(command, "__click_params__", [*getattr(ours, "__click_params__"), *own])  # noqa: B009, B010

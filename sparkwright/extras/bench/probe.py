@@ -1,6 +1,6 @@
 """Reports the GPU of a benchmarked host, at rest or under load, and its engines' versions.
 
-Runs on the host, and changes nothing. What is unknown is None.
+Runs on the host, and changes nothing. Unknown values are None.
 """
 
 from __future__ import annotations

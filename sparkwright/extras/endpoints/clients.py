@@ -64,6 +64,7 @@ def render(form: str, endpoints: Sequence[Endpoint]) -> str:
     advice = [f"{name.name}: {name.summary}" for endpoint in endpoints for name in endpoint.names]
     text = template(f"clients/{form}.j2").render(
         endpoints=endpoints,
+        providers=_providers(endpoints),
         keys=keys(endpoints),
         cas=cas(endpoints),
         key_command=key_command,
@@ -71,6 +72,14 @@ def render(form: str, endpoints: Sequence[Endpoint]) -> str:
         word=_word,
     )
     return json.dumps(yaml.safe_load(text), indent=2) + "\n" if form in _JSON else text
+
+
+def _providers(endpoints: Sequence[Endpoint]) -> list[list[Endpoint]]:
+    """Endpoints by the address that clients connect to: all models of the fleet's address."""
+    by_name: dict[str, list[Endpoint]] = {}
+    for endpoint in endpoints:
+        by_name.setdefault(endpoint.provider, []).append(endpoint)
+    return list(by_name.values())
 
 
 def usable(form: str, endpoints: Sequence[Endpoint]) -> tuple[list[Endpoint], list[str]]:

@@ -18,7 +18,17 @@ from sparkwright.config.settings import EVERY_ADDRESS, is_loopback
 from sparkwright.extras.endpoints.clients import FORMATS, Endpoints, render, usable
 from sparkwright.findings.user_error import Messages, Problems, suggest
 from sparkwright.plan.plan import HostPlan
-from sparkwright.site.endpoints import Endpoint, Key, cas, endpoint_of, key_command, keys
+from sparkwright.proxy.pools import behind_address
+from sparkwright.site.endpoints import (
+    Endpoint,
+    Key,
+    address_endpoints,
+    cas,
+    endpoint_of,
+    key_command,
+    keys,
+    reached,
+)
 from sparkwright.site.fleet import PlannedHost
 
 _MESSAGES = Messages(__file__)
@@ -36,11 +46,15 @@ class Exported:
     notes: tuple[str, ...]
 
 
-def export(hosts: Mapping[str, PlannedHost], name: str = DEFAULT) -> Exported:
-    """The fleet's endpoints, in the order of hosts and services.
+def export(
+    hosts: Mapping[str, PlannedHost], name: str = DEFAULT, *, direct: bool = False
+) -> Exported:
+    """The fleet's endpoints, in the order of hosts and services; where a host has an address for
+    all models, that stands for every service behind it.
 
     Args:
         name: of the key that the client has; services that do not know it are left out.
+        direct: whether services' own addresses are wanted all the same.
 
     Raises:
         UserError: for a key that no host knows, for hosts that have no address for others, and
@@ -53,6 +67,7 @@ def export(hosts: Mapping[str, PlannedHost], name: str = DEFAULT) -> Exported:
     problems = Problems()
     endpoints: list[Endpoint] = []
     notes: list[str] = []
+    shared = not direct and any(each.plan.settings.address for each in hosts.values())
     for host, planned in hosts.items():
         plan = planned.plan
         key = _key(plan, name, variables)
@@ -60,17 +75,21 @@ def export(hosts: Mapping[str, PlannedHost], name: str = DEFAULT) -> Exported:
         if address.startswith("@"):  # a connector of pyinfra's, such as @local
             problems.append(_MESSAGES.mistake("no-address", "lan_address", host, address=address))
             continue
+        if shared and key and plan.settings.address and not is_loopback(reached(planned)):
+            own = plan.settings.keys.get(name)
+            allowed = own.models if own else None
+            endpoints += address_endpoints(planned, hosts.values(), key, allowed)
         for service in plan.services:
             bind = service.bind
-            if service.follower:
-                continue  # the head of its cluster answers for it
+            if service.follower or (shared and behind_address(service)):
+                continue  # the head of its cluster, or the address, answers for it
             if is_loopback(bind):
                 notes.append(f"{host}: {service.name} listens on {bind} only, and is left out")
             elif key is None or (name != DEFAULT and not service.proxy):
                 notes.append(f"{host}: {service.name} does not know the key {name!r}")
             else:
-                reached = address if not bind or bind in EVERY_ADDRESS else bind
-                endpoints.append(endpoint_of(plan, service, planned.catalog, reached, key))
+                at = address if not bind or bind in EVERY_ADDRESS else bind
+                endpoints.append(endpoint_of(plan, service, planned.catalog, at, key))
         notes.extend(_taking_turns(plan))
     if not endpoints and not problems:
         problems.append(_MESSAGES.mistake("nothing-reached", "services"))
@@ -133,10 +152,12 @@ DOCUMENT = Endpoints
 def command(hosts: Selection, form: str, key: str, output: Path | None, as_json: bool) -> None:
     """Write the planned fleet as configuration of its clients.
 
-    Addresses, served names with the sampling that the cards advise, context and longest answer.
+    Where the fleet has an address for all models, it is that address; HOST or HOST/SERVICE names a
+    service's own. With served names, the cards' advice on sampling, context and longest answer.
     API keys are named, never written: a variable that the client reads. No host is contacted.
     """
-    exported = export(load(hosts).or_raise(), key)
+    direct = bool(hosts.limit or hosts.named_services)
+    exported = export(load(hosts).or_raise(), key, direct=direct)
     form = "json" if as_json else form
     named = [each for each in exported.endpoints if hosts.means(each.host, each.service)]
     endpoints, notes = usable(form, named)

@@ -64,6 +64,10 @@ def _services(plan: HostPlan, address: str | None = None) -> list[dict[str, Any]
         if scheme(plan.settings, proxied=service.proxy) == "https":
             labels["__scheme__"] = "https"
         targets.append(_target(address or service.bind, service.port, **labels))
+    if (own := plan.settings.address) and is_loopback(own.bind) is (address is None):
+        labels = {"host": plan.host, "service": "address"}
+        labels |= {"__scheme__": "https"} if plan.settings.tls else {}
+        targets.append(_target(address or own.bind, own.port, **labels))
     return targets
 
 

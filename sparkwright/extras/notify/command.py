@@ -38,7 +38,7 @@ _DRY = {"sent": "would be sent"}
 def command(hosts: Hosts, test: bool, dry: bool, as_json: bool) -> None:
     """Look at every host once, and send a notice of what is new to the addresses of `notify`.
 
-    What the watch on the hosts holds to be wrong, services that were stopped, and hosts that do not
+    Notices have findings of the watch on the hosts, stopped services, and hosts that do not
     answer: once when it begins, once when it worsens, once when it ends. Needs
     `pip install 'sparkwright[notify]'`. Exit code 1 when a notice could not be sent.
     """

@@ -1,8 +1,8 @@
 """Sends a notice by Apprise, in a process of its own: ``python deliver.py``.
 
 Its standard input is a JSON object: URLs of which the first that Apprise knows is taken, title,
-body, and the bytes of memory that it may take. What Apprise and servers say goes to standard error;
-the exit code is 0 for a notice that was taken, and 3 where Apprise knows none of the URLs.
+body, and the bytes of memory that it may take. Output of Apprise and servers goes to standard
+error; the exit code is 0 for a notice that was taken, and 3 where Apprise knows none of the URLs.
 """
 
 import json

@@ -2,7 +2,7 @@
 
 Everything is told once, also after a restart: when it begins, when it worsens, when it ends.
 
-What a host says may hold a log's line, and with it a key or a prompt. Of its words nothing passes
+A host's text may hold a log's line, and with it a key or a prompt. Of its words nothing passes
 but figures in the forms that the watch writes, ids of known checks and names of planned services.
 """
 

@@ -1,7 +1,7 @@
 """Takes what bootstrap did off this host, as far as it can. Runs on the host as root.
 
-The last step is undone first. What others have changed or need since then is left, and named; so is
-the driver.
+The last step is undone first. Parts that others have changed or need since then stay, and are
+named; so is the driver.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 HAProxy sends it requests that came with a key, for services with ``activate = "on-request"``. The
 first one has the service activated, by the transaction and the gate of every other switch; it waits
-for that and gets the service's own answer, a stream with comments meanwhile. Who asks for another
-one of the group meanwhile, or too soon after the last change, gets 503 with ``Retry-After``.
+for that and gets the service's own answer, a stream with comments meanwhile. A request for
+another service of the group meanwhile, or too soon after the last change, gets 503 with
+``Retry-After``.
 
 Run by ``sparkwright-wake.socket``, which HAProxy's user alone reaches.
 """

@@ -1,8 +1,8 @@
 """Activates members of exclusive groups without a controller, as one run among others.
 
 ``sparkwright-schedule.timer`` runs ``main`` when a time of the host's calendar has come, also one
-that came while the host was off. What was activated by hand meanwhile runs until the next of these
-times. A request for a service that sleeps calls ``run`` (on_request.py).
+that came while the host was off. A service that was activated by hand meanwhile runs until the next
+of these times. A request for a service that sleeps calls ``run`` (on_request.py).
 
 An activation holds the host's lock until the switch has ended: a deploy that comes meanwhile names
 it, and one that is at work is waited for by whoever calls this again. Runs on the host as root.

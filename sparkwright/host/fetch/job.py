@@ -129,7 +129,7 @@ def _link(
 def _use(work: workspace.Workspace, file: FetchFile, paths: list[Path]) -> bool:
     """Use the first of the likely files that has the right content.
 
-    What is hashed is what stays: root's own copy, which nobody changes between the two.
+    The hashed file is the one in place: root's own copy, which nobody changes between the two.
     """
     copy = work.part(file).path.with_suffix(".copy")
     for path in paths:

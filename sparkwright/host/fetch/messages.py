@@ -25,7 +25,7 @@ def log(line: str) -> None:
 
 
 class Failed(Exception):
-    """A fetch fails. What was fetched is kept: another run goes on with it."""
+    """A fetch fails. Fetched parts are kept: another run goes on with it."""
 
     def __init__(self, name: str, /, **facts: Any) -> None:
         super().__init__(text(name, **facts))

@@ -2,7 +2,7 @@
 
 A peer server (peer_server.py) lists which ranges of a file it has. Those are fetched over few
 connections; the rest is waited for while the peer's own fetch runs, as long as it brings enough.
-What no peer has comes from the source.
+Content that no peer has comes from the source.
 
 Peers prove that they belong to the fleet (peer_auth.py), and are not trusted beyond that: what they
 send is hashed like everything else. Requests are signed, and nothing that an answer says is used
@@ -186,7 +186,7 @@ class Peers:
         self._piece = max(PAGE, min(PIECE, quarter))
 
     def fill(self, part: Part) -> None:
-        """Fetch what the peers have of a file. What is missing afterwards, none of them has."""
+        """Fetch a file's ranges from peers, until no peer has any of the missing ones."""
         kind, depth = ("images", 1) if self._request.source == "registry" else ("models", 2)
         names = (*Path(self._request.destination).parts[-depth:], part.file.path)
         path = urllib.parse.quote(f"/files/{kind}/{'/'.join(names)}")

@@ -19,7 +19,7 @@ _PAUSE = 0.01
 class Connections:
     """The connections of a server: a bounded number as a whole, and with one address.
 
-    Who has not shown a key makes room for who comes later, the oldest first: connections that say
+    Clients without a key make room for later ones, the oldest first: connections that say
     nothing keep nobody out.
     """
 

@@ -64,7 +64,7 @@ def body(fields: Mapping[str, Any], model: str) -> dict[str, Any] | Form:
 
 
 def judged(kind: str, answer: Answer, files: Path | None = None) -> str:
-    """What an answer to a kind's request shows.
+    """Judge an answer to a kind's request, and describe it in a few words.
 
     Raises:
         Fault: when the model does not work.

@@ -53,8 +53,8 @@ class RankState:
         since: seconds since the epoch.
         missing: what is waited for, in words.
         session: of all ranks since the head's last start; another one after each.
-        failures: how often an engine of this release ended by itself. What systemd counts of the
-            unit are starts, and a rank starts with every session.
+        failures: how often an engine of this release ended by itself. systemd counts starts of
+            the unit, and a rank starts with every session.
     """
 
     number: int = 0

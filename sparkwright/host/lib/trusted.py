@@ -1,6 +1,6 @@
 """Paths that root may trust: only root can change them, all the way down.
 
-Whoever may write to a directory decides what its names lead to. So root writes, and believes what
+A user who may write to a directory decides where its names lead. So root writes, and believes what
 it reads, only below directories of its own, which are opened one by one, by descriptor, without
 following another user's link. A process that is not root has nothing that others lack: for it
 every path is as good.
@@ -77,7 +77,7 @@ def directory(path: str | Path, *, make: int | None = None, own: bool = True) ->
 def exposed(path: str | Path) -> ExposedPath | None:
     """Part of a path, or the path itself, that another user may change. None without such a part.
 
-    What is not there yet will be made by root.
+    Missing directories will be made by root.
     """
     parent, _, name = str(path).rstrip("/").rpartition("/")
     try:

@@ -1,8 +1,8 @@
 """A spoken sentence, as a WAV file that a program on a host makes by itself.
 
 The frames are a linear prediction of a recording in the test data of CMU PocketSphinx 5.1.1
-(test/data/cards/002.wav, copyright 1999-2016 Carnegie Mellon University, BSD-2-Clause). Whoever
-listens hears a man's voice over a bad telephone line; PocketSphinx writes the sentence down.
+(test/data/cards/002.wav, copyright 1999-2016 Carnegie Mellon University, BSD-2-Clause). The file
+sounds like a man on a bad telephone line, and PocketSphinx recognises the sentence in it.
 """
 
 from __future__ import annotations

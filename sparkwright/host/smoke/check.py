@@ -168,7 +168,7 @@ def adapters(client: Client) -> str:
 
 
 def answered(client: Client, kind: str, name: str = "") -> str:
-    """What the answer to a kind's request shows, under one of the served names.
+    """Send a kind's request under one of the served names, and judge the answer.
 
     Raises:
         Fault: when the model does not work.

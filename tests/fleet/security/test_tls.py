@@ -1,4 +1,4 @@
-"""TLS on the virtual fleet: turned on, used by clients and load balancers, and turned off."""
+"""TLS on the virtual fleet: turned on, used by clients and the fleet's address, and turned off."""
 
 import http.client
 import ssl

@@ -20,7 +20,10 @@ from sparkwright.host.lib.records import decode
 from sparkwright.host.release import SwitchRequest
 from tests.host.exclusive.waking import declare
 from tests.host.switch.test_transaction import NEW, OLD, Host, host
+from tests.tables import Tables
 from tests.unit.builders import kept_service
+
+cases = Tables(__file__)
 
 __all__ = ["host"]
 STEPS = ["writing", "draining", "stopping", "switching", "starting", "proving", "reverting"]
@@ -164,15 +167,7 @@ def test_cut_at_any_step_one_of_them_runs_and_is_the_active_one(
     assert (result, _state(pair)) in (("good", B), ("reverted", A))
 
 
-@pytest.mark.parametrize(
-    ("case", "why"),
-    [
-        ("lock", "bob@desk is at work on this host"),
-        ("maintenance", "the host is in maintenance, by bob"),
-        ("switching", "a switch is under way"),
-        ("absent", "b was never prepared here: deploy first"),
-    ],
-)
+@cases("case", "why")
 def test_what_is_in_the_way_is_said_and_nothing_is_touched(
     pair: Host, case: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

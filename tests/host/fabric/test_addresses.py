@@ -15,6 +15,9 @@ from typing import Any
 import pytest
 
 from tests.host.programs import program
+from tests.tables import Tables
+
+cases = Tables(__file__)
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces")
 _ROOT = Path(__file__).parents[3]
@@ -163,15 +166,7 @@ def _output(mtu: int, call: str) -> str:
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize(
-    ("mtu", "size", "message"),
-    [
-        (9000, 8972, ""),
-        (9000, 8973, "message too long for lo"),
-        (1500, 8972, "message too long for lo"),
-        (1500, 1472, ""),
-    ],
-)
+@cases("mtu", "size", "message")
 def test_a_packet_that_fills_the_mtu_answers_and_no_larger_one(
     mtu: int, size: int, message: str
 ) -> None:

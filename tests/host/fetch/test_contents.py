@@ -10,7 +10,10 @@ from lab.hub.repositories import MINIATURES
 from sparkwright.host.fetch import contents
 from sparkwright.host.fetch.request import ExpectedContents
 from tests.host.fetch.conftest import Fetch
+from tests.tables import Tables
 from tests.unit.builders import catalog, plan, wanted
+
+cases = Tables(__file__)
 
 MODELS = {
     model.repository: model.name
@@ -109,13 +112,7 @@ def test_what_is_no_gguf_file(tmp_path: Path, content: bytes) -> None:
     assert result == ["x.gguf is not a GGUF file"]
 
 
-@pytest.mark.parametrize(
-    ("method", "name", "reason"),
-    [("modelopt", "compressed-tensors", "modelopt"), ("awq", "modelopt", "awq"),
-     (None, "modelopt", "bf16"), ("fp8", "fp8", ""), ("awq", "awq", ""), ("gptq", "gptq", ""),
-     ("mxfp4", "mxfp4", ""), ("auto-round", "autoround", ""),
-     ("intel/auto-round", "autoround", "")],
-)  # fmt: skip
+@cases("method", "name", "reason")
 def test_another_format_than_the_catalogs(
     tmp_path: Path, method: str | None, name: str, reason: str
 ) -> None:

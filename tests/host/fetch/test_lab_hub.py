@@ -7,6 +7,9 @@ import pytest
 from lab.hub import access
 from lab.hub.store import File
 from tests.host.fetch.conftest import Fetch, LabHub
+from tests.tables import Tables
+
+cases = Tables(__file__)
 
 
 def _largest(lab: LabHub) -> tuple[str, File]:
@@ -65,14 +68,7 @@ def test_refusals(lab: LabHub, fetch: Fetch, name: str, token: str | None, messa
     assert message in output.splitlines()[-1]
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        {"match": "/api/models/*/xet-read-token/*", "status": 404},
-        {"match": "/xet/v1/*", "status": 403},
-        {"match": "/xet/xorbs/*/1", "drop_after": 100_000},
-    ],
-)
+@cases("fault")
 def test_what_it_does_not_give_comes_by_plain_http(
     lab: LabHub, fetch: Fetch, fault: dict[str, Any]
 ) -> None:

@@ -12,7 +12,10 @@ import pytest
 
 from lab.gpu import controls, models, pack, prove, receive
 from tests.host.programs import program as put
+from tests.tables import Tables
 from tests.unit.builders import ROOT
+
+cases = Tables(__file__)
 
 FAKES = ROOT / "lab/gpu/fakes"
 NVIDIA_HOOK = "/usr/bin/nvidia-container-runtime-hook"
@@ -73,16 +76,7 @@ def test_the_model_s_mount_is_read_from_a_compose_file_as_it_is_rendered() -> No
     assert models.mounted(text) == "/opt/models/lab--qwen3-8b/95e670b3:/models/qwen3:ro"
 
 
-@pytest.mark.parametrize(
-    ("program", "hook", "variables", "gets"),
-    [
-        ("nvidia-container-by-hook", True, [], True),
-        ("nvidia-container-by-hook", False, ["NVIDIA_VISIBLE_DEVICES=all"], False),
-        ("nvidia-container-runtime", False, ["NVIDIA_VISIBLE_DEVICES=all"], True),
-        ("nvidia-container-runtime", False, ["NVIDIA_VISIBLE_DEVICES=void"], False),
-        ("nvidia-container-runtime", False, [], False),
-    ],
-)
+@cases("program", "hook", "variables", "gets")
 def test_the_fake_runtime_gives_a_container_the_driver_when_it_is_asked(
     tmp_path: Path, program: str, hook: bool, variables: list[str], gets: bool
 ) -> None:

@@ -45,6 +45,7 @@ from tests.host.serving import free_port
 
 KEY = "sk-the-key-of-this-test-0123456789"
 ENGINE = Secret("sk-the-engine-has-this-one-0123456789")
+ADDRESS = Secret("sk-the-address-shows-this-0123456789")
 HAPROXY = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
 
 
@@ -84,6 +85,7 @@ class RunningProxy:
         self.context: ssl.SSLContext | None = None
         runtime = Path(proxies.runtime)
         runtime.mkdir()
+        (runtime / "pools").mkdir()
         self._notified = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._notified.bind(str(runtime / "notify"))
         self._notified.settimeout(PATIENCE)
@@ -107,7 +109,11 @@ class RunningProxy:
             Path(position).write_text(text)
         clients = {"default": [Secret(key) for key in keys]}
         clients |= {name: [Secret(key)] for name, key in (named or {}).items()}
-        texts = {self.proxies.keys: key_map(clients), self.proxies.engine: engine_map(ENGINE)}
+        clients["address"] = [ADDRESS]
+        texts = {
+            self.proxies.keys: key_map(clients),
+            self.proxies.engine: engine_map(ENGINE, ADDRESS),
+        }
         for path, text in texts.items():
             secret = Path(path)
             secret.touch(mode=0o600)

@@ -13,6 +13,9 @@ from tests.host.programs import program
 from tests.host.serving import Handler, listening
 from tests.host.smoke.deep import WORDS, ask, at, request
 from tests.libyaml import safe_load
+from tests.tables import Tables
+
+cases = Tables(__file__)
 
 LATE = "no answer within {} s while /health answers: the engine hangs"
 ALL = ["health", *(check.name for check in deep.CHECKS)]
@@ -136,13 +139,7 @@ def test_a_budget_that_thoughts_took_is_explained_not_failed(model: Path, tmp_pa
     assert none["thinking-on"].cause == "budget"
 
 
-@pytest.mark.parametrize(
-    ("changes", "arguments", "skipped"),
-    [
-        ({"prefix_caching": None}, ("--no-enable-prefix-caching",), "the engine's default"),
-        ({"context": None}, ("--max-model-len", "512"), "do not fit a context of 512"),
-    ],
-)
+@cases("changes", "arguments", "skipped")
 def test_what_the_plan_leaves_open_the_server_is_asked(
     model: Path, tmp_path: Path, changes: dict[str, Any], arguments: tuple[str, ...], skipped: str
 ) -> None:

@@ -15,7 +15,10 @@ import pytest
 
 from sparkwright.bootstrap.first_login import Ask, Login
 from sparkwright.findings.user_error import UserError
+from tests.tables import Tables
 from tests.unit.bootstrap.ssh_server import PASSWORD, Box, box, connection
+
+cases = Tables(__file__)
 
 PROMPT = "Password of me on box: "
 AGAIN = f"Wrong. {PROMPT}"
@@ -137,16 +140,7 @@ def test_keyboard_interactive_is_a_password_login_too(tmp_path: Path) -> None:
         assert server.passwords == [PASSWORD]
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"methods": "publickey"}, "and no password (publickey)"),
-        (
-            {"methods": "publickey,keyboard-interactive", "prompts": ("Code: ",)},
-            "there is no login",
-        ),
-    ],
-)
+@cases("settings", "message")
 def test_what_takes_no_password_gets_none(
     tmp_path: Path, settings: dict[str, str], message: str
 ) -> None:

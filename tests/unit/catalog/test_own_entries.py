@@ -37,20 +37,7 @@ def test_every_format_has_its_quantization_argument(form: str) -> None:
     assert form in QUANTIZATION
 
 
-@pytest.mark.parametrize(
-    "keys",
-    [
-        {"format": "gguf"},
-        {"file": "mine.gguf"},
-        {"projector": "mmproj.gguf"},
-        {"format": "gguf", "file": "mine.safetensors"},
-        {"format": "gguf", "file": "../mine.gguf"},
-        {"format": "gguf", "file": "/mine.gguf"},
-        {"format": "gguf", "file": "-mine.gguf"},
-        {"format": "gguf", "file": "a b.gguf"},
-        {"format": "gguf", "file": "mine.gguf", "projector": "a/../mmproj.gguf"},
-    ],
-)
+@cases("keys")
 def test_a_gguf_model_names_its_files_and_no_other_model_does(keys: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Model.model_validate({**MODEL, **keys})
@@ -62,9 +49,7 @@ def test_a_repository_is_neither_an_option_nor_a_path(name: str) -> None:
         Model.model_validate({**MODEL, "repository": name})
 
 
-@pytest.mark.parametrize(
-    "revision", ["-x", "../main", "a//b", "main?x", "a/../b", "main\n", "", "a b"]
-)
+@cases("revision")
 def test_a_revision_is_neither(revision: str) -> None:
     with pytest.raises(ValidationError, match="revision"):
         Model.model_validate({**MODEL, "revision": revision})

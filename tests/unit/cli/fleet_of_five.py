@@ -24,6 +24,7 @@ from sparkwright.host.exclusive.activate import ActivateAnswer
 from sparkwright.host.lib.homes import Maintenance
 from sparkwright.host.lib.records import decode
 from sparkwright.host.maintenance import MaintenanceAnswer
+from sparkwright.host.models.report import UsageRow
 from sparkwright.host.removal import RemovalAnswer
 from sparkwright.site.fleet import plan_fleet
 from tests.tables import Tables
@@ -58,6 +59,7 @@ ANSWERS: dict[str, Any] = {
     ),
     "known_keys": (),
     "renewed_keys": (),
+    "report": (UsageRow("2026-07-01", "laptop", "qwen36-fast", 12, 1, 9000, 4000, 120.5, 0),),
 }
 
 

@@ -162,10 +162,7 @@ def test_a_site_with_one_inventory_needs_no_name(here: Path) -> None:
     assert "error: input: spark-2: services\n" in run("check").output
 
 
-@pytest.mark.parametrize(
-    ("limit", "hosts"),
-    [(("spark-*",), 2), (("sparks",), 2), (("rtx50", "spark-1"), 2), (("all",), 3), (("lab",), 3)],
-)
+@cases("limit", "hosts")
 def test_limit_takes_groups_and_patterns_as_pyinfra_does(
     limit: tuple[str, ...], hosts: int
 ) -> None:

@@ -7,7 +7,10 @@ import click
 import pytest
 
 from docs.generate.commands import commands
+from tests.tables import Tables
 from tests.unit.cli.fleet_of_five import COMMANDS, fleet, run
+
+cases = Tables(__file__)
 
 __all__ = ["fleet"]
 #: Configuration, certificates and YAML are data: a line of them means something.
@@ -31,10 +34,7 @@ def test_nothing_is_wider_than_the_terminal(
         assert len(line) <= 80 or unbreakable, line
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["check", "plan", "doctor", "models list", "diff", "smoke", "status", "history", "report"],
-)
+@cases("command")
 def test_no_word_is_broken(command: str, fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "4000")
     wide = set(_cells(run(COMMANDS[command]).output))
@@ -42,9 +42,7 @@ def test_no_word_is_broken(command: str, fleet: Path, monkeypatch: pytest.Monkey
     assert set(_cells(run(COMMANDS[command]).output)) == wide
 
 
-@pytest.mark.parametrize(
-    "command", ["plan", "check", "status", "diff", "doctor", "models list", "smoke"]
-)
+@cases("command")
 def test_equal_hosts_are_folded(command: str, fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     output = run(COMMANDS[command]).output

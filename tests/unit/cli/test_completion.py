@@ -19,7 +19,10 @@ cases = Tables(__file__)
 #: Options and arguments that take a name of something.
 NAMED = {"limit", "host", "names", "services", "model", "recipe", "tag", "to", "key", "name"}
 #: What has one of these names and is none of the site's.
-NOT = {("import", "name"), ("init", "names"), ("new", "model"), ("new", "name"), ("up", "model")}
+NOT = {
+    *(("import", "name"), ("init", "names"), ("new", "model"), ("new", "name"), ("up", "model")),
+    ("usage", "model"),  # a served name, which takes a plan to know
+}
 INVENTORY = """print("hello")
 sparks = [
     ("spark-1", {"services": {"qwen36": {"recipe": "qwen36-35b-a3b-heretic-dflash"}}}),

@@ -168,9 +168,7 @@ def test_lines_of_all_hosts_are_in_order(having: Having) -> None:
     assert asked[0].options == {"planless": True}
 
 
-@pytest.mark.parametrize(
-    ("message", "asked"), [("30s", "-30s"), ("2h ago", "-7200s"), ("1w", "-604800s")]
-)
+@cases("message", "asked")
 def test_times_that_are_meant(having: Having, message: str, asked: str) -> None:
     requests = having({"spark-1": LOGS})
     assert run("logs", SITE, "--since", message).exit_code == 0

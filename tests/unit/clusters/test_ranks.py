@@ -9,6 +9,7 @@ from sparkwright.checks.smoke.outside import entrances
 from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret
 from sparkwright.plan.desired import Desired
+from sparkwright.proxy.pools import planned_pools, with_others
 from sparkwright.proxy.proxies import proxies_of
 from sparkwright.site.desired import secrets_of
 from tests import systemd
@@ -118,13 +119,11 @@ def test_only_the_head_has_key_proxy_and_clients() -> None:
     assert "sk-of-ranks" not in service.record
 
 
-def test_load_balancers_know_the_head_alone() -> None:
-    balanced = {**data(), "load_balancer": {"chat": {"port": 8080}}}
-    hosts = {"spark-1": balanced, "spark-2": data()}
-    result = proxies_of(desired(hosts)["spark-1"].plan, hosts)
-    assert result is not None
-    (fleet,) = [proxy for proxy in result.proxies if proxy.name == "fleet-chat"]
-    assert [replica.name for replica in fleet.replicas] == ["spark-1"]
+def test_the_address_for_all_models_knows_the_head_alone() -> None:
+    hosts = {"spark-1": {**data(), "address": {}}, "spark-2": data()}
+    plans = [item.plan for item in desired(hosts).values()]
+    assert [list(pool.services) for pool in planned_pools(plans)] == [["spark-1"]]
+    assert with_others("spark-1", hosts) == frozenset()
 
 
 @pytest.mark.parametrize("number", [0, 1])

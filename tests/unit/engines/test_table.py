@@ -12,7 +12,10 @@ from sparkwright.engines import ENGINES, engine, metric_names
 from sparkwright.findings.user_error import UserError
 from sparkwright.host.lib import metrics
 from sparkwright.plan.plan import plan_host
+from tests.tables import Tables
 from tests.unit.builders import SPARK, catalog, origin
+
+cases = Tables(__file__)
 
 NEUTRAL = {
     value
@@ -34,11 +37,7 @@ def test_an_engine_is_complete(name: str) -> None:
     assert Path(own.program).name == own.program
 
 
-@pytest.mark.parametrize(
-    ("name", "version", "listed"),
-    [("vllm", "0.10.2", False), ("vllm", "0.11.0", True), ("vllm", None, True),
-     ("sglang", "0.5.17", False), ("llamacpp", None, False)],
-)  # fmt: skip
+@cases("name", "version", "listed")
 def test_a_version_has_a_list_of_media_domains_or_not(
     name: str, version: str | None, listed: bool
 ) -> None:

@@ -19,9 +19,7 @@ def test_gb10_has_no_memory_of_its_own() -> None:
     assert gpu.unified
 
 
-@pytest.mark.parametrize(
-    "form", ["[N/A]", "N/A", "Not Supported", "[Not Supported]", "Unknown Error"]
-)
+@cases("form")
 def test_no_form_of_a_missing_number_breaks_anything(form: str) -> None:
     (gpu,) = parse(f"NVIDIA GB10, {form}, {form}, {form}")
     assert (gpu.compute_cap, gpu.driver, gpu.memory_mib) == (None, None, None)

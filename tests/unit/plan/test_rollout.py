@@ -19,9 +19,7 @@ def test_turns(settings: dict[str, object], expected: list[list[str]]) -> None:
     assert batches(FOUR, RolloutSettings.model_validate(settings)) == expected
 
 
-@pytest.mark.parametrize(
-    "mistake", [{"batch": 0}, {"batch": "0%"}, {"batch": "101%"}, {"batch": "x"}, {"canaries": -1}]
-)
+@cases("mistake")
 def test_what_makes_no_sense_is_refused(mistake: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         RolloutSettings.model_validate(mistake)

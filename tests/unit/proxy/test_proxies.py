@@ -7,15 +7,12 @@ import pytest
 
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.plan import HostPlan
-from sparkwright.proxy.pools import with_others
+from sparkwright.proxy.pools import planned_pools, with_others
 from sparkwright.proxy.proxies import health_file, proxies_of
-from tests.tables import Tables
 from tests.unit import builders
 
-cases = Tables(__file__)
-
 RECIPE = {"recipe": "qwen36-35b-a3b-heretic-dflash"}
-EVERYONE = {
+EVERYONE: dict[str, dict[str, Any]] = {
     "spark-1": {"services": {"qwen36": {**RECIPE, "port": 8000}}, "ssh_hostname": "10.0.0.1"},
     "spark-2": {"services": {"qwen36": {**RECIPE, "port": 8100}}, "lan_address": "10.0.1.2"},
 }
@@ -45,41 +42,47 @@ def test_a_service_behind_a_door_listens_where_only_the_door_reaches_it() -> Non
     assert asked["model"] == "qwen36-35b-heretic"
 
 
-def test_a_fleets_door_has_every_host_of_the_service_behind_it() -> None:
-    gateway = proxies_of(plan(load_balancer={"qwen36": {"port": 8080}}), EVERYONE)
+def test_pools_are_of_services_that_have_the_same_names() -> None:
+    both = plan(services={"qwen36": RECIPE, "more": {**RECIPE, "served_names": ["a"], "port": 1}})
+    own = builders.plan({"qwen36": {**RECIPE, "served_names": ["qwen36-fast", "b"]}}, "spark-2")
+    away = builders.plan({"far": {**RECIPE, "proxy": False, "served_names": ["c"]}}, "spark-3")
+    pools = planned_pools([own, away, both])
+    assert [(pool.name, pool.names, [*pool.services]) for pool in pools] == [
+        ("pool.more", ("a",), ["spark-1"]),
+        ("pool.qwen36", ("qwen36-35b-heretic", "qwen36-deep"), ["spark-1"]),
+        ("pool.qwen36.1", ("qwen36-fast",), ["spark-1", "spark-2"]),
+        ("pool.qwen36.2", ("b",), ["spark-2"]),
+    ]
+
+
+def test_the_address_has_every_hosts_services_behind_it() -> None:
+    planned = plan(address={"port": 8080}, keys={"tv": {"requests_day": 9}, "laptop": {}})
+    pools = planned_pools(builders.plan(data["services"], host) for host, data in EVERYONE.items())
+    gateway = proxies_of(planned, EVERYONE, pools)
     assert gateway is not None
-    (door,) = gateway.proxies
-    assert [(replica.name, replica.address, replica.port) for replica in door.replicas] == [
+    assert [(door.name, door.port) for door in gateway.proxies] == [("address.models", 8080)]
+    (pool,) = gateway.pools
+    assert [(replica.name, replica.address, replica.port) for replica in pool.replicas] == [
         ("spark-1", "10.0.0.1", 8000),
         ("spark-2", "10.0.1.2", 8100),
     ]
-    only = proxies_of(
-        plan(load_balancer={"qwen36": {"port": 8080, "hosts": ["spark-2"]}}), EVERYONE
-    )
-    assert only is not None
-    assert [replica.name for replica in only.proxies[0].replicas] == ["spark-2"]
-
-
-@cases("gateway", "message")
-def test_a_door_to_nobody_is_a_mistake(gateway: dict[str, Any], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        proxies_of(plan(load_balancer=gateway), EVERYONE)
+    assert gateway.limited == ("tv",)
 
 
 def test_who_has_others_beside_it() -> None:
-    door: dict[str, Any] = {"load_balancer": {"qwen36": {"port": 1}}}
-    behind = {**EVERYONE, "door": door}
+    behind: dict[str, dict[str, Any]] = {**EVERYONE, "door": {"address": {}}}
     assert with_others("spark-1", EVERYONE) == frozenset()
     assert with_others("spark-1", behind) == {"qwen36"}
     assert with_others("door", behind) == frozenset()
-    behind["door"] = {"load_balancer": {"qwen36": {"port": 1, "hosts": ["spark-2"]}}}
-    assert with_others("spark-2", behind) == frozenset()
+    assert (
+        with_others("spark-2", {"spark-2": {**EVERYONE["spark-2"], "address": {}}}) == frozenset()
+    )
 
 
 def test_a_port_is_given_once() -> None:
     services = {"qwen36": {**RECIPE, "port": 8080}}
     with pytest.raises(UserError, match="port 8080 is taken by service 'qwen36'"):
-        proxies_of(plan(services=services, load_balancer={"qwen36": {"port": 8080}}), EVERYONE)
+        proxies_of(plan(services=services, address={"port": 8080}), EVERYONE)
     plan(services={"qwen36": {**RECIPE, "port": 65535}})  # nothing listens beyond it
 
 

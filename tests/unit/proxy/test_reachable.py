@@ -1,9 +1,9 @@
-"""The addresses that a load balancer gets, by what its own host was seen to reach."""
+"""The addresses that the replicas of a pool get, by what its own host was seen to reach."""
 
 import pytest
 
 from sparkwright.host.lib.addresses import Reach, Reached
-from sparkwright.proxy.haproxy import Proxies, Proxy, Replica, render_proxies
+from sparkwright.proxy.haproxy import ModelPool, Proxies, Proxy, Replica, render_proxies
 from sparkwright.proxy.reachable import settled, unreached, wanted
 
 OWN = Proxy("qwen36", 8000, (Replica("self", "127.0.0.1", 18000, 28000),), engine_key=True)
@@ -11,14 +11,14 @@ OWN = Proxy("qwen36", 8000, (Replica("self", "127.0.0.1", 18000, 28000),), engin
 
 def _proxies(address: str) -> Proxies:
     replica = Replica("spark-2", address, 8000, 8000)
-    return Proxies((OWN, Proxy("fleet-qwen36", 8080, (replica,))))
+    return Proxies((OWN,), pools=(ModelPool("pool.qwen36", (replica,)),))
 
 
 def _address(address: str, seen: Reached | None, config: str | None = None) -> tuple[str, bool]:
     result = settled(_proxies(address), {"spark-2": seen} if seen else {}, config)
     assert result is not None
-    assert result.proxies[0] == OWN
-    (replica,) = result.proxies[1].replicas
+    assert result.proxies == (OWN,)
+    (replica,) = result.pools[0].replicas
     return replica.address, replica.dns
 
 

@@ -190,7 +190,7 @@ def test_those_of_the_hosts_architecture(bundle: Path) -> None:
 
 def test_a_changed_package_is_refused(bundle: Path) -> None:
     (bundle / "packages" / LIBRARY).write_text("a program of somebody else's")
-    with pytest.raises(UserError, match="is not the one that"):
+    with pytest.raises(UserError, match="differs from the package that"):
         _brought(bundle)
 
 

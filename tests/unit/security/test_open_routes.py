@@ -9,8 +9,7 @@ from sparkwright.checks.configuration import check_host
 from sparkwright.checks.configuration.facts import assumed_hardware
 from sparkwright.checks.smoke.outside import Entrance, entrances
 from sparkwright.engines import engine
-from sparkwright.findings.user_error import UserError
-from sparkwright.proxy.proxies import proxies_of
+from sparkwright.proxy.pools import planned_pools
 from tests.unit.builders import SPARK, catalog, plan
 
 ROUTES = engine("vllm").routes
@@ -60,11 +59,9 @@ def test_the_routes_are_vllms_own_and_its_key_leaves_them_open() -> None:
     assert {"/invocations", "/generative_scoring", "/tokenize", "/detokenize"} <= set(ROUTES.open)
 
 
-def test_a_pool_does_not_reach_past_a_hosts_loopback() -> None:
-    pool = plan({}, load_balancer={"qwen36": {"port": 8080}})
-    everyone = {"spark-2": {"services": _service(proxy=False), "ssh_hostname": "10.0.0.2"}}
-    with pytest.raises(UserError, match="listens where only spark-2 itself reaches it"):
-        proxies_of(pool, everyone)
+@pytest.mark.parametrize("settings", [{"proxy": False}, {"bind": "127.0.0.1"}])
+def test_no_pool_has_a_service_that_only_its_host_reaches(settings: dict[str, Any]) -> None:
+    assert planned_pools([plan(_service(**settings))]) == ()
 
 
 @pytest.mark.parametrize(
@@ -84,6 +81,6 @@ def test_smoke_asks_wherever_others_come_near(
     assert list(entrances(plan(_service(**settings)))) == expected
 
 
-def test_smoke_asks_at_load_balancers_too() -> None:
-    pool = plan({}, load_balancer={"qwen36": {"port": 8080}})
-    assert entrances(pool) == (Entrance("load balancer qwen36", "*", 8080),)
+def test_smoke_asks_at_the_address_for_all_models_too() -> None:
+    pool = plan({}, address={"port": 8080})
+    assert entrances(pool) == (Entrance("the address of all models", "*", 8080),)

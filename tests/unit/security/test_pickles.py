@@ -4,8 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from sparkwright.checks.host.judge import CHECKS, judge
 from sparkwright.cli import lock as lock_command
 from sparkwright.findings.finding import Severity
@@ -36,9 +34,7 @@ def test_a_pickle_is_known_by_its_name_and_not_fetched(path: str) -> None:
     assert path in CHECKS.report([result])[0].observed
 
 
-@pytest.mark.parametrize(
-    "path", ["model.safetensors", "pytorch_model.bin.index.json", "vocab.json", "x.gguf", "bin"]
-)
+@cases("path")
 def test_what_is_no_pickle_is_fetched(path: str) -> None:
     assert not is_pickle(path)
     assert pickle_symptom(_model(path), {}) is None

@@ -47,6 +47,9 @@ def rendered() -> dict[str, str]:
             places="/opt/models",
             modest="Nice=10",
         ),
+        "gateway/models.service.j2": template("gateway/models.service.j2").render(
+            home="/opt/sparkwright/address", document="models.json", user="sparkwright-models"
+        ),
         **{
             f"exclusive/{name}.service.j2": template(f"exclusive/{name}.service.j2").render(
                 place=path, services_root="/opt/sparkwright"

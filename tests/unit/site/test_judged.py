@@ -34,19 +34,21 @@ def _site(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         Path(name).chmod(0o644 if name == "open" else 0o600)
 
 
-def _inputs(data: Mapping[str, Any]) -> list[HostInput]:
-    return [HostInput("spark-1", {"services": SPARK, **data}, origin)]
+def _inputs(data: Mapping[str, Any], host: str = "spark-1") -> list[HostInput]:
+    return [HostInput(host, {"services": SPARK, **data}, origin)]
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_check_and_deploy_say_the_same(case: dict[str, Any]) -> None:
     data, other = case["host"], case.get("other", {})
-    everyone = {"spark-1": {"services": SPARK, **data}, "spark-2": {"services": SPARK, **other}}
+    everyone = {"spark-1": {"services": SPARK, **data}}
+    everyone |= {"spark-2": {"services": SPARK, **other}} if other else {}
     before = contents(Path())
-    planned = plan_fleet(_inputs(data))
-    texts = [*planned.problems, *site_problems(planned.hosts, everyone)]
+    planned, beside = plan_fleet(_inputs(data)), _inputs(other, "spark-2") if other else []
+    others = plan_fleet(beside).hosts
+    texts = [*planned.problems, *site_problems(planned.hosts, everyone, others)]
     with pytest.raises(UserError) as raised:
-        desired_fleet(_inputs(data), everyone)
+        desired_fleet(_inputs(data), everyone, others=beside)
     assert list(raised.value.findings) == list(dict.fromkeys(texts))
     assert case["words"] in str(raised.value)
     assert contents(Path()) == before

@@ -119,10 +119,7 @@ def test_a_recipe_for_another_gpu_is_refused_with_recipes_for_the_hosts_own(
         assert not errors(check_host(right, catalog(), assumed_hardware(right)))
 
 
-@pytest.mark.parametrize(
-    ("changes", "name", "over"),
-    [({}, "rtx5090", True), ({"gpus": [1]}, "rtx5090", False), ({}, None, False)],
-)
+@cases("changes", "name", "over")
 def test_services_of_one_card_add_up(changes: dict[str, Any], name: str | None, over: bool) -> None:
     gguf = {"recipe": "qwen35-27b-gguf-rtx-24gb", "gpus": [0]}
     services = {
@@ -137,25 +134,7 @@ def test_services_of_one_card_add_up(changes: dict[str, Any], name: str | None, 
         assert findings["card-memory"].observed.startswith("card 0: 41.7 GiB of 31.8 GiB: a 20.9")
 
 
-@pytest.mark.parametrize(
-    ("argument", "path", "settings", "fault"),
-    [
-        ("tool_parser_plugin", "/opt/p.py", {}, "nor its recipe"),
-        ("reasoning_parser_plugin", "/opt/p.py", {}, "nor its recipe"),
-        ("chat_template", "chat.jinja", {}, "nor its recipe"),
-        ("chat_template_file", "/x.jinja", {"recipe": "qwen35-27b-gguf-rtx-24gb"}, "nor its"),
-        ("chat_template", "/opt/chat.jinja", {"files": [{"at": "/opt/chat.jinja", "source": "c"}]},
-         ""),
-        ("chat_template", "/vllm-workspace/examples/template_chatml.jinja", {}, ""),
-        ("chat_template", "/sgl-workspace/sglang/examples/chat_template/x.jinja",
-         {"recipe": "qwen38-27b-nvfp4-sglang-spark"}, ""),
-        ("chat_template", "/own/chat.jinja", {}, ""),
-        ("chat_template", "{{ '/' }}", {}, ""),
-        ("chat_template", "/models/qwen36/chat.jinja", {}, ""),
-        ("chat_template", "/models/qwen36/none.jinja", {}, "has no file for"),
-        ("tool_parser_plugin", "/models/qwen36/p.py", {}, "has no file for"),
-    ],
-)  # fmt: skip
+@cases("argument", "path", "settings", "fault")
 def test_a_file_that_an_argument_names_is_in_the_container(
     argument: str, path: str, settings: dict[str, Any], fault: str
 ) -> None:

@@ -260,7 +260,7 @@ def test_what_llama_cpp_takes_is_held_against_what_a_spark_has_available() -> No
 
 
 def test_a_host_without_services_needs_no_memory() -> None:
-    empty = wanted(plan({}, load_balancer={"qwen36": {"port": 8080}}))
+    empty = wanted(plan({}, address={"port": 8080}))
     assert judge(empty, probe(memory={"total": 0, "available": -1}), NOW) == []
 
 

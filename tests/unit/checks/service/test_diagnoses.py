@@ -14,6 +14,7 @@ from sparkwright.findings.finding import Severity
 from sparkwright.host.lib import metrics
 from sparkwright.text.sizes import GIB
 from tests.libyaml import safe_load
+from tests.tables import Tables
 from tests.unit.builders import ROOT
 from tests.unit.checks.service.builders import (
     COMMAND,
@@ -26,6 +27,8 @@ from tests.unit.checks.service.builders import (
     service,
     spark,
 )  # fmt: skip
+
+cases = Tables(__file__)
 
 #: Checks by a line of the log: each names a capture that shows it.
 PATTERNS = patterns()
@@ -180,14 +183,7 @@ def test_smoke_tests_and_health_checks_are_no_answers_of_clients() -> None:
     assert diagnose("spark-1", _looks(figures, figures)) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "cure"),
-    [("kernel-handover", "kho=off on the kernel's command line"),
-     ("kernel-handover", "or boot kernel 6.17.0-1032"),
-     ("gpu-memory-refused", "A few lines are no illness by themselves"),
-     ("gb10-low-power", "no setting or reboot lifts"),
-     ("gb10-low-power", "take the power cable out")],
-)  # fmt: skip
+@cases("name", "cure")
 def test_a_finding_names_the_cure_that_users_found(name: str, cure: str) -> None:
     (finding,) = diagnose("spark-1", _ill(name))
     assert cure in f"{finding.reason} {finding.remedy}"

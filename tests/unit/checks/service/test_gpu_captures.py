@@ -65,11 +65,7 @@ def test_failures_that_a_restart_may_fix_get_one() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["8b-first", "8b-second", "pair-first", "pair-second", "by-roles/first-start",
-     "by-roles/second-start"],
-)  # fmt: skip
+@cases("name")
 def test_a_good_start_has_none(name: str) -> None:
     assert diagnoses(log=lines(f"{name}.log")) == []
 
@@ -147,9 +143,7 @@ def test_an_engine_killed_under_its_unit_has_its_diagnosis() -> None:
     assert names == ["engine-died", "not-serving"]
 
 
-@pytest.mark.parametrize(
-    ("load", "celsius", "watts", "busy"), [("", 40.0, 125.73, 0.0), ("busy-", 41.0, 499.54, 100.0)]
-)
+@cases("load", "celsius", "watts", "busy")
 def test_nvidia_smi_of_an_idle_and_a_busy_host_is_read_in_every_field(
     load: str, celsius: float, watts: float, busy: float
 ) -> None:

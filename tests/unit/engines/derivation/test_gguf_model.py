@@ -15,7 +15,10 @@ from sparkwright.resolve.hub import PinnedFile, ResolvedModel
 from sparkwright.resolve.lock import Lock, read_lock, render_lock
 from sparkwright.site.fleet import Fleet
 from tests.gguf import gguf
+from tests.tables import Tables
 from tests.unit.engines.derivation.repositories import COMMIT, chat, on_the_hub, planned, repository
+
+cases = Tables(__file__)
 
 REPOSITORY = "unsloth/X-GGUF"
 
@@ -69,15 +72,7 @@ def test_the_plan_says_which_file_was_chosen_and_why() -> None:
     assert facts["chosen"].origin.startswith("the largest file that fits 15.9GiB")
 
 
-@pytest.mark.parametrize(
-    ("group", "data", "choice"),
-    [
-        ("rtx50", {"gpu": "rtx5090"}, "31.8GiB"),
-        ("rtx50", {}, ""),
-        ("sparks", {}, "103.7GiB"),
-        ("sparks", {"sidecars": {"x": 11.7}}, "92.0GiB"),
-    ],
-)
+@cases("group", "data", "choice")
 def test_the_host_says_how_much_memory_there_is(
     group: str, data: dict[str, Any], choice: str
 ) -> None:

@@ -19,7 +19,10 @@ from sparkwright.engines.sglang.data import PARSER
 from sparkwright.engines.sglang.engine import ENGINE, limits
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.plan.service import container_command
+from tests.tables import Tables
 from tests.unit.builders import ROOT, catalog, plan
+
+cases = Tables(__file__)
 
 RECIPE = "qwen38-27b-nvfp4-sglang-spark"
 TABLES = PARSER.tables
@@ -42,21 +45,7 @@ def test_there_is_a_table_of_every_version_that_an_image_holds() -> None:
     assert held | {"0.5.15", "0.5.23"} == set(TABLES.versions())
 
 
-@pytest.mark.parametrize(
-    ("arguments", "rule"),
-    [
-        ({"gpu_memory_utilization": 0.8}, "unknown-argument"),
-        ({"tp": 1}, "unknown-argument"),
-        ({"tool_call_parser": "hermse"}, "argument-choice"),
-        ({"attention_backend": "FLASHINFER"}, "argument-choice"),
-        ({"speculative_algorithm": "EAGEL"}, "unknown-name"),
-        ({"mem_fraction_static": "80%"}, "argument-type"),
-        ({"mem_fraction_static": 80}, "argument-range"),
-        ({"max_running_requests": "32k"}, "argument-type"),
-        ({"enable_cache_report": "yes"}, "argument-type"),
-        ({"tp_size": 1, "tensor_parallel_size": 1}, "argument-twice"),
-    ],
-)
+@cases("arguments", "rule")
 def test_a_mistake_is_found_at_its_place(arguments: dict[str, Any], rule: str) -> None:
     assert _found("0.5.20", arguments) == [(rule, list(arguments)[-1])]
 

@@ -16,7 +16,10 @@ from sparkwright.extras.bench.loads import Batch, Load
 from sparkwright.extras.bench.results import Cell, columns_of
 from sparkwright.extras.bench.run import Measured, measure
 from sparkwright.findings.user_error import UserError
+from tests.tables import Tables
 from tests.unit.extras.bench.tool import CAPTURE
+
+cases = Tables(__file__)
 
 ONE, EIGHT = Load(1, 6, 1), Load(8, 18, 8)
 
@@ -132,15 +135,7 @@ def test_the_configuration_has_a_warm_up_before_each_load_and_no_secret(tmp_path
     assert "serverMetrics" not in config["benchmark"]
 
 
-@pytest.mark.parametrize(
-    ("vectors", "kind", "path", "line"),
-    [
-        (True, "embeddings", "/v1/embeddings", {"text": "one"}),
-        (False, "cohere_rankings", "/v1/rerank",
-         {"texts": [{"name": "query", "contents": ["What does this text say?"]},
-                    {"name": "passages", "contents": ["one"]}]}),
-    ],
-)  # fmt: skip
+@cases("vectors", "kind", "path", "line")
 def test_a_model_that_pools_is_asked_by_its_own_route_and_streams_nothing(
     vectors: bool, kind: str, path: str, line: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

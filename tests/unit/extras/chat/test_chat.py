@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import Tables
 from tests.unit.builders import catalog
 from tests.unit.cli.test_json import judge
 from tests.unit.extras.chat.model import Model
 from tests.unit.site_terminal import KEY, chat, terminal, written
+
+cases = Tables(__file__)
 
 #: Connects as `ssh -W` does, and writes down how it was called.
 SSH = """#!/usr/bin/env python3
@@ -61,12 +64,7 @@ def test_a_name_has_its_own_sampling(site: Path, model: Model, name: str) -> Non
     assert body.get("chat_template_kwargs") == thinks
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    (("--service", "qwen63"), "did you mean 'qwen36'?"),
-    (("--model", "qwen36-fats"), "did you mean 'qwen36-fast'?"),
-    (("--host", "bex"), "did you mean 'box'?"),
-    (("--prompt", " "), "the prompt is empty"),
-])  # fmt: skip
+@cases("arguments", "message")
 def test_mistakes(site: Path, arguments: tuple[str, ...], message: str) -> None:
     done = chat(site, *arguments, message="x")
     assert done.exit_code == 2
@@ -83,13 +81,7 @@ def test_without_a_key_none_is_made(site: Path, model: Model) -> None:
     assert chat(site, "--prompt", "x", SPARKWRIGHT_API_KEY=KEY).exit_code == 0
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    ({"names": ("other",)}, "does not serve 'qwen36-35b-heretic', but other"),
-    ({"redirect": "http://127.0.0.1:1"}, "redirects to another address"),
-    ({"refuses": (400, "the prompt\x1b[2J is too long")},
-     "refused with HTTP 400: the prompt\\x1b[2J is too long"),
-    ({"deltas": [{"content": 5}, {"content": None}, {"reasoning": []}]}, "no token came"),
-])  # fmt: skip
+@cases("change", "message")
 def test_a_server_that_does_not_answer_as_it_should(
     site: Path, model: Model, change: dict[str, object], message: str
 ) -> None:

@@ -4,8 +4,6 @@ import datetime as dt
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from lab import example_report
 from sparkwright.checks.configuration.parts import Memory, Part
 from sparkwright.extras.bench.results import Result
@@ -14,9 +12,12 @@ from sparkwright.extras.dashboard.front import ago, groups, line
 from sparkwright.extras.dashboard.render import html, plain
 from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.findings.user_error import mistake
+from tests.tables import Tables
 from tests.unit.builders import catalog
 from tests.unit.extras.bench.builders import cell, result
 from tests.unit.extras.dashboard.pages import page_of
+
+cases = Tables(__file__)
 
 NOON = dt.datetime(2026, 7, 8, 12, tzinfo=dt.UTC)
 DAY = dt.timedelta(days=1)
@@ -153,10 +154,6 @@ def test_times_are_in_ms_and_rates_in_tokens() -> None:
     assert "500 ms, +468% against the median 88 ms" in html(made)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "message"),
-    [(-50, "just now"), (59, "just now"), (60, "1 minute ago"), (7300, "2 hours ago"),
-     (86400, "1 day ago"), (1e7, "115 days ago")],
-)  # fmt: skip
+@cases("seconds", "message")
 def test_ages(seconds: float, message: str) -> None:
     assert ago(NOON - dt.timedelta(seconds=seconds), NOON) == message

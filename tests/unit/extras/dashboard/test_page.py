@@ -35,10 +35,13 @@ from sparkwright.results.status import switches
 from sparkwright.text.short import hosts_in_short, natural
 from sparkwright.text.visible import visible_text
 from tests.golden import compare
+from tests.tables import Tables
 from tests.unit.builders import SPARK, catalog, plan
 from tests.unit.extras.bench.builders import cell, result
 from tests.unit.extras.dashboard.pages import benches, page_of
 from tests.unit.results.test_status import answer
+
+cases = Tables(__file__)
 
 NOON = dt.datetime(2026, 7, 8, 12, tzinfo=dt.UTC)
 
@@ -318,13 +321,7 @@ def test_a_run_comes_back_as_it_was_reported(tmp_path: Path) -> None:
     assert problems == []
 
 
-@pytest.mark.parametrize(
-    ("written", "message"),
-    [("{", "not valid JSON"), (r'{"hosts": "\ud800"}', "not valid JSON"),
-     ('{"hosts": NaN}', "not valid JSON"), ("[]", "not a JSON object"),
-     ('{"hosts": [{"host": 1}]}', "hosts"),
-     ('{"hosts": [{"findings": 1}, {"findings": ["x", {"check": 1}]}]}', "hosts")],
-)  # fmt: skip
+@cases("written", "message")
 def test_a_record_that_can_not_be_read_is_named(tmp_path: Path, written: str, message: str) -> None:
     file = tmp_path / "last-run.json"
     file.write_text(written)

@@ -18,10 +18,13 @@ from sparkwright.site.fleet import PlannedHost
 from sparkwright.tls.authority import authority
 from tests.golden import compare
 from tests.libyaml import safe_load
+from tests.tables import Tables
 from tests.unit.builders import RTX, SPARK, catalog, plan
 from tests.unit.cli.answering import exits, run
 from tests.unit.clusters import fleets
 from tests.unit.security.test_tls import BEHIND, NOW
+
+cases = Tables(__file__)
 
 SECRET = "sk-this-must-never-be-written-anywhere"
 
@@ -106,12 +109,7 @@ def test_a_name_of_the_users_own_has_no_advice() -> None:
     assert (name.figures, name.thinking) == ({}, None)
 
 
-@pytest.mark.parametrize(
-    ("settings", "service", "address"),
-    [({}, {}, "spark-1:8000"), ({"lan_address": "192.168.1.21"}, {}, "192.168.1.21:8000"),
-     ({"lan_address": "fd00::21"}, {}, "[fd00::21]:8000"),
-     ({}, {"bind": "10.0.0.5", "port": 8123}, "10.0.0.5:8123")],
-)  # fmt: skip
+@cases("settings", "service", "address")
 def test_the_address_is_the_one_for_others(
     settings: dict[str, Any], service: dict[str, Any], address: str
 ) -> None:
@@ -136,10 +134,7 @@ def test_hosts_without_an_address_are_reported_all_at_once() -> None:
     assert [problem.subject.host for problem in caught.value.findings] == ["spark-1", "spark-2"]
 
 
-@pytest.mark.parametrize(
-    ("length", "context"),
-    [(65536, 65536), ("64K", 65536), ("64k", 64000), (-1, 262144), ("auto", 262144)],
-)
+@cases("length", "context")
 def test_the_context_is_the_services_own(length: int | str, context: int) -> None:
     assert single(spark(arguments={"max_model_len": length})).context == context
 
@@ -189,11 +184,7 @@ def test_a_clients_own_key_is_that_of_the_services_that_know_it() -> None:
         export(hosts, "opencla")
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [({}, "the others answer 503"),
-     ({"activate": "on-request"}, "a request has one that sleeps activated")],
-)  # fmt: skip
+@cases("more", "message")
 def test_who_takes_turns_is_said(more: dict[str, str], message: str) -> None:
     item = {**SPARK["qwen36"], "exclusive": "day", "proxy": True, **more}
     services = {"qwen36": item, "coder": {**item, "port": 8001, "served_names": ["coder"]}}
@@ -240,8 +231,7 @@ def test_shipped_advice_is_for_names_that_are_served() -> None:
 
 
 def test_clients_of_a_cluster_know_its_head_alone() -> None:
-    balanced = {**fleets.data(), "load_balancer": {"chat": {"port": 8080}}}
-    hosts = {"spark-1": balanced, "spark-2": fleets.data()}
+    hosts = {"spark-1": fleets.data(), "spark-2": fleets.data()}
     exported = export(fleets.planned(hosts).or_raise())
     assert [endpoint.host for endpoint in exported.endpoints] == ["spark-1"]
     assert exported.notes == ()

@@ -12,8 +12,11 @@ import yaml
 from sparkwright.findings.user_error import UserError
 from tests.golden import compare
 from tests.libyaml import safe_load_all
+from tests.tables import Tables
 from tests.unit.builders import alone, catalog
 from tests.unit.extras.handover.services import HERETIC, HOSTILE, container, files, manifests
+
+cases = Tables(__file__)
 
 RECIPES = sorted(name for name, item in alone().items() if not catalog().images[item.image].build)
 
@@ -97,11 +100,7 @@ def test_a_host_that_is_no_node_and_an_image_of_no_registry_are_refused() -> Non
         files("kubernetes", recipe=built.name)
 
 
-@pytest.mark.parametrize(
-    ("settings", "gpus"),
-    [({}, 1), ({"gpus": [0, 1]}, 2),
-     ({"arguments": {"tensor_parallel_size": 2, "pipeline_parallel_size": 2}}, 4)],
-)  # fmt: skip
+@cases("settings", "gpus")
 def test_gpus_are_counted(settings: dict[str, Any], gpus: int) -> None:
     assert container(**settings)["resources"]["limits"]["nvidia.com/gpu"] == gpus
 

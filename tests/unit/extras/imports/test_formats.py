@@ -11,6 +11,7 @@ from sparkwright.config.inventory import HostInput
 from sparkwright.extras.imports.command import _lasting, write
 from sparkwright.site.fleet import plan_fleet
 from tests.golden import compare
+from tests.tables import Tables
 from tests.unit.cli.answering import exits
 from tests.unit.extras.imports.recipes import (
     FIXTURES,
@@ -21,6 +22,8 @@ from tests.unit.extras.imports.recipes import (
     of_text,
     recipe,
 )
+
+cases = Tables(__file__)
 
 CASES: dict[str, tuple[Path, dict[str, Any]]] = {
     "sparkrun": (REGISTRY, {}),
@@ -59,9 +62,7 @@ def test_another_image_can_be_named() -> None:
     assert made["image"] == f"ghcr.io-example-engine-sha256-{'a' * 12}"
 
 
-@pytest.mark.parametrize(
-    ("variant", "message"), [("elsewhere", "mi355x"), ("int2", "there is no variant 'int2'")]
-)
+@cases("variant", "message")
 def test_a_variant_for_other_hardware_or_of_no_name_is_refused(variant: str, message: str) -> None:
     text = (FIXTURES / "vllm/Example-30B.yaml").read_text()
     assert message in of_text(text, variants=(variant,)).findings[-1].observed
@@ -104,10 +105,7 @@ def test_what_was_imported_is_checked_like_every_recipe(name: str, here: Path) -
     assert any("was imported" in item.observed for item in warned)
 
 
-@pytest.mark.parametrize(
-    "config", ['{{"method":"mtp","num_speculative_tokens":{n}}}', '{"method":"mtp",'
-               '"num_speculative_tokens":{n}}']
-)  # fmt: skip
+@cases("config")
 def test_doubled_braces_of_version_2_are_json(config: str) -> None:
     value = {"method": "mtp", "num_speculative_tokens": 3}
     text = minimal(f"vllm serve {{model}} --speculative-config '{config}'", defaults={"n": 3})
@@ -123,15 +121,7 @@ def test_a_runtime_of_no_engine_here_is_refused_and_the_runtimes_are_named(runti
     assert recipe(of_text(minimal(runtime="vllm-ray")))
 
 
-@pytest.mark.parametrize(
-    ("runtime", "model", "command", "name", "arguments"),
-    [
-        ("sglang", "example/Small-4B", "python3 -m sglang.launch_server --model-path {model} "
-         "--host {host} --port {port} --context-length 8192", "sglang", {"context_length": 8192}),
-        ("llama-cpp", "example/Small-4B-GGUF:Q8_0", "llama-server -hf {model} --host {host} "
-         "--port {port} -c 8192 -ngl 99 --tools all", "llamacpp", {"ctx_size": 8192}),
-    ],
-)  # fmt: skip
+@cases("runtime", "model", "command", "name", "arguments")
 def test_recipes_of_every_engine_here_are_taken(
     runtime: str, model: str, command: str, name: str, arguments: dict[str, Any]
 ) -> None:
@@ -163,18 +153,7 @@ def test_a_drafter_keeps_its_revision() -> None:
     assert not findings_of(result, "left-out")
 
 
-@pytest.mark.parametrize(
-    ("container", "written", "kept"),
-    [
-        ("vllm/vllm-openai:v0.24.0", "examples/tool_chat_template_gemma4.jinja",
-         "/vllm-workspace/examples/tool_chat_template_gemma4.jinja"),
-        ("ghcr.io/example/engine:1", "/vllm-workspace/examples/tool_chat_template_gemma4.jinja",
-         "/vllm-workspace/examples/tool_chat_template_gemma4.jinja"),
-        ("ghcr.io/example/engine:1", "examples/tool_chat_template_gemma4.jinja", None),
-        ("vllm/vllm-openai:v0.24.0", "unsloth.jinja", None),
-        ("vllm/vllm-openai:v0.24.0", "examples/../../etc/passwd.jinja", None),
-    ],
-)  # fmt: skip
+@cases("container", "written", "kept")
 def test_a_template_that_vllms_image_has_is_kept(
     container: str, written: str, kept: str | None
 ) -> None:
@@ -200,15 +179,7 @@ def test_an_embedding_model_of_vllms_recipes_is_served_for_pooling() -> None:
     assert recipe(of_text(text, variants=("fp8",)))["arguments"]["runner"] == "pooling"
 
 
-@pytest.mark.parametrize(
-    ("keys", "code"),
-    [
-        ({}, 0), ({"mods": ["mods/x"]}, 1), ({"env": {"VLLM_PLUGINS": "p"}}, 1),
-        ({"benchmark": {"x": 1}}, 0), ({"command": "vllm serve {model} --flag-of-a-fork 7"}, 1),
-        ({"command": "vllm serve {model} --chat-template fixed.jinja"}, 1),
-        ({"command": "vllm serve {model} --trust-remote-code --port 80"}, 0),
-    ],
-)  # fmt: skip
+@cases("keys", "code")
 def test_an_import_that_lost_what_it_needs_ends_with_1(
     keys: dict[str, Any], code: int, here: Path
 ) -> None:

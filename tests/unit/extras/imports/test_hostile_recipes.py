@@ -76,12 +76,7 @@ def test_a_model_is_a_repository_and_no_path(model: str) -> None:
     assert not of_text(minimal(f"vllm serve '{model}'")).entries
 
 
-@pytest.mark.parametrize("command", [
-    "vllm serve {model}; touch {ran}", "vllm serve {model} && touch {ran}",
-    "vllm serve {model} | tee {ran}", "vllm serve {model} > {ran}",
-    "touch {ran}\nvllm serve {model}", "bash -c 'touch {ran}; vllm serve x/y'",
-    "(vllm serve {model})",
-])  # fmt: skip
+@cases("command")
 def test_a_script_is_refused_and_not_run(command: str, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     assert not of_text(minimal(command.replace("{ran}", str(ran)))).entries
@@ -231,12 +226,7 @@ def test_links_in_a_folder_are_not_followed(tmp_path: Path) -> None:
     assert of_path(folder) == []
 
 
-@pytest.mark.parametrize("address", [
-    "ext::sh -c touch% /tmp/x", "--upload-pack=touch", "-oProxyCommand=touch",
-    "ssh://-oProxyCommand=x/y", "git@github.com:a/b", "http://example.com/a", "file:///etc",
-    "https://user:password@example.com/a", "https://example.com/a b", "https://example.com/a\nb",
-    "relative/path",
-])  # fmt: skip
+@cases("address")
 def test_git_gets_no_other_address(address: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"."):
         registry_address(address)

@@ -19,8 +19,11 @@ from sparkwright.findings import thresholds
 from sparkwright.findings.check import shown
 from tests.golden import compare
 from tests.libyaml import safe_load
+from tests.tables import Tables
 from tests.unit.builders import ROOT, SPARK, plan
 from tests.unit.cli.answering import exits
+
+cases = Tables(__file__)
 
 PROMTOOL = shutil.which("promtool")
 needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool (Debian: prometheus)")
@@ -172,11 +175,7 @@ def test_alerts_fire_for_their_illness_and_no_other(tmp_path: Path) -> None:
     assert "SUCCESS" in promtool("test", "rules", "tests.yml", cwd=tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [({"collapsed": 0.5}, "< 0.5 and"), ({"cache_full": 0.35}, ">= 0.35"),
-     ({"disk_least": 0.5}, "< 0.5"), ({"drafted": 400_000, "collapsed": 0.5}, "> 400000")],
-)  # fmt: skip
+@cases("changes", "message")
 def test_a_changed_threshold_changes_the_alerts(
     monkeypatch: pytest.MonkeyPatch, changes: dict[str, float], message: str
 ) -> None:

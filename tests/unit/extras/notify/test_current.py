@@ -3,10 +3,11 @@
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from sparkwright.extras.notify.notices import current
+from tests.tables import Tables
 from tests.unit.extras.notify.builders import NOW, WEDGE, WatchFinding, host
+
+cases = Tables(__file__)
 
 
 def _notices(**hosts: object) -> list[tuple[str, str | None, str | None, str]]:
@@ -24,13 +25,7 @@ def test_what_the_watch_found_is_told_with_reason_and_remedy() -> None:
     assert not unknown
 
 
-@pytest.mark.parametrize("text", [
-    "the unit has failed after 3 restarts", "/health says 503 for 12 min",
-    "/health says nothing for 90 s", "KV cache full for 11 min, 7 requests wait",
-    "0.4% of 81000 drafted tokens accepted", "2 restarts within an hour",
-    "/opt/models: |3 of 3700 GiB free, full in about 5 h",
-    "at 6 of 9 looks within ten minutes|: NVIDIA GB10: 91 C",
-])  # fmt: skip
+@cases("text")
 def test_every_figure_that_the_watch_writes_is_told(text: str) -> None:
     message = max(text.split("|"), key=len)
     assert _notices(a=host(replace(WEDGE, seen=text.replace("|", ""))))[0][3] == message

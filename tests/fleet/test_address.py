@@ -1,5 +1,7 @@
-"""A load balancer in front of four replicas: nobody notices a roll-out, and nobody gets in."""
+"""One address in front of four replicas: nobody notices a roll-out, and nobody gets in."""
 
+import http.client
+import json
 from pathlib import Path
 
 import pytest
@@ -7,19 +9,29 @@ import pytest
 from tests.fleet.bad_tags import NEW
 from tests.fleet.load import Load
 from tests.fleet.proxies import BALANCER, REPLICAS, deploy, status
-from tests.fleet.site import MACHINES, Site, release
+from tests.fleet.site import MACHINES, Site, release, until
 
 ROUTES = Path(__file__).parents[1] / "fixtures/vllm/0.24.0/routes.txt"
 
 
+def _models(key: str) -> dict[str, str]:
+    """Models that a key may use, with the state of each."""
+    connection = http.client.HTTPConnection(BALANCER, 8080, timeout=10)
+    connection.request("GET", "/v1/models", headers={"Authorization": f"Bearer {key}"})
+    return {item["id"]: item["state"] for item in json.load(connection.getresponse())["data"]}
+
+
 def test_four_replicas_serve_behind_one_address(behind: Site) -> None:
+    # HAProxy counts a server after two good checks, and the address is deployed beside its replicas.
+    until(lambda: _models(behind.key)["qwen36-fast"] == "ready", "the replicas are up")
+    assert status(BALANCER, 8080, "POST", "/v1/completions", behind.key, '{"model": "none"}') == 404
     assert status(BALANCER, 8080, "GET", "/v1/models") == 401
     assert status(BALANCER, 8080, "GET", "/v1/models", behind.key) == 200
     assert deploy(behind).changed == set()
 
 
 def test_no_route_of_vllm_is_open_without_the_key(behind: Site) -> None:
-    """From the LAN, tried one by one: at the load balancer, and at the proxies of the replicas."""
+    """From the LAN, tried one by one: at the address, and at the proxies of the replicas."""
     lines = ROUTES.read_text().splitlines()
     routes = [line.split() for line in lines if not line.startswith("#")]
     assert len(routes) > 50
@@ -39,3 +51,15 @@ def test_a_rollout_is_not_noticed(behind: Site) -> None:
     assert all(release(host) != before[host] for host in REPLICAS)
     assert load.faults == []
     assert load.served > 100
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("tag", ["lab-never-healthy", "lab-wedge", "lab-crash", "lab-oom"])
+def test_a_bad_rollout_is_not_noticed(behind: Site, tag: str) -> None:
+    before = {host: release(host) for host in REPLICAS}
+    with Load(BALANCER, 8080, behind.key) as load:
+        run = deploy(behind, "--data", f'image_tag="{tag}"', code=1)
+    assert {host: release(host) for host in REPLICAS} == before
+    assert load.faults == []
+    assert load.served > 50
+    assert "did not get through" in run.output

@@ -1,0 +1,70 @@
+"""``sparkwright usage``: requests and tokens by key, model and day, of the fleet's addresses."""
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import asdict
+
+import click
+
+from sparkwright.cli.lib import completion
+from sparkwright.cli.lib.connecting import connection_options
+from sparkwright.cli.lib.hosts import Hosts, finish
+from sparkwright.cli.lib.options import json_option, option, print_json
+from sparkwright.cli.lib.output import echo
+from sparkwright.cli.lib.planned import load
+from sparkwright.cli.lib.selection import names_argument
+from sparkwright.findings.user_error import refusal
+from sparkwright.host.models import report
+from sparkwright.host.models.report import UsageRequest, UsageRow
+from sparkwright.results import usage as results
+from sparkwright.site.address import USAGE
+
+
+def _day(_: click.Context, __: click.Parameter, given: str) -> str:
+    """The first day that counts, in UTC."""
+    days = given.removesuffix("d")
+    if given != days and days.isascii() and days.isdigit() and int(days) <= 4000:
+        return (dt.datetime.now(dt.UTC) - dt.timedelta(days=int(days))).date().isoformat()
+    try:
+        return dt.date.fromisoformat(given).isoformat()
+    except ValueError:
+        raise click.BadParameter(f"{given!r} is no day: write 7d, or 2026-01-31") from None
+
+
+def _of_hosts(command: Callable[..., None]) -> Callable[..., None]:
+    """Whole hosts and the connection to them, whose key of SSH has one name alone here."""
+    return connection_options(names_argument(Hosts)(command), but="--key")
+
+
+@click.command("usage")
+@_of_hosts
+@option("usage --key", shell_complete=completion.keys)
+@option("usage --model")
+@option("usage --since", callback=_day)
+@json_option
+def command(hosts: Hosts, key: str | None, model: str | None, since: str, as_json: bool) -> None:
+    """Show requests and tokens of each key and model, as the fleet's addresses counted them.
+
+    Days are UTC's; with --json there is a row for each. Requests that went to a service itself, not
+    to an address, are not counted. Exit code 1 when an address did not answer.
+    """
+    from sparkwright.run import questions
+
+    planned = load(hosts).or_raise()
+    named = [host for host, each in planned.items() if each.plan.settings.address]
+    if not named:
+        problem = "no host has an address for all models, which counts requests"
+        raise refusal(str(hosts), problem, "set address for a host (docs/proxy.md)")
+    question = questions.answered(
+        report, lambda _: UsageRequest(USAGE, since), tuple[UsageRow, ...]
+    )
+    answers = hosts.only(named).ask(question, resolves=False)
+    every = results.summed(row for rows in answers.answers.values() for row in rows)
+    if not answers.failures and not key and not model:
+        results.keep(every)
+    rows = [row for row in every if key in (None, row.key) and model in (None, row.model)]
+    if as_json:
+        print_json([asdict(row) for row in rows])
+    elif answers.answers:
+        echo(results.render(rows))
+    finish(answers)

@@ -1,0 +1,78 @@
+"""The address for all models on a host: its program, document and units."""
+
+import json
+
+from pyinfra.context import ctx_host
+
+from sparkwright.config.templates import template
+from sparkwright.facts.memory import memory
+from sparkwright.facts.observation import observed
+from sparkwright.facts.programs import entry, laid_out
+from sparkwright.host.lib.records import encode
+from sparkwright.host.lib.systemd import UNITS
+from sparkwright.host.models import setup as program
+from sparkwright.host.models.document import DOOR, Door
+from sparkwright.host.models.setup import SERVICE, SOCKET, USERS, AddressRequest
+from sparkwright.host.observe import ObservationRequest
+from sparkwright.operations.changing import Commands, act_by, change, operation
+from sparkwright.operations.files import Files, stopped, unwritten
+from sparkwright.proxy.haproxy import USER, Proxies
+
+
+@operation()
+def present(files: Files) -> Commands:
+    """Have the program behind the address for all models, or take it away. Use is kept.
+
+    Args:
+        files: ``files_of`` its document; none for a host without an address.
+
+    **Example:**
+
+    .. code:: python
+
+        address.present(files={})
+    """
+    host = ctx_host.get()
+    root = memory(host).services_root
+    state = observed(host, request_of(files, root))
+    pending = [*unwritten(files, state), *stopped((SOCKET,) if files else (), state)]
+    if not files and state.files.get(_document(root)):
+        pending = ["remove the address for all models"]
+    request = AddressRequest(_home(root), dict(files), f"{Proxies(()).runtime}/pools", USER)
+    yield from change(
+        pending, act_by(program, request),
+        otherwise="the address for all models is as desired" if files else "no address here",
+    )  # fmt: skip
+
+
+def files_of(door: Door | None, services_root: str) -> dict[str, tuple[str, int]]:
+    """Files of the address for all models; none without one."""
+    if door is None:
+        return {}
+    # 5 ms, for a host with an address alone.
+    from sparkwright.host.models import serve
+
+    home = _home(services_root)
+    context = {"home": home, "document": _document(services_root), "socket": DOOR, "user": USER}
+    files = {path: (text, 0o644) for path, text in laid_out(home, serve).items()}
+    files[f"{home}/serve.py"] = (entry(home, serve), 0o644)
+    files[str(USERS)] = (f'u {USER} - "sparkwright, one address for all models"\n', 0o644)
+    for unit in (SOCKET, SERVICE):
+        text = template(f"gateway/{unit.removeprefix('sparkwright-')}.j2").render(context)
+        files[f"{UNITS}/{unit}"] = (text, 0o644)
+    files[_document(services_root)] = (json.dumps(encode(door), indent=1) + "\n", 0o644)
+    return files
+
+
+def request_of(files: Files, services_root: str) -> ObservationRequest:
+    """Request for the observation of these files and their socket."""
+    paths = tuple({**files, _document(services_root): None})
+    return ObservationRequest(files=paths, units=(SOCKET,) if files else ())
+
+
+def _home(services_root: str) -> str:
+    return f"{services_root}/address"
+
+
+def _document(services_root: str) -> str:
+    return f"{_home(services_root)}/models.json"

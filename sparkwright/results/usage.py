@@ -1,0 +1,62 @@
+"""Use of models by keys, summed over the fleet's addresses: a table, and the record for pages."""
+
+import datetime as dt
+import json
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, astuple, replace
+from pathlib import Path
+
+from sparkwright.documents.generated_json import read
+from sparkwright.findings.finding import Finding
+from sparkwright.host.models.report import UsageRow
+from sparkwright.text.table import columns
+
+#: What `sparkwright usage` was told last, for pages that ask no host.
+KEPT = Path(".sparkwright/usage.json")
+_HEAD = ("key", "model", "requests", "failed", "tokens in", "tokens out", "hours", "cut")
+
+
+def summed(rows: Iterable[UsageRow], *, by_day: bool = True) -> list[UsageRow]:
+    """Rows of several addresses as one row for each key and model, of each day or of all days.
+
+    A row of all days has the last of them.
+    """
+    sums: dict[tuple[str, ...], UsageRow] = {}
+    for row in sorted(rows, key=lambda row: (row.day, row.key, row.model)):
+        place = (row.day if by_day else "", row.key, row.model)
+        before = sums.get(place)
+        counts = zip(astuple(before)[3:], astuple(row)[3:], strict=True) if before else ()
+        sums[place] = UsageRow(row.day, row.key, row.model, *map(sum, counts)) if before else row
+    return list(sums.values())
+
+
+def render(rows: Sequence[UsageRow]) -> str:
+    """The table, and a row with the sum of all."""
+    totals = summed(rows, by_day=False)
+    if not totals:
+        return "no request was counted"
+    everything = summed(replace(row, key="all", model="", day="") for row in rows)
+    cells = [
+        (
+            row.key, row.model, *(f"{count:,}" for count in astuple(row)[3:7]),
+            f"{row.seconds / 3600:.2f}", f"{row.cut:,}",
+        )
+        for row in (*totals, *everything)
+    ]  # fmt: skip
+    return "\n".join(columns([_HEAD, *cells]))
+
+
+def keep(rows: Sequence[UsageRow]) -> None:
+    """Keep the rows for pages."""
+    with suppress(OSError):  # a full disk here hides nothing of what the hosts say
+        KEPT.parent.mkdir(mode=0o700, exist_ok=True)
+        KEPT.write_text(json.dumps([asdict(row) for row in rows]) + "\n", encoding="utf-8")
+
+
+def kept(problems: list[Finding]) -> tuple[list[UsageRow], dt.datetime | None]:
+    """The rows that were kept, and when; None where `sparkwright usage` never ran."""
+    if not KEPT.exists():
+        return [], None
+    rows: list[UsageRow] = read(list[UsageRow], KEPT, "remove it and run again", problems) or []
+    return rows, dt.datetime.fromtimestamp(KEPT.stat().st_mtime, dt.UTC)

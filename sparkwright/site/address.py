@@ -1,0 +1,97 @@
+"""The address for all models: its pools, its document, and what is wrong with keys and models."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from sparkwright.engines import engine
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.user_error import Messages, suggest
+from sparkwright.host.models.document import Door, Key, Model
+from sparkwright.plan.plan import HostPlan, ServicePlan
+from sparkwright.proxy.pools import Everyone, PlannedPool, planned_pools, unverified
+from sparkwright.site.fleet import PlannedHost
+
+_MESSAGES = Messages(__file__)
+#: The database of usage; systemd makes its directory for the program's user.
+USAGE = "/var/lib/sparkwright-models/usage.db"
+
+
+def addresses(everyone: Everyone) -> tuple[str, ...]:
+    """Hosts of the inventory that have an address for all models."""
+    return tuple(host for host, data in everyone.items() if data.get("address") is not None)
+
+
+def door_of(
+    plan: HostPlan, every: Mapping[str, PlannedHost], everyone: Everyone, socket: str
+) -> Door | None:
+    """The document of a host's address for all models; None for a host without one.
+
+    Args:
+        every: all hosts of the inventory.
+        socket: HAProxy's, with all pools.
+    """
+    if plan.settings.address is None:
+        return None
+    models = {}
+    for pool in planned_pools(host.plan for host in every.values()):
+        host, service = next(iter(pool.services.items()))
+        for name in pool.names:
+            context = _context(service, every[host])
+            models[name] = Model(pool.name, kind_of(service), context, bool(pool.wakes))
+    limits = ("models", "requests_minute", "requests_day", "tokens_minute", "tokens_day")
+    keys = {
+        name: Key(**{limit: getattr(key, limit) for limit in limits})
+        for name, key in plan.settings.keys.items()
+        if key.limited
+    }
+    peers = tuple(host for host in addresses(everyone) if host != plan.host)
+    return Door(plan.host, dict(sorted(models.items())), USAGE, keys, peers, socket)
+
+
+def kind_of(service: ServicePlan) -> str:
+    """The kind of requests that a service answers."""
+    kinds = engine(service.engine).kinds(dict(service.arguments), service.task)
+    return next(iter(kinds), service.task)
+
+
+def _context(service: ServicePlan, host: PlannedHost) -> int | None:
+    limits = engine(service.engine).limits(dict(service.arguments))
+    return limits.context or host.catalog.models[service.body.name].context
+
+
+def address_problems(planned: Mapping[str, PlannedHost], everyone: Everyone) -> Iterator[Finding]:
+    """Faults of addresses for all models, and of rights and limits of keys.
+
+    Args:
+        planned: hosts that can be planned; what takes all of them is judged where none is missing.
+    """
+    plans = [host.plan for host in planned.values()]
+    named = addresses(everyone)
+    for plan in plans:
+        for name, key in plan.settings.keys.items():
+            if key.limited and not named:
+                yield _MESSAGES.mistake("limits-without-address", f"keys.{name}", plan.host)
+    pools = planned_pools(plans)
+    if not named or planned.keys() < everyone.keys():
+        return
+    yield from unverified(pools, everyone)
+    names = sorted(name for pool in pools for name in pool.names)
+    for plan in plans:
+        if plan.settings.address and not pools:
+            yield _MESSAGES.mistake("address-of-nothing", "address", plan.host)
+        for name, key in plan.settings.keys.items():
+            for model in set(key.models or ()).difference(names):
+                facts = {"name": model, "near": suggest(model, names)}
+                yield _MESSAGES.mistake("no-such-model", f"keys.{name}.models", plan.host, **facts)
+    yield from _unlike(pools)
+
+
+def _unlike(pools: Sequence[PlannedPool]) -> Iterator[Finding]:
+    """Names that stand for services of different kinds."""
+    for pool in pools:
+        (first, service), *more = pool.services.items()
+        for host, other in more:
+            kinds = kind_of(service), kind_of(other)
+            if kinds[0] != kinds[1]:
+                facts = {"name": pool.names[0], "kind": kinds[1], "other": first, "kinds": kinds[0]}
+                where = f"services.{other.name}.served_names"
+                yield _MESSAGES.mistake("unlike-kinds", where, host, **facts)

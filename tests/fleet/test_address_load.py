@@ -1,0 +1,115 @@
+"""Four keys at one address by TLS: rights, limits, a roll-out, a service that wakes, and use."""
+
+import http.client
+import json
+import os
+import ssl
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.fleet.bad_tags import NEW
+from tests.fleet.load import Load
+from tests.fleet.proxies import BALANCER
+from tests.fleet.security.test_tls import trusting
+from tests.fleet.site import Site, bare
+
+INVENTORY = "inventory/address.py"
+#: Seconds of load beside the roll-out; ten minutes for a proof of endurance.
+SECONDS = int(os.environ.get("SPARKWRIGHT_TEST_SECONDS", "0"))
+HOSTS = """
+_SHARE = {"gpu_memory_utilization": 0.42, "max_model_len": 8192}
+_RECIPE = {"recipe": "qwen36-35b-a3b-heretic-dflash", "arguments": _SHARE}
+for _, _data in sparks:
+    _data["services"] = {"qwen36": {**_RECIPE, "port": 8000}}
+for _name, _port in (("chat", 8001), ("writer", 8002)):
+    sparks[1][1]["services"][_name] = {
+        **_RECIPE, "port": _port, "served_names": [_name], "exclusive": "evening",
+        "activate": "on-request",
+    }
+sparks[1][1]["activation"] = {"stay_seconds": 1, "wait_seconds": 120}
+rtx50 = []
+gateways = [_host("hopper-1", "10.213.77.14")]
+gateways[0][1].update(services={}, address={"port": 8080})
+"""
+KEYS = {
+    "laptop": {},
+    "family": {"models": ["qwen36-fast"]},
+    "writers": {"models": ["writer", "chat"]},
+    "guest": {"models": ["qwen36-fast"], "requests_minute": 2},
+}
+
+
+@pytest.fixture(scope="module")
+def address(site: Site) -> Iterator[Site]:
+    """Three models on two hosts behind the address of a third; one of them sleeps."""
+    site.power_on()
+    site.repair()
+    inventory = (site.folder / "inventory/virtual.py").read_text()
+    (site.folder / INVENTORY).write_text(inventory + HOSTS)
+    site.edit("group_data/all.py", '# tls = "own"', 'tls = "own"')
+    with (site.folder / "group_data/all.py").open("a") as settings:
+        settings.write(f"keys = {KEYS!r}\n")
+    site.rollout(soak_seconds=8, notice_seconds=7)
+    try:
+        site.deploy(inventory=INVENTORY)
+        yield site
+    finally:
+        for host in ("spark-1", "spark-2", "hopper-1"):
+            bare(host)
+        site.repair()
+
+
+def _key(site: Site, name: str) -> str:
+    return (site.folder / ".sparkwright/keys" / name).read_text().strip()
+
+
+def _ask(site: Site, context: ssl.SSLContext, key: str, model: str) -> tuple[int, Any]:
+    """Status and body of a completion at the address."""
+    connection = http.client.HTTPSConnection(BALANCER, 8080, timeout=150, context=context)
+    body = json.dumps({"model": model, "prompt": "1 2 3", "max_tokens": 4})
+    headers = {"Authorization": f"Bearer {_key(site, key)}", "Content-Type": "application/json"}
+    try:
+        connection.request("POST", "/v1/completions", body, headers)
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+    finally:
+        connection.close()
+
+
+@pytest.mark.timeout(600 + 2 * SECONDS)
+def test_no_request_is_lost_and_each_is_counted(address: Site) -> None:
+    context, sent = trusting(address), Counter[tuple[str, str]]()
+    loads = {
+        name: Load(BALANCER, 8080, _key(address, name), workers=2, context=context)
+        for name in ("laptop", "family")
+    }
+    with loads["laptop"], loads["family"] as load:
+        address.deploy("--data", f"image_tag={NEW}", inventory=INVENTORY)
+        # The answer comes from the service that the request has started, on another host.
+        for model in ("writer", "chat"):
+            status, body = _ask(address, context, "writers", model)
+            assert (status, bool(body.get("usage"))) == (200, True), body
+            sent["writers", model] += 1
+        statuses = [_ask(address, context, "guest", "qwen36-fast")[0] for _ in range(6)]
+        assert set(statuses) == {200, 429}
+        sent["guest", "qwen36-fast"] += statuses.count(200)
+        assert _ask(address, context, "family", "writer")[0] == 404
+        load._stop.wait(SECONDS)
+    for name, each in loads.items():
+        assert each.faults == []
+        assert each.served > 50
+        sent[name, "qwen36-fast"] += each.served
+    time.sleep(5)  # counts are written every two seconds
+    printed = address.call("usage", INVENTORY, "--json").stdout
+    counted = Counter({(row["key"], row["model"]): row["requests"] for row in json.loads(printed)})
+    assert counted == sent
+    assert all(row["tokens_out"] and not row["failed"] for row in json.loads(printed))
+
+
+def test_a_second_deploy_changes_nothing(address: Site) -> None:
+    address.deploy("--data", f"image_tag={NEW}", inventory=INVENTORY)
+    assert address.deploy("--data", f"image_tag={NEW}", inventory=INVENTORY).changed == set()
