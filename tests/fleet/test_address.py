@@ -22,7 +22,7 @@ def _models(key: str) -> dict[str, str]:
 
 
 def test_four_replicas_serve_behind_one_address(behind: Site) -> None:
-    # HAProxy counts a server after two good checks, and the address is deployed beside its replicas.
+    # HAProxy counts a server after two good checks; the address is deployed beside its replicas.
     until(lambda: _models(behind.key)["qwen36-fast"] == "ready", "the replicas are up")
     assert status(BALANCER, 8080, "POST", "/v1/completions", behind.key, '{"model": "none"}') == 404
     assert status(BALANCER, 8080, "GET", "/v1/models") == 401
