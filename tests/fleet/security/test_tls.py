@@ -91,5 +91,5 @@ def test_a_rollout_by_https_is_not_noticed(secured: Site) -> None:
 
 def test_clients_are_given_the_ca(secured: Site) -> None:
     text = secured.sparkwright("endpoints", "inventory/proxies.py", "--format", "env")
-    assert f"https://{MACHINES['spark-1'].address}:8000/v1" in text
+    assert f"https://{BALANCER}:8080/v1" in text
     assert f"SSL_CERT_FILE={secured.folder}/.sparkwright/ca/ca.crt" in text
