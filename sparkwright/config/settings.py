@@ -132,7 +132,7 @@ class SecretSettings(_Settings):
 
 
 class ServiceSettings(_Settings):
-    """A recipe on a host, or a model that is served by what its own files say.
+    """A recipe on a host, or a model with a recipe that is derived from its files.
 
     Attributes:
         recipe: a recipe's name in the catalog; either this or ``model`` is set.
@@ -161,8 +161,8 @@ class ServiceSettings(_Settings):
         environment: variables over the recipe's; None takes one away.
         files: files that its container reads, over the recipe's by their path ``at``
             (docs/services.md).
-        secrets: secrets that its container reads, such as the token of a tool server; those that
-            its recipe names are among them (docs/services.md).
+        secrets: secrets that its container reads, such as the token of a tool server, with the
+            secrets that its recipe names (docs/services.md).
         boot_seconds: replaces the recipe's deadline for ``/health``.
         first_answer_seconds: replaces the recipe's deadline for the first generation after that.
         media_domains: hosts whose images, videos and audio its engine fetches when a request names
@@ -179,8 +179,8 @@ class ServiceSettings(_Settings):
             is set.
         exceptions: what its container gets over that, and why; over the recipe's own.
         silenced: rule -> why it does not hold here. Said in every run.
-        exclusive: name of a group of services of which one runs at a time: the first one that is
-            written here, until another one is activated (docs/services.md).
+        exclusive: name of a group of services. One service of a group runs at a time: the first
+            in the file, until you activate another service (docs/services.md).
         activate: ``on-request``: a client's request activates it, too, while another one of its
             group runs. It needs exclusive and proxy.
         adapters: LoRA adapters of the body, each a model of its own at the address; over the
@@ -300,7 +300,7 @@ class TlsSettings(_Settings):
     """A certificate of the user's own; files on the controller, in PEM.
 
     Attributes:
-        certificate: the host's certificate, then those that lead to its CA.
+        certificate: the host's certificate, then the chain to its CA.
         key: its private key, which nobody but its owner may read.
         ca: what clients and the fleet's address verify it by, when that is no public CA.
     """
@@ -416,7 +416,7 @@ class HostSettings(_Settings):
             for the command line.
         fabric_addresses: static addresses of ConnectX-7 ports, which `sparkwright fabric addresses`
             writes and no deploy does (docs/clusters.md). Set it in group_data/all.py.
-        catalog_directories: catalogs of the user's own, over the one that is shipped.
+        catalog_directories: catalogs of the user, read after the shipped catalog.
         registries: other people's recipes, for `sparkwright import @NAME`:
             name -> git repository, ``https://…`` or a path of the controller. The lock pins each to
             a commit. Nothing of them is served until it is imported, but for arguments that vLLM's
