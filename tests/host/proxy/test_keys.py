@@ -137,7 +137,7 @@ def named(**keys: str) -> str:
 
 def test_it_tells_which_keys_are_known(managed: RunningProxy) -> None:
     expected = program.main(request(managed.proxies, None))
-    assert sorted(line.split()[1] for line in expected) == ["default", *sorted(NAMED)]
+    assert sorted(line.split()[1] for line in expected) == ["address", "default", *sorted(NAMED)]
     assert not any(key in json.dumps(expected) for key in (KEY, OPENCLAW, LAPTOP))
 
 
