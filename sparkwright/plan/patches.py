@@ -80,7 +80,7 @@ def _step(
 
 
 def files_of(steps: Steps) -> Iterator[str]:
-    """Paths of the image that have a file after the steps, as far as the steps name them."""
+    """Paths of the image that surely have a file after the steps, as far as the steps name them."""
     from sparkwright.host.fetch.steps import parse  # for services with patches alone
 
     files = dict(steps.files)
@@ -88,6 +88,8 @@ def files_of(steps: Steps) -> Iterator[str]:
         yield from step.get("files", ())
         yield from step.get("promises", {}).get("sha256", ())
         for patch in step.get("patch", {}).values():
+            if patch.get("optional"):
+                continue
             text = files[patch["file"]].decode()
             for name in parse(text, patch["strip"], patch["reverse"]):
                 yield f"{patch['into']}/{name}"

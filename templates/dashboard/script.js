@@ -99,15 +99,21 @@ function dialog(title, content) {
   if (!$("dialog").open) $("dialog").showModal();
 }
 
+/** The last question whose answer the dialog shows: a late answer to another is dropped. */
+let question = 0;
+
 async function log(host, service) {
-  dialog(`Log of ${service} on ${host}`, "asking the host …");
+  const [own, title] = [(question += 1), `Log of ${service} on ${host}`];
+  dialog(title, "asking the host …");
   const query = new URLSearchParams({ host, service });
+  let content;
   try {
-    const answer = await fetch(`/log?${query}`);
-    dialog($("dialog-title").textContent, await answer.text());
+    content = await (await fetch(`/log?${query}`)).text();
   } catch (error) {
-    dialog($("dialog-title").textContent, `no answer: ${error.message}`);
+    content = `no answer: ${error.message}`;
   }
+  if (own !== question) return;
+  dialog(title, content);
   $("dialog-text").scrollTop = $("dialog-text").scrollHeight;
 }
 
@@ -115,6 +121,7 @@ async function control(element, action, host, service) {
   const subject = service ? `${service} on ${host}` : host;
   if (!confirm(`${action[0].toUpperCase()}${action.slice(1)}: ${subject}?`)) return;
   element.disabled = true;
+  question += 1;
   dialog(`${action}: ${subject}`, "running …");
   try {
     const answer = await fetch("/control", {
@@ -175,9 +182,10 @@ function serviceNode(host, service) {
     setTimeout(() => text(copies, "Copy"), 2000);
   });
   for (const action of actions.filter((name) => !name.startsWith("maintenance"))) {
-    if (action === "activate" && !service.exclusive) continue;
     const label = `${action} ${service.name} on ${host}`;
-    logs.parentElement.append(" ", button(action, label, (e) => control(e, action, host, service.name)));
+    const element = button(action, label, (e) => control(e, action, host, service.name));
+    if (action === "activate") node.activate = element;
+    logs.parentElement.append(" ", element);
   }
   return node;
 }
@@ -198,6 +206,7 @@ function drawService(node, data) {
   for (const name of Object.keys(node.values)) show(node, name, name in figures ? figures[name] : data[name]);
   mark(node.querySelector("[data-mark]"), data.well, data.well ? "serves" : (data.health || "-").replace(/^-$/, "no answer yet"));
   node.querySelector("[data-copy]").hidden = !data.address;
+  if (node.activate) node.activate.hidden = !data.exclusive;
 }
 
 function hostNode(data) {
@@ -222,7 +231,7 @@ function drawState(entry) {
   const seen = data.seen ? `last seen ${clock(data.seen)}` : "not seen yet";
   entry.off = off;
   attribute(node, "class", `host${off ? " off" : ""}${data.work ? " busy" : ""}`);
-  show(node, "state", off ? `off, ${seen}` : data.state === "waiting" ? "asked for the first time …" : "");
+  show(node, "state", off ? `off, ${seen}` : data.state === "waiting" ? `being asked, ${seen} …` : "");
 }
 
 function draw(entry) {
@@ -266,12 +275,13 @@ function drawFindings() {
 function front(count) {
   const every = [...hosts.values()];
   const off = every.filter((entry) => entry.off).length;
-  const serving = every.flatMap((entry) => (entry.off ? [] : entry.data.services)).filter((item) => item.well).length;
+  const waiting = every.filter((entry) => entry.data.state === "waiting").length;
+  const serving = every.flatMap((entry) => (entry.off || entry.data.state === "waiting" ? [] : entry.data.services)).filter((item) => item.well).length;
   const services = every.reduce((sum, entry) => sum + entry.data.services.length, 0);
-  const waiting = every.some((entry) => entry.data.state === "waiting");
-  const words = `${serving} of ${services} services serve on ${every.length - off} of ${every.length} hosts; ${count || "no"} finding${count === 1 ? "" : "s"}`;
+  const words = `${serving} of ${services} services serve on ${every.length - off - waiting} of ${every.length} hosts; ${count || "no"} finding${count === 1 ? "" : "s"}`;
   if (!connected) mark($("front"), false, "the connection to sparkwright is lost; what is shown is old");
-  else if (!waiting) mark($("front"), !off && !count && serving === services, words);
+  else if (waiting) text($("front"), `${words}; ${waiting} not asked yet`);
+  else mark($("front"), !off && !count && serving === services, words);
 }
 
 let pending = 0;

@@ -28,7 +28,7 @@ class Page:
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
-        self._place = parts.hostname or "", parts.port
+        self._place, self._name = ("127.0.0.1", parts.port), parts.netloc
         self.hosts: dict[str, dict[str, Any]] = {}
         self.work: set[tuple[str, str]] = set()
         self.fetches: list[dict[str, Any]] = []
@@ -40,10 +40,9 @@ class Page:
 
     def _ask(self, method: str, path: str, body: Any = None) -> http.client.HTTPResponse:
         connection = http.client.HTTPConnection(*self._place, timeout=120)
-        headers = {"Cookie": getattr(self, "_cookie", "")}
+        headers = {"Host": self._name, "Cookie": getattr(self, "_cookie", "")}
         if body is not None:
-            origin = f"http://{self._place[0]}:{self._place[1]}"
-            headers |= {"Origin": origin, "Content-Type": "application/json"}
+            headers |= {"Origin": f"http://{self._name}", "Content-Type": "application/json"}
         connection.request(method, path, body and json.dumps(body), headers)
         return connection.getresponse()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+import secrets
 import socket
 import ssl
 import subprocess
@@ -26,7 +27,7 @@ from sparkwright.extras.dashboard.render import live, part
 from sparkwright.extras.dashboard.report import stored
 from sparkwright.extras.dashboard.server import Server, Site
 from sparkwright.extras.dashboard.view import Expected, Fleet
-from sparkwright.findings.user_error import Messages
+from sparkwright.findings.user_error import Messages, UserError
 from sparkwright.host.logs import LogsAnswer, LogsRequest
 from sparkwright.host.status import StatusRequest
 from sparkwright.results.status import Planned
@@ -76,15 +77,16 @@ def command(hosts: Hosts, port: int, listen: str, control: bool) -> None:
                        for name in given()):  # fmt: skip
         raise _MESSAGES.refusal("control-asks", "command line: --control")
     with _listening(listen, port) as listening, hosts.session(planless=True) as session:
-        at = f"[{listen}]" if ":" in listen else listen
-        port = listening.getsockname()[1]
-        names = tuple(f"{name}:{port}".lower() for name in (at, "localhost"))
+        host = f"[{listen}]" if ":" in listen else listen.lower()
+        if listen == LOOPBACK:  # whose cookies reach all of its ports, other users' too
+            host = f"{secrets.token_hex(8)}.localhost"
         run = session.run
         expected = {name: _expected(host) for name, host in run.hosts.items()}
         fleet = Fleet(expected, hosts.means)
         site = Site(
             fleet=fleet,
-            names=names if listen == LOOPBACK else names[:1],
+            host=host,
+            port=listening.getsockname()[1],
             files={
                 "/": ("text/html", partial(_page, hosts, control=control)),
                 "/style.css": ("text/css", partial(part, "style.css")),
@@ -142,18 +144,25 @@ def _expected(run: HostRun) -> Expected:
 
 def _page(hosts: Hosts, *, control: bool) -> str:
     """The page, with what runs and benchmarks left meanwhile."""
-    return live(stored(hosts, findings=False), actions=tuple(_ACTIONS) if control else ())
+    try:
+        page = stored(hosts, findings=False)
+    except UserError as error:  # a plan that is edited while the page is open
+        page = stored(Hosts(), findings=False, problems=error.findings)
+    return live(page, actions=tuple(_ACTIONS) if control else ())
 
 
 def _log(session: Session, name: str, service: str) -> str:
     """The last lines of a service's log, or why there are none."""
     from sparkwright.facts.asking import HostError
+    from sparkwright.facts.memory import memory
     from sparkwright.host import logs
     from sparkwright.run.questions import answered
 
     run, hidden = session.run.hosts[name], "|".join(log_patterns("probes"))
     request = LogsRequest((service,), run.settings.services_root, _LINES, None, hidden)
     host = next(host for host in session.hosts if host.name == name)
+    if not host.connected:
+        return f"{name}: {visible(memory(host).failure or 'not reached')}\n"
     try:
         answer = answered(logs, lambda _: request, LogsAnswer, timeout=_GLANCE)(host, run)
     except HostError as error:
@@ -174,12 +183,15 @@ def _act(
     if known is None or not {host, *known} >= {*names} or not all(map(_NAME.fullmatch, names)):
         return False, "there is no such service"
     data = [word for value in hosts.overrides for word in ("--data", value)]
-    done = subprocess.run(
-        [sys.executable, "-m", "sparkwright", subcommand, str(hosts.inventory), "/".join(names),
-         *words, *data, *connection],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        errors="replace", timeout=_ACTION, check=False,
-    )  # fmt: skip
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "sparkwright", subcommand, str(hosts.inventory), "/".join(names),
+             *words, *data, *connection],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            errors="replace", timeout=_ACTION, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return False, f"ended: it took more than {_ACTION / 60:.0f} minutes"
     return done.returncode == 0, "\n".join(map(visible, done.stdout.strip().splitlines()))
 
 
@@ -189,17 +201,19 @@ def _listening(address: str, port: int) -> socket.socket:
     Raises:
         UserError: for an address that is every one, or can't be listened on.
     """
-    if address in EVERY_ADDRESS:
-        raise _MESSAGES.refusal("every-address", "command line: --listen", address=address)
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
-        return socket.create_server((address, port), family=family, backlog=64)
+        listening = socket.create_server((address, port), family=family, backlog=64)
     except OSError as error:
         where, reason = (
             f"command line: --listen {address} --page-port {port}",
             error.strerror or error,
         )
         raise _MESSAGES.refusal("not-listening", where, reason=reason) from None
+    if listening.getsockname()[0] in EVERY_ADDRESS:  # however it is written: "", 0, ::0
+        listening.close()
+        raise _MESSAGES.refusal("every-address", "command line: --listen", address=repr(address))
+    return listening
 
 
 def _tls(address: str) -> ssl.SSLContext:

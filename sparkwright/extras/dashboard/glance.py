@@ -14,8 +14,8 @@ from sparkwright.host.lib.records import dataclass, field, replace
 from sparkwright.host.load import HostLoad, LoadRequest
 from sparkwright.host.status import HostStatus, StatusRequest
 
-#: Samples of the watch in an hour, and the least seconds that a rate is made of.
-_HOUR, _LEAST = 60, 120.0
+#: Seconds: of the samples in a rate, at least and at most; after the watch's last look.
+_LEAST, _HOUR, _FRESH = 120.0, 3600.0, 180.0
 #: Seconds after which a fetch that did not end is forgotten, and ends of switches that are told.
 _OLD, _ENDS = 86400, 5
 
@@ -59,6 +59,12 @@ class Glance:
     disks: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
+def recent(ring: list[Mapping[str, Any]], now: float) -> list[Mapping[str, Any]]:
+    """The watch's samples of the last hour; none where the watch stands still."""
+    ring = [sample for sample in ring if 0 <= now - sample["at"] <= _HOUR]
+    return ring if ring and now - ring[-1]["at"] <= _FRESH else []
+
+
 def rates(ring: list[Mapping[str, Any]]) -> dict[str, float]:
     """Tokens a second of each service over samples of the watch, oldest first.
 
@@ -71,7 +77,7 @@ def rates(ring: list[Mapping[str, Any]]) -> dict[str, float]:
                 counts.setdefault(name, []).append((sample["at"], count))
     result = {}
     for name, points in counts.items():
-        seconds = points[-1][0] - points[0][0]
+        seconds = ring[-1]["at"] - points[0][0]
         rises = pairwise(points)
         tokens = sum(now - before if now >= before else now for (_, before), (_, now) in rises)
         if seconds >= _LEAST:
@@ -105,11 +111,11 @@ def main(request: GlanceRequest) -> Glance:
         for name, service in seen.services.items()
     }
     watch: Any = documents.read(state / "watch.json") or {}
-    ring = watch.get("ring") or []
+    ring = recent(watch.get("ring") or [], time.time())
     return Glance(
         load=load.main(request.load),
         status=replace(seen, services=services, history=seen.history[-_ENDS:], actions=()),
         fetches=tuple(fetches(state)),
-        hour=rates(ring[-_HOUR:]),
+        hour=rates(ring),
         disks=ring[-1].get("disks", {}) if ring else {},
     )

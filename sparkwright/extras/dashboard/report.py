@@ -2,7 +2,7 @@
 
 import datetime as dt
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,17 +41,19 @@ def stored(
     status: Path = _STATE / "status.json",
     *,
     findings: bool = True,
+    problems: Sequence[Finding] = (),
 ) -> contents.Page:
     """The page of what runs and benchmarks left on the controller.
 
     Args:
         findings: whether the page has the watch's findings; a live page asks the hosts for them.
+        problems: shown besides those of the files.
     """
     chosen = load(hosts).or_raise() if hosts != type(hosts)() else {}
     names = {host: [service.name for service in of.plan.services] for host, of in chosen.items()}
     planned = names or None
     catalog = next(iter(chosen.values())).catalog if chosen else load_catalog(catalogs())
-    problems: list[Finding] = []
+    problems = [*problems]
     changes = contents.read_status(status, problems)
     return page_of(
         made=dt.datetime.now(dt.UTC),

@@ -5,7 +5,6 @@ host, come from this page or nowhere, and bring the cookie. Loaded after ``spark
 patches the standard library.
 """
 
-import contextlib
 import hmac
 import json
 import secrets
@@ -14,12 +13,12 @@ import ssl
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from sparkwright.extras.dashboard.view import Fleet
+from sparkwright.findings.user_error import UserError
 from sparkwright.host.lib.connections import Bounded, Connections
 
 #: Open connections, and seconds for a request or an answer's next bytes.
@@ -40,6 +39,7 @@ _HEADERS = {
 }
 _TEXT = "text/plain; charset=utf-8"
 _FETCHED_BY = ("same-origin", "none")
+_PRINTED = "open the address that `sparkwright dashboard` printed"
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Site:
     """Contents of the server, and the secrets that open it.
 
     Attributes:
-        names: ``host:port`` by which browsers may call this server.
+        host: the only name by which browsers may call this server.
         files: path -> content type and a function that makes the content.
         log: the last lines of a service's log.
         control: runs an action on a host or a service; None for a page that only reads.
@@ -55,7 +55,8 @@ class Site:
     """
 
     fleet: Fleet
-    names: tuple[str, ...]
+    host: str
+    port: int
     files: dict[str, tuple[str, Callable[[], str]]]
     log: Callable[[str, str], str]
     control: Callable[[str, str, str], tuple[bool, str]] | None = None
@@ -64,14 +65,20 @@ class Site:
     session: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
 
     @property
+    def name(self) -> str:
+        """``Host`` of a browser's requests, which leave out the usual port."""
+        usual = self.port == (443 if self.tls else 80)
+        return self.host if usual else f"{self.host}:{self.port}"
+
+    @property
     def url(self) -> str:
         """Address of the page, without the token."""
-        return f"{'https' if self.tls else 'http'}://{self.names[0]}"
+        return f"{'https' if self.tls else 'http'}://{self.name}"
 
     @property
     def cookie(self) -> str:
         """Name of the cookie: browsers share cookies between the ports of a host."""
-        return f"{'__Host-' if self.tls else ''}sparkwright-{self.names[0].rpartition(':')[2]}"
+        return f"{'__Host-' if self.tls else ''}sparkwright-{self.port}"
 
 
 class Server(Bounded):
@@ -136,20 +143,19 @@ class Handler(BaseHTTPRequestHandler):
                 return
             self._identified()
             answer(parts.path, query)
-        except (Refused, ValueError) as error:
+        except (Refused, ValueError, UserError) as error:
             self.close_connection = True  # a body that was not read may follow
-            status = error.status if isinstance(error, Refused) else 400
+            status = 500 if isinstance(error, UserError) else getattr(error, "status", 400)
             self._send(status, _TEXT, f"{error}\n")
 
     def _from_here(self) -> None:
         """Refuse other host names (DNS rebinding) and requests that other sites begin (CSRF)."""
-        hosts = self.headers.get_all("Host") or [""]
+        hosts = self.headers.get_all("Host") or []
         site = self.server.site
-        if len(hosts) != 1 or hosts[0].lower() not in site.names:
-            raise Refused(421, f"this page is at {site.url} alone")
-        scheme = urlsplit(site.url).scheme
+        if [host.lower() for host in hosts] != [site.name]:
+            raise Refused(421, _PRINTED)  # the page's name is for those alone who were told it
         origins = self.headers.get_all("Origin") or []
-        if any(origin != f"{scheme}://{hosts[0].lower()}" for origin in origins):
+        if any(origin != site.url for origin in origins):
             raise Refused(403, "another site may not ask")
         if self.headers.get("Sec-Fetch-Site", "none") not in _FETCHED_BY:
             raise Refused(403, "another site may not ask: open the address in a tab of its own")
@@ -166,12 +172,13 @@ class Handler(BaseHTTPRequestHandler):
         self._send(303, _TEXT, "", {"Location": "/", "Set-Cookie": cookie})
 
     def _identified(self) -> None:
-        site, brought = self.server.site, ""
-        with contextlib.suppress(CookieError):
-            cookies = SimpleCookie(self.headers.get("Cookie", ""))
-            brought = cookies[site.cookie].value if site.cookie in cookies else ""
+        site = self.server.site
+        # SimpleCookie drops every cookie for one of another program that it can't read.
+        cookies = (each.strip() for each in self.headers.get("Cookie", "").split(";"))
+        pairs = (each.partition("=") for each in cookies)
+        brought = next((value for name, _, value in pairs if name == site.cookie), "")
         if not hmac.compare_digest(brought.encode(), site.session.encode()):
-            raise Refused(403, "open the address that `sparkwright dashboard` printed")
+            raise Refused(403, _PRINTED)
         self.server.connections.identified(self.connection)
 
     def _get(self, path: str, query: dict[str, str]) -> None:

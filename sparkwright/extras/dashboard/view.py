@@ -9,6 +9,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import islice
+from math import isfinite
 from typing import Any
 
 from sparkwright.checks.configuration.parts import Memory
@@ -26,6 +28,10 @@ from sparkwright.text.visible import paragraph, visible
 
 #: Seconds after its end for which a switch is part of the roll-out.
 _LATELY = 3600
+#: Seconds after which an answer tells nothing of now.
+_STALE = 30.0
+#: Items of a list, and characters of a text, that a page gets.
+_ITEMS, _LETTERS = 64, 500
 
 
 @dataclass(frozen=True)
@@ -68,16 +74,22 @@ class HostView:
         if not isinstance(answer, Glance):
             self.load = self.load.then(answer)
             return
-        before = self.load.now or self.load.before
+        last = self.load.now or self.load.before
+        before = last.services if last else {}
+        if last and not 0 < answer.load.at - last.at <= _STALE:
+            self.load, last = Seen(), None  # the mean of a pause is no rate of now
         self.load, self.answer = self.load.then(answer.load), answer
         self.at = time.time()
         for name, now in answer.load.services.items():
-            then = (before.services.get(name) if before else None) or {}
+            then = before.get(name) or {}
             if now is None or GENERATED not in now:
                 continue
-            if name not in self.first or now[GENERATED] < self.first[name][1]:
+            least = self.first.get(name, (0.0, float("inf")))[1]
+            if now[GENERATED] < then.get(GENERATED, least):
                 self.first[name] = answer.load.at, now[GENERATED]
-            count = now.get(FIRST_TOKEN_COUNT, 0.0) - then.get(FIRST_TOKEN_COUNT, 0.0)
+            if last is None or FIRST_TOKEN_COUNT not in then:
+                continue
+            count = now.get(FIRST_TOKEN_COUNT, 0.0) - then[FIRST_TOKEN_COUNT]
             total = now.get(FIRST_TOKEN_SUM, 0.0) - then.get(FIRST_TOKEN_SUM, 0.0)
             if count > 0 and total >= 0:
                 self.ttft[name] = total / count
@@ -98,12 +110,12 @@ class HostView:
         loads = {line.service: line for line in lines({self.name: last}, meant)}
         machine = next(iter(loads.values()), Line(self.name, None))
         clocks = [gpu.clock_mhz for gpu in self.answer.load.gpus if gpu.clock_mhz is not None]
-        return data | {
+        names = sorted({*seen.services, *seen.planned}, key=lambda name: name not in seen.planned)
+        bounded: dict[str, Any] = _bounded(data | {
             "machine": asdict(machine) | {"clock": min(clocks, default=None)},
             "disks": self.answer.disks, "bar": self._bar(machine),
             "services": [
-                self._service(name, seen, loads.get(name))
-                for name in sorted({*seen.services, *seen.planned})
+                self._service(name, seen, loads.get(name)) for name in sorted(names[:_ITEMS])
             ],
             "findings": [
                 {
@@ -114,11 +126,12 @@ class HostView:
                 for item in watch_findings(self.name, seen.watch, seen.now)
                 if meant(self.name, item.subject.service or "") or item.subject.service is None
             ],
-            "fetches": encode(self.answer.fetches),
+            "fetches": encode(self.answer.fetches[:_ITEMS]),
             "maintenance": in_maintenance(seen.maintenance, seen.now) if seen.maintenance else "",
             "work": _work(seen),
-            "ended": [encode(end) for end in seen.history if 0 <= seen.now - end.at < _LATELY],
-        }  # fmt: skip
+            "ended": [encode(end) for end in seen.history if 0 <= seen.now - end.at < _LATELY][-5:],
+        })  # fmt: skip
+        return bounded
 
     def _deployment(self, answer: Glance) -> Deployment:
         """The status beside the plan; of what differs only the release is looked at."""
@@ -165,6 +178,17 @@ class HostView:
         if line is None or line.used is None or line.total is None:
             return []
         return [("others", line.used / GIB), ("free", (line.total - line.used) / GIB)]
+
+
+def _bounded(value: Any) -> Any:
+    """Cut long lists and texts of a host, and leave out numbers that JSON does not have."""
+    if isinstance(value, dict):
+        return {str(key)[:_LETTERS]: _bounded(each) for key, each in islice(value.items(), _ITEMS)}
+    if isinstance(value, list | tuple):
+        return [_bounded(each) for each in value[:_ITEMS]]
+    if isinstance(value, str):
+        return value[:_LETTERS]
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def _work(seen: Deployment) -> str:
@@ -220,7 +244,13 @@ class Fleet:
         with self._changed:
             self._changed.wait_for(lambda: self._version > version, seconds)
             changed = [data for at, data in self._data.values() if at > version]
-            return self._version, changed
+            old, waiting = time.time() - _STALE, {"state": "waiting"}
+        # After a pause of all pages, an answer of before it is no state of now.
+        stale = (data["state"] == "up" and data["seen"] < old for data in changed)
+        fresh = [
+            data | waiting if aged else data for data, aged in zip(changed, stale, strict=True)
+        ]
+        return self._version, fresh
 
     def services(self, host: str) -> set[str] | None:
         """Names of a host's services; None for no host of this fleet."""

@@ -69,7 +69,8 @@ def serving(
     site = Site(
         **{
             "fleet": fleet,
-            "names": (f"127.0.0.1:{port}", f"localhost:{port}"),
+            "host": "127.0.0.1" if "tls" in more else "page.localhost",
+            "port": port,
             "files": {
                 "/": ("text/html", lambda: live(page(), actions=actions, title=title)),
                 "/style.css": ("text/css", lambda: part("style.css")),

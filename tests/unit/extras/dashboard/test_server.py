@@ -15,6 +15,7 @@ import pytest
 
 from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.extras.dashboard import dashboard
+from sparkwright.extras.dashboard.glance import Fetch, rates, recent
 from sparkwright.extras.dashboard.server import Site
 from sparkwright.extras.dashboard.view import Fleet
 from sparkwright.host.lib.homes import Maintenance
@@ -63,9 +64,8 @@ def ask(
     headers: dict[str, str | None] | None = None,
 ) -> HTTPResponse:  # fmt: skip
     """Answer to a request as the page sends it; a header that is None is left out."""
-    port = int(site.names[0].rpartition(":")[2])
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-    usual = {"Host": site.names[0], "Cookie": f"{site.cookie}={site.session}"}
+    connection = http.client.HTTPConnection("127.0.0.1", site.port, timeout=10)
+    usual = {"Host": site.name, "Cookie": f"{site.cookie}={site.session}"}
     connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
     data = None if body is None else json.dumps(body).encode()
     if data is not None:
@@ -115,6 +115,9 @@ CONTROL = {"action": "stop", "host": "spark-1", "service": "qwen36"}
         (421, "/", {"Host": "evil.example"}),
         (421, "/", {"Host": "evil.example:{port}"}),
         (421, "/", {"Host": "127.0.0.1"}),
+        # Names whose cookies reach other ports of this machine.
+        (421, "/", {"Host": "127.0.0.1:{port}"}),
+        (421, "/", {"Host": "localhost:{port}", "Sec-Fetch-Site": "none"}),
         (421, "/", {"Host": None}),
         (421, "/?token={token}", {"Host": "evil.example:{port}"}),
         # Another site, or another port of this machine, in the user's own browser.
@@ -130,14 +133,15 @@ CONTROL = {"action": "stop", "host": "spark-1", "service": "qwen36"}
         (404, "/log?host=spark-1&service=../qwen36", {}),
         (404, "/log?host=nobody&service=qwen36", {}),
         (200, "/log?host=spark-1&service=qwen36", {}),
-        (200, "/", {"Host": "localhost:{port}", "Sec-Fetch-Site": "none"}),
-        (200, "/style.css", {"Origin": "http://127.0.0.1:{port}", "Sec-Fetch-Site": "same-origin"}),
+        (200, "/", {"Cookie": 'theme={{"dark":1}}; {cookie}={session}', "Sec-Fetch-Site": "none"}),
+        (200, "/style.css", {"Origin": "http://{name}", "Sec-Fetch-Site": "same-origin"}),
     ],
 )
 def test_only_the_page_itself_may_read(
     site: Site, status: int, path: str, headers: dict[str, str | None]
 ) -> None:
-    facts = {"cookie": site.cookie, "token": site.token, "port": site.names[0].split(":")[1]}
+    facts = {"cookie": site.cookie, "token": site.token, "port": site.port}
+    facts |= {"session": site.session, "name": site.name}
     sent = {name: value and value.format_map(facts) for name, value in headers.items()}
     answer = ask(site, path.format_map(facts), headers=sent)
     assert answer.status == status, answer.read()
@@ -214,6 +218,41 @@ def seen(fleet: Fleet, host: str = "spark-1") -> dict[str, Any]:
     return next(data for data in fleet.since(0, 0)[1] if data["host"] == host)
 
 
+def test_an_answer_of_before_a_pause_is_no_state_and_no_rate_of_now(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet.take("spark-1", glance(100.0))
+    assert seen(fleet)["services"][0]["first"] is None  # a mean since the engine began
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 40)
+    assert seen(fleet)["state"] == "waiting"
+    fleet.take("spark-1", glance(140.0))
+    assert (seen(fleet)["state"], seen(fleet)["services"][0]["load"]["tokens"]) == ("up", None)
+
+
+def test_a_hostile_host_sends_no_endless_page(fleet: Fleet) -> None:
+    fetch = Fetch("x" * 9999, True, {"rate": float("nan")})
+    names = tuple(f"a{n}" for n in range(999))
+    fleet.take("spark-1", glance(names=names, fetches=(fetch,) * 999))
+    text = json.dumps(seen(fleet), allow_nan=False)
+    assert len(text) < 100_000
+    assert '"qwen36"' in text
+
+
+def test_rates_are_of_the_last_hour_alone() -> None:
+    ring: list[Any] = [{"at": 60.0 * n, "services": {"a": {"metrics": {"generated": 600 * n}}}}
+            for n in range(100)]  # fmt: skip
+    assert rates(recent(ring, 5950.0)) == {"a": 10.0}
+    assert len(recent(ring, 5950.0)) == 60
+    assert recent(ring, 6200.0) == recent(ring, 100.0)[5:] == []
+
+
+@pytest.mark.usefixtures("checkout")
+def test_a_broken_plan_is_a_problem_of_the_page() -> None:
+    hosts = Hosts(Path("inventory/lab.py"), ("no_such_setting=1",))
+    assert "no_such_setting" in dashboard._page(hosts, control=False)
+
+
 def test_a_host_is_shown_by_its_last_two_answers(fleet: Fleet) -> None:
     for at in (100.0, 105.0):
         fleet.take("spark-1", glance(at))
@@ -270,7 +309,9 @@ def test_a_roll_out_its_end_and_findings_are_told(fleet: Fleet) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--listen", "0.0.0.0"), "0.0.0.0 is every address of this machine"),
+        (("--listen", "0.0.0.0"), "'0.0.0.0' is every address of this machine"),
+        (("--listen", ""), "'' is every address of this machine"),
+        (("--listen", "0"), "'0' is every address of this machine"),
         (("--listen", "192.0.2.1"), "the page can't listen there"),
         (("--control", "--same-sudo-password"), "commands of the page can't ask for a password"),
     ],
@@ -287,7 +328,7 @@ def test_another_address_has_a_certificate_of_the_sites_own_ca(here: Any, fleet:
     context = dashboard._tls("127.0.0.1")
     page = page_of(made=NOON, catalog=catalog())
     with serving(fleet, lambda: page, tls=context) as site:
-        port = int(site.names[0].split(":")[1])
+        port = site.port
         with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=5)) as clear:
             clear.request("GET", "/")
             with pytest.raises((ConnectionError, http.client.HTTPException)):
