@@ -325,7 +325,7 @@ _Tls = Annotated[
 _OWN_NAMES = {
     "services": (
         "unit",
-        "gateway|health|recover|schedule|switch|wake|watch|(fetch|pull|share)-.*",
+        "gateway|health|models|recover|schedule|switch|wake|watch|(fetch|pull|share)-.*",
     ),
     "keys": ("key", "default|sparkwright|address"),
 }

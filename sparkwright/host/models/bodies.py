@@ -22,10 +22,17 @@ LARGEST, OF_A_KEY, OF_ALL, IN_MEMORY = 64 << 20, 256 << 20, 1 << 30, 64 << 10
 _SMALL, _ELEMENTS = 1 << 20, 50_000
 #: Seconds of CPU, and bytes, that the process for large bodies may take.
 _SECONDS, _MEMORY = 5, 768 << 20
-#: Parts of a form; bytes of a field's value.
+#: Parts of a form; bytes of a part's head, and of a field's value.
 _PARTS, _VALUE = 1000, 1024
 _BOUNDARY = re.compile(r'multipart/form-data;.*\bboundary="?([^";]{1,70})', re.I)
-_FIELD = re.compile(rb"""\r\nContent-Disposition: *form-data *;.*?\bname="?([\w-]+)""", re.I)
+#: Head of a part: any other could name the model for another reader. .NET writes no quotes.
+_PART = re.compile(
+    rb"(?:\r\nContent-(?:Type|Length|Transfer-Encoding):[^\r\n]*)*"
+    rb'\r\nContent-Disposition: *form-data; *name=(?:"([^"\\\r\n]*)"|([\w.-]+))'
+    rb"""(?:; *filename=(?:"[^"\r\n]*"|[\w.-]+))?(?:; *filename\*=[\w.%'!~-]+)?"""
+    rb"(?:\r\nContent-(?:Type|Length|Transfer-Encoding):[^\r\n]*)*",
+    re.I,
+)
 _PROGRAM = (
     "import sys; sys.path.insert(0, sys.argv[2]); "
     "from sparkwright.host.models import bodies; bodies.child(sys.argv[1])"
@@ -67,8 +74,14 @@ class Room:
 
 
 def boundary(content_type: str = "") -> str:
-    """The boundary of a form's parts; empty for every other body, which should be JSON."""
+    """The boundary of a form's parts; empty for every other body, which should be JSON.
+
+    Raises:
+        Refused: there are two.
+    """
     match = _BOUNDARY.match(content_type)
+    if match and content_type.lower().count("boundary") > 1 + match[1].lower().count("boundary"):
+        raise Refused(400, "A form has one boundary.")
     return match[1].strip() if match else ""
 
 
@@ -142,6 +155,8 @@ def _json(data: bytes) -> Fields:
         raise Refused(400, f"The body has {twice[0][:60]!r} twice.")
     if not isinstance(request, dict) or not isinstance(request.get("model"), str):
         raise Refused(400, "The body is no JSON object that names a model.")
+    if not isinstance(request.get("stream"), bool | None):  # an engine may take it for true
+        raise Refused(400, "The body's stream is neither true nor false.")
     return Fields(request["model"], len(data.rstrip(b" \t\r\n")) - 1, _member(request))
 
 
@@ -166,8 +181,10 @@ def _form(data: bytes, boundary: bytes) -> Fields:
         at = data.find(b"\r\n" + delimiter, max(body, start)) + 2
         if body < 0 or at < 2 or parts > _PARTS or not data.startswith(delimiter):
             raise Refused(400, "The form has a part without an end, or too many parts.")
-        name = _FIELD.search(data[start : min(body, start + _VALUE)])
-        if name and name[1] == b"model":
+        head = _PART.fullmatch(data, start, body) if body - start <= _VALUE else None
+        if head is None:
+            raise Refused(400, "The form has a part with a head that is no field's or file's.")
+        if b"model" in head.groups():
             models.append(data[body + 4 : min(at - 2, body + 4 + _VALUE)])
     if len(models) != 1:
         raise Refused(400, f"The form names {len(models) or 'no'} models.")

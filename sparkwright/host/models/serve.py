@@ -145,6 +145,8 @@ class Exchange:
         #: Whether a body was not read to its end; of a replica's answer, whether it came to its
         #: end, and its status, 0 before.
         self._unread, self._complete, self._status = False, False, 0
+        #: About the tokens of a prompt whose answer does not say them.
+        self._prompt = 0
 
     async def run(self) -> None:
         """Read the request and answer it."""
@@ -196,6 +198,7 @@ class Exchange:
                 names = ", ".join(sorted(models)) or "none"
                 why = f"There is no model {fields.model[:100]!r}. The models are: {names}."
                 raise Refused(404, why)
+            self._prompt = 0 if boundary else min(size // 4, model.context or size)
             pool, tail = model.pool, b""
             if model.wakes and (await address.servers() or {}).get(pool) == 0:
                 pool = document.WAKE + pool
@@ -235,10 +238,14 @@ class Exchange:
         meter = self._meter
         left = not self._complete and (self._reader.at_eof() or self._writer.is_closing())
         cut = not self._complete and (left or self._status > 0)
-        failed = self._status >= 400 or not (self._complete or left)
-        # Of a stream without its end, each event is about a token.
-        tokens_out = max(meter.tokens_out, meter.events) if cut else meter.tokens_out
-        tokens, seconds = (meter.tokens_in, tokens_out), round(time.monotonic() - self._begun, 3)
+        failed = self._status >= 400 or meter.error or not (self._complete or left)
+        # Of a stream without its end, or without usage, each event is about a token.
+        counted = meter.tokens_in or meter.tokens_out
+        tokens_out = (
+            meter.tokens_out if counted and not cut else max(meter.tokens_out, meter.events)
+        )
+        tokens_in = meter.tokens_in or (self._prompt if cut else 0)
+        tokens, seconds = (tokens_in, tokens_out), round(time.monotonic() - self._begun, 3)
         self._address.ledger.add(key, model, 1, failed, *tokens, seconds, cut)
         self._address.limits.charge(key, sum(tokens))
 
@@ -297,6 +304,7 @@ class Exchange:
         body = text.encode()
         again = f"Retry-After: {retry}\r\n" if retry else ""
         head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nContent-Type: {kind}\r\n"
+        head += "Access-Control-Allow-Origin: *\r\n"
         self._send(f"{head}Content-Length: {len(body)}\r\n{again}".encode(), body)
 
     def _refuse(self, error: Refused) -> None:

@@ -46,12 +46,14 @@ class Meter:
         hide: whether the client did not ask for the event of usage.
         tokens_in, tokens_out: as the answer itself says; 0 until it does.
         events: events with data so far; of a stream that was cut, about its tokens.
+        error: whether an event was an error.
     """
 
     def __init__(self, *, stream: bool = False, hide: bool = False) -> None:
         self.stream, self.hide = stream, hide
         self._kept, self._whole = b"", True
         self.tokens_in = self.tokens_out = self.events = 0
+        self.error = False
 
     def feed(self, data: bytes) -> bytes:
         """Take a piece of the answer. Returns the bytes that the client gets now: all but an event
@@ -85,7 +87,10 @@ class Meter:
 
     def _is_hidden(self, event: bytes) -> bool:
         data = [line[5:] for line in event.splitlines() if line.startswith(b"data:")]
-        self.events += bool(data) and data[0].strip() != b"[DONE]"
+        first = data[0].strip() if data else b"[DONE]"
+        error = first.startswith(b'{"error"')
+        self.error |= error
+        self.events += first != b"[DONE]" and not error
         document: Any = None
         if b'"usage"' in event:
             with suppress(ValueError, RecursionError):
@@ -165,13 +170,13 @@ class Ledger:
     def _write(self, day: str) -> dict[str, tuple[int, int]]:
         database = self._database or self._opened()
         self._database = None  # opened again after an error
-        if self._writing or day != self._day:
-            with database:
+        with database:  # also the sums, since an error of theirs has the counts written again
+            if self._writing or day != self._day:
                 database.executemany(_ADD, [(*name, *row) for name, row in self._writing.items()])
                 database.execute("DELETE FROM usage WHERE day < ?", (today(-_DAYS),))
-        sums = {
-            key: (requests, tokens) for key, requests, tokens in database.execute(_SUMS, (day,))
-        }
+            sums = {
+                key: (requests, tokens) for key, requests, tokens in database.execute(_SUMS, (day,))
+            }
         self._database = database
         return sums
 

@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator
 
 #: Bytes of a head at most: HAProxy's own are smaller. Bytes that are read at once.
 HEAD, PIECE = 64 << 10, 64 << 10
+#: Lines behind the last chunk, the empty one included.
+_TRAILERS = 128
 #: Headers of one connection, and not of the message.
 _HOP = (b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"expect")
 
@@ -74,10 +76,12 @@ async def content(
                 return
             left -= len(piece)
             yield piece
-        if head.chunked:
-            await reader.readuntil(b"\r\n")
+        for _ in range(_TRAILERS if last and head.chunked else 0):  # they are left out
+            if await reader.readuntil(b"\r\n") == b"\r\n":
+                break
         if last:
-            return  # trailers are left out
+            return
+        await reader.readuntil(b"\r\n")
 
 
 def chunk(data: bytes) -> bytes:

@@ -52,6 +52,8 @@ def test_the_model_is_that_of_the_outermost_object(parse: Any, text: str) -> Non
         (b'{"model": "a", "mod\\u0065l": "b"}', "'model' twice"),
         (b'{"stream": false, "model": "a", "stream": true}', "'stream' twice"),
         (b'{"messages": []}', "names a model"),
+        (b'{"model": "a", "stream": 1}', "neither true nor false"),
+        (b'{"model": "a", "stream": "true"}', "neither true nor false"),
         (b'{"model": 1}', "names a model"),
         (b'["model"]', "no JSON object"),
         (b"model=a", "no JSON."),
@@ -103,6 +105,39 @@ def test_a_form_names_its_model_behind_a_file(parse: Any) -> None:
             parse(data + b"--x--", "x")
     assert bodies.boundary('Multipart/Form-Data; charset=utf-8; boundary="a b"') == "a b"
     assert bodies.boundary("application/json; boundary=x") == ""
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b'Content-Disposition: form-data; filename="name=file"; name="model"',
+        b'Content-Disposition: form-data; name="file"; name="model"',
+        b'Content-Disposition: form-data; name*="model"',
+        b'Content-Disposition: form-data;\r\n name="model"',
+        b'X: %b\r\nContent-Disposition: form-data; name="model"' % (b"x" * 2000),
+        b'Content-Type: %b\r\nContent-Disposition: form-data; name="model"' % (b"x" * 2000),
+        b"",
+    ],
+)
+def test_no_head_of_a_form_hides_a_second_model(head: bytes) -> None:
+    with pytest.raises(Refused, match="form has a part with a head"):
+        bodies.parse(b"--x\r\n%b\r\n\r\nlarge\r\n" % head + _FORM % b"", "x")
+
+
+def test_heads_of_common_clients_are_read() -> None:
+    for head in (
+        b'Content-Type: text/plain; charset=utf-8\r\nContent-Disposition: form-data; name="model"',
+        b"Content-Disposition: form-data; name=model",
+        b'Content-Disposition: form-data; name="model"\r\nContent-Length: 1',
+    ):
+        file = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.wav"'
+        file += b"; filename*=utf-8''a.wav\r\nContent-Type: audio/wav\r\n\r\nA\r\n"
+        assert bodies.parse(file + b"--x\r\n%b\r\n\r\nm\r\n--x--" % head, "x").model == "m"
+
+
+def test_a_form_with_two_boundaries_is_refused() -> None:
+    with pytest.raises(Refused, match="one boundary"):
+        bodies.boundary("multipart/form-data; boundary=a; boundary=b")
 
 
 def test_a_process_with_bounds_parses_what_is_large() -> None:

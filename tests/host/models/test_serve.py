@@ -1,5 +1,6 @@
 """The address behind a real HAProxy: where requests go, and what comes back."""
 
+import asyncio
 import json
 import os
 import signal
@@ -12,7 +13,7 @@ from dataclasses import replace
 
 import pytest
 
-from sparkwright.host.models import serve
+from sparkwright.host.models import serve, wire
 from sparkwright.host.models.document import Key, Model
 from tests.host.models.address import (
     CHAT,
@@ -67,6 +68,7 @@ def test_a_model_that_a_key_may_not_use_does_not_exist(address: Address) -> None
         assert answer.data["error"]["message"].endswith(f"The models are: {names}.")
     assert address.post({"model": "org/large"}, key="guest").status == 404
     assert address.post(b"{}").status == 400
+    assert address.get("/v1/elsewhere").headers["access-control-allow-origin"] == "*"
     assert address.get("/v1/elsewhere").status == 404
     assert address.usage() == []
 
@@ -135,6 +137,22 @@ def test_an_answer_that_is_cut_stays_cut_and_is_not_repeated(address: Address, k
     assert len(address.small.requests) == 1
 
 
+@pytest.mark.parametrize(
+    ("last", "failed"), [(TOKENS[1], 0), (b'data: {"error": {"code": 500}}\n\n', 1)]
+)
+def test_a_stream_without_usage_is_counted_by_its_events(
+    address: Address, last: bytes, failed: int
+) -> None:
+    def script(_: Request) -> Iterator[bytes]:
+        yield from chunks([TOKENS[0], last, _DONE])
+        yield b"0\r\n\r\n"
+
+    address.small.script = script
+    assert address.post(_STREAM).body == TOKENS[0] + last + _DONE
+    row = address.counted(1)
+    assert (row.failed, row.tokens_out, row.cut) == (failed, 2 - failed, 0)
+
+
 def test_a_client_that_leaves_frees_the_engine(address: Address) -> None:
     def endless(_: Request) -> Iterator[bytes]:
         yield from chunks(TOKENS)
@@ -150,6 +168,7 @@ def test_a_client_that_leaves_frees_the_engine(address: Address) -> None:
     row = address.counted(1)
     assert (row.failed, row.cut) == (0, 1)
     assert row.tokens_out >= 2
+    assert row.tokens_in == len(json.dumps(_STREAM)) // 4
 
 
 def test_large_bodies_pass_unchanged(address: Address) -> None:
@@ -283,3 +302,16 @@ def test_the_program_itself_takes_no_forged_header(address: Address) -> None:
             assert client.recv(100).startswith(b"HTTP/1.1 %d " % status)
     (request,) = address.small.requests
     assert request.head.lower().count("x-sparkwright-") == 2
+
+
+@pytest.mark.parametrize("trailers", [b"", b"X: y\r\n", b"X: y\r\nZ: y\r\n"])
+def test_trailers_are_no_part_of_the_next_message(trailers: bytes) -> None:
+    async def read() -> tuple[bytes, bytes]:
+        reader = asyncio.StreamReader()
+        reader.feed_data(b"2\r\nab\r\n1\r\nc\r\n0\r\n" + trailers + b"\r\nnext")
+        reader.feed_eof()
+        head = wire.Head(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked")
+        pieces = [piece async for piece in wire.content(reader, head, until_closed=False)]
+        return b"".join(pieces), await reader.read()
+
+    assert asyncio.run(read()) == (b"abc", b"next")

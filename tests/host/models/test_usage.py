@@ -119,6 +119,17 @@ def test_a_database_that_fails_keeps_counts_in_memory(
     assert (ledger.unwritten, _rows(tmp_path)) == (0, [("laptop", "small", 2, 10, 4)])
 
 
+def test_counts_whose_sums_fail_are_written_once(
+    tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger.add("laptop", "small", 1, 0, 5, 2, 0.1, 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(usage, "_SUMS", "SELECT none, ?")
+        asyncio.run(ledger.flush())
+    asyncio.run(ledger.flush())
+    assert _rows(tmp_path) == [("laptop", "small", 1, 5, 2)]
+
+
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     """Both clocks of a host, in seconds."""
