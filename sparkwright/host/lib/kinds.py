@@ -71,7 +71,15 @@ def judged(kind: str, answer: Answer, files: Path | None = None) -> str:
     """
     try:
         return KINDS[kind].judge(answer, files or Path(os.devnull))
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+    # The health program judges what an engine sends: no file may end it.
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+        struct.error,
+    ) as error:
         raise Fault("shape", f"an answer that no engine would give: {error!r}") from None
 
 
@@ -156,7 +164,8 @@ def _drawn(answer: Answer, _: Path) -> str:
     if not head or (head[0], head[2], head[5]) != (b"\x89PNG\r\n\x1a\n", b"IHDR", 8) or head[9]:
         raise ValueError(f"no plain PNG of 8 bits: {data[:24]!r}")
     size, depth, packed, place = head[3:5], {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[head[6]], b"", 8
-    while place < len(data):
+    kind = b""
+    while place < len(data) and kind != b"IEND":
         length, kind = struct.unpack(">I4s", data[place : place + 8])
         packed += data[place + 8 : place + 8 + length] if kind == b"IDAT" else b""
         place += 12 + length
