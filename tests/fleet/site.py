@@ -261,6 +261,7 @@ def bare(host: str) -> None:
         "sudo systemctl disable --now sparkwright-qwen36 sparkwright-gateway sparkwright-health"
         " sparkwright-watch.timer sparkwright-watch.service"
         " sparkwright-wake.socket sparkwright-wake.service"
+        " sparkwright-models.socket sparkwright-models.service"
         " 2>/dev/null;"
         " sudo systemctl stop 'sparkwright-fetch*' 'sparkwright-pull*' 'sparkwright-share*'"
         " 2>/dev/null;"
