@@ -37,14 +37,13 @@ def door_of(
         for name in pool.names:
             context = _context(service, every[host])
             models[name] = Model(pool.name, kind_of(service), context, bool(pool.wakes))
-    limits = ("models", "requests_minute", "requests_day", "tokens_minute", "tokens_day")
     keys = {
-        name: Key(**{limit: getattr(key, limit) for limit in limits})
+        name: Key(**{limit: getattr(key, limit) for limit in Key.__annotations__})
         for name, key in plan.settings.keys.items()
         if key.limited
     }
     peers = tuple(host for host in addresses(everyone) if host != plan.host)
-    return Door(plan.host, dict(sorted(models.items())), USAGE, keys, peers, socket)
+    return Door(plan.host, dict(sorted(models.items())), USAGE, socket, keys, peers)
 
 
 def kind_of(service: ServicePlan) -> str:

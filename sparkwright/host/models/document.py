@@ -12,9 +12,8 @@ from sparkwright.host.lib.records import Malformed, dataclass, decode, field
 KINDS = (
     "chat", "completion", "embedding", "rerank", "score", "transcription", "speech", "image",
 )  # fmt: skip
-#: Sockets: systemd's, at which HAProxy hands requests over, and HAProxy's, with all pools.
+#: systemd's socket, at which HAProxy hands requests over.
 DOOR = "/run/sparkwright-models/door.sock"
-POOLS = "/run/sparkwright-gateway/pools.sock"
 #: Name of a pool with the same servers, unchecked, so that a request reaches a sleeping service.
 WAKE = "wake-"
 #: Names stand in headers and in labels of metrics.
@@ -56,18 +55,18 @@ class Door:
     Attributes:
         name: name of the address.
         models: by the name that clients ask for.
-        keys: by name; a key that is missing here has all models and no limit.
         usage: path of the database of usage; large bodies lie unnamed in its directory for a while.
+        pools: path of HAProxy's socket, with all pools.
+        keys: by name; a key that is missing here has all models and no limit.
         peers: names of the site's other addresses: each address grants its share of a limit.
-        pools: path of HAProxy's socket.
     """
 
     name: str
     models: dict[str, Model]
     usage: str
+    pools: str
     keys: dict[str, Key] = field(default_factory=dict)
     peers: tuple[str, ...] = ()
-    pools: str = POOLS
 
 
 def read(path: str) -> Door:

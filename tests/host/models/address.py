@@ -128,8 +128,8 @@ class Address:
                 "org/large": Model("large", "chat", wakes=True),
             },
             str(folder / "usage.db"),
+            str(folder / "pools.sock"),
             {"guest": Key(models=("small",)), "metered": Key(requests_day=2)},
-            pools=str(folder / "pools.sock"),
         )
         self.document = folder / "models.json"
         self._socket = socket.socket(socket.AF_UNIX)

@@ -65,7 +65,7 @@ def address(folder: Path, service: RunningProxy) -> Iterator[RunningProxy]:
         "large": Model("pool.far", "chat", wakes=True),
     }
     keys = {"guest": Key(("small",), requests_minute=3)}
-    document = Door("spark-9", models, f"{folder}/usage.db", keys, (), proxies.pools_socket)
+    document = Door("spark-9", models, f"{folder}/usage.db", proxies.pools_socket, keys)
     (home / "models.json").write_text(json.dumps(encode(document)))
     with closing(socket.socket(socket.AF_UNIX)) as made, opened(proxies) as proxy:
         made.bind(door)
