@@ -70,7 +70,9 @@ def format_option(command: _Command) -> _Command:
         default="text",
         help="Print text, JSON (docs/json.md), or SARIF for editors and code scanners.",
     )
-    @click.option("--json", "as_json", is_flag=True, help="Print JSON: short for --format json.")
+    @click.option(
+        "--json", "as_json", is_flag=True, help="Print JSON instead of text (docs/json.md)."
+    )
     @wraps(command)
     def formatted(*arguments: Any, form: str, as_json: bool, **named: Any) -> Any:
         return command(*arguments, form="json" if as_json else form, **named)

@@ -15,7 +15,7 @@ DOCUMENT = list[Box]
 
 
 @click.command("discover")
-@click.option("--mdns/--no-mdns", default=True, help="Whether the LAN is asked, by mDNS.")
+@click.option("--mdns/--no-mdns", default=True, help="Ask the LAN by mDNS.")
 @json_option
 def command(mdns: bool, as_json: bool) -> None:
     """Find Sparks and other boxes on the LAN, and which GPU each has.
