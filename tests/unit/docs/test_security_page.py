@@ -10,7 +10,7 @@ _NAME = re.compile(r"tests/[\w/]+/test_\w+\.py")
 
 def test_each_attack_names_tests_that_exist() -> None:
     rows = attacks()
-    assert len(rows) > 90
+    assert len(rows) > 75
     for row in rows:
         assert row["attack"]
         assert row["defence"]
