@@ -141,7 +141,7 @@ def _visible(parameter: click.Parameter) -> bool:
 
 
 def _own(command: click.Command) -> list[click.Option]:
-    """Visible options of a command but those of the connection."""
+    """Visible options of a command except options of the connection."""
     return [option for option in command.params
             if isinstance(option, click.Option) and not option.hidden
             and tuple(option.opts) not in _OF_THE_CONNECTION]  # fmt: skip

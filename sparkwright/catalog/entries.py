@@ -89,7 +89,7 @@ class ImageVariable(data.Data):
 
 
 class OtherImage(data.Data):
-    """An image beside this one that a card names and gives no command for.
+    """An image beside this image that a card names without a command.
 
     Attributes:
         reference: with its tag.
@@ -222,7 +222,7 @@ class Image(data.Data):
         gpus: what its card says of GPUs.
         license: the terms of what is inside.
         duties: what its card asks of whoever runs it.
-        settings: variables that its card documents beside those of ``variables``.
+        settings: variables that its card documents beside ``variables``.
         beside: other images that its card names.
         issues: known mistakes with this image, by tag.
     """

@@ -64,9 +64,9 @@ def stop(**more: Any) -> None:
 def restart(**more: Any) -> None:
     """Restart services: out of the pool, drained, stopped, started, and back once they answer.
 
-    One host after the other, so that other replicas serve meanwhile; after one that does not come
-    back no further host is touched. With --now all at once, and requests are cut off. Exit code 0
-    only when every host answered and every service gives real answers.
+    One host after the other, so that other replicas serve meanwhile; after a host that does not
+    come back no further host is touched. With --now all at once, and requests are cut off. Exit
+    code 0 only when every host answered and every service gives real answers.
     """
     _control("restart", **more)
 

@@ -43,7 +43,7 @@ def named_hosts(everyone: dict[str, Mapping[str, Any]]) -> tuple[str, ...]:
     """The hosts of ``fabric_addresses``.
 
     Raises:
-        UserError: where no host's settings have it, or it names one that there is not.
+        UserError: if no host's settings have it, or if it names an unknown host.
     """
     if problems := list(fabric_problems(everyone)):
         raise UserError(problems)

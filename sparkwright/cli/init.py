@@ -68,7 +68,7 @@ def command(
 
 
 def _discovered(folder: Path, names: tuple[str, ...], mdns: bool) -> list[skeleton.NewHost]:
-    """The boxes of the LAN that have a GPU, told with those that are left out."""
+    """Boxes of the LAN with a GPU; prints them and the boxes that are left out."""
     where = "command line: --discover"
     if names:
         raise click.UsageError("--discover finds the hosts: leave out --host")

@@ -58,8 +58,9 @@ class _Fleet:
 
 
 def _with_fleet(command: _Command) -> _Command:
-    """``[INVENTORY]``, ``--data``, the connection and ``--json``. No host is named: a key is
-    that of every host."""
+    """``[INVENTORY]``, ``--data``, the connection and ``--json``. No host is named: every host has
+    the same keys.
+    """
 
     @wraps(command)
     def planned(*, hosts: Hosts, **more: Any) -> Any:

@@ -158,8 +158,8 @@ class ServiceSettings(_Settings):
         environment: variables over the recipe's; None removes a variable.
         files: files that the container reads, over the recipe's with the same ``at``
             (docs/services.md).
-        secrets: secrets that the container reads, such as a tool server's token, beside those of
-            its recipe (docs/services.md).
+        secrets: secrets that the container reads, such as a tool server's token, beside its
+            recipe's secrets (docs/services.md).
         boot_seconds: replaces the recipe's deadline for ``/health``.
         first_answer_seconds: replaces the recipe's deadline for the first generation after
             ``/health``.

@@ -17,7 +17,7 @@ class Firewall:
         ufw: of ``ufw status verbose``.
         firewalld: of ``firewall-cmd --list-all-zones``.
         nft: of ``nft list ruleset``.
-        interface, network: those of the address: ``eth0``, ``192.168.1.0/24``.
+        interface, network: interface and network of the address: ``eth0``, ``192.168.1.0/24``.
     """
 
     ufw: str | None = None

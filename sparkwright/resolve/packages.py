@@ -48,7 +48,7 @@ def brought(bundle: str | None, lock_file: str, architecture: str) -> dict[str, 
     """The locked packages for an architecture, by file name; none without a bundle.
 
     Raises:
-        UserError: for one that is not there, or is not the locked one.
+        UserError: for a package that is missing, or is not the locked package.
     """
     result, problems = {}, Problems()
     for name, pin in _pins(bundle, lock_file, architecture).items():

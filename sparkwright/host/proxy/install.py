@@ -32,8 +32,9 @@ _INSTALL = ("install", "-qq", "--yes", "--no-install-recommends")
 
 
 def _brought(packages: dict[str, str]) -> Outcome:
-    """Install packages that came with the request; apt-get refuses those of another system before
-    it changes anything."""
+    """Install packages of the request; apt-get refuses another system's packages before it changes
+    anything.
+    """
     with tempfile.TemporaryDirectory(prefix="sparkwright-packages-") as folder:
         wanted = []
         for name, content in packages.items():

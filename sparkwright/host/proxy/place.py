@@ -40,9 +40,10 @@ def ask(path: str, line: str) -> str:
 
 
 def kept(answer: str, keep: Iterable[Sequence[str]]) -> str:
-    """Drained or down servers, of those that keep their address: for the others HAProxy would take
-    the old port from this state (haproxy/haproxy#3296). Whether a server speaks TLS comes from
-    the new configuration: the former worker's value would make HAProxy send requests in clear."""
+    """Drained or down servers that keep their address: for other servers HAProxy would take the old
+    port from this state (haproxy/haproxy#3296). Whether a server speaks TLS comes from the new
+    configuration: the former worker's value would make HAProxy send requests in clear.
+    """
     version, _, rest = answer.strip().partition("\n")
     head, *rows = rest.splitlines()
     names = head.removeprefix("# ").split()
@@ -158,7 +159,7 @@ def write_sleeping(path: Path) -> None:
 
 
 def tell_sleeping(state: Path) -> None:
-    """Have file and worker as the host's state says, in one step for those who ask."""
+    """Update HAProxy's map of sleeping services, its file and its process, in one step."""
     path = state.parent / "gateway" / ASLEEP_MAP
     if not path.exists():
         return  # no proxy has it, or not yet
