@@ -151,9 +151,7 @@ DOCUMENT = Answer
     "--model", "--alias", "model", default=None, metavar="NAME", shell_complete=aliases,
     help="Use this served name, with its sampling; else the service's first.",
 )  # fmt: skip
-@click.option(
-    "--prompt", default=None, metavar="TEXT", help="Send this prompt, print the answer and exit."
-)
+@click.option("--prompt", default=None, metavar="TEXT", help="Answer this prompt, and exit.")
 @json_option
 def command(hosts: Selection, model: str | None, prompt: str | None, as_json: bool) -> None:
     """Talk to a service, with the sampling of its card.
