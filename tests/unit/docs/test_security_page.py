@@ -12,8 +12,6 @@ def test_each_attack_names_tests_that_exist() -> None:
     rows = attacks()
     assert len(rows) > 75
     for row in rows:
-        assert row["attack"]
-        assert row["defence"]
-        assert row["tests"], row["attack"]
+        assert all(row[key] for key in ("attack", "defence", "tests")), row
         assert not [path for path in row["tests"] if not _NAME.fullmatch(path)], row["attack"]
         assert not [path for path in row["tests"] if not (ROOT / path).is_file()], row["attack"]
