@@ -12,10 +12,9 @@ from sparkwright.checks.service.diagnose import diagnose
 from sparkwright.cli.lib.findings import sarif
 from sparkwright.findings.finding import Finding, Severity, Subject, errors
 from sparkwright.findings.render import counts, data, text
-from sparkwright.findings.user_error import UserError, mistake
+from sparkwright.findings.user_error import mistake
 from tests.unit.builders import SPARK, catalog, plan, probe, wanted
 from tests.unit.checks.service import builders as ill
-from tests.unit.cli.answering import answering, exits, run
 
 WHOLE = Finding(
     "kv-cache", Severity.ERROR,
@@ -67,23 +66,6 @@ def test_what_is_silenced_stops_nothing_and_shows_the_users_reason() -> None:
     assert counts([silenced, WHOLE, warning, warning]) == "1 error, 2 warnings"
 
 
-def test_the_level_is_painted_by_the_caller() -> None:
-    assert text([WHOLE], paint=lambda level: f"<{level}>").startswith("<error>: kv-cache")
-
-
-def test_an_mistake_knows_file_and_key() -> None:
-    result = mistake("a.py: services.q.port", "'x' is not a number", "write one", "spark-1")
-    assert result.subject == Subject("spark-1", None, "a.py", "services.q.port")
-    assert (result.id, result.severity) == ("input", Severity.ERROR)
-    assert mistake("--limit x", "a", "b").subject == Subject(file="--limit x")
-    with pytest.raises(UserError) as raised:
-        raise UserError([result, result, result.on("spark-2")])
-    assert raised.value.findings == (result, result.on("spark-2"))
-    assert str(raised.value).startswith(
-        "1 problem, nothing was touched:\n  error: input: spark-1, "
-    )
-
-
 def test_whoever_finds_it_the_json_has_the_same_keys() -> None:
     bad = plan({"q": {**SPARK["qwen36"], "arguments": {"max_num_seqs": None}}})
     result = [
@@ -123,21 +105,3 @@ def test_sarif_names_rules_files_and_what_is_silenced() -> None:
     assert second["suppressions"] == [{"kind": "external", "justification": "on purpose"}]
     assert "suppressions" not in first
     assert third["level"] == "warning"
-
-
-@pytest.mark.parametrize("form", ["text", "json", "sarif"])
-def test_the_doctor_has_every_form(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
-    answering(monkeypatch, lambda _: {"spark-1": ill.spark(docker=None)})
-    done = exits(1, "doctor", "inventory/lab.py", "--format", form)
-    if form == "text":
-        assert done.stdout.startswith(
-            "spark-1: docker-silent: docker info: no answer\n\n"
-            "spark-1: 1 error, 0 warnings\n  error: docker-silent\n"
-        )
-    elif form == "json":
-        (entry,) = json.loads(done.stdout)
-        assert (entry["id"], entry["subject"]["host"]) == ("docker-silent", "spark-1")
-        assert run("doctor", "inventory/lab.py", "--json").stdout == done.stdout
-    else:
-        (scan,) = json.loads(done.stdout)["runs"]
-        assert [item["ruleId"] for item in scan["results"]] == ["docker-silent"]

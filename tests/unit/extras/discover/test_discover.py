@@ -64,16 +64,6 @@ def home(tmp_path: Path) -> Path:
     return ssh_files(tmp_path, KNOWN, CONFIG)
 
 
-def test_ssh_s_own_files(home: Path) -> None:
-    assert names.ssh_config(home / ".ssh/config") == {
-        "spark-1": "192.168.1.21", "s1": "192.168.1.21", "github.com": "github.com",
-        "rtx": "rtx-1.local",
-    }  # fmt: skip
-    assert list(names.known_hosts(home / ".ssh/known_hosts")) == [
-        "192.168.1.21", "spark-1.local", "spark-2.local", "github.com"
-    ]  # fmt: skip
-
-
 def test_each_box_once_by_the_user_s_name_and_nobody_s_server(home: Path) -> None:
     assert names.candidates(home / "empty", resolve, []) == []
     result = names.candidates(home, resolve, [])
