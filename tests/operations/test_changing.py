@@ -24,23 +24,6 @@ def _run(operation: Any, *args: Any, execute: bool = False, **kwargs: Any) -> Ra
     return run(fake(probe()), SimpleNamespace(_inner=operation), *args, execute=execute, **kwargs)
 
 
-def test_the_lock_is_taken_before_the_first_change_and_once() -> None:
-    host = fake(probe())
-    programs: list[list[str]] = []
-
-    def act(of: Any) -> list[str]:
-        programs.append(of.programs)
-        return ["did it"]
-
-    for _ in range(2):
-        inner = SimpleNamespace(_inner=changing.change)
-        host.memory.services_root = "/srv/sw"
-        run(host, inner, ["do it"], act, execute=True)
-    assert programs == [["lock"], ["lock"]]
-    assert host.request("lock")["state"] == "/srv/sw/state"
-    assert host.memory.changes == ["did it", "did it"]
-
-
 def test_a_failure_of_several_lines_is_told_whole_and_remembered_by_its_first() -> None:
     def act(_: Any) -> list[str]:
         raise HostError("first\n    second")

@@ -324,6 +324,12 @@ def test_a_model_that_pools_is_not_talked_to(world: World, monkeypatch: pytest.M
     assert "sparkwright chat" not in done.output
 
 
+def test_a_deploy_that_fails_says_how_to_go_on(world: World) -> None:
+    world.code = 1
+    assert "run the same command again" in exits(1, "up", "spark-1", "--yes").output
+    assert list(_inventory()) == ["spark-1"]
+
+
 @TABLES("arguments", "undone")
 def test_remove_leaves_a_host_that_is_named_as_bootstrap_found_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], *, undone: bool

@@ -1,20 +1,12 @@
 """One type for everything that is wrong: as text, as JSON and as SARIF."""
 
-import json
 from dataclasses import replace
 
 import pytest
 
-from sparkwright.checks.configuration import check_host
-from sparkwright.checks.configuration.facts import assumed_hardware
-from sparkwright.checks.host.judge import judge
-from sparkwright.checks.service.diagnose import diagnose
 from sparkwright.cli.lib.findings import sarif
 from sparkwright.findings.finding import Finding, Severity, Subject, errors
-from sparkwright.findings.render import counts, data, text
-from sparkwright.findings.user_error import mistake
-from tests.unit.builders import SPARK, catalog, plan, probe, wanted
-from tests.unit.checks.service import builders as ill
+from sparkwright.findings.render import counts, text
 
 WHOLE = Finding(
     "kv-cache", Severity.ERROR,
@@ -64,25 +56,6 @@ def test_what_is_silenced_stops_nothing_and_shows_the_users_reason() -> None:
     assert text([silenced]).startswith("silenced: kv-cache: ")
     assert text([silenced]).endswith("\n    silenced: soaked for a week")
     assert counts([silenced, WHOLE, warning, warning]) == "1 error, 2 warnings"
-
-
-def test_whoever_finds_it_the_json_has_the_same_keys() -> None:
-    bad = plan({"q": {**SPARK["qwen36"], "arguments": {"max_num_seqs": None}}})
-    result = [
-        *check_host(bad, catalog(), assumed_hardware(bad)),
-        *judge(wanted(plan()), probe(clock_synchronised=False), 1000.0),
-        *diagnose("spark-1", ill.spark(docker=None)),
-        mistake("a.py: key", "wrong", "right"),
-    ]
-    assert {item.id for item in result} == {"speculation-limits", "clock", "docker-silent", "input"}
-    entries = json.loads(json.dumps(data(result)))
-    for entry in entries:
-        keys = "id severity subject observed expected reason remedy source silenced"
-        assert list(entry) == keys.split()
-        assert list(entry["subject"]) == ["host", "service", "file", "key"]
-        assert entry["severity"] in ("error", "warning")
-    assert [item.subject.host for item in result] == ["spark-1", "spark-1", "spark-1", None]
-    assert all(item.source for item in result[:-1])
 
 
 def test_sarif_names_rules_files_and_what_is_silenced() -> None:
