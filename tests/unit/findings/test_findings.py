@@ -9,13 +9,12 @@ from sparkwright.checks.configuration import check_host
 from sparkwright.checks.configuration.facts import assumed_hardware
 from sparkwright.checks.host.judge import judge
 from sparkwright.checks.service.diagnose import diagnose
-from sparkwright.cli.lib.findings import sarif
 from sparkwright.findings.finding import Finding, Severity, Subject, errors
 from sparkwright.findings.render import counts, data, text
 from sparkwright.findings.user_error import UserError, mistake
 from tests.unit.builders import SPARK, catalog, plan, probe, wanted
 from tests.unit.checks.service import builders as ill
-from tests.unit.cli.answering import answering, exits, run
+from tests.unit.cli.answering import answering, exits
 
 WHOLE = Finding(
     "kv-cache", Severity.ERROR,
@@ -103,41 +102,11 @@ def test_whoever_finds_it_the_json_has_the_same_keys() -> None:
     assert all(item.source for item in result[:-1])
 
 
-def test_sarif_names_rules_files_and_what_is_silenced() -> None:
-    recipe = Subject("spark-1", "qwen36", "recipe qwen36-omni-v1.2", "services.qwen36.image_tag")
-    silenced = replace(WHOLE, subject=recipe, silenced="on purpose")
-    (run,) = sarif([WHOLE, silenced, Finding("clock", Severity.WARNING)])["runs"]
-    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["clock", "kv-cache"]
-    first, second, third = run["results"]
-    assert first["ruleId"] == "kv-cache"
-    assert first["level"] == "error"
-    assert "Remedy: max_model_len: 189440" in first["message"]["text"]
-    (position,) = first["locations"]
-    assert position["physicalLocation"]["artifactLocation"]["uri"] == "group_data/sparks.py"
-    # A recipe is no file: scanners would look for it.
-    (position,) = second["locations"]
-    assert "physicalLocation" not in position
-    assert position["logicalLocations"][0]["fullyQualifiedName"].startswith(
-        "spark-1: qwen36: recipe"
-    )
-    assert second["suppressions"] == [{"kind": "external", "justification": "on purpose"}]
-    assert "suppressions" not in first
-    assert third["level"] == "warning"
-
-
-@pytest.mark.parametrize("form", ["text", "json", "sarif"])
-def test_the_doctor_has_every_form(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+def test_the_doctor_prints_text_and_json(monkeypatch: pytest.MonkeyPatch) -> None:
     answering(monkeypatch, lambda _: {"spark-1": ill.spark(docker=None)})
-    done = exits(1, "doctor", "inventory/lab.py", "--format", form)
-    if form == "text":
-        assert done.stdout.startswith(
-            "spark-1: docker-silent: docker info: no answer\n\n"
-            "spark-1: 1 error, 0 warnings\n  error: docker-silent\n"
-        )
-    elif form == "json":
-        (entry,) = json.loads(done.stdout)
-        assert (entry["id"], entry["subject"]["host"]) == ("docker-silent", "spark-1")
-        assert run("doctor", "inventory/lab.py", "--json").stdout == done.stdout
-    else:
-        (scan,) = json.loads(done.stdout)["runs"]
-        assert [item["ruleId"] for item in scan["results"]] == ["docker-silent"]
+    assert exits(1, "doctor", "inventory/lab.py").stdout.startswith(
+        "spark-1: docker-silent: docker info: no answer\n\n"
+        "spark-1: 1 error, 0 warnings\n  error: docker-silent\n"
+    )
+    (entry,) = json.loads(exits(1, "doctor", "inventory/lab.py", "--json").stdout)
+    assert (entry["id"], entry["subject"]["host"]) == ("docker-silent", "spark-1")
