@@ -1,12 +1,10 @@
 """Proxies: their files and their certificate, what of them is not as desired, and what the host is
 asked to do."""
 
-import base64
 from pathlib import Path
 
 import pytest
 
-from sparkwright.findings.user_error import refusal
 from sparkwright.host.proxy.pool import HEALTH_UNIT
 from sparkwright.operations import proxies
 from sparkwright.run.state import HostRun
@@ -20,14 +18,12 @@ PROXY, FILES = ONE.proxies, ONE.proxy_files
 ASKED = proxies.request_of(PROXY, FILES)
 
 
-@pytest.mark.parametrize("brought", [{}, {"haproxy_2.8.5-1_arm64.deb": b"deb"}])
-def test_haproxy_is_installed_before_anything_is_touched(brought: dict[str, bytes]) -> None:
+def test_haproxy_is_installed_before_anything_is_touched() -> None:
     missing = {"packages": {"haproxy": {"candidate": "2.8.5"}}}
     host = fake(probe(**missing), ASKED, install=["installed HAProxy"])
     how = {"http_proxy": "http://proxy:3128"}
-    ran = run(host, proxies.installed, brought=lambda _: brought, environment=how, execute=True)
-    packed = {name: base64.b64encode(data).decode() for name, data in brought.items()}
-    assert host.request("install") == {"packages": packed, "environment": how}
+    ran = run(host, proxies.installed, environment=how, execute=True)
+    assert host.request("install") == {"environment": how}
     assert ran.memory.changes == ["installed HAProxy"]
     assert ran.memory.stale
 
@@ -35,17 +31,6 @@ def test_haproxy_is_installed_before_anything_is_touched(brought: dict[str, byte
 def test_haproxy_that_is_not_wanted_is_left() -> None:
     host = fake(probe(packages={}))
     assert (run(host, proxies.installed, wanted=False).commands, host.asked) == ([], [])
-
-
-def test_a_package_that_is_not_the_locked_one_fails_before_the_host_is_asked() -> None:
-    def brought(_: str) -> dict[str, bytes]:
-        raise refusal("my-bundle/packages/x.deb", "is not the locked one", "again")
-
-    host = fake(probe(packages={"haproxy": {}}), ASKED)
-    ran = run(host, proxies.installed, brought=brought, execute=True)
-    assert not ran.well
-    assert "is not the locked one" in (ran.memory.failure or "") + "".join(host.lines)
-    assert host.programs == ["lock"]
 
 
 def test_taking_it_away_names_where_it_would_be() -> None:

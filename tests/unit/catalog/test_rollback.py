@@ -54,7 +54,7 @@ def test_prefix_caching_is_turned_off_where_it_corrupts(recipe: str) -> None:
 
 
 def test_a_whole_fleet_goes_back_by_one_setting() -> None:
-    arguments = ["check", "inventory/lab.py", "--data", f"image_tag={BACK}", "--format", "json"]
+    arguments = ["check", "inventory/lab.py", "--data", f"image_tag={BACK}", "--json"]
     result = run(*arguments)
     data = json.loads(result.output)
     assert result.exit_code == 0, data

@@ -87,9 +87,9 @@ def world(monkeypatch: pytest.MonkeyPatch, here: Path) -> World:
     """An empty folder, and boxes that are Sparks."""
     result = World()
 
-    def gpu_of(name: str, _: str, data: Mapping[str, Any]) -> gpu_question.Box:
+    def gpu_of(name: str, data: Mapping[str, Any]) -> gpu_question.Box:
         gpu, shown = result.gpus.get(name, ("gb10", "NVIDIA GB10"))
-        return gpu_question.Box(name, "", gpu, shown)
+        return gpu_question.Box(name, gpu, shown)
 
     def answer(asked: Asked) -> dict[str, Any]:
         (host,) = asked.hosts.limit

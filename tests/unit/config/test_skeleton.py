@@ -42,7 +42,7 @@ def test_a_new_site_is_the_root_of_this_repository(here: Path) -> None:
 
 
 def test_hosts_are_asked_for_their_gpu(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = {"spark-1": Box("spark-1", "", "gb10"), "old": Box("old", "", None, why="refused")}
+    answers = {"spark-1": Box("spark-1", "gb10"), "old": Box("old", why="refused")}
     monkeypatch.setattr(init, "boxes", lambda names: [answers[name] for name in names])
     done = exits(2, "init", "my-lab", "--host", "spark-1", "--host", "old")
     assert "--host old" in done.output
@@ -53,7 +53,7 @@ def test_hosts_are_asked_for_their_gpu(here: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_host_may_be_named_with_its_user(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(init, "boxes", lambda names: [Box(name, "", "gb10") for name in names])
+    monkeypatch.setattr(init, "boxes", lambda names: [Box(name, "gb10") for name in names])
     assert _init("asked", "--host", "me@box").exit_code == 0
     assert _init("given", "--host", "me@box", "--gpu", "gb10").exit_code == 0
     for folder in ("asked", "given"):

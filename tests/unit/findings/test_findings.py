@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from sparkwright.cli.lib.findings import sarif
 from sparkwright.findings.finding import Finding, Severity, Subject, errors
 from sparkwright.findings.render import counts, text
+from tests.unit.checks.service import builders as ill
+from tests.unit.cli.answering import answering, exits
 
 WHOLE = Finding(
     "kv-cache", Severity.ERROR,
@@ -58,23 +59,11 @@ def test_what_is_silenced_stops_nothing_and_shows_the_users_reason() -> None:
     assert counts([silenced, WHOLE, warning, warning]) == "1 error, 2 warnings"
 
 
-def test_sarif_names_rules_files_and_what_is_silenced() -> None:
-    recipe = Subject("spark-1", "qwen36", "recipe qwen36-omni-v1.2", "services.qwen36.image_tag")
-    silenced = replace(WHOLE, subject=recipe, silenced="on purpose")
-    (run,) = sarif([WHOLE, silenced, Finding("clock", Severity.WARNING)])["runs"]
-    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["clock", "kv-cache"]
-    first, second, third = run["results"]
-    assert first["ruleId"] == "kv-cache"
-    assert first["level"] == "error"
-    assert "Remedy: max_model_len: 189440" in first["message"]["text"]
-    (position,) = first["locations"]
-    assert position["physicalLocation"]["artifactLocation"]["uri"] == "group_data/sparks.py"
-    # A recipe is no file: scanners would look for it.
-    (position,) = second["locations"]
-    assert "physicalLocation" not in position
-    assert position["logicalLocations"][0]["fullyQualifiedName"].startswith(
-        "spark-1: qwen36: recipe"
+def test_the_doctor_prints_text_and_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    answering(monkeypatch, lambda _: {"spark-1": ill.spark(docker=None)})
+    assert exits(1, "doctor", "inventory/lab.py").stdout.startswith(
+        "spark-1: docker-silent: docker info: no answer\n\n"
+        "spark-1: 1 error, 0 warnings\n  error: docker-silent\n"
     )
-    assert second["suppressions"] == [{"kind": "external", "justification": "on purpose"}]
-    assert "suppressions" not in first
-    assert third["level"] == "warning"
+    (entry,) = json.loads(exits(1, "doctor", "inventory/lab.py", "--json").stdout)
+    assert (entry["id"], entry["subject"]["host"]) == ("docker-silent", "spark-1")
