@@ -1,5 +1,6 @@
-"""One type for everything that is wrong: as text, as JSON and as SARIF."""
+"""One type for everything that is wrong, as text and as JSON."""
 
+import json
 from dataclasses import replace
 
 import pytest
