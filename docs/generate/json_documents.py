@@ -20,8 +20,6 @@ key keeps its name and meaning. Later versions may add keys, so ignore keys that
 Times without a unit in their name are seconds; times of a host are seconds since the epoch by the
 host's own clock. Text from hosts is escaped, so that it can't control a terminal.
 
-`check`, `doctor` and `smoke` print SARIF with `--format sarif`, for editors and code scanners.
-
 `{pyinfra}` become pyinfra, and print pyinfra's own document: `plan`, and `results` when
 something was done.
 

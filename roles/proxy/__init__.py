@@ -5,14 +5,11 @@ Made here where nothing serves yet, or nothing is to be switched. Otherwise it i
 itself is installed before anything that runs is touched.
 """
 
-from functools import partial
-
 from pyinfra.api.host import Host
 
 from sparkwright.operations import address, proxies
 from sparkwright.plan.changes import serves_already
 from sparkwright.plan.uplink import environment
-from sparkwright.resolve.packages import brought
 from sparkwright.run.state import HostRun, role
 
 
@@ -23,7 +20,6 @@ def proxy(_: Host, host_run: HostRun) -> None:
     proxies.installed(
         name="Proxy: HAProxy installed",
         wanted=host_run.proxies is not None,
-        brought=partial(brought, settings.bundle, settings.lock_file),
         environment=environment(settings),
     )
     address.present(

@@ -24,6 +24,5 @@ def smoke(_: Host, host_run: HostRun) -> None:
         ],
         entrances=entrances(host_run.desired.plan),
         judged=host_run.smoke.__setitem__,
-        needed=[host_run.settings.peer_port] if host_run.settings.peer_sharing else [],
         noticed=host_run.findings.append,
     )

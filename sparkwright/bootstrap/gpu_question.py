@@ -1,6 +1,6 @@
 """GPUs of boxes, asked for by the user's own ssh. Nothing is changed there."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -26,23 +26,18 @@ class Box:
     """
 
     name: str
-    source: str
     gpu: str | None = None
     shown: str = ""
     why: str = ""
 
 
-def boxes(sources: Mapping[str, str]) -> list[Box]:
-    """Ask boxes for their GPU, side by side.
-
-    Args:
-        sources: name of each box for SSH -> where that name is from.
-    """
+def boxes(names: Iterable[str]) -> list[Box]:
+    """Ask boxes for their GPU, side by side."""
     with ThreadPoolExecutor(max_workers=16) as pool:
-        return list(pool.map(box, sources, sources.values()))
+        return list(pool.map(box, names))
 
 
-def box(name: str, source: str, data: Mapping[str, Any] | None = None) -> Box:
+def box(name: str, data: Mapping[str, Any] | None = None) -> Box:
     """Ask a box for its GPU.
 
     Args:
@@ -52,8 +47,8 @@ def box(name: str, source: str, data: Mapping[str, Any] | None = None) -> Box:
     gpus = parse(out) if code == 0 else ()
     if not gpus:
         lines = (err.strip() or out.strip()).splitlines()
-        return Box(name, source, why=cut(lines[-1] if lines else "no GPU", 120))
-    return Box(name, source, kind(gpus[0]), cut(gpus[0].name, 60))
+        return Box(name, why=cut(lines[-1] if lines else "no GPU", 120))
+    return Box(name, kind(gpus[0]), cut(gpus[0].name, 60))
 
 
 def kind(gpu: Gpu) -> str | None:

@@ -26,8 +26,7 @@ from sparkwright.host.fetch.request import FetchFile, FetchRequest, document
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.resolve import build_context
 from sparkwright.resolve.credentials import account, hub_token
-from sparkwright.resolve.lock import Resolution, render_lock
-from sparkwright.resolve.packages import collect
+from sparkwright.resolve.lock import Resolution
 from sparkwright.resolve.pickles import fetched
 from sparkwright.resolve.references import hex_digits
 from sparkwright.resolve.registry import PlatformImage, ResolvedImage
@@ -43,12 +42,10 @@ _MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
 @names_argument()
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
 @options.option("bundle --architecture", type=click.Choice(sorted(_MACHINES)))
-@options.option("bundle --packages", type=click.Path(path_type=Path, file_okay=False))
 @options.json_option
 def command(
-    hosts: Selection, directory: Path, architectures: tuple[str, ...],
-    packages: Path | None, as_json: bool,
-) -> None:  # fmt: skip
+    hosts: Selection, directory: Path, architectures: tuple[str, ...], as_json: bool
+) -> None:
     """Fetch everything that the locked plan needs into DIRECTORY.
 
     Carry the directory and this project to the other site, and deploy there with
@@ -68,10 +65,7 @@ def command(
     ]
     _contexts(bundle)
     _runtimes(bundle)
-    pins = collect(packages, directory) if packages else None
-    for path, lock in locked.items():
-        if pins and lock:
-            Path(path).write_text(render_lock(lock.model_copy(update={"packages": pins})))
+    for path in locked:
         shutil.copyfile(path, directory / Path(path).name)
     total = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
     if as_json:

@@ -10,8 +10,8 @@ import click
 from sparkwright.catalog import load_catalog
 from sparkwright.cli.lib import explain as explanation
 from sparkwright.cli.lib.completion import recipes, tags
-from sparkwright.cli.lib.findings import format_option, paint, print_findings
-from sparkwright.cli.lib.options import option
+from sparkwright.cli.lib.findings import paint, print_findings
+from sparkwright.cli.lib.options import json_option, option
 from sparkwright.cli.lib.planned import load_judged
 from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.config import places
@@ -28,16 +28,16 @@ from sparkwright.site.fleet import plan_fleet
 @option("check --recipe", shell_complete=recipes)
 @option("check --tag", shell_complete=tags)
 @option("explain")
-@format_option
+@json_option
 def command(
-    hosts: Selection, recipe: str | None, tag: str | None, explain: str | None, form: str
+    hosts: Selection, recipe: str | None, tag: str | None, explain: str | None, as_json: bool
 ) -> None:
     """Find every known mistake in an inventory, or in one recipe.
 
     Exit code 2 when anything would stop a run, as every command has it for the same mistake.
     """
     if explain is not None:
-        explanation.explain(explain, form)
+        explanation.explain(explain, as_json=as_json)
         sys.exit()
     if recipe is not None and (hosts.file or hosts.limit):
         raise click.UsageError("name an inventory or --recipe, not both")
@@ -55,7 +55,8 @@ def command(
     checked = f"{count(len(planned), 'host')}, {count(services, 'service')}"
     silenced = sum(finding.silenced is not None for finding in findings)
     summary = f"{checked}: {counts(findings)}, {silenced} silenced"
-    print_findings(findings, form, "\n".join(filter(None, [text(findings, paint=paint), summary])))
+    lines = "\n".join(filter(None, [text(findings, paint=paint), summary]))
+    print_findings(findings, lines, as_json=as_json)
     sys.exit(MISTAKEN if errors(findings) else 0)
 
 

@@ -11,9 +11,9 @@ from sparkwright.checks.fabric.judge import CHECKS
 from sparkwright.checks.service.diagnose import diagnose_all, render
 from sparkwright.cli.lib import explain as explanation
 from sparkwright.cli.lib.connecting import hosts_argument
-from sparkwright.cli.lib.findings import format_option, paint, print_findings
+from sparkwright.cli.lib.findings import paint, print_findings
 from sparkwright.cli.lib.hosts import Hosts, finish
-from sparkwright.cli.lib.options import option
+from sparkwright.cli.lib.options import json_option, option
 from sparkwright.findings.finding import Finding, errors_first
 from sparkwright.findings.user_error import UserError
 
@@ -21,15 +21,15 @@ from sparkwright.findings.user_error import UserError
 @click.command("doctor")
 @hosts_argument
 @option("explain")
-@format_option
-def command(hosts: Hosts, explain: str | None, form: str) -> None:
+@json_option
+def command(hosts: Hosts, explain: str | None, as_json: bool) -> None:
     """Examine every host: symptom, likely reason, remedy, and who says so. Changes nothing.
 
     Takes about ten seconds, half a minute where a service seems to hang; of a cluster on ConnectX-7
     its fabric is judged, too. Exit code 0 only when every host answered and nothing was found.
     """
     if explain is not None:
-        explanation.explain(explain, form)
+        explanation.explain(explain, as_json=as_json)
         sys.exit()
     from sparkwright.run import questions
 
@@ -38,7 +38,7 @@ def command(hosts: Hosts, explain: str | None, form: str) -> None:
     for name, finding in _of_fabrics(hosts, tuple(answers.answers)):
         findings[name] = errors_first([*findings[name], finding])
     every = [finding for each in findings.values() for finding in each]
-    print_findings(every, form, render(findings, paint))
+    print_findings(every, render(findings, paint), as_json=as_json)
     finish(answers, failed=bool(every))
 
 

@@ -9,7 +9,6 @@ import click
 from sparkwright.bootstrap.gpu_question import boxes
 from sparkwright.catalog import load_catalog
 from sparkwright.catalog.gpus import GPUS, VRAM
-from sparkwright.cli.lib.extras import offered
 from sparkwright.cli.lib.messages import MESSAGES
 from sparkwright.cli.lib.options import json_option, option, print_json
 from sparkwright.cli.lib.output import echo
@@ -25,25 +24,19 @@ _NAME = re.compile(r"([A-Za-z0-9_][A-Za-z0-9._-]*@)?[A-Za-z0-9][A-Za-z0-9._:-]*"
 @click.argument("folder", type=click.Path(path_type=Path), metavar="NAME")
 @option("init --host")
 @option("init --gpu", type=click.Choice(sorted(GPUS), case_sensitive=False))
-@option("init --discover")
-@option("init --mdns")
 @json_option
-def command(
-    folder: Path, names: tuple[str, ...], gpus: tuple[str, ...], discover: bool, mdns: bool,
-    as_json: bool,
-) -> None:  # fmt: skip
+def command(folder: Path, names: tuple[str, ...], gpus: tuple[str, ...], as_json: bool) -> None:
     """Write a new site into the folder NAME: deploy.py, config.py, inventory, group_data.
 
     \b
     sparkwright init my-lab --host spark-1 --gpu gb10 --host rtx-1 --gpu rtx5090
     sparkwright init my-lab --host spark-1 --host me@rtx-1
-    sparkwright init my-lab --discover
 
     Without --gpu each host is asked for its GPU, by your own ssh without any question. Without
     --host the inventory has no hosts: `sparkwright up HOST` adds one. Nothing is overwritten: when
     a file is in the way, nothing is written at all.
     """
-    hosts = _discovered(folder, names, mdns) if discover else _hosts(names, gpus)
+    hosts = _hosts(names, gpus)
     catalog = load_catalog(catalogs())
     files = skeleton.contents(hosts, catalog)
     skeleton.write(folder, files)
@@ -67,26 +60,6 @@ def command(
     )
 
 
-def _discovered(folder: Path, names: tuple[str, ...], mdns: bool) -> list[skeleton.NewHost]:
-    """The boxes of the LAN that have a GPU, told with those that are left out."""
-    where = "command line: --discover"
-    if names:
-        raise click.UsageError("--discover finds the hosts: leave out --host")
-    discovered = next(offered("boxes"), None)
-    if discovered is None:
-        raise MESSAGES.refusal("no-discover", where)
-    # Looked at before the LAN is asked, which takes a while.
-    skeleton.nothing_in_the_way(folder, skeleton.FILES)
-    candidates = discovered(mdns=mdns)
-    for box in candidates:
-        line = visible(f"{box.shown or box.why} ({box.source})")
-        echo(f"{box.name}: {line}{'' if box.gpu else ': left out'}", err=True)
-    hosts = [skeleton.NewHost(box.name, box.gpu) for box in candidates if box.gpu]
-    if not hosts:
-        raise MESSAGES.refusal("no-gpu-found", where, count=len(candidates))
-    return hosts
-
-
 def _hosts(names: tuple[str, ...], gpus: tuple[str, ...]) -> list[skeleton.NewHost]:
     if gpus and len(names) != len(gpus):
         counts = f"{len(names)} --host and {len(gpus)} --gpu"
@@ -103,7 +76,7 @@ def _hosts(names: tuple[str, ...], gpus: tuple[str, ...]) -> list[skeleton.NewHo
     if gpus:
         return [_host(name, gpu) for name, gpu in zip(names, gpus, strict=True)]
     hosts = []
-    for box in boxes(dict.fromkeys(names, "--host")):
+    for box in boxes(names):
         if box.gpu is None:
             where = f"command line: --host {box.name}"
             why = visible(box.why or f"{box.shown} is in no recipe")

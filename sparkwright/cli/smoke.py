@@ -7,16 +7,16 @@ import click
 
 from sparkwright.checks.smoke.verdict import render, save, verdicts
 from sparkwright.cli.lib.connecting import services_argument
-from sparkwright.cli.lib.findings import format_option, paint, print_findings
+from sparkwright.cli.lib.findings import paint
 from sparkwright.cli.lib.hosts import Hosts, finish
-from sparkwright.cli.lib.options import print_json
+from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
 
 
 @click.command("smoke")
 @services_argument
-@format_option
-def command(hosts: Hosts, form: str) -> None:
+@json_option
+def command(hosts: Hosts, as_json: bool) -> None:
     """Ask every service for everything that its recipe promises.
 
     Names, key, chat, stream, thinking, tools, JSON, images, long prompts, the context's end,
@@ -36,8 +36,8 @@ def command(hosts: Hosts, form: str) -> None:
     ]
     save(results)
     findings = [finding for verdict in results for finding in verdict.findings]
-    if form == "json":  # with what passed
+    if as_json:  # with what passed
         print_json([verdict.model_dump() for verdict in results])
-    else:
-        print_findings(findings, form, render(results, paint) if results else "")
+    elif results:
+        echo(render(results, paint))
     finish(answers, failed=bool(findings) or not results)

@@ -232,7 +232,7 @@ def _placed(boxes: Sequence[_Box], service: Mapping[str, Any] | None, gpu: str |
             if service not in (None, box.existing.data.get("services")):
                 problems.append(MESSAGES.mistake("already-there", "command line", box.name))
             continue
-        answer = gpu_of(box.name, "", box.login.data)
+        answer = gpu_of(box.name, box.login.data)
         card = gpu or answer.gpu
         facts = {"shown": visible(answer.shown or answer.why), "gpus": ", ".join(sorted(GPUS))}
         if card is None:

@@ -1,10 +1,8 @@
 """Proxies on a host: HAProxy before its services, and the address for all models."""
 
-import base64
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
-from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
 from sparkwright.config.keys import ADDRESS, OWN, Keys
@@ -61,15 +59,12 @@ def serving(proxies: Proxies | None, files: Files, *, later: bool = False) -> Co
 def installed(
     *,
     wanted: bool = True,
-    brought: Callable[[str], Mapping[str, bytes]] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Commands:
     """Have the distribution's HAProxy, before anything that runs is touched for it.
 
     Args:
         wanted: whether the host has a proxy.
-        brought: packages for an architecture (as ``uname -m`` has it), by file name; without, or
-            with none, they come from the distribution's servers.
         environment: of apt-get, such as ``http_proxy``.
 
     **Example:**
@@ -82,17 +77,12 @@ def installed(
     state = observed(ctx_host.get(), asked)
     missing = wanted and state.packages[PACKAGE].version is None
 
-    def act(host: Host) -> Sequence[str]:
-        packages = brought(state.architecture) if brought else {}
-        content = {name: base64.b64encode(data).decode() for name, data in packages.items()}
-        asked = InstallRequest(content, dict(environment or {}))
-        # Longer than what holds apt's lock is waited for.
-        return act_by(install, asked, timeout=1500)(host)
-
     yield from change(
-        ["install HAProxy"] if missing else [], act,
+        ["install HAProxy"] if missing else [],
+        # Longer than what holds apt's lock is waited for.
+        act_by(install, InstallRequest(dict(environment or {})), timeout=1500),
         otherwise="HAProxy is installed" if wanted else "no proxy here",
-    )  # fmt: skip
+    )
 
 
 def files_of(proxies: Proxies | None, keys: Keys, plan: HostPlan) -> dict[str, tuple[str, int]]:

@@ -7,16 +7,13 @@ from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
 from sparkwright.checks.smoke import outside
-from sparkwright.checks.smoke.firewalls import unreachable
-from sparkwright.checks.smoke.outside import Entrance, Outside
+from sparkwright.checks.smoke.outside import Entrance
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.config.settings import is_loopback
 from sparkwright.facts.answers import invalid, of_each
-from sparkwright.facts.asking import HostError, ask
+from sparkwright.facts.asking import ask
 from sparkwright.facts.memory import memory
 from sparkwright.findings.finding import Finding
-from sparkwright.host import firewall
-from sparkwright.host.firewall import Firewall
 from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke import check as program
 from sparkwright.host.smoke.check import SmokeAnswer
@@ -32,7 +29,6 @@ def answers(
     *,
     entrances: Sequence[Entrance] = (),
     judged: Callable[[str, Smoke], None] | None = None,
-    needed: Sequence[int] = (),
     noticed: Callable[[Finding], None] | None = None,
 ) -> Commands:
     """Ask each service for health, its names, the key and a real generation. Changes nothing.
@@ -43,7 +39,6 @@ def answers(
     Args:
         entrances: ports at which nobody may get anything without the key.
         judged: called with the result of each service, by name.
-        needed: further ports that other machines are to reach.
         noticed: called with what is wrong without failing the host: ports that answer there and
             not here.
 
@@ -81,35 +76,16 @@ def answers(
                     f"{subject} fails its smoke test: {failure}" for failure in result.failures
                 ]
                 problems += [f"    journal: {line}" for line in answer.journal]
-        if not problems and any(item.closed for item in looked):
-            _say_what_closes(host, looked, needed, noticed)
+        if not problems and (closed := outside.unreachable_ports(host.name, looked)):
+            tell(host, [closed])
+            if noticed:
+                noticed(closed)
         return problems
 
     if not services and not entrances:
         ctx_host.get().noop("no service of this host")
         return
     yield from look(inspect)
-
-
-def _say_what_closes(
-    host: Host,
-    looked: Sequence[Outside],
-    needed: Sequence[int],
-    noticed: Callable[[Finding], None] | None,
-) -> None:
-    """Read the host's firewall: one more remote execution, where something does not answer here."""
-    try:
-        seen = ask(host, firewall, _address(host) or "", Firewall, timeout=60, secrets=False)
-    except HostError as error:  # it serves: that its rules can't be read fails nothing
-        host.log(f"its firewall can't be read: {error}")
-        return
-    ports = [item.closed[1] for item in looked if item.closed]
-    result = unreachable(looked, [*ports, *needed], seen)
-    if result is None:
-        return
-    tell(host, [result])
-    if noticed:
-        noticed(result)
 
 
 def _address(host: Host) -> str | None:

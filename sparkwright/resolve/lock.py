@@ -28,7 +28,7 @@ from sparkwright.findings.validation import problems_of
 from sparkwright.resolve.build_context import build_context, digest
 from sparkwright.resolve.credentials import account, over_https
 from sparkwright.resolve.git import resolve_commit
-from sparkwright.resolve.hub import Path, PinnedFile, ResolvedModel, resolve_model
+from sparkwright.resolve.hub import ResolvedModel, resolve_model
 from sparkwright.resolve.messages import MESSAGES
 from sparkwright.resolve.pinned_text import PinnedText
 from sparkwright.resolve.references import Commit, ImageReference, ModelReference, References
@@ -138,13 +138,11 @@ _HEAD = """\
 
 
 class Lock(Resolution):
-    """All pins: images by ``host/path:tag``, models by ``repository@revision``, packages that a
-    bundle brings by file name, registries of recipes (their commit) by address, files of
-    repositories by ``repository@commit/path``; by recipe with patches the images that the patches
-    are made for, with their digests."""
+    """All pins: images by ``host/path:tag``, models by ``repository@revision``, registries of
+    recipes (their commit) by address, files of repositories by ``repository@commit/path``; by
+    recipe with patches the images that the patches are made for, with their digests."""
 
     version: Literal[1] = 1
-    packages: dict[Path, PinnedFile] | None = None
     registries: dict[str, Commit] | None = None
     files: dict[str, PinnedText] | None = None
     patched: dict[str, dict[_Name, Digest]] | None = None
@@ -179,6 +177,8 @@ def read_lock(path: pathlib.Path) -> Lock | None:
         data = yaml_text.load(text)
         if isinstance(data, dict) and data.get("version", 1) != 1:
             raise MESSAGES.refusal("later-lock", str(path), version=short(data["version"]))
+        if isinstance(data, dict):
+            data.pop("packages", None)  # of an earlier version, which installed them from a bundle
         return Lock.model_validate(data)
     except Unusable as error:
         where = error.place(str(path))
@@ -217,7 +217,6 @@ def from_resolution(
             key: locked_model(pins, model) or resolution.models[key]
             for key, model in models.items()
         },
-        packages=pins.packages,
         registries=pins.registries,
         files=_files(named) or None,
     )

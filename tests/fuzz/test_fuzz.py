@@ -90,8 +90,6 @@ def test_up(arguments: list[str], gpu: str | None) -> None:
     """Boxes can be logged in to, and do not answer when their state is asked for."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sparkwright.cli.up.Login.open", lambda _: None)
-        patch.setattr(
-            "sparkwright.cli.up.gpu_of", lambda name, source, _: Box(name, source, gpu, gpu or "")
-        )
+        patch.setattr("sparkwright.cli.up.gpu_of", lambda name, _: Box(name, gpu, gpu or ""))
         patch.setattr("sparkwright.cli.up.Hosts.ask", lambda *_, **__: SimpleNamespace(answers={}))
         _run({"deploy.py": ""}, "up", *arguments, outputs=[*arguments, ".sparkwright"])

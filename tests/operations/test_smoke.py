@@ -6,12 +6,11 @@ import pytest
 from sparkwright.checks.smoke.outside import Entrance
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.findings.finding import Finding
-from sparkwright.host.firewall import Firewall
 from sparkwright.host.service import CheckResult, SmokeRequest
 from sparkwright.host.smoke.check import SmokeAnswer
 from sparkwright.operations import smoke
 from tests.host.serving import free_port
-from tests.operations.harness import Said, as_json, fake, run
+from tests.operations.harness import fake, run
 from tests.unit.builders import probe
 from tests.unit.security.test_outside import HERE, server
 
@@ -20,23 +19,6 @@ CHAT, CODE = (
     for name, port, boot in (("chat", 8000, 900), ("code", 8001, 60))
 )
 WELL = SmokeAnswer((CheckResult("health", True, 0.5),))
-ILL = SmokeAnswer(
-    (CheckResult("health", True, 0.5), CheckResult("key", False, 0.5, "answered without a key")),
-    ("INFO: started", "ERROR: killed"),
-)
-
-
-def test_good_answers_are_no_change() -> None:
-    smokes: dict[str, Smoke] = {}
-    host = fake(probe(), check={"chat": WELL, "code": WELL})
-    ran = run(host, smoke.answers, (CHAT, CODE), judged=smokes.__setitem__, execute=True)
-    assert ran.commands == []
-    assert host.request("check") == as_json((CHAT, CODE))
-    # The slowest service's deadlines, and some more for the way.
-    assert host.asked[0].arguments["_timeout"] == 900 + 4 * 10 + 60
-    assert {name: (item.passed, item.total) for name, item in smokes.items()} == {
-        "chat": (1, 1), "code": (1, 1),
-    }  # fmt: skip
 
 
 def test_nobody_is_asked_while_preparing_or_without_a_service() -> None:
@@ -45,22 +27,6 @@ def test_nobody_is_asked_while_preparing_or_without_a_service() -> None:
     assert run(host, smoke.answers, (), execute=True).commands == []
     assert host.asked == []
     assert host.noops == ["no service of this host"]
-
-
-def test_a_bad_answer_fails_the_host_with_the_services_last_lines() -> None:
-    smokes: dict[str, Smoke] = {}
-    host = fake(probe(), check={"chat": WELL, "code": ILL})
-    ran = run(host, smoke.answers, (CHAT, CODE), judged=smokes.__setitem__, execute=True)
-    assert not ran.well
-    assert host.lines == [
-        "service code fails its smoke test: key: answered without a key",
-        "    journal: INFO: started",
-        "    journal: ERROR: killed",
-    ]
-    assert ran.memory.failure == host.lines[0]
-    # It changes nothing, and takes no lock for it.
-    assert (host.programs, ran.memory.changes) == (["check"], [])
-    assert smokes["code"].failures == ("key: answered without a key",)
 
 
 @pytest.fixture(autouse=True)
@@ -107,30 +73,19 @@ def test_a_controller_behind_a_jump_host_or_tunnel_says_so(
     ]
 
 
-UFW = "Status: active\nDefault: deny (incoming), allow (outgoing), deny (routed)\n"
-
-
-def test_a_port_that_answers_on_its_host_alone_is_told_with_what_opens_it() -> None:
+def test_a_port_that_answers_on_its_host_alone_is_a_finding_with_what_opens_it() -> None:
     port = free_port()
     findings: list[Finding] = []
-    seen = Firewall(ufw=UFW, interface="lo", network="127.0.0.0/8")
-    host = fake(probe(), check={"chat": WELL}, firewall=seen)
+    host = fake(probe(), check={"chat": WELL})
     ran = run(host, smoke.answers, (CHAT,), entrances=[Entrance("chat", "*", port)],
-              needed=[18650], noticed=findings.append, execute=True)  # fmt: skip
+              noticed=findings.append, execute=True)  # fmt: skip
     assert ran.memory.failure is None
-    assert host.programs == ["check", "firewall"]
-    ports = ",".join(map(str, sorted((port, 18650))))
-    command = f"sudo ufw allow proto tcp from 127.0.0.0/8 to any port {ports}"
-    assert [item.remedy for item in findings] == [command]
-    assert any(command in line for line in host.lines)
-
-
-def test_a_firewall_that_cant_be_read_fails_nothing() -> None:
-    host = fake(probe(), check={"chat": WELL}, firewall=Said(err="no", ok=False))
-    ran = run(host, smoke.answers, (CHAT,), entrances=[Entrance("chat", "*", free_port())],
-              execute=True)  # fmt: skip
-    assert ran.memory.failure is None
-    assert any("its firewall can't be read" in line for line in host.lines)
+    assert host.programs == ["check"]
+    (finding,) = findings
+    assert finding.id == "unreachable"
+    assert "bootstrap spark-1 --step firewall" in finding.remedy
+    assert f"TCP at {port}" in finding.remedy
+    assert any("--step firewall" in line for line in host.lines)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +99,7 @@ def test_a_host_that_was_reached_by_ipv6_is_asked_where_it_listens(
     monkeypatch.setattr(smoke, "addresses", lambda _: (came, came))
     seen = probe(addresses={"lo": [HERE, came], "eth0": ["10.0.0.1"]})
     port = free_port()
-    host = fake(seen, check={"chat": WELL}, firewall=Firewall())
+    host = fake(seen, check={"chat": WELL})
     entrance = Entrance("chat", bind, port)
     run(host, smoke.answers, (CHAT,), entrances=[entrance], execute=True)
     assert any(f"{asked}:{port} does not answer here" in line for line in host.lines)

@@ -1,14 +1,11 @@
 """Facts that preflight judges: a host as it was observed, and its part of the plan."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 from sparkwright.host.lib.gpu import Gpu
 from sparkwright.host.observe import Observation
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan
-from sparkwright.resolve import packages
 from sparkwright.resolve.registry import ARCHITECTURES
 
 
@@ -43,9 +40,3 @@ class HostFacts:
     def architecture(self) -> str:
         """The host's architecture in the registry's words."""
         return ARCHITECTURES.get(self.observed.architecture, self.observed.architecture)
-
-    @cached_property
-    def brought(self) -> Mapping[str, str]:
-        """Packages of the distribution that a bundle brings: name -> version."""
-        settings = self.plan.settings
-        return packages.versions(settings.bundle, settings.lock_file, self.observed.architecture)

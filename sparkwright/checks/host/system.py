@@ -55,12 +55,11 @@ def _haproxy(host: HostFacts) -> Iterator[Symptom]:
     package = host.observed.packages.get("haproxy")
     if package is None:
         return
-    brought = None if package.version else host.brought.get("haproxy")
-    version = package.version or brought or package.candidate
+    version = package.version or package.candidate
     if version and _number(version) < LEAST_HAPROXY:
         later = "" if package.version else " would be installed"
         yield Symptom("haproxy", "old", version=version, later=later)
-    elif not package.version and not brought and package.unreachable:
+    elif not package.version and package.unreachable:
         yield Symptom(obstacle=package.unreachable)
 
 

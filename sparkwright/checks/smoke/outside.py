@@ -15,10 +15,13 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from http.client import HTTPConnection, HTTPException
+from pathlib import Path
 
 from sparkwright.config.settings import EVERY_ADDRESS, is_loopback
 from sparkwright.config.tls import scheme
 from sparkwright.engines import inference_routes
+from sparkwright.findings.check import Symptom, load
+from sparkwright.findings.finding import Finding
 from sparkwright.host.lib import bounded
 from sparkwright.host.lib.addresses import unreachable
 from sparkwright.host.service import CheckResult
@@ -109,6 +112,17 @@ def look(
     until = time.monotonic() + _ALL
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
         return [_look(pool, entrance, address, ipv4, until) for entrance in entrances]
+
+
+def unreachable_ports(host: str, results: Sequence[Outside]) -> Finding | None:
+    """The finding of a host's ports that did not answer here; None where all did."""
+    closed = [result for result in results if result.closed]
+    if not closed:
+        return None
+    ports = sorted({str(result.closed[1]) for result in closed if result.closed})
+    notes = "; ".join(f"{result.name}: {result.note}" for result in closed)
+    symptom = Symptom("unreachable", host=host, name=host, notes=notes, ports=", ".join(ports))
+    return load(Path(__file__).with_name("unreachable.yaml"))["unreachable"].finding(symptom)
 
 
 def _look(

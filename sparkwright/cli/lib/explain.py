@@ -17,7 +17,7 @@ from sparkwright.findings.render import text
 from sparkwright.findings.user_error import refusal, suggest
 
 
-def explain(id_: str, form: str) -> None:
+def explain(id_: str, *, as_json: bool) -> None:
     """Print the checks, known issues and causes of an id; a rule and a diagnosis may share one.
 
     Raises:
@@ -29,7 +29,7 @@ def explain(id_: str, form: str) -> None:
         near = get_close_matches(id_, [finding.id for finding in every], n=1)
         remedy = suggest(id_, near) if near else "docs/checks.md lists every id"
         raise refusal("--explain", f"no check {id_!r}", remedy)
-    print_findings(findings, form, text(findings, paint=paint))
+    print_findings(findings, text(findings, paint=paint), as_json=as_json)
 
 
 def _explanations(catalog: Catalog) -> Iterator[Finding]:

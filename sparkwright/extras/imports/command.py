@@ -11,7 +11,8 @@ import yaml
 from sparkwright.catalog import load_catalog
 from sparkwright.catalog.gpus import GPUS
 from sparkwright.catalog.reader import validated
-from sparkwright.cli.lib.findings import format_option, paint, print_findings
+from sparkwright.cli.lib.findings import paint, print_findings
+from sparkwright.cli.lib.options import json_option
 from sparkwright.config.places import catalogs
 from sparkwright.documents import text_files as documents
 from sparkwright.extras.imports.entries import Imported
@@ -116,10 +117,10 @@ DOCUMENT = list[Finding]
     "--inventory", type=click.Path(path_type=Path, dir_okay=False),
     help="Whose `registries`, `allowed_in_recipes` and lock are meant; else the site's own.",
 )  # fmt: skip
-@format_option
+@json_option
 def command(
     source: str, recipes: tuple[str, ...], directory: Path, replace: bool, dry: bool,
-    inventory: Path | None, form: str, **options: Any,
+    inventory: Path | None, as_json: bool, **options: Any,
 ) -> None:  # fmt: skip
     """Write recipes of other projects into the site's catalog.
 
@@ -153,7 +154,7 @@ def command(
     lines += [text(problems, paint=paint)] if problems else []
     lines.append(_summary(results, len(problems)))
     findings = [*(finding for imported in results for finding in imported.findings), *problems]
-    print_findings(findings, form, "\n".join(lines))
+    print_findings(findings, "\n".join(lines), as_json=as_json)
     sys.exit(int(any(finding.severity is Severity.ERROR for finding in findings)))
 
 

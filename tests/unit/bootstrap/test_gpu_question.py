@@ -21,7 +21,7 @@ def run(arguments: Sequence[str], **_: Any) -> tuple[int, str, str]:
 
 def test_what_each_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu_question, "run", run)
-    result = gpu_question.boxes(dict.fromkeys(SAID, "mDNS"))
+    result = gpu_question.boxes(SAID)
     assert [(item.name, item.gpu) for item in result] == [
         ("spark-1", "gb10"), ("rtx-1", "rtx5090"), ("old", None), ("printer", None), ("new", None),
         ("bare", None),
@@ -31,7 +31,7 @@ def test_what_each_is(monkeypatch: pytest.MonkeyPatch) -> None:
         "Permission denied (publickey).", "Host key verification failed.",
         "bash: nvidia-smi: command not found",
     ]  # fmt: skip
-    assert gpu_question.boxes({}) == []
+    assert gpu_question.boxes(()) == []
 
 
 @cases("line", "kind")
@@ -47,7 +47,7 @@ def test_ssh_asks_nobody_and_takes_no_key(monkeypatch: pytest.MonkeyPatch) -> No
         return 1, "", ""
 
     monkeypatch.setattr(gpu_question, "run", no_answer)
-    gpu_question.box("spark-1", "mDNS")
+    gpu_question.box("spark-1")
     assert calls[0][-3:-1] == ["--", "spark-1"]
     for option in ("BatchMode=yes", "StrictHostKeyChecking=yes", "ForwardAgent=no"):
         assert option in calls[0]

@@ -12,7 +12,6 @@ import pytest
 from click.testing import Result
 
 from docs.generate.documents import documents
-from sparkwright.bootstrap.gpu_question import Box
 from sparkwright.checks.fabric.groups import FabricLook
 from sparkwright.checks.smoke.verdict import DeepResult
 from sparkwright.cli import bundle as bundle_command
@@ -107,12 +106,6 @@ def fleet(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("_contexts", "_runtimes"):
         monkeypatch.setattr(bundle_command, name, lambda *_: None)
     monkeypatch.setattr(bundle_command, "_fetch", lambda *_, **__: True)
-    boxes = [Box(name, "known_hosts", "gb10", "NVIDIA GB10") for name in HOSTS]
-    boxes.append(Box("nas", "~/.ssh/config", None, why="word " * 20))
-    if "discover" in COMMANDS:
-        for name in ("command", "names"):
-            position = f"sparkwright.extras.discover.{name}.discovered"
-            monkeypatch.setattr(position, lambda **_: boxes)
     return here
 
 

@@ -32,7 +32,7 @@ def checked(directory: Path, hosts: dict[str, dict[str, Any]]) -> Findings:
     """Findings of ``sparkwright check`` by host."""
     inventory = directory / "inventory.py"
     inventory.write_text(f"hosts = {list(hosts.items())!r}\n")
-    done = run("check", str(inventory), "--format", "json")
+    done = run("check", str(inventory), "--json")
     findings: Findings = {name: [] for name in hosts}
     for item in json.loads(done.output):
         findings[item["subject"]["host"]].append(item)

@@ -9,8 +9,6 @@ from sparkwright.checks.host.judge import judge
 from sparkwright.findings.finding import Severity, errors
 from sparkwright.host.lib.gpu import IDENTITY, NAMES, Gpus, parse
 from sparkwright.host.lib.records import encode
-from sparkwright.resolve.hub import PinnedFile
-from sparkwright.resolve.lock import Lock, render_lock
 from sparkwright.text.sizes import GIB
 from tests.libyaml import safe_load
 from tests.tables import Tables
@@ -52,19 +50,6 @@ def test_each_fault_is_found_with_its_words_and_a_remedy(
 @pytest.mark.parametrize("changes", FAULTS["sound"])
 def test_another_host_in_order_has_none_either(changes: dict[str, Any]) -> None:
     assert findings(**changes) == {}
-
-
-@cases("name", "version", "expected")
-def test_a_bundle_brings_haproxy_where_nothing_can_be_reached(
-    tmp_path: Path, name: str, version: str, expected: list[str]
-) -> None:
-    lock = Lock(images={}, models={}, packages={name: PinnedFile(size=1, sha256="0" * 64)})
-    (tmp_path / "fleet.lock").write_text(render_lock(lock))
-    planned = plan(bundle=str(tmp_path), lock_file=str(tmp_path / "fleet.lock"))
-    alone = probe(packages={"haproxy": {"unreachable": "no internet"}})
-    judged = judge(wanted(planned), alone, NOW)
-    assert [item.id for item in judged] == expected
-    assert all(version in item.observed for item in judged)
 
 
 @pytest.mark.parametrize(("check", "changes"), FAULTS["warnings"])
