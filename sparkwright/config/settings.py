@@ -103,6 +103,23 @@ class ActivationSettings(_Settings):
     wait_seconds: float = Field(default=900, ge=1, le=3600)
 
 
+class IdleSettings(_Settings):
+    """When an unused service stops and frees its memory until the next request.
+
+    Attributes:
+        after: time without a request, such as ``20m`` or ``2h``.
+        do: ``stop`` stops the service.
+    """
+
+    after: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,4}[smhd]$")]
+    do: Literal["stop"] = "stop"
+
+    @property
+    def seconds(self) -> float:
+        """The time in seconds."""
+        return float(self.after[:-1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[self.after[-1]]
+
+
 class SecretSettings(_Settings):
     """Source of a service's secret: a variable, a file or a command.
 
@@ -179,6 +196,8 @@ class ServiceSettings(_Settings):
             until you activate another service (docs/services.md).
         activate: ``on-request``: a client's request activates the service while another service of
             its group runs. Needs exclusive and proxy.
+        idle: when the service stops until the next request (docs/services.md). Needs proxy, and in an
+            exclusive group activate.
         adapters: LoRA adapters of the body, each served as a model; over the recipe's, by name.
         kv_offload: space outside GPU memory for the KV cache of earlier conversations; replaces the
             recipe's; None removes it.
@@ -211,6 +230,7 @@ class ServiceSettings(_Settings):
     silenced: dict[str, values.Reason] = {}
     exclusive: values.ServiceName | None = None
     activate: Literal["on-request"] | None = None
+    idle: IdleSettings | None = None
     adapters: Adapters = ()
     kv_offload: KvOffload | None = None
 
@@ -506,6 +526,17 @@ class HostSettings(_Settings):
             if re.fullmatch(own, name):
                 raise ValueError(f"{name!r} is the name of a {kind} of sparkwright's own")
         return entries
+
+    @field_validator("services")
+    @classmethod
+    def _idle_has_a_group(cls, services: dict[str, ServiceSettings]) -> dict[str, ServiceSettings]:
+        """A service that is stopped when it is idle takes turns with nobody: its group is its own,
+        with a name that no user can write."""
+        for name, service in services.items():
+            if service.idle is not None and service.exclusive is None:
+                own = {"exclusive": f"idle.{name}", "activate": "on-request"}
+                services[name] = service.model_copy(update=own)
+        return services
 
     @field_validator("image_mirrors")
     @classmethod

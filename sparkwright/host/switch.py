@@ -51,6 +51,8 @@ from sparkwright.host.smoke.check import SmokeAnswer
 _ASK_EVERY = 10
 #: Seconds that systemd takes at most to start a unit again: RestartSec and some more.
 _RESTARTED = 30
+#: Seconds in which HAProxy gives a request that it has let in to a server.
+_ASSIGNED = 1.0
 #: Lines of a journal that are searched for the cause of a crash.
 _LINES = 400
 _write = partial(files.write, parents=0o750)
@@ -108,7 +110,11 @@ class Switch:
         for switch in self._services:
             self._write_release(switch)
         self._note("draining")
-        self._each_proxy(place.leave, [item for item in self._restarting if not item.slept])
+        if exclusive.NOBODY not in self._request.activates.values():
+            self._each_proxy(place.leave, [item for item in self._restarting if not item.slept])
+        elif not self._unasked():
+            self._lay_asleep("from")
+            return self._end(REVERTED, ["a request came"], touched=False)
         self._note("stopping")
         served = bool(self._unmanaged) or any(_running(item) for item in self._restarting)
         self._stopped = time.monotonic() if served else None
@@ -256,6 +262,16 @@ class Switch:
         for switch in self._services:
             exclusive.mark(Path(switch.service.home), switch.service.unit, asleep=switch in resting)
         self._stop(resting)
+
+    def _unasked(self) -> bool:
+        """Have requests wait for the service in the program that wakes it. Returns whether none is
+        left that came before."""
+        self._each_proxy(place.announce)
+        exclusive.activate(self._folder.parent, self._request.activates, self._request.by, "")
+        place.tell_sleeping(self._folder.parent)
+        time.sleep(_ASSIGNED)
+        pools = (switch.service.pool for switch in self._restarting)
+        return not any(place.in_flight(pool) for pool in pools if pool)
 
     def _stop(self, services: Iterable[ServiceSwitch]) -> None:
         """All are stopped before any starts, so that two services can exchange their ports."""

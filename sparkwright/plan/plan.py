@@ -20,6 +20,7 @@ from sparkwright.engines.derivation import Derivation, DerivedFact, Gpu
 from sparkwright.engines.engine import Engine, Rank
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Fault, Problems, mistake, mistakes, suggest
+from sparkwright.host.lib.exclusive import NOBODY
 from sparkwright.plan import ranks, schedule
 from sparkwright.plan.container import ContainerPlan, plan_container
 from sparkwright.plan.files import PlannedFile
@@ -174,12 +175,14 @@ class HostPlan:
 
     @property
     def groups(self) -> dict[str, tuple[str, ...]]:
-        """The services of each exclusive group, as they are written: the first is the default."""
+        """The services of each exclusive group, as they are written: the first is the default.
+        ``NOBODY`` comes last where one of them is stopped when it is idle."""
         result: dict[str, tuple[str, ...]] = {}
         for name, service in self.settings.services.items():
             if service.exclusive:
                 result[service.exclusive] = (*result.get(service.exclusive, ()), name)
-        return result
+        idle = {service.exclusive for service in self.settings.services.values() if service.idle}
+        return {group: (*its, NOBODY) if group in idle else its for group, its in result.items()}
 
     def counted(self, needs: Mapping[str, float]) -> tuple[str, ...]:
         """Services whose needs add up: all, but of each exclusive group its largest alone.
@@ -493,4 +496,8 @@ def _woken(settings: HostSettings) -> Iterator[Fault]:
     """Services that no request can activate, though they are to be."""
     for name, service in settings.services.items():
         if service.activate is not None and (service.exclusive is None or not service.proxy):
-            yield MESSAGES.fault("not-activated", f"{name}.activate")
+            yield MESSAGES.fault(
+                "not-activated", f"{name}.{'idle' if service.idle else 'activate'}"
+            )
+        elif service.idle is not None and service.activate is None:
+            yield MESSAGES.fault("not-woken", f"{name}.idle", group=service.exclusive)

@@ -14,6 +14,7 @@ from sparkwright.engines import DEFAULT, ENGINES, engine
 from sparkwright.engines.engine import Engine
 from sparkwright.findings import thresholds
 from sparkwright.findings.check import shown
+from sparkwright.host.lib.exclusive import NOBODY
 from sparkwright.plan.plan import HostPlan
 
 #: Beside prometheus.yml, the fleet's API key: proxies ask for it. The user puts it there.
@@ -60,6 +61,7 @@ def _services(plan: HostPlan, address: str | None = None) -> list[dict[str, Any]
             continue
         group = service.settings.exclusive
         labels = {"exclusive": group} if group else {}
+        labels |= {"idle": "stops"} if group and NOBODY in plan.groups[group] else {}
         labels |= {"host": plan.host, "service": service.name, "recipe": service.recipe.name}
         labels["tag"] = service.image.tag
         if scheme(plan.settings, proxied=service.proxy) == "https":

@@ -97,13 +97,18 @@ def busy(master: str, proxy: str, replica: str) -> int:
     return sum(state.running for state in states if state)
 
 
-def leave(pool: Pool) -> None:
-    """Have load balancers in front send nothing new, and wait for the end of what runs."""
+def announce(pool: Pool) -> None:
+    """Have load balancers in front send nothing new."""
     # /health says that the proxy is about to close; it still takes what comes.
     _command(pool, f"set server stay-{pool.proxy}/stay state maint")
     time.sleep(pool.notice_seconds)
+
+
+def leave(pool: Pool) -> None:
+    """Have load balancers in front send nothing new, and wait for the end of what runs."""
+    announce(pool)
     _command(pool, f"set server {pool.proxy}/{pool.replica} state drain")
-    remaining(lambda: _busy(pool), pool.drain_seconds)
+    remaining(lambda: in_flight(pool), pool.drain_seconds)
 
 
 def admit(pool: Pool) -> None:
@@ -143,7 +148,15 @@ def _command(pool: Pool, line: str) -> None:
         ask(pool.admin, line)
 
 
-def _busy(pool: Pool) -> int:
+def last_request(pool: Pool) -> str:
+    """HAProxy's mark of the last request with a body; another one after each of them."""
+    with contextlib.suppress(OSError):
+        return ask(pool.admin, f"get var proc.last_{pool.proxy.replace('-', '_')}")
+    return ""
+
+
+def in_flight(pool: Pool) -> int:
+    """Requests that the service works on now."""
     try:
         return busy(pool.master, pool.proxy, pool.replica)
     except TimeoutError:
