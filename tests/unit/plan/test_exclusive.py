@@ -95,7 +95,7 @@ def test_a_groups_name_is_judged_as_a_services_is() -> None:
         plan({"a": _service(8000, "In The Evening; rm")})
 
 
-IDLE = {"idle": {"after": "20m"}}
+IDLE: dict[str, Any] = {"idle": {"after": "20m"}}
 
 
 def test_an_idle_service_has_a_group_of_its_own_in_which_nobody_may_run() -> None:
