@@ -196,8 +196,8 @@ class ServiceSettings(_Settings):
             until you activate another service (docs/services.md).
         activate: ``on-request``: a client's request activates the service while another service of
             its group runs. Needs exclusive and proxy.
-        idle: when the service stops until the next request (docs/services.md). Needs proxy, and in an
-            exclusive group activate.
+        idle: when the service stops until the next request (docs/services.md). Needs proxy, and in
+            an exclusive group activate.
         adapters: LoRA adapters of the body, each served as a model; over the recipe's, by name.
         kv_offload: space outside GPU memory for the KV cache of earlier conversations; replaces the
             recipe's; None removes it.
