@@ -18,4 +18,5 @@ def attacks() -> list[dict[str, Any]]:
 
 def part() -> str:
     """The table."""
-    return table(("attack", "defence"), ((row["attack"], row["defence"]) for row in attacks()))
+    rows = ((row["attack"], row["defence"]) for row in attacks())
+    return table(("attack", "defence"), rows)
