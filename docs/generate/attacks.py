@@ -18,5 +18,4 @@ def attacks() -> list[dict[str, Any]]:
 
 def part() -> str:
     """The table."""
-    rows = ((row["attack"], row["defence"]) for row in attacks())
-    return table(("attack", "defence"), rows)
+    return table(("attack", "defence"), ((row["attack"], row["defence"]) for row in attacks()))
