@@ -134,8 +134,8 @@ def test_what_was_compiled_is_kept_and_made_ready_outside_the_sandbox() -> None:
         f"ExecStartPre=+{program} before /opt/sparkwright/services/qwen36\n" in rendered.unit_text
     )
     assert (
-        f"ExecStopPost=+{program} after /opt/sparkwright/services/qwen36 900\n"
-        in rendered.unit_text
+        f"ExecStopPost=+{program} after /opt/sparkwright/services/qwen36 900"
+        " /run/sparkwright-health/qwen36.well\n" in rendered.unit_text
     )
 
 
