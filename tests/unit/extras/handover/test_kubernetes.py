@@ -45,19 +45,6 @@ def test_kubernetes_own_schemas_take_every_recipe(recipe: str) -> None:
         validate(*files("kubernetes", recipe=recipe, hardening=hardening).values())
 
 
-def test_the_schemas_see_what_is_wrong() -> None:
-    (text,) = files("kubernetes").values()
-    validate(text)
-    kubernetes: Any = importlib.import_module("kubernetes_validate")
-    for right, problem, error in (
-        ("replicas: 1", 'replicas: "1"', kubernetes.ValidationError),
-        ("enableServiceLinks", "enableServiceLink", kubernetes.ValidationError),
-        ("apps/v1", "apps/v9", kubernetes.SchemaNotFoundError),
-    ):
-        with pytest.raises(error):
-            validate(text.replace(right, problem))
-
-
 @pytest.mark.parametrize("form", ["kubernetes", "quadlet"])
 @pytest.mark.parametrize("hardening", ["default", "strict"])
 def test_it_is_the_same_service_and_its_key_is_in_no_file(form: str, hardening: str) -> None:
