@@ -204,7 +204,7 @@ class Switch:
         return before if before.get("id") == self._request.id else {}
 
     def _open_proxies(self, which: str) -> list[str]:
-        """Have the proxies of the new plan, or those of before. Returns what is wrong."""
+        """Have the new plan's proxies, or the former proxies. Returns what is wrong."""
         proxies = self._request.proxies
         if not proxies:
             return []
@@ -222,7 +222,7 @@ class Switch:
         return []
 
     def _write_release(self, switch: ServiceSwitch) -> None:
-        """Everything of the new release; nothing of the one that runs is touched."""
+        """Prepare the new release completely; the running release stays untouched."""
         # The record comes last: with it the release is whole.
         own = switch.service.files if switch.files else {}
         for path, (text, mode) in {**switch.files, **own}.items():
@@ -230,7 +230,7 @@ class Switch:
                 _write(Path(path), text, mode)
 
     def _switch(self, which: str) -> None:
-        """Have unit and ``current`` be those of the new release, or of the one before."""
+        """Point unit and ``current`` at the new release, or at the former release."""
         units: dict[str, tuple[str, int]] = {}
         for switch in self._services:
             release = switch.to if which == "to" else switch.from_release
@@ -548,8 +548,9 @@ def _gate(switch: ServiceSwitch, which: str) -> SmokeRequest:
 
 
 def _soak_seconds(switch: ServiceSwitch) -> float:
-    """How long a release is observed after its first answers: one that was proved here, or has
-    nothing to go back to, is not."""
+    """How long to observe a release after its first answers: 0 for a release that was proved here,
+    or without a predecessor.
+    """
     proved = switch.slept and files.target(Path(switch.service.home, "good")) == switch.to
     return switch.service.soak_seconds if switch.has_way_back and not proved else 0.0
 
@@ -564,7 +565,7 @@ def _of_journal(lines: Iterable[str]) -> list[str]:
 
 
 def _without_cache(switch: ServiceSwitch) -> bool:
-    """Wait for the start after the one that put a cache aside; False where none was."""
+    """Wait for the start after the start that put a cache aside; False if there was none."""
     if not any(Path(switch.service.home, "caches").glob("*.suspect")):
         return False
     until = time.monotonic() + _RESTARTED

@@ -40,11 +40,11 @@ class ServicePlan:
     """A service with every setting resolved; what the network decides is still open.
 
     Attributes:
-        settings: as they are written; those that need no decision are read here.
+        settings: as written; settings that need no decision are read here.
         engine: name of the engine in its image.
         version: of that engine; None where no card says it.
         origins: ``argument.<name>``, ``environment.<NAME>`` and the like -> where it comes from.
-        served_names: all that clients ask for, those of adapters last.
+        served_names: all names for clients, adapters' names last.
         adapters: by the names that clients ask for.
         task: of the body, as its catalog entry has it.
         file, projector: paths of the body's GGUF files in its repository; None for other formats.

@@ -52,8 +52,9 @@ def files(plans: Sequence[tuple[str, HostPlan]], node_port: int) -> dict[str, st
 
 
 def _services(plan: HostPlan, address: str | None = None) -> list[dict[str, Any]]:
-    """Targets that other machines reach at an address, behind a proxy with the key; or without one
-    those that only their own host reaches, as an agent on it scrapes them."""
+    """Targets that other machines reach at an address, behind a proxy with the key; or, without a
+    proxy, targets that an agent on their own host scrapes.
+    """
     targets = []
     for service in plan.services:
         if service.follower or is_loopback(service.bind) is not (address is None):

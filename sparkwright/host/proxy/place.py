@@ -40,9 +40,10 @@ def ask(path: str, line: str) -> str:
 
 
 def kept(answer: str, keep: Iterable[Sequence[str]]) -> str:
-    """Drained or down servers, of those that keep their address: for the others HAProxy would take
-    the old port from this state (haproxy/haproxy#3296). Whether a server speaks TLS comes from
-    the new configuration: the former worker's value would make HAProxy send requests in clear."""
+    """Drained or down servers that keep their address: for other servers HAProxy would take the old
+    port from this state (haproxy/haproxy#3296). Whether a server speaks TLS comes from the new
+    configuration: the former worker's value would make HAProxy send requests in clear.
+    """
     version, _, rest = answer.strip().partition("\n")
     head, *rows = rest.splitlines()
     names = head.removeprefix("# ").split()
@@ -97,7 +98,7 @@ def busy(master: str, proxy: str, replica: str) -> int:
 
 
 def announce(pool: Pool) -> None:
-    """Have load balancers in front send nothing new."""
+    """Have the fleet's addresses send nothing new."""
     # /health says that the proxy is about to close; it still takes what comes.
     _command(pool, f"set server stay-{pool.proxy}/stay state maint")
     time.sleep(pool.notice_seconds)
@@ -171,7 +172,7 @@ def write_sleeping(path: Path) -> None:
 
 
 def tell_sleeping(state: Path) -> None:
-    """Have file and worker as the host's state says, in one step for those who ask."""
+    """Update HAProxy's map of sleeping services, its file and its process, in one step."""
     path = state.parent / "gateway" / ASLEEP_MAP
     if not path.exists():
         return  # no proxy has it, or not yet
