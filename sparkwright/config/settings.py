@@ -359,8 +359,7 @@ class HostSettings(_Settings):
         registry_auth_file: file on the controller with accounts of private registries, as
             ``docker login`` writes it (``config.json``).
         registry_auth_command: prints the content of such a file instead, as hub_token_command.
-        downloader: ``hf_transfer``, ``xet`` (the hub's Xet storage where it has the file,
-            hf_transfer elsewhere) or ``http`` (a tenth of the memory).
+        downloader: ``hf_transfer``, or ``http`` (a tenth of the memory).
         download_connections: ranges fetched at once for one file.
         download_limit_mb: megabytes per second that a host fetches at most, for
             the image and for each model; None is no limit.
@@ -447,7 +446,7 @@ class HostSettings(_Settings):
     hub_token_command: Command | None = None
     models_root: values.OwnDirectory = "/opt/models"
     services_root: values.OwnDirectory = "/opt/sparkwright"
-    downloader: Literal["hf_transfer", "xet", "http"] = "hf_transfer"
+    downloader: Literal["hf_transfer", "http"] = "hf_transfer"
     download_connections: values.Whole = Field(default=16, ge=1, le=64)
     registry_auth_file: values.ControllerFile | None = None
     registry_auth_command: Command | None = None
