@@ -164,13 +164,6 @@ def test_a_command_of_an_emergency(tmp_path: Path, name: str) -> None:
     assert "127.0.0.1" in done.stderr
 
 
-def test_without_a_plan_a_diff_is_none(tmp_path: Path) -> None:
-    write_site(tmp_path, host("spark-1", status=status(root="/opt/sparkwright")), **BROKEN)
-    done = sparkwright(tmp_path, "diff")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "group_data/all.py: line 1" in done.stderr
-
-
 @pytest.mark.parametrize("command", ["status", "diff"])
 def test_a_command_that_looks_makes_no_key(tmp_path: Path, command: str) -> None:
     """On another machine than the fleet's, its next deploy would take that key for the fleet's."""

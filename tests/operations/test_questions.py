@@ -10,7 +10,6 @@ import pytest
 from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret
 from sparkwright.facts.asking import HostError
-from sparkwright.host.disk_usage import DiskUsageRequest
 from sparkwright.host.load import HostLoad
 from sparkwright.host.lock import LockAnswer
 from sparkwright.host.verify_models import Verified
@@ -30,16 +29,6 @@ def _single(**answers: Any) -> tuple[Any, HostRun]:
     host: Any = spark(**answers)
     host.connected = True
     return host, site(host, spark("spark-2")).hosts["spark-1"]
-
-
-def test_what_a_plan_needs_of_the_disk() -> None:
-    _, item = _single()
-    request = questions.disk_usage_request(item)
-    assert isinstance(request, DiskUsageRequest)
-    assert MODEL in request.planned
-    assert item.desired.images[0].name in request.planned
-    assert item.desired.images[0].store in request.planned
-    assert (request.keep_releases, request.prune) == (item.settings.keep_releases, False)
 
 
 def test_models_are_hashed_again() -> None:

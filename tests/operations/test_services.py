@@ -7,11 +7,11 @@ import pytest
 
 from sparkwright.host.jobs import JobStatus
 from sparkwright.host.lib.records import decode
-from sparkwright.host.release import Phase, SwitchJournal, SwitchRequest
+from sparkwright.host.release import SwitchJournal
 from sparkwright.operations import services, switching
 from sparkwright.operations.switching import UNIT, Interrupted
 from tests.operations.harness import FakeHost, as_json, fake, run
-from tests.operations.sites import ENGINE, KEY, host_run, running, spark
+from tests.operations.sites import host_run, running, spark
 from tests.tables import Tables, merged
 from tests.unit.builders import plan, probe, wanted
 
@@ -23,7 +23,6 @@ RUN = host_run(spark())
 SECRETS = RUN.secrets
 NOW = SERVICE.release
 OLD = "0123456789ab"
-GOOD = SwitchJournal("", "ended", "good", (), 2.5, {})
 
 
 def _host(*, jobs: Any = None, old: bool = False, **changes: Any) -> FakeHost:
@@ -81,44 +80,6 @@ def test_what_is_as_desired_is_left_alone() -> None:
     assert run(_host(), services.running, (), {}).host.noops == ["no service of this host"]
 
 
-def test_the_whole_request_of_a_switch() -> None:
-    host = _host(old=True, ports={
-        8000: {"command": "docker-proxy", "cgroup": "docker.service", "container": "old-vllm no"},
-    })  # fmt: skip
-    run(host, services.running, (SERVICE,), SECRETS, execute=True)
-    asked = host.request("jobs")
-    (job,) = asked["start"]
-    assert (job["unit"], job["urgent"]) == (UNIT, True)
-    assert "SuccessExitStatus=3 4" in job["properties"]
-    assert f"{ROOT}/state/switch/sparkwright/host/switch.py" in job["files"]
-    request = decode(SwitchRequest, request_of(asked))
-    assert f"--unit={UNIT}" in request.settle
-    assert request.settle[request.settle.index("--") + 1 :] == tuple(job["argv"])
-    document = request_of(asked)
-    assert document["unmanaged"] == ["old-vllm no"]
-    assert document["proxies"] is None
-    (service,) = request.services
-    assert (service.name, service.service.home) == ("qwen36", f"{ROOT}/services/qwen36")
-    assert (service.from_release, service.service) == (OLD, SERVICE)
-    # There is a way back: the first crash is enough, and the new one is looked on for a while.
-    assert (service.has_way_back, service.service.soak_seconds) == (True, 75.0)
-    assert service.service.second_boot  # should it have compiled on a GB10
-    directory = f"{ROOT}/services/qwen36/releases/{NOW}"
-    modes = {path: mode for path, (_, mode) in service.files.items()}
-    assert modes == {
-        f"{directory}/boot_caches.py": 0o640,
-        f"{ROOT}/services/qwen36/secrets.env": 0o600,
-    }
-    assert set(service.service.files) == {
-        f"{directory}/{name}" for name in ("compose.yaml", "unit.service", "release.json")
-    }
-    assert ENGINE.value not in service.service.record
-    assert service.files[SERVICE.secrets][0] == f"VLLM_API_KEY={ENGINE.value}\n"
-    # The key is in no command, and nothing of it is shown.
-    assert all(execution.hidden for execution in host.asked)
-    assert not any(key.value in line for key in (KEY, ENGINE) for line in host.lines)
-
-
 @cases("settings", "service", "wished")
 def test_a_second_start_needs_what_the_first_compiled(
     settings: dict[str, Any], service: dict[str, Any], wished: bool
@@ -139,49 +100,6 @@ def test_a_switch_that_did_not_end_well_fails_the_host(
     assert ran.memory.failure == failure
     assert host.lines[-1 - len(lines) :] == [failure, *lines]
     assert ran.memory.changes == []
-
-
-def test_a_switch_is_followed_step_by_step() -> None:
-    steps = ["writing", "stopping", "stopping", "proving"]
-    request: dict[str, Any] = {}
-
-    def answer(asked: Any) -> dict[str, JobStatus]:
-        if asked["start"]:
-            request.update(request_of(asked))
-        if steps:
-            return {UNIT: JobStatus(True, False, {"id": request["id"], "step": steps.pop(0)})}
-        ended = SwitchJournal(request["id"], "ended", "good")
-        return {UNIT: JobStatus(False, False, as_json(ended))}
-
-    host = _host(old=True, jobs=answer)
-    ran = run(host, services.running, (SERVICE,), SECRETS, execute=True)
-    assert ran.well
-    assert host.lines[:3] == ["writing the release", "stopping", "waiting for real answers"]
-    # Only the first question starts it.
-    assert [bool(item.request["start"]) for item in host.asked[1:]] == [True] + [False] * 4
-
-
-def test_a_boot_is_followed_phase_by_phase() -> None:
-    """The engine's patterns go with the switch; phases come back with the host's clock."""
-    request: dict[str, Any] = {}
-    compiling = Phase("compiling", 990.0, 40.0)
-    phases = [{"qwen36": compiling}, {"qwen36": compiling}, {"": Phase("watching", 990.0, 50.0)}]
-
-    def answer(asked: Any) -> dict[str, JobStatus]:
-        if asked["start"]:
-            request.update(request_of(asked))
-        journal = SwitchJournal(request["id"], "ended", "good")
-        if phases:
-            journal = SwitchJournal(request["id"], "proving", phases=phases.pop(0))
-        return {UNIT: JobStatus(journal.result is None, False, as_json(journal), now=1000.0)}
-
-    host = _host(old=True, jobs=answer)
-    assert run(host, services.running, (SERVICE,), SECRETS, execute=True).well
-    assert host.lines[:2] == [
-        "qwen36: compiling for 10 s (40 s last time)", "watching for another 40 s",
-    ]  # fmt: skip
-    assert "first answers" in request["boot_lines"].values()
-    assert any("OutOfMemoryError" in pattern for pattern in request["lasting"])
 
 
 def test_following_a_switch_that_nobody_works_on_is_an_interruption() -> None:

@@ -18,6 +18,8 @@ from sparkwright.host.models.refusal import Refused
 
 #: Bytes of a body; of all bodies of a key; of all bodies; and of a body that is kept in memory.
 LARGEST, OF_A_KEY, OF_ALL, IN_MEMORY = 64 << 20, 256 << 20, 1 << 30, 64 << 10
+#: Share of either room that bodies above _SMALL may fill: the rest is for small ones.
+_FOR_LARGE = 0.75
 #: A body above either is parsed apart: bytes, and commas, since each element takes time and memory.
 _SMALL, _ELEMENTS = 1 << 20, 50_000
 #: Seconds of CPU, and bytes, that the process for large bodies may take.
@@ -61,16 +63,23 @@ class Room:
     def __init__(self) -> None:
         self._held = Counter[str]()
 
-    def hold(self, key: str, size: int) -> None:
-        """Count bytes; less than 0 gives them back.
+    def hold(self, key: str, size: int, whole: int) -> None:
+        """Count bytes of a body.
+
+        Args:
+            whole: bytes of the whole body, as far as they are known.
 
         Raises:
             Refused: there is no room for them.
         """
-        held = self._held
-        if size > 0 and (held[key] + size > OF_A_KEY or held.total() + size > OF_ALL):
+        held, share = self._held, _FOR_LARGE if whole > _SMALL else 1
+        if held[key] + size > OF_A_KEY * share or held.total() + size > OF_ALL * share:
             raise Refused(503, "Too many large requests are under way.", 10)
         held[key] += size
+
+    def release(self, key: str, size: int) -> None:
+        """Give bytes back."""
+        self._held[key] -= size
 
 
 def boundary(content_type: str = "") -> str:

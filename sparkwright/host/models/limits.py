@@ -33,6 +33,20 @@ class Limits:
     def admitted(self, name: str, key: Key, addresses: int) -> Iterator[None]:
         """Charge a request of a key, which is under way until the block ends.
 
+        Raises:
+            Refused: as ``judge`` does.
+        """
+        self.judge(name, key, addresses)
+        self._requests[name] += 1
+        self.under_way[name] += 1
+        try:
+            yield
+        finally:
+            self.under_way[name] -= 1
+
+    def judge(self, name: str, key: Key, addresses: int) -> None:
+        """Judge whether a request of a key may come now, without charging it.
+
         Args:
             addresses: that share the limits.
 
@@ -53,12 +67,6 @@ class Limits:
             if granted and charged >= granted:
                 why = f"The API key {name} has used its {granted} {unit}."
                 raise Refused(429, why, max(1, math.ceil(seconds)))
-        self._requests[name] += 1
-        self.under_way[name] += 1
-        try:
-            yield
-        finally:
-            self.under_way[name] -= 1
 
     def charge(self, name: str, tokens: int) -> None:
         """Charge the tokens of an answer that has ended; the day's are in the ledger."""

@@ -4,14 +4,15 @@ HAProxy has checked the API key and hands requests over at a socket of systemd's
 back to HAProxy's socket of pools, with the pool's name in a header; its answer passes as it comes,
 and its usage is counted. Nothing is sent twice, and an answer that was cut stays cut.
 
-Two processes: systemd's main one only waits. At its end (``systemctl restart``) the serving one
-takes no more requests and finishes its answers, while its successor serves already. For that the
-unit has ``KillMode=process``. SIGHUP has the document read again.
+Two processes: systemd's main one only waits. At its end (``systemctl restart``), or at SIGTERM, the
+serving one accepts no more connections and finishes its answers, while its successor serves
+already. For that the unit has ``KillMode=process``. SIGHUP has the document read again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import signal
@@ -38,7 +39,8 @@ from sparkwright.host.models.usage import COLUMNS, Ledger, Meter
 _HEAD, _UPLOAD, _UNREAD, _STATE, _STATE_AGE, _FLUSH, _FINISH = 30, 600, 10, 2, 1, 2, 7200
 #: Large bodies that are parsed at the same time, each by another key.
 _PARSERS = 2
-#: Seconds after which to ask again.
+#: Errors of a disk that has no room; seconds after which to ask again.
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 _SOON = 10
 _JSON = "application/json"
 #: Routes whose streams end with usage where a request asks for it.
@@ -61,8 +63,8 @@ class Address:
         self.parsing = defaultdict[str, asyncio.Lock](asyncio.Lock)
         self._state: dict[str, int] | None = None
         self._state_at, self._state_lock = -1.0 * _STATE_AGE, asyncio.Lock()
-        #: Connections with a request.
-        self.open = 0
+        #: Connections that were accepted and have not ended.
+        self.connections = set[asyncio.Task[None]]()
 
     def reload(self) -> None:
         """Read the document again; a wrong one changes nothing."""
@@ -122,15 +124,21 @@ class Address:
         lines = (f"sparkwright_address_{name}{{{its}}} {count}" for name, its, count in samples)
         return "\n".join(lines) + "\n"
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def accept(self, made: socket.socket) -> None:
+        """Accept a connection, which counts from this moment on."""
+        with suppress(OSError):  # another program was faster
+            task = asyncio.ensure_future(self._serve(made.accept()[0]))
+            self.connections.add(task)
+            task.add_done_callback(self.connections.remove)
+
+    async def _serve(self, connection: socket.socket) -> None:
         """Serve a connection, which has one request."""
-        self.open += 1
+        reader, writer = await asyncio.open_connection(sock=connection, limit=wire.HEAD)
         try:
             await Exchange(self, reader, writer).run()
         except _BROKEN:
             pass  # by the client, or by HAProxy: the other side sees an end, too
         finally:
-            self.open -= 1
             writer.close()
 
 
@@ -158,6 +166,12 @@ class Exchange:
             self._refuse(error)
         except asyncio.TimeoutError:  # noqa: UP041 (another one in Python 3.10)
             self._refuse(Refused(408, "The request did not come in time."))
+        except OSError as error:
+            if isinstance(error, ConnectionError) or self._status:
+                raise
+            status = 507 if error.errno in _FULL else 503
+            why = f"The address can't take this request: {error.strerror}."
+            self._refuse(Refused(status, why, _SOON))
         if self._unread:  # a connection that is closed with data unread loses the answer
             with suppress(asyncio.TimeoutError, *_BROKEN):
                 await asyncio.wait_for(self._discard(), _UNREAD)
@@ -183,6 +197,8 @@ class Exchange:
 
     async def _post(self, head: wire.Head, path: str, key: str) -> None:
         address, door = self._address, self._address.door
+        rights, addresses = door.keys.get(key, Key()), 1 + len(door.peers)
+        address.limits.judge(key, rights, addresses)
         with ExitStack() as held:
             folder = str(Path(door.usage).parent)
             file = held.enter_context(tempfile.SpooledTemporaryFile(bodies.IN_MEMORY, dir=folder))
@@ -211,7 +227,7 @@ class Exchange:
             )
             text = head.first + b"\r\n" + head.rest(*_OURS) + lines.encode("latin-1")
             body = _pieces(file, size, tail)
-            with address.limits.admitted(key, door.keys.get(key, Key()), 1 + len(door.peers)):
+            with address.limits.admitted(key, rights, addresses):
                 try:
                     await self._watched(self._pass_on(text, body, held))
                 finally:
@@ -223,14 +239,12 @@ class Exchange:
             self._writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         async for piece in wire.content(self._reader, head, until_closed=False):
             size += len(piece)
-            if max(size, head.length or 0) > bodies.LARGEST:
+            whole = max(size, head.length or 0)
+            if whole > bodies.LARGEST:
                 raise Refused(413, f"A request has {bodies.LARGEST >> 20} MiB at most.")
-            self._address.room.hold(key, len(piece))
-            held.callback(self._address.room.hold, key, -len(piece))
-            try:
-                file.write(piece)
-            except OSError:
-                raise Refused(503, "The address has no room for large requests.", _SOON) from None
+            self._address.room.hold(key, len(piece), whole)
+            held.callback(self._address.room.release, key, len(piece))
+            file.write(piece)
         self._unread = False
         return size
 
@@ -344,17 +358,20 @@ async def connected(path: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyn
 
 async def _run(path: str, made: socket.socket, main_process: int) -> None:
     """Serve until the main process has ended, and then finish the answers under way."""
-    address = Address(path)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, address.reload)
+    address, loop, ending = Address(path), asyncio.get_running_loop(), asyncio.Event()
+    loop.add_signal_handler(signal.SIGHUP, address.reload)
+    loop.add_signal_handler(signal.SIGTERM, ending.set)
     await address.ledger.flush()
-    # Not start_unix_server: since Python 3.13 it removes the path of systemd's socket at its end.
-    server = await asyncio.start_server(address.serve, sock=made, limit=wire.HEAD, backlog=4096)
+    # Not asyncio's server: it drops a connection that it accepted just before it is closed.
+    made.setblocking(False)
+    loop.add_reader(made, address.accept, made)
     left = _FINISH
-    while left > 0 and (server.is_serving() or address.open):
+    while left > 0 and (not ending.is_set() or address.connections):
         await asyncio.sleep(_FLUSH)
         await address.ledger.flush()
-        if os.getppid() != main_process:
-            server.close()
+        if ending.is_set() or os.getppid() != main_process:
+            ending.set()
+            loop.remove_reader(made)
             left -= _FLUSH
     await address.ledger.flush()
 

@@ -14,8 +14,8 @@ from contextlib import suppress
 
 from sparkwright.host.lib.annotations import Any
 
-#: Days that are kept.
-_DAYS = 400
+#: Days that are kept, and rows of counts that wait in memory for a database.
+_DAYS, ROWS = 400, 20_000
 #: Bytes of an answer that are kept for its usage, and of an event that is waited for.
 _KEPT, _EVENT = 64 << 10, 1 << 20
 #: Beyond it, a count of tokens is a fault of the engine's.
@@ -158,10 +158,13 @@ class Ledger:
         try:
             sums = await asyncio.get_running_loop().run_in_executor(None, self._write, day)
             self._day, self._sums = day, sums
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, RuntimeError, sqlite3.Error) as error:  # also: no thread can be started
             fault = f"{self._path} can't be written, so usage is kept in memory: {error}"
-            for name, row in self._writing.items():
-                _add(self._pending, name, row)
+            newest = sorted(self._writing, reverse=True)  # its day comes first in a name
+            if len(newest) > ROWS:
+                fault += f"; {len(newest) - ROWS} rows of it are lost"
+            for name in newest[:ROWS]:
+                _add(self._pending, name, self._writing[name])
         self._writing = _rows()
         if fault != self._fault:
             print(fault or f"{self._path} is written again", flush=True)

@@ -313,23 +313,6 @@ def test_a_build_gets_the_proxy(
     assert "proxy.example" not in built
 
 
-def test_an_image_is_built_over_its_base(docker: Docker, request_: PullRequest) -> None:
-    files = {
-        "Dockerfile": BuildFile(base64.b64encode(b"FROM base\n").decode()),
-        "bin/run": BuildFile(base64.b64encode(b"#!/bin/sh\n").decode(), True),
-    }
-    code, output, _ = pull(replace(request_, build=ImageBuild(BASE, files)))
-    assert code == 0, output
-    _, tagged, built, removed = docker.commands()
-    assert tagged == f"tag {SOURCE} {BASE}"
-    assert built.startswith(f"build --tag {NAME} ")
-    assert removed == f"image rm --no-prune {SOURCE}"
-    context = docker.place / "context"
-    assert (context / "Dockerfile").read_text() == "FROM base\n"
-    modes = [(context / name).stat().st_mode & 0o777 for name in files]
-    assert modes == [0o644, 0o755]
-
-
 def test_a_derived_image_is_named_once_its_promises_hold(
     docker: Docker, request_: PullRequest
 ) -> None:

@@ -140,6 +140,23 @@ def test_a_form_with_two_boundaries_is_refused() -> None:
         bodies.boundary("multipart/form-data; boundary=a; boundary=b")
 
 
+def test_large_bodies_leave_room_for_small_ones() -> None:
+    room = bodies.Room()
+
+    def fill(key: str, whole: int) -> None:
+        for _ in range(bodies.OF_A_KEY >> 20):
+            room.hold(key, 1 << 20, whole)
+        room.hold(key, 1 << 20, whole)
+
+    for key in "abcdefgh":
+        with pytest.raises(Refused, match="Too many large requests"):
+            fill(key, 64 << 20)
+    for key in "abcdefghi":
+        room.hold(key, 1 << 20, 1 << 20)
+    with pytest.raises(Refused, match="Too many large requests"):
+        fill("i", 1 << 20)
+
+
 def test_a_process_with_bounds_parses_what_is_large() -> None:
     image = b'{"text": "\\ud83d\\ude00", "image": "%b", "model": "m"}' % (b"A" * (20 << 20))
     for data in (image, b'{"list": [%b1], "model": "m"}' % (b"1," * 60_000)):

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import resource
 import signal
 import socket
 import threading
@@ -10,11 +11,14 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from sparkwright.host.lib.records import encode
 from sparkwright.host.models import serve, wire
-from sparkwright.host.models.document import Key, Model
+from sparkwright.host.models.document import Door, Key, Model
+from sparkwright.host.models.usage import Ledger
 from tests.host.models.address import (
     CHAT,
     OWN,
@@ -221,6 +225,12 @@ def test_a_limit_is_refused_with_its_time(address: Address) -> None:
     assert address.counted(2).key == "metered"
     metrics = address.get("/metrics").body.decode()
     row = 'sparkwright_address_{}_total{{key="metered",model="small"}} {}\n'
+    large = b'{"model": "small", "image": "%b"}' % (b"A" * (8 << 20))
+    assert address.post(large, key="metered").status == 429
+    head = f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer metered\r\n"
+    with socket.create_connection(("127.0.0.1", address.port), timeout=5) as client:
+        client.sendall(f"{head}Content-Length: 1000\r\n\r\n".encode() + b"{")  # and never the rest
+        assert client.recv(100).startswith(b"HTTP/1.1 429 ")
     assert row.format("requests", 2) in metrics
     assert row.format("tokens_out", 4) in metrics
     assert 'refused_total{status="429"} 1\n' in metrics
@@ -258,6 +268,74 @@ def test_a_restart_finishes_answers_and_takes_requests(address: Address) -> None
     until(lambda: not address.serving[0].exists(), "the former program ends")
     assert (address.folder / "door.sock").exists()  # it is systemd's
     until(lambda: sum(row.requests for row in address.usage()) == 2, "the counts")
+
+
+class _Listening(socket.socket):
+    """A socket that knows whether a connection was accepted."""
+
+    accepted = False
+
+    def accept(self) -> tuple[socket.socket, object]:
+        connection = super().accept()
+        self.accepted = True
+        return connection
+
+
+def test_a_connection_that_was_just_accepted_is_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program ends in the moment after an accept."""
+
+    async def flush(_: Ledger) -> None:
+        pass
+
+    monkeypatch.setattr(serve, "_FLUSH", 0)
+    monkeypatch.setattr(Ledger, "flush", flush)
+    door = Door("home", {}, str(tmp_path / "usage.db"), str(tmp_path / "none.sock"))
+    (tmp_path / "models.json").write_text(json.dumps(encode(door)))
+    with _Listening(socket.AF_UNIX) as made, ThreadPoolExecutor(1) as pool:
+        made.bind(str(tmp_path / "door.sock"))
+        made.listen()
+        monkeypatch.setattr(os, "getppid", lambda: int(not made.accepted))
+
+        def ask() -> bytes:
+            with socket.socket(socket.AF_UNIX) as client:
+                client.settimeout(5)
+                client.connect(str(tmp_path / "door.sock"))
+                client.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+                return client.recv(100)
+
+        answer = pool.submit(ask)
+        asyncio.run(serve._run(str(tmp_path / "models.json"), made, 1))
+        assert answer.result(10).startswith(b"HTTP/1.1 503 ")
+
+
+def test_a_serving_process_finishes_its_answers_at_sigterm(address: Address) -> None:
+    def late(_: Request) -> Iterator[bytes]:
+        time.sleep(4)
+        yield from body({"usage": USAGE})
+
+    address.small.script = late
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(address.post, _SMALL)
+        until(lambda: address.small.requests, "the request")
+        os.kill(int(address.serving[0].name), signal.SIGTERM)
+        assert answer.result().status == 200
+    assert address.programs[0].wait(10) == 0
+    assert address.usage()[0].requests == 1
+
+
+def test_a_full_disk_refuses_what_it_can_not_keep(address: Address) -> None:
+    serving = int(address.serving[0].name)
+    text = b'{"model": "small", "text": "%b"}' % (b"A" * 200_000)
+    former = resource.prlimit(serving, resource.RLIMIT_FSIZE, (len(text) - 100, -1))
+    answer = address.post(text)
+    assert (answer.status, answer.headers["retry-after"]) == (507, "10")
+    assert "can't take this request: File too large" in answer.data["error"]["message"]
+    assert address.post(_SMALL).status == 200
+    resource.prlimit(serving, resource.RLIMIT_FSIZE, former)
+    assert address.post(text).status == 200
+    assert "Traceback" not in (address.folder / "log").read_text()
 
 
 def test_the_document_is_read_again(address: Address, capsys: pytest.CaptureFixture[str]) -> None:

@@ -119,6 +119,22 @@ def test_a_database_that_fails_keeps_counts_in_memory(
     assert (ledger.unwritten, _rows(tmp_path)) == (0, [("laptop", "small", 2, 10, 4)])
 
 
+def test_counts_in_memory_are_bounded(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(usage, "ROWS", 3)
+    monkeypatch.setattr(ledger, "_write", _no_thread)
+    for model in "abcde":
+        ledger.add("laptop", model, 1, 0, 5, 2, 0.1, 0)
+    asyncio.run(ledger.flush())
+    assert ledger.unwritten == 3
+    assert "2 rows of it are lost" in capsys.readouterr().out
+
+
+def _no_thread(_: str) -> None:
+    raise RuntimeError("can't start new thread")
+
+
 def test_counts_whose_sums_fail_are_written_once(
     tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:

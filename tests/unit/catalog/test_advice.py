@@ -7,11 +7,8 @@ from typing import Any, get_args
 import pytest
 
 from sparkwright.catalog.advice import Choice, Workload
-from sparkwright.catalog.entries import Adapter, KvOffload
-from sparkwright.catalog.files import File, Patch
 from sparkwright.catalog.gpus import GPUS, VRAM
-from sparkwright.cli.advise import _additions
-from tests.unit.builders import alone, catalog
+from tests.unit.builders import catalog
 from tests.unit.cli.answering import exits, run
 
 CHOICES = [choice for advice in catalog().advice.values() for choice in advice.choices]
@@ -114,36 +111,6 @@ def test_the_card_with_96_gb_gets_what_is_made_for_it_first() -> None:
         assert sizes == sorted(sizes, reverse=True), (workload, sizes)
     (capacity,) = offered("capacity", "rtx-pro-6000")
     assert "MTP" in capacity.why
-
-
-def test_the_smallest_body_is_the_smallest() -> None:
-    recipes = [item for item in alone().values() if item.needs.compute_caps == (SPARK,)]
-    sizes = {recipe.name: catalog().models[recipe.body.model].size_gib or 0 for recipe in recipes}
-    assert sizes[offered("small", "spark")[0].recipe] == min(sizes.values())
-
-
-def test_every_row_of_the_decision_table_is_there() -> None:
-    rows = [item for item in CHOICES if item.source == "card of vllm-dflash, decision table"]
-    dflash, turboquant = "qwen35-27b-dflash", "qwen35-27b-dflash-turboquant"
-    assert {row.workload for row in rows if row.recipe == dflash} == {"chat", "latency"}
-    others = {row.workload for row in rows if row.recipe == turboquant}
-    assert others == {"agents", "long-context", "capacity"}
-    assert {row.recipe for row in rows} == {dflash, turboquant}
-
-
-def test_additions_of_a_recipe_are_named() -> None:
-    recipe = next(iter(alone().values())).model_copy(
-        update={
-            "files": (File(at="/opt/chat.jinja", source="chat.jinja"),),
-            "patches": (Patch(patch="fix.patch", into="/opt/vllm"),),
-            "adapters": (Adapter(name="my-style", model="org/my-style"),),
-            "kv_offload": KvOffload(gib=64, disk="/mnt/fast"),
-        }
-    )
-    assert _additions(recipe) == (
-        "file /opt/chat.jinja, a derived image (patches: 1), adapter my-style, "
-        "64 GiB on /mnt/fast for the KV cache"
-    )
 
 
 # --- Several hosts

@@ -64,10 +64,6 @@ def test_any_mutation_is_a_plan_or_a_located_problem(
             assert violation.remedy
 
 
-def test_the_unchanged_settings_are_a_plan() -> None:
-    assert plan_fleet([HostInput("spark-1", VALID, origin)]).problems == ()
-
-
 _texts = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), min_size=1, max_size=20)
 
 

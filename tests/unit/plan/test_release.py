@@ -12,14 +12,13 @@ from typing import Any
 import pytest
 
 from sparkwright.engines.command_line import argument_words
-from sparkwright.engines.vllm.engine import CACHES
 from sparkwright.findings.user_error import UserError
 from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.service import Service
 from sparkwright.plan.service import container_command, render_service
 from tests.libyaml import safe_load
 from tests.tables import Tables
-from tests.unit.builders import COMMIT, DIGEST, RTX, SPARK, plan, resolution, wanted
+from tests.unit.builders import RTX, SPARK, plan, resolution, wanted
 
 cases = Tables(__file__)
 
@@ -57,60 +56,6 @@ def test_an_engine_without_media_domains_is_given_none() -> None:
     assert "VLLM_MEDIA_URL_ALLOW_REDIRECTS" not in command.environment
 
 
-def test_image_by_digest_weights_by_commit_and_read_only() -> None:
-    service = compose(release().compose)
-    assert (
-        service["image"] == f"ghcr.io/aeon-7/aeon-vllm-ultimate:{DIGEST.replace(chr(58), chr(45))}"
-    )
-    assert [mount["source"] for mount in service["volumes"]] == [
-        f"/opt/models/AEON-7--Qwen3.6-35B-A3B-heretic-NVFP4/{COMMIT}",
-        f"/opt/models/z-lab--Qwen3.6-35B-A3B-DFlash/{COMMIT}",
-        "/opt/sparkwright/services/qwen36/secrets.env",
-        "/run/sparkwright-engines/qwen36",
-        "/opt/sparkwright/services/qwen36/caches/current",
-    ]
-    assert [mount.get("read_only") for mount in service["volumes"]] == [*[True] * 3, None, None]
-    assert not any(mount["bind"]["create_host_path"] for mount in service["volumes"])
-
-
-def test_the_container_is_started_as_the_image_needs_it() -> None:
-    service = compose(release().compose)
-    assert service["entrypoint"][:2] == ["/bin/sh", "-c"]
-    assert service["entrypoint"][3:] == ["vllm"]
-    assert service["restart"] == "no"
-
-
-def test_the_key_is_in_no_rendered_file() -> None:
-    rendered = release()
-    assert "API_KEY" not in rendered.compose + rendered.unit_text
-    service = compose(rendered.compose)
-    assert "env_file" not in service
-    (mount,) = [item for item in service["volumes"] if item["source"] == rendered.secrets]
-    assert mount["target"] == "/run/secrets/engine.env"
-
-
-def test_the_unit_limits_restarts_over_the_time_of_three_boots() -> None:
-    unit = release().unit_text
-    assert "StartLimitBurst=3" in unit
-    assert "StartLimitIntervalSec=3600" in unit  # 4 x 900 s
-    assert "RequiresMountsFor=/opt/models /opt/sparkwright" in unit
-    assert "{{" not in unit
-
-
-def test_an_engine_that_ends_is_started_again_whatever_its_code() -> None:
-    """vLLM can end with code 0 when a worker dies (vllm#48966); and Docker comes and goes."""
-    unit = release().unit_text
-    assert "Restart=always" in unit
-    assert "WantedBy=multi-user.target docker.service" in unit
-    assert "nvidia-cdi-refresh.service" in unit
-
-
-@pytest.mark.parametrize(("services", "jobs"), [(SPARK, "4"), (RTX, "3")])
-def test_a_first_boots_compilers_fit_beside_the_engine(services: Any, jobs: str) -> None:
-    environment = compose(release(services).compose)["environment"]
-    assert (environment["MAX_JOBS"], environment["NVCC_THREADS"]) == (jobs, "1")
-
-
 @cases("services", "settings", "dropped")
 def test_the_page_cache_of_a_gb10_is_dropped_before_a_start(
     services: dict[str, Any], settings: dict[str, Any], dropped: bool
@@ -122,21 +67,6 @@ def test_the_page_cache_of_a_gb10_is_dropped_before_a_start(
         # Not in the sandbox, which has no right to; and a start does not depend on it.
         assert line.startswith("ExecStartPre=-+/bin/sh -c 'timeout 10 nvidia-smi -L | grep -q GB10")
         assert line.endswith("sync && echo 3 > /proc/sys/vm/drop_caches'")
-
-
-def test_what_was_compiled_is_kept_and_made_ready_outside_the_sandbox() -> None:
-    rendered = release()
-    result = compose(rendered.compose)
-    (mount,) = [item for item in result["volumes"] if item["source"].endswith("/caches/current")]
-    assert all(result["environment"][name].startswith(mount["target"]) for name in CACHES)
-    program = "/usr/bin/python3 -IS /opt/sparkwright/services/qwen36/current/boot_caches.py"
-    assert (
-        f"ExecStartPre=+{program} before /opt/sparkwright/services/qwen36\n" in rendered.unit_text
-    )
-    assert (
-        f"ExecStopPost=+{program} after /opt/sparkwright/services/qwen36 900\n"
-        in rendered.unit_text
-    )
 
 
 @cases("settings", "kept")

@@ -1,6 +1,5 @@
 """Files and secrets of services: judged in the plan, mounted, and told in no other place."""
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +28,6 @@ from sparkwright.resolve.queries import Answer
 from sparkwright.site.desired import rendered, secrets_of
 from sparkwright.site.fleet import PlannedHost, plan_fleet
 from sparkwright.site.resolution import site_problems
-from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, SPARK, catalog, origin, probe, resolution
 
 AT = "/opt/sparkwright/files/chat.jinja"
@@ -199,25 +197,6 @@ def test_sources_lie_beside_the_entry_that_names_them(extends: str) -> None:
 
 
 MOUNT = "/models/qwen36"
-
-
-def test_a_file_is_mounted_read_only_and_part_of_the_release() -> None:
-    service = render(plan())
-    ((path, (text, mode)),) = service.mounted.items()
-    assert (text, mode) == (GOOD, 0o644)
-    assert path.startswith(f"{service.directory}/files/")
-    (mount,) = [
-        item
-        for item in safe_load(service.compose)["services"]["engine"]["volumes"]
-        if item["target"] == AT
-    ]
-    assert mount == {
-        "type": "bind", "source": path, "target": AT, "read_only": True,
-        "bind": {"create_host_path": False},
-    }  # fmt: skip
-    other = render(plan(GOOD + " "))
-    assert other.release != service.release
-    assert json.loads(service.record)["contents"] == {}
 
 
 def _state(service: Service, **other: Any) -> ServiceState:

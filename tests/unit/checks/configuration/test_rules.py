@@ -1,13 +1,12 @@
 """Every rule: a settings file that breaks it, and the recipe as it is, which does not."""
 
-import runpy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sparkwright.catalog.gpus import FAMILIES, GPUS, VRAM, architectures, largest_for
+from sparkwright.catalog.gpus import GPUS, VRAM, largest_for
 from sparkwright.checks.configuration import RULES, check_host, rule_ids, unknown_silences
 from sparkwright.checks.configuration.facts import Hardware, assumed_hardware
 from sparkwright.checks.configuration.issues import all_issues
@@ -18,7 +17,7 @@ from sparkwright.findings.user_error import UserError
 from sparkwright.resolve.hub import PinnedFile
 from tests.libyaml import safe_load
 from tests.tables import Tables
-from tests.unit.builders import ROOT, catalog, origin, plan, resolution
+from tests.unit.builders import catalog, origin, plan, resolution
 
 cases = Tables(__file__)
 
@@ -27,13 +26,9 @@ QWEN27 = "qwen36-27b-dflash-fp8"
 MTP = "qwen36-27b-xs-mtp-nvfp4kv"
 TURBO = "qwen36-27b-turboquant-k8v4"
 GEMMA = "gemma4-26b-a4b-dflash-production"
-DFLASH = "qwen35-27b-dflash"
-TQ = "qwen35-27b-dflash-turboquant"
-OMNI1 = "qwen36-35b-a3b-heretic-omni-v1.2"
 OMNI2 = "qwen36-35b-a3b-heretic-omni-v2"
 QWEN_RTX = "qwen36-35b-a3b-nvfp4-rtx5090"
 AEON_RTX = "qwen36-35b-a3b-heretic-dflash-rtx5090"
-V23 = "2026-06-18-v0.23.0-dflashfix"
 FIXED = "2026-06-11-pr41703"
 OLD = "2026-06-04-pr44389"
 DRAFT = {"method": "dflash", "model": "/drafter", "num_speculative_tokens": 10}
@@ -201,24 +196,6 @@ def test_an_arm64_machine_with_such_a_card_is_not_refused() -> None:
     } == {"image-architecture"}
 
 
-def test_a_reason_of_the_users_silences_the_architecture() -> None:
-    reason = "an arm64 board with a card"
-    host = plan({"s": {"recipe": AEON_RTX, "silenced": {"image-architecture": reason}}})
-    result = check_host(host, catalog(), assumed_hardware(host))
-    assert errors(result) == []
-    assert [item.silenced for item in result] == [reason]
-
-
-def test_a_tag_of_ones_own_for_x86_64_is_not_refused() -> None:
-    whole = catalog()
-    image = whole.images["aeon-vllm-ultimate"]
-    both = {t: data.model_copy(update={"architectures": ("arm64", "amd64")})
-            for t, data in image.tags.items()}  # fmt: skip
-    own = {**whole.images, image.name: image.model_copy(update={"tags": both})}
-    host = plan({"s": {"recipe": AEON_RTX}})
-    assert check_host(host, replace(whole, images=own), assumed_hardware(host)) == []
-
-
 def test_a_tag_is_old_by_its_date_and_not_by_its_place_in_the_catalog() -> None:
     whole = catalog()
     image = whole.images["aeon-vllm-ultimate"]
@@ -230,15 +207,6 @@ def test_a_tag_is_old_by_its_date_and_not_by_its_place_in_the_catalog() -> None:
     ids = [{item.id for item in check_host(host, each, assumed_hardware(host))}
            for each in (whole, changed)]  # fmt: skip
     assert ids == [{"old-tag"}, set()]
-
-
-def test_the_default_of_every_group_runs_on_its_machines() -> None:
-    for family in FAMILIES.values():
-        services = runpy.run_path(str(ROOT / f"group_data/{family.group}.py"))["services"]
-        for service in services.values():
-            recipe = catalog().recipes[service["recipe"]]
-            assert family.cap in recipe.needs.compute_caps
-            assert family.architecture in architectures(recipe, catalog())
 
 
 @pytest.mark.parametrize("gpu", sorted(VRAM))

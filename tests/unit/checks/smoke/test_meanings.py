@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.checks.smoke.verdict import ANY, DeepResult, checks, render, save, verdicts
+from sparkwright.checks.smoke.verdict import ANY, DeepResult, checks, render, verdicts
 from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.host.lib.records import decode
 from sparkwright.host.smoke import deep
@@ -61,23 +61,6 @@ def failing(**image: Any) -> dict[str, DeepResult]:
     return {"qwen36": decode(DeepResult, {**service, "checks": checked})}
 
 
-def test_a_table_then_what_failed_with_its_meaning_and_remedy() -> None:
-    text = render(verdicts("spark-1", failing(), NOW))
-    lines = text.splitlines()
-    assert lines[0].split() == ["HOST", "SERVICE", "CHECK", "VERDICT", "SECONDS", "DETAIL"]
-    assert lines[1].split() == ["spark-1", "qwen36", "health", "ok", "0.0", "200"]
-    assert lines[2].split() == ["spark-1", "qwen36", "image", "FAILED", "1.2", "!!!!"]
-    assert lines[3].split()[3:5] == ["skipped", "-"]
-    where = lines.index("error: image: spark-1: qwen36")
-    assert lines[where + 1] == "    observed: !!!!"
-    assert any("reason:   the vision tower was skipped" in line for line in lines[where:])
-    assert any("remedy:   take a commit of 2026-06-18 or later" in line for line in lines[where:])
-    source = "    source:   card of Qwen3.6-35B-A3B-heretic-NVFP4, 'Vision fix'"
-    assert any(line.startswith(source) for line in lines[where:])
-    assert "    journal: a line" in lines
-    assert "release" not in text
-
-
 def test_what_nobody_has_written_down_still_says_where_to_look() -> None:
     text = render(verdicts("spark-1", failing(cause=None), NOW))
     assert "reason:   the cause is not known" in text
@@ -89,20 +72,6 @@ def test_a_release_that_is_not_the_planned_one_is_reported() -> None:
     answer["qwen36"] = replace(answer["qwen36"], release="b" * 12)
     text = render(verdicts("spark-1", answer, NOW))
     assert f"release {'b' * 12} runs, and was asked for what {'a' * 12} is planned to do" in text
-
-
-def test_results_lie_where_others_find_them(tmp_path: Path) -> None:
-    save(verdicts("spark-1", failing(), NOW), tmp_path / "state/smoke")
-    data = json.loads((tmp_path / "state/smoke/spark-1-qwen36.json").read_text())
-    assert data["at"] == "2026-07-03T12:00:00+00:00"
-    assert (data["host"], data["service"], data["recipe"]) == ("spark-1", "qwen36", "r")
-    image = data["checks"][1]
-    assert image["verdict"] == "failed"
-    (finding,) = data["findings"]
-    assert finding["subject"] == {"host": "spark-1", "service": "qwen36", "file": None, "key": None}
-    assert (finding["id"], finding["severity"]) == ("image", "error")
-    assert "vision tower" in finding["reason"]
-    assert finding["remedy"]
 
 
 @pytest.mark.parametrize(

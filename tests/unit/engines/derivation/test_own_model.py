@@ -15,7 +15,7 @@ from sparkwright.engines.vllm.table import table
 from sparkwright.findings.finding import errors
 from sparkwright.plan.service import render_service
 from sparkwright.resolve.lock import Lock, from_resolution, read_lock, render_lock
-from sparkwright.site.resolution import ask, pinned
+from sparkwright.site.resolution import pinned
 from tests.tables import Tables
 from tests.unit.builders import resolution
 from tests.unit.engines.derivation.repositories import (
@@ -232,14 +232,6 @@ def test_a_pin_without_what_the_files_say_is_not_whole(tmp_path: Path) -> None:
     assert asked == [(REPOSITORY, COMMIT)]
     with pytest.raises(Exception, match="is not locked"):
         pinned(hosts)
-
-
-def test_a_run_asks_once_for_the_plan_and_for_the_resolution(monkeypatch: Any) -> None:
-    monkeypatch.setattr("sparkwright.resolve.lock.ask_registry", lambda *_, **__: None)
-    with on_the_hub(repository()) as asked:
-        result = ask(planned().or_raise())
-    assert asked == [(REPOSITORY, "main")]
-    assert [model.commit for model in result.models.values()] == [COMMIT]
 
 
 def test_weights_that_lie_there_twice_count_once() -> None:

@@ -45,40 +45,6 @@ def served(**counters: list[dict[str, float]]) -> dict[str, Any]:
     return {"data": {"endpoint_summaries": {"one": {"metrics": metrics}}}}
 
 
-def test_a_report_becomes_a_cell_in_our_units() -> None:
-    result = cell(ONE)
-    report = captured("phases/c1/profile_export_aiperf.json")
-    assert (result.category, result.concurrency, result.requests, result.errors) == (
-        "coding",
-        1,
-        5,
-        1,
-    )
-    measures = result.measures
-    # The fake's first token takes 150 ms, and each further one 20.
-    assert 0.15 <= measures["ttft"] < 0.16
-    assert measures["ttft_p95"] == pytest.approx(report["time_to_first_token"]["p95"] / 1000)
-    assert measures["tpot"] == pytest.approx(0.02, rel=0.05)
-    assert measures["decode"] == pytest.approx(1 / measures["tpot"], rel=0.05)
-    assert result.prompt_tokens == 70
-    # Five answers of 64 tokens, each after its first token's time: 64 / (0.15 + 63 x 0.02).
-    assert measures["decode_total"] == pytest.approx(64 / 1.41, rel=0.03)
-    assert measures["prefill"] == pytest.approx(58 / 0.154, rel=0.2)
-
-
-def test_acceptance_is_vllms_own_count() -> None:
-    summaries = captured("phases/c8/server_metrics.json")["data"]["endpoint_summaries"]
-    drafts, tokens, accepted = (
-        summaries["127.0.0.1:18123"]["metrics"][name]["series"][0]["stats"]["total"]
-        for name in (
-            f"vllm:spec_decode_num_{n}" for n in ("drafts", "draft_tokens", "accepted_tokens")
-        )
-    )
-    measures = cell(EIGHT).measures
-    assert measures["acceptance"] == accepted / tokens
-    assert measures["acceptance_length"] == 1 + accepted / drafts
-
-
 def test_without_speculation_or_metrics_there_is_no_acceptance() -> None:
     names = ("drafts", "draft_tokens", "accepted_tokens")
     idle = served(**{f"vllm:spec_decode_num_{name}": [{"total": 0.0}] for name in names})
@@ -112,27 +78,6 @@ def test_requests_of_others_are_seen() -> None:
     assert aiperf.foreign_requests(EIGHT, metrics) == 0
     assert aiperf.foreign_requests(Load(1, 3, 1), metrics) > 5
     assert aiperf.foreign_requests(ONE, {}) == 0
-
-
-def test_the_configuration_has_a_warm_up_before_each_load_and_no_secret(tmp_path: Path) -> None:
-    aiperf.prepare(
-        tmp_path, ["one", "two"], aiperf.CHAT, url="http://10.0.0.1:8000", model="m",
-        loads=[ONE, EIGHT], metrics=None,
-    )  # fmt: skip
-    config = json.loads((tmp_path / "config.json").read_text())
-    phases = config["benchmark"]["phases"]
-    assert [(p["name"], p["kind"], p["requests"], p["concurrency"]) for p in phases] == [
-        ("w1", "warmup", 1, 1), ("c1", "profiling", 6, 1),
-        ("w8", "warmup", 8, 8), ("c8", "profiling", 18, 8),
-    ]  # fmt: skip
-    endpoint = config["benchmark"]["endpoint"]
-    assert endpoint["apiKey"] == "${OPENAI_API_KEY}"
-    assert endpoint["extra"] == {
-        "temperature": 0, "max_tokens": 256, "chat_template_kwargs": {"enable_thinking": False},
-    }  # fmt: skip
-    assert (tmp_path / "dataset.jsonl").read_text() == '{"text": "one"}\n{"text": "two"}\n'
-    assert json.loads((tmp_path / "tokenizer/tokenizer.json").read_text())["version"] == "1.0"
-    assert "serverMetrics" not in config["benchmark"]
 
 
 @cases("vectors", "kind", "path", "line")

@@ -58,14 +58,6 @@ def test_a_gap_has_its_likely_causes(name: str) -> None:
     assert not set(ids) & set(case.get("not", ()))
 
 
-def test_every_published_single_stream_figure_is_found_for_its_own_load() -> None:
-    table = catalog().measurements["qwen36-35b-v0.23.0-single-stream"]
-    for row in table.rows:
-        findings = verdicts(cell(category=row.category, decode=row.decode))
-        assert findings["decode"].published == (row.decode, row.decode)
-        assert findings["decode"].ratio == 1
-
-
 def test_of_two_figures_alike_the_newer_counts_whatever_the_order() -> None:
     (old,) = [t for t in tables(result(), catalog())
               if t.measurement.name == "qwen36-35b-v0.23.0-single-stream"]  # fmt: skip
@@ -80,15 +72,6 @@ def test_a_stock_service_is_not_held_against_one_that_drafts() -> None:
     stock = {"image": {"name": f"{catalog().images['vllm-openai'].repository}:v0.20.1"}}
     assert verdicts(models={GEMMA: "c" * 40}, **stock)
     assert verdicts(models={GEMMA: "c" * 40, DRAFTER: "d" * 40}, **stock) == {}
-
-
-def test_a_range_says_how_wide_it_is_and_why() -> None:
-    findings = verdicts(cell(decode=70))["decode"]
-    assert findings.state == "worse"
-    assert findings.ratio == pytest.approx(70 / 91.7)
-    assert (findings.low, findings.high) == pytest.approx((91.7 / 1.25, 91.7 * 1.25))
-    assert "1.25 times apart" in findings.why
-    assert "card of vllm-ultimate-dgx-spark" in findings.why
 
 
 @given(st.sampled_from(MEASURES), st.floats(1e-3, 1e4), st.floats(1, 2), st.floats(1e-3, 1e4))

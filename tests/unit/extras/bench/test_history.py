@@ -1,6 +1,5 @@
 """A service against its own past: what counts as slower, and what changed since."""
 
-import random
 from dataclasses import replace
 from typing import Any
 
@@ -92,13 +91,3 @@ def later(*decodes: float, **changes: Any) -> list[Result]:
     """Runs of the next month."""
     return [run.model_copy(update={"when": run.when.replace(month=8)})
             for run in runs(*decodes, **changes)]  # fmt: skip
-
-
-def test_noise_of_one_percent_is_never_reported_and_a_tenth_less_nearly_always() -> None:
-    chance = random.Random(7)
-
-    def run(last: float) -> list[str]:
-        return lost_measures(*(chance.gauss(100, 1) for _ in range(5)), chance.gauss(last, 1))
-
-    assert sum(bool(run(100)) for _ in range(300)) == 0
-    assert sum(bool(run(90)) for _ in range(300)) >= 295
