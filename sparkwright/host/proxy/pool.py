@@ -12,6 +12,8 @@ ASLEEP_MAP = "asleep.map"
 
 #: Directory of the sockets on which the health of services is asked for.
 HEALTH = "/run/sparkwright-health"
+#: Suffix of a file beside such a socket, touched when the service begins to serve.
+MARK = ".well"
 #: The only server behind a host's own proxy.
 SELF = "self"
 
