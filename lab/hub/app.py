@@ -3,9 +3,9 @@
 Run it as `uvicorn hub.app:app` with SPARKWRIGHT_LAB_HUB_DATA set to the directory that
 `repositories.py` filled. Large files are answered with a redirect to signed /cdn/ links, by
 default on this same server; SPARKWRIGHT_LAB_HUB_CDN gives them another origin (another name of
-this server, say), as the real hub's have.
+this server, say), as the real hub's have. Large files are in its Xet storage (xet.py) too.
 
-Requests of clients that it was tried with: huggingface_hub 0.36 and 2.4, hf_transfer, curl.
+Requests of clients that it was tried with: huggingface_hub 0.36 and 2.4, hf_transfer, hf_xet, curl.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import hmac
 import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, urlencode
@@ -29,10 +30,11 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from . import access
+from . import access, xet
 from .access import Refusal
 from .content import FileResponse, Source, disposition
 from .faults import BadFault, Counters, Faults
+from .ranges import Unsatisfiable, parse_ranges
 from .store import Commit, File, Repository, Store, lfs_pointer
 
 DEFAULT_DATA = "/var/lib/sparkwright-lab-hub"
@@ -191,6 +193,9 @@ class Hub:
         headers["x-linked-size"] = str(file.size)
         headers["x-linked-etag"] = f'"{etag}"'
         headers["location"] = location = self._link(request, repository, commit, file)
+        api = f"{_origin(request)}/api/models/{repository.id}/xet-read-token/{commit.id}"
+        headers["x-xet-hash"] = xet.file_hash(file)
+        headers["link"] = f'<{api}>; rel="xet-auth"'
         return PlainTextResponse(f"Found. Redirecting to {location}", 302, headers)
 
     async def raw(self, request: Request) -> Response:
@@ -224,6 +229,57 @@ class Hub:
             "cache-control": "public, max-age=604800, immutable",
         }
         return self._send(repository, file, headers, "application/octet-stream")
+
+    # --- Xet storage --------------------------------------------------------------------------
+
+    async def xet_token(self, request: Request) -> Response:
+        """GET /api/models/ORG/NAME/xet-read-token/REV: the storage's address and a token."""
+        repository = self._content_of(request)
+        _commit(repository, request.path_params["revision"])
+        expires = int(time.time()) + LINK_SECONDS
+        secret = xet.token(LINK_KEY, repository.id, expires)
+        storage = f"{self.cdn or _origin(request)}/xet"
+        headers = {
+            "x-xet-cas-url": storage,
+            "x-xet-access-token": secret,
+            "x-xet-token-expiration": str(expires),
+        }
+        answer = {"casUrl": storage, "accessToken": secret, "exp": expires}
+        return JSONResponse(answer, headers=headers)
+
+    async def xet_reconstruction(self, request: Request) -> Response:
+        """GET /xet/v1/reconstructions/HASH: the chunks of a file, or of a range of it."""
+        shown = request.headers.get("authorization", "").removeprefix("Bearer ")
+        name = xet.opened(LINK_KEY, shown, time.time())
+        repository = self.store.load(name) if name else None
+        if repository is None:
+            raise Refusal(401, "", "The token is not of this storage, or has expired")
+        wanted = request.path_params["hash"]
+        file = _stored(repository, lambda file: xet.file_hash(file) == wanted)
+        try:
+            asked = parse_ranges(request.headers.get("range"), file.size)
+        except Unsatisfiable:
+            raise Refusal(416, "", "No such range") from None
+        start, end = asked[0] if asked else (0, file.size)
+        xorbs = f"/xet/xorbs/{repository.id}/{file.sha256}"
+        urls = [
+            _signed_url(_origin(request), f"{xorbs}/{index}") for index in range(xet.xorbs(file))
+        ]
+        return JSONResponse(xet.reconstruction(file, start, end, urls))
+
+    async def xet_xorb(self, request: Request) -> Response:
+        """GET /xet/xorbs/ORG/NAME/SHA256/INDEX: the chunks, for who has a signed link."""
+        self._signed(request)
+        parameters = request.path_params
+        repository = self.store.load(f"{parameters['organisation']}/{parameters['name']}")
+        if repository is None:
+            raise Refusal(404, "", "No such object")
+        file = _stored(repository, lambda file: file.sha256 == parameters["sha256"])
+        self.counters.file_requests[repository.id, file.path] += 1
+        blob, index = self.store.blob(file.sha256), parameters["index"]
+        if not 0 <= index < xet.xorbs(file):
+            raise Refusal(404, "", "No such object")
+        return xet.XorbResponse(repository.id, blob, file, index, self.faults, self.counters)
 
     def _signed(self, request: Request) -> None:
         """Refuse who has no signed link. A token here means that a client leaks it."""
@@ -333,6 +389,9 @@ def create_app(data: Path, cdn: str | None = None) -> Starlette:
             Route(f"{api}/revision/{{revision:path}}", hub.model),
             Route(f"{api}/commits/{{revision:path}}", hub.commits),
             Route(f"{api}/refs", hub.refs),
+            Route(f"{api}/xet-read-token/{{revision:path}}", hub.xet_token),
+            Route("/xet/v1/reconstructions/{hash}", hub.xet_reconstruction),
+            Route("/xet/xorbs/{organisation}/{name}/{sha256}/{index:int}", hub.xet_xorb),
             Route(api, hub.model),
             Route("/cdn/{organisation}/{name}/{commit}/{path:path}", hub.content),
             # Git repositories beside the hub's own, for git's dumb protocol.
@@ -443,7 +502,17 @@ def _file_entry(file: File) -> dict[str, Any]:
     }
     if file.lfs:
         entry["lfs"] = {"oid": file.sha256, "size": file.size, "pointerSize": file.pointer_size}
+        entry["xetHash"] = xet.file_hash(file)
     return entry
+
+
+def _stored(repository: Repository, wanted: Callable[[File], bool]) -> File:
+    """Return the first large file of any commit that is the wanted one, or refuse."""
+    for commit in repository.commits:
+        for file in commit.files:
+            if file.lfs and wanted(file):
+                return file
+    raise Refusal(404, "", "No such object")
 
 
 def _origin(request: Request) -> str:
@@ -483,7 +552,7 @@ def _object_id(name: str) -> str:
 
 
 def _kind(path: str) -> str:
-    if path.startswith(("/api/", "/cdn/")):
+    if path.startswith(("/api/", "/cdn/", "/xet/")):
         return path.split("/")[1]
     return "resolve"
 

@@ -373,7 +373,8 @@ class HostSettings(_Settings):
         registry_auth_file: file on the controller with accounts of private registries, as ``docker
             login`` writes it (``config.json``).
         registry_auth_command: prints the content of such a file, as hub_token_command does.
-        downloader: ``hf_transfer``, or ``http`` (a tenth of the memory).
+        downloader: ``hf_transfer``, ``xet`` (the hub's Xet storage where available, else
+            hf_transfer) or ``http`` (a tenth of the memory).
         download_connections: parallel ranges per file.
         download_limit_mb: limit of a host in megabytes per second, for the image and for each
             model; None is no limit.
@@ -455,7 +456,7 @@ class HostSettings(_Settings):
     hub_token_command: Command | None = None
     models_root: values.OwnDirectory = "/opt/models"
     services_root: values.OwnDirectory = "/opt/sparkwright"
-    downloader: Literal["hf_transfer", "http"] = "hf_transfer"
+    downloader: Literal["hf_transfer", "xet", "http"] = "hf_transfer"
     download_connections: values.Whole = Field(default=16, ge=1, le=64)
     registry_auth_file: values.ControllerFile | None = None
     registry_auth_command: Command | None = None

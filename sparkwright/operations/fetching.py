@@ -30,7 +30,7 @@ class Sources:
         tls: certificate and key of this host, PEM, by which it serves others; None in clear.
         token: for gated models, or None.
         bundle: directory on the controller, made by ``sparkwright bundle``; nobody else is asked.
-        downloader: ``hf_transfer`` or ``http``.
+        downloader: ``hf_transfer``, ``xet`` or ``http``.
         connections: ranges fetched at once for one file.
         limit: bytes per second; None is no limit.
         headroom: bytes that stay free on the file system.

@@ -1,9 +1,9 @@
-"""The runtime bundle: hf_transfer for a host that cannot reach PyPI.
+"""The runtime bundle: hf_transfer and hf_xet for a host that cannot reach PyPI.
 
 The controller downloads the pinned wheels for the host's architecture with pip, unpacks them
 (nothing is executed) into one tree, and packs that as a deterministic tar.gz. The host unpacks it
-and puts the tree on sys.path; nothing is installed. One tree is for every Python: the library
-uses its stable interface.
+and puts the tree on sys.path; nothing is installed. One tree is for every Python: both libraries
+use its stable interface.
 
 The bundle is named by the sha256 of the tar inside the gzip, which this version of sparkwright
 pins: the same wheels give the same name on every controller, whatever zlib it has, and a bundle

@@ -11,7 +11,7 @@ from tests.fleet.site import Site, hub, ssh, until
 
 MEGABYTES = 48
 NAME = "benchmark-1.dat"
-MOVERS = ("hf_transfer", "http")
+MOVERS = ("hf_transfer", "xet", "http")
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +26,9 @@ def mover(request: pytest.FixtureRequest, large: Site, empty: Site) -> str:
     return str(request.param)
 
 
-#: The bytes of the large file.
-BYTES: dict[str, Any] = {"match": f"/cdn/*/{NAME}", "method": "GET"}
+def match(mover: str) -> dict[str, Any]:
+    """The bytes of the large file, on the way that they come. It is the one with several xorbs."""
+    return {"match": "/xet/xorbs/*/9" if mover == "xet" else f"/cdn/*/{NAME}", "method": "GET"}
 
 
 def by(mover: str) -> tuple[str, str]:
@@ -45,26 +46,29 @@ def test_it_comes_once_and_whole(large: Site, mover: str) -> None:
     assert whole()
     assert sent() < 1.01 * MEGABYTES * heavy.MEGABYTE
     asked = hub("GET", "/control/counters")
+    assert asked["requests"].get("xet", 0) > 0 or mover != "xet"
+    assert "xet" not in asked["requests"] or mover == "xet"
     assert asked["tokens_at_cdn"] == 0
     assert "ended" not in journal()
 
 
 def test_a_line_that_is_cut_costs_what_was_on_it(large: Site, mover: str) -> None:
-    hub("POST", order={**BYTES, "drop_after": 1_000_000, "times": 2})
+    hub("POST", order={**match(mover), "drop_after": 1_000_000, "times": 2})
     fetch(large, *by(mover))
     assert whole()
     assert sent() < 1.5 * MEGABYTES * heavy.MEGABYTE
 
 
 def test_a_wrong_byte_is_seen_and_fetched_again(large: Site, mover: str) -> None:
-    hub("POST", order={**BYTES, "corrupt_at": 1_000_000, "times": 1})
+    hub("POST", order={**match(mover), "corrupt_at": 1_000_000, "times": 1})
     fetch(large, *by(mover))
     assert "set aside, fetching it once more" in journal()
     assert whole()
 
 
 def test_a_killed_job_is_gone_on_with(large: Site, mover: str) -> None:
-    hub("POST", order={**BYTES, "rate": 1_000_000})
+    way = {"match": "/xet/xorbs/*" if mover == "xet" else f"/cdn/*/{NAME}"}
+    hub("POST", order={**way, "rate": 1_000_000})
     run = large.start("--limit", HOST, *by(mover), deploy="fetch-deploy.py")
     until(lambda: parts() > 30_000_000, "a good part has come", 60)
     ssh(HOST, "sudo systemctl kill --kill-whom=all --signal=KILL 'sparkwright-fetch*'")

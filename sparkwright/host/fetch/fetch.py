@@ -1,6 +1,6 @@
 """Entry of the program: `python3 -I -S fetch.py [--runtime DIR] [--task TASK] REQUEST`.
 
-Standard library only. --runtime is the unpacked tree with hf_transfer. REQUEST
+Standard library only. --runtime is the unpacked tree with hf_transfer and hf_xet. REQUEST
 is a JSON file with the keys of FetchRequest. Tasks: `run` fetches a repository (job.py),
 `pull` gets an image into Docker (pull.py), `peer-server` lets peers read files (peer_server.py).
 Exit codes: 0 done, 1 failed.
@@ -20,7 +20,7 @@ _TASKS = {"run": "job", "pull": "pull", "peer-server": "peer_server"}
 
 def _main() -> int:
     parser = argparse.ArgumentParser(description="Fetch a model or an image onto this host.")
-    parser.add_argument("--runtime", type=Path, help="unpacked tree with hf_transfer")
+    parser.add_argument("--runtime", type=Path, help="unpacked tree with hf_transfer and hf_xet")
     parser.add_argument("--task", choices=tuple(_TASKS), default="run")
     parser.add_argument("request", type=Path, help="JSON file with the request")
     arguments = parser.parse_args()

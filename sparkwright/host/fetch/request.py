@@ -73,7 +73,8 @@ class FetchRequest:
         destination: directory that gets the files once all of them are verified.
         state_dir: directory that gets progress.json.
         files: at least one.
-        downloader: hf_transfer or http.
+        downloader: hf_transfer, xet (the hub's Xet storage for the files that it has there,
+            hf_transfer for the others) or http.
         max_connections: of the large files together. Two large files are fetched at once: where
             each connection is limited, more of them are faster. Memory is bounded by
             max_connections * chunk_size, since hf_transfer holds a whole chunk before it writes it.
@@ -227,7 +228,7 @@ _PATTERNS = {
     "source": "hub|registry",
     "destination": _ABSOLUTE,
     "state_dir": _ABSOLUTE,
-    "downloader": "hf_transfer|http",
+    "downloader": "hf_transfer|xet|http",
 }
 #: The patterns that depend on the source.
 _PINNED = {

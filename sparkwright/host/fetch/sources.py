@@ -73,11 +73,24 @@ class Tries:
 
 
 @dataclass(frozen=True)
+class Xet:
+    """A file in the hub's Xet storage.
+
+    refresh_url returns the address of the storage and a token for it; headers may be sent there.
+    """
+
+    hash: str
+    refresh_url: str
+    headers: dict[str, str]
+
+
+@dataclass(frozen=True)
 class Location:
-    """Address of a file, and the headers that may be sent there."""
+    """Address of a file, the headers that may be sent there, and the same file in Xet storage."""
 
     url: str
     headers: dict[str, str]
+    xet: Xet | None = None
 
 
 class _Queried:
@@ -234,6 +247,11 @@ def opener(
 #: Opens the queries to a hub or registry: an answer has 32 MiB and takes 300 s at most.
 QUERIES = opener(Redirects(), bounded.answers(32 * bounded.MIB, 300.0))
 
+#: What the hub calls itself in the addresses of Xet tokens, also when a mirror answers.
+_HUB = "https://huggingface.co/"
+_XET_HASH = re.compile(r"[0-9a-fA-F]{64}")
+_XET_TOKENS = re.compile(r'<([^<>]*)>\s*;\s*rel="?xet-auth"?')
+
 
 class _OnTheHub(Redirects):
     """Follows redirects within the hub (a renamed repository); another is the file's address."""
@@ -271,7 +289,7 @@ class Hub(_Queried):
         )
         if size and size != str(file.size):
             raise Failed("size_on_hub", file=file.path, length=size, size=file.size)
-        return Location(location, self._headers(location))
+        return Location(location, self._headers(location), self._xet(url, headers))
 
     def _commit(self) -> object:
         request = self._request
@@ -295,6 +313,18 @@ class Hub(_Queried):
             if urlsplit(location).scheme not in ("https", urlsplit(url).scheme):
                 raise ValueError("a file's address that is not https") from None
             return error.headers, location
+
+    def _xet(self, url: str, headers: Any) -> Xet | None:
+        """Return a file in Xet storage; None if it is not there."""
+        number = headers.get("X-Xet-Hash") or ""
+        linked = _XET_TOKENS.search(headers.get("Link") or "")
+        route = linked[1] if linked else headers.get("X-Xet-Refresh-Route")
+        if not route or not _XET_HASH.fullmatch(number):
+            return None
+        if route.startswith(_HUB):
+            route = f"{self._request.endpoint}/{route[len(_HUB) :]}"
+        refresh_url = urljoin(url, route)
+        return Xet(number, refresh_url, self._headers(refresh_url))
 
     def _headers(self, url: str) -> dict[str, str]:
         """Return what may be sent to an address: the token to the hub only."""

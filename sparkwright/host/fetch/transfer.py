@@ -1,8 +1,9 @@
 """Downloads of a run: which file is fetched when, and by whom.
 
-hf_transfer fetches the large files of the source by many ranges at once, each in a worker process
-that is watched from here. It decides nothing: whatever it leaves undone shows as holes in the part,
-and ranges.py fetches it.
+Libraries fetch the large files of the source, each in a worker process that is watched from here:
+hf_transfer fetches an empty part by many ranges at once; hf_xet fetches the missing ranges of a
+part from the hub's Xet storage. They decide nothing: whatever they leave undone shows as holes in
+the part, and ranges.py fetches it.
 """
 
 from __future__ import annotations
@@ -27,20 +28,20 @@ from sparkwright.host.fetch.holes import Part, total
 from sparkwright.host.fetch.messages import Failed, check, log, size
 from sparkwright.host.fetch.peers import Peers
 from sparkwright.host.fetch.ranges import Limit, RangeFetch
-from sparkwright.host.fetch.request import FetchFile
+from sparkwright.host.fetch.request import PAGE, FetchFile
 from sparkwright.host.fetch.sources import Location, Source
 from sparkwright.host.fetch.workspace import Workspace
-from sparkwright.host.lib.records import dataclass
+from sparkwright.host.lib.records import dataclass, encode
 
 _AT_ONCE = (4, 2)  # small files and large ones that are fetched; as many are hashed meanwhile
 _GRACE = 3.0  # seconds that threads have to notice that the run ends
 _WORKER = Path(__file__).with_name("worker.py")
-#: A thread of it waits, and does not compute. With two of them its chunks lose their order: the
-#: start of a file may then arrive last, and hashing can't keep up.
-_THREADS = {"TOKIO_WORKER_THREADS": "1"}
-#: It reports whole chunks only, of which every connection fetches one. On a slow connection a chunk
-#: takes minutes; as long as the host receives this many bytes per second, that is no stall, up to
-#: so many times the stall limit.
+#: These threads wait, they do not compute. With two of them the chunks of hf_transfer lose their
+#: order: the start of a file may then arrive last, and hashing can't keep up.
+_THREADS = {"hf_transfer": "1", "Xet": "2"}
+#: Both report whole blocks only: hf_transfer chunks, of which every connection fetches one, and
+#: hf_xet up to 64 MiB of a xorb. On a slow connection a block takes minutes; as long as the host
+#: receives this many bytes per second, that is no stall, up to so many times the stall limit.
 _SLOW = 10_000
 _STALLS = 5
 
@@ -150,7 +151,7 @@ class Transfer:
             return fetch.run(source.direct(file.path), 1)
         location = source.locate(file)
         # After wrong content, the second try goes by plain HTTP.
-        # Where parts have maps too: the library writes past them.
+        # Where parts have maps too: the libraries write past them.
         libraries = None if again or self._work.mapped else self._libraries
         once = libraries is None or libraries.fetch(part, location, self._connections)
         return fetch.run(location, self._connections) and once
@@ -170,19 +171,40 @@ class Libraries:
     lock: int
 
     def fetch(self, part: Part, location: Location, connections: int) -> bool:
-        """Fetch an empty part. Returns whether no byte can have been written twice: hf_transfer
-        writes all of an answer, also what is longer than the range (0.1.9)."""
-        file = part.file
-        if part.missing() != [(0, file.size)]:
-            return True  # it fetches whole files only
-        reason = self._fetch(part, location, connections)
-        self.work.progress.present(file.path, file.size - total(part.missing()))
-        if reason is not None:
-            log(f"{file.path}: hf_transfer ended ({reason}); fetching the rest by plain HTTP")
-        return False
+        """Fetch a file, or some of it. Returns whether no byte can have been written twice:
+        hf_transfer writes all of an answer, also what is longer than the range (0.1.9)."""
+        names, file, once = ["hf_transfer"], part.file, True
+        if location.xet is not None:
+            names = ["Xet"] if self.work.request.downloader == "xet" else ["hf_transfer", "Xet"]
+        for name in names:
+            if name == "hf_transfer" and part.missing() != [(0, file.size)]:
+                continue  # it fetches whole files only
+            once = once and name != "hf_transfer"
+            reason = self._fetch(name, part, location, connections)
+            self.work.progress.present(file.path, file.size - total(part.missing()))
+            if reason is None:
+                break
+            rest = "Xet" if name != names[-1] else "plain HTTP"
+            log(f"{file.path}: {name} ended ({reason}); fetching the rest by {rest}")
+        return once
 
-    def _fetch(self, part: Part, location: Location, connections: int) -> str | None:
-        """Fill an empty part. Returns None, or why it ended early."""
+    def _fetch(self, name: str, part: Part, location: Location, connections: int) -> str | None:
+        """Fill the missing ranges of a part by hf_transfer, which takes an empty part only, or Xet.
+
+        Returns None, or why it ended early.
+        """
+        job: dict[str, Any] = {
+            "downloader": name,
+            "connections": connections,
+            "chunk_size": self.work.request.chunk_size,
+            "filename": str(part.path),
+            "runtime": str(self.runtime),
+            "parent": os.getpid(),
+        }
+        count = partial(part.received, name)
+        if location.xet is not None and name == "Xet":
+            job |= {"size": part.file.size, "ranges": part.missing(), "page": PAGE}
+            return self._run(job | encode(location.xet), count)
         # It deletes its file when it fails, so it gets a second name of the part.
         link = part.path.with_suffix(".hf_transfer")
         link.unlink(missing_ok=True)
@@ -191,25 +213,19 @@ class Libraries:
         except OSError as error:
             return f"the file system has no hard links: {error.strerror}"
         try:
-            job = {
-                "connections": connections,
-                "chunk_size": self.work.request.chunk_size,
-                "runtime": str(self.runtime),
-                "parent": os.getpid(),
-                "url": location.url,
-                "headers": location.headers,
-                "filename": str(link),
-            }
-            return self._run(job, partial(part.received, "hf_transfer"))
+            job |= {"url": location.url, "headers": location.headers, "filename": str(link)}
+            return self._run(job, count)
         finally:
             link.unlink(missing_ok=True)
 
     def _run(self, job: dict[str, Any], count: Callable[[int], None]) -> str | None:
-        with tempfile.TemporaryFile() as errors:
+        # hf_xet wants a folder of its own, and a job may not write to the user's home.
+        with tempfile.TemporaryFile() as errors, tempfile.TemporaryDirectory() as cache:
+            own = {"TOKIO_WORKER_THREADS": _THREADS[job["downloader"]], "HF_XET_CACHE": cache}
             with subprocess.Popen(
                 [sys.executable, "-I", "-S", str(_WORKER)], pass_fds=(self.lock,),
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
-                env=_THREADS | os.environ,
+                env=own | os.environ,
             ) as worker:  # fmt: skip
                 try:
                     reason = self._watch(worker, json.dumps(job).encode(), count)

@@ -154,7 +154,7 @@ def test_bytes_of_hf_transfer_are_hashed_when_it_has_ended(
 ) -> None:
     """It writes answers that are longer than their range (0.1.9): over bytes hashed already."""
 
-    def fetched(_: Any, part: Part, *__: Any) -> None:
+    def fetched(_: Any, __: str, part: Part, *___: Any) -> None:
         with part.path.open("r+b") as file:
             file.write(bytes(part.file.size))
 

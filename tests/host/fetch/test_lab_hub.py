@@ -1,4 +1,4 @@
-"""The fetch program against the hub of the lab."""
+"""The fetch program against the hub of the lab, and its Xet storage."""
 
 from typing import Any
 
@@ -7,6 +7,9 @@ import pytest
 from lab.hub import access
 from lab.hub.store import File
 from tests.host.fetch.conftest import Fetch, LabHub
+from tests.tables import Tables
+
+cases = Tables(__file__)
 
 
 def _largest(lab: LabHub) -> tuple[str, File]:
@@ -52,10 +55,33 @@ def test_refusals(lab: LabHub, fetch: Fetch, name: str, token: str | None, messa
     assert message in output.splitlines()[-1]
 
 
-def test_plain_http_fetches_everything_without_hf_transfer(lab: LabHub, fetch: Fetch) -> None:
+@cases("fault")
+def test_what_it_does_not_give_comes_by_plain_http(
+    lab: LabHub, fetch: Fetch, fault: dict[str, Any]
+) -> None:
     name, file = _largest(lab)
-    fetch.runtime = fetch.root / "runtime"
-    fetch.runtime.mkdir()
-    output = fetch.complete(**_request(lab, fetch, name))
-    ended = "hf_transfer ended (No module named 'hf_transfer'); fetching the rest by plain HTTP"
+    lab.fault(**fault)
+    output = fetch.complete(
+        f"{file.path}: Xet ended (",
+        "fetching the rest by plain HTTP",
+        **_request(lab, fetch, name, downloader="xet"),
+    )
+    assert "Signature" not in output
+
+
+def test_it_is_next_where_hf_transfer_can_not_be_had(lab: LabHub, fetch: Fetch) -> None:
+    name, file = _largest(lab)
+    alone = fetch.root / "runtime"
+    alone.mkdir()
+    (alone / "hf_xet").symlink_to(fetch.runtime / "hf_xet")
+    fetch.runtime = alone
+    output = fetch.complete(**_request(lab, fetch, name, downloader="hf_transfer"))
+    ended = "hf_transfer ended (No module named 'hf_transfer'); fetching the rest by Xet"
     assert f"{file.path}: {ended}" in output
+    assert "/s) by Xet" in output.splitlines()[-1]
+
+
+def test_a_limit_is_kept_by_plain_http(lab: LabHub, fetch: Fetch) -> None:
+    name, _ = _largest(lab)
+    fetch.complete(**_request(lab, fetch, name, downloader="xet", limit=100e6))
+    assert "xet" not in lab.counters()["requests"]

@@ -86,7 +86,7 @@ def test_what_the_controller_writes_is_what_the_host_reads(tmp_path: Path, sent:
         (FetchRequest, {**asdict(FETCH), "files": []}, "at least one file"),
         (FetchRequest, {**asdict(FETCH), "files": None}, "FetchRequest.files"),
         (FetchRequest, {**HUB, "revision": "main"}, "must be a full commit"),
-        (FetchRequest, {**HUB, "downloader": "pigeon"}, "must be hf_transfer or http"),
+        (FetchRequest, {**HUB, "downloader": "pigeon"}, "must be hf_transfer, xet or http"),
         (FetchRequest, {**HUB, "endpoint": "ftp://x"}, "not a valid http(s) address"),
         (FetchRequest, {**HUB, "destination": "relative"}, "absolute path"),
         (FetchRequest, {**HUB, "files": [{**FILE, "path": "../x"}]}, "would be outside"),

@@ -42,7 +42,7 @@ def test_bundle_is_for_the_architecture(arch: str) -> None:
                 assert header[:4] == b"\x7fELF"
                 assert int.from_bytes(header[18:20], "little") == MACHINES[arch], name
                 libraries.append(name.split("/")[0])
-    assert {*libraries} == {"hf_transfer"}
+    assert {*libraries} == {"hf_transfer", "hf_xet"}
     # One tree is for every Python.
     assert all(".abi3." in name for name in names if name.endswith(".so"))
     assert not any("__pycache__" in name or name.startswith(("/", "..")) for name in names)

@@ -1,0 +1,107 @@
+"""The lab's Xet storage: a fake for Hugging Face's, as hf_xet asks it.
+
+A file is rebuilt from ranges of chunks of xorbs (Hugging Face's Xet documentation: reconstruction
+API, xorb format). Here a file's bytes are its xorbs, cut every XORB_CHUNKS chunks, each chunk as
+it is with its header of eight bytes before it. Unlike the real storage's, chunks are all of one
+length, nothing is shared or compressed, and hashes are no Merkle trees: clients check none of
+it, which is why what they fetch is to be hashed. Version 2 of the reconstruction API is not
+there, as hf_xet 1.8 copes with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from pathlib import Path
+from typing import Any
+
+from .content import FileResponse, Source
+from .faults import Counters, Faults
+from .store import File
+
+CHUNK_BYTES = 64 << 10
+HEADER_BYTES = 8
+FRAME_BYTES = HEADER_BYTES + CHUNK_BYTES
+#: A real one has up to 64 MiB; the lab's files are small and must have several.
+XORB_CHUNKS = 32
+
+
+def file_hash(file: File) -> str:
+    """Name of a large file in the hub's Xet storage: 64 hex digits."""
+    return hashlib.sha256(f"xet {file.sha256}".encode()).hexdigest()
+
+
+def token(key: bytes, repository: str, expires: int) -> str:
+    """A token that opens the files of one repository until `expires`, in seconds since 1970."""
+    text = f"{repository}:{expires}"
+    return f"{text}:{hmac.new(key, text.encode(), 'sha256').hexdigest()}"
+
+
+def opened(key: bytes, shown: str, now: float) -> str | None:
+    """The repository that a token opens; None for a bad or an old one."""
+    repository, _, rest = shown.partition(":")
+    expires, _, _ = rest.partition(":")
+    if not expires.isdigit() or int(expires) < now:
+        return None
+    good = token(key, repository, int(expires))
+    return repository if hmac.compare_digest(good, shown) else None
+
+
+def reconstruction(file: File, start: int, end: int, urls: list[str]) -> dict[str, Any]:
+    """How bytes [start, end) of a file are rebuilt; urls are the URLs of its xorbs, in order."""
+    first, beyond = start // CHUNK_BYTES, -(-end // CHUNK_BYTES)
+    terms, fetch = [], {}
+    for index in range(first // XORB_CHUNKS, -(-beyond // XORB_CHUNKS)):
+        base = index * XORB_CHUNKS
+        low, high = max(first - base, 0), min(beyond - base, XORB_CHUNKS)
+        length = min(file.size, (base + high) * CHUNK_BYTES) - (base + low) * CHUNK_BYTES
+        name = hashlib.sha256(f"xorb {file.sha256} {index}".encode()).hexdigest()
+        chunks = {"start": low, "end": high}
+        terms.append({"hash": name, "unpacked_length": length, "range": chunks})
+        last = low * FRAME_BYTES + length + HEADER_BYTES * (high - low) - 1
+        where = {"start": low * FRAME_BYTES, "end": last}
+        fetch[name] = [{"range": chunks, "url": urls[index], "url_range": where}]
+    return {
+        "offset_into_first_range": start - first * CHUNK_BYTES,
+        "terms": terms,
+        "fetch_info": fetch,
+    }
+
+
+def xorbs(file: File) -> int:
+    """How many xorbs a file has."""
+    return -(-file.size // (XORB_CHUNKS * CHUNK_BYTES))
+
+
+class XorbResponse(FileResponse):
+    """Answers for one xorb of a file as FileResponse does for a file: ranges, faults, counters."""
+
+    def __init__(
+        self,
+        repository: str,
+        blob: Path,
+        file: File,
+        index: int,
+        faults: Faults,
+        counters: Counters,
+    ) -> None:
+        self._base = index * XORB_CHUNKS * CHUNK_BYTES
+        self._length = min(file.size - self._base, XORB_CHUNKS * CHUNK_BYTES)
+        framed = self._length + HEADER_BYTES * -(-self._length // CHUNK_BYTES)
+        source = Source(blob, framed, f"{file.sha256}-{index}", repository, file.path)
+        headers = {"content-type": "application/octet-stream", "accept-ranges": "bytes"}
+        super().__init__(source, faults, counters, {**headers, "etag": f'"{source.etag}"'})
+
+    def read(self, file: int, count: int, start: int) -> bytes:
+        """Read a piece of the xorb: chunks with their headers before them."""
+        index, skip = divmod(start, FRAME_BYTES)
+        framed = bytearray()
+        while len(framed) < skip + count and index * CHUNK_BYTES < self._length:
+            length = min(CHUNK_BYTES, self._length - index * CHUNK_BYTES)
+            three = length.to_bytes(3, "little")
+            # Version 0, compressed length, no compression, length.
+            framed += b"\0" + three + b"\0" + three
+            framed += os.pread(file, length, self._base + index * CHUNK_BYTES)
+            index += 1
+        return bytes(framed[skip : skip + count])
