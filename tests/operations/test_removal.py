@@ -19,8 +19,9 @@ ROOT = "/opt/sparkwright"
 HOME = f"{ROOT}/services/qwen36"
 THERE = {"mode": 0o755, "uid": 0}
 MODELS = "/opt/models"
+USAGE = "/var/lib/sparkwright-models"
 ASKED = ObservationRequest(
-    directories=(MODELS, ROOT, HOME, f"{ROOT}/services/gone"), files=(RECORD, FABRIC)
+    directories=(MODELS, ROOT, USAGE, HOME, f"{ROOT}/services/gone"), files=(RECORD, FABRIC)
 )
 DONE = RemovalAnswer(("service qwen36",), ("service 'x': there is none",))
 
@@ -33,6 +34,13 @@ def test_with_everything_the_lock_goes_too() -> None:
     host = fake(probe(directories={HOME: THERE}), ASKED, removal=DONE)
     ran = run(host, removal.removed, ["qwen36"], execute=True)
     assert ran.memory.locked == ROOT
+
+
+def test_the_use_of_keys_is_named_where_nothing_else_is_left() -> None:
+    answers: list[RemovalAnswer] = []
+    host = fake(probe(directories={USAGE: THERE}), ASKED)
+    run(host, removal.removed, answered=answers.append, execute=True)
+    assert answers == [RemovalAnswer((), (f"{USAGE}/usage.db: the use of API keys",))]
 
 
 MODEL = Item("model", "a@1", "/opt/models/a/1", 10, 10)

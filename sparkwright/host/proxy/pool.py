@@ -50,7 +50,7 @@ class Pool:
 
     Attributes:
         admin, master: HAProxy's sockets: of the worker that takes new requests, and of the master.
-        notice_seconds: until load balancers in front have seen that the service leaves.
+        notice_seconds: until the fleet's addresses have seen that the service leaves.
         drain_seconds: at most, until running requests have ended.
         others: whether other hosts serve the same.
         replica: the service's name among the proxy's servers.
