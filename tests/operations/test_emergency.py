@@ -31,7 +31,7 @@ from tests.operations.harness import FakeHost, fake, marked
 from tests.unit.builders import kept_service, probe
 from tests.unit.checks.service import builders as ill
 from tests.unit.results.test_status import answer
-from tests.unit.security.test_terminal import EVIL, harmless
+from tests.unit.security.test_hostile_answers import EVIL, harmless
 
 ROOT = "/data/sparkwright"
 HOME = f"{ROOT}/services/qwen36"

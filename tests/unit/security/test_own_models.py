@@ -1,6 +1,5 @@
 """Who owns a model's repository writes its files: they are data, bounded, and never run."""
 
-import http.server
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ from sparkwright.resolve.hub import ResolvedModel, resolve_model
 from sparkwright.resolve.kv_cache import kv_layers
 from sparkwright.resolve.lock import read_lock
 from sparkwright.resolve.model_facts import facts_of
-from tests.host.serving import listening
+from tests.host.serving import Handler, listening
 from tests.tables import Tables
 from tests.unit.engines.derivation.repositories import (
     CONFIG,
@@ -43,7 +42,7 @@ def hub(
 ) -> Iterator[str]:
     """A hub with one repository, of these files; ``names`` are further ones without content."""
 
-    class Answer(http.server.BaseHTTPRequestHandler):
+    class Answer(Handler):
         def do_GET(self) -> None:
             path = self.path.partition("?")[0]
             if path.startswith("/api/models/"):
@@ -53,12 +52,7 @@ def hub(
                 body: bytes | None = json.dumps(data).encode()
             else:
                 body = files.get(path.partition(f"/resolve/{COMMIT}/")[2])
-            self.send_response(404 if body is None else 200)
-            self.end_headers()
-            self.wfile.write(body or b"")
-
-        def log_message(self, *_: object) -> None:
-            pass
+            self.reply(404 if body is None else 200, body or b"")
 
     with listening(Answer) as port:
         yield f"http://127.0.0.1:{port}"
