@@ -3,8 +3,8 @@
     python -m benchmarks.commands [--fleet inventory/virtual.py] [--write]
 
 Commands that contact no host run in a new site of four hosts. With --fleet, an inventory whose
-hosts are up and deployed, those that only look at hosts are measured there, too. --write puts the
-table into docs/performance.md.
+hosts are up and deployed, commands that only look at hosts are measured there, too. --write puts
+the table into docs/performance.md.
 """
 
 from __future__ import annotations

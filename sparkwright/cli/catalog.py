@@ -100,7 +100,7 @@ def show(name: str, directories: tuple[Path, ...], as_json: bool) -> None:
 @catalog_directories
 @json_option
 def sources(directories: tuple[Path, ...], as_json: bool) -> None:
-    """Say for every entry, tag, alias and rule who says so."""
+    """Show the source of every entry, tag, alias and rule."""
     rows = {
         name: source for name, source in _sources(load_catalog(catalogs(directories))) if source
     }

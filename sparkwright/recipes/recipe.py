@@ -130,7 +130,7 @@ class Text:
 
     @property
     def names(self) -> tuple[str, str]:
-        """The file's own name, and the same with that of its folder."""
+        """The file's own name, and the same with its folder's name."""
         folder, _, stem = self.name.rpartition("/")
         return stem, f"{folder.rpartition('/')[2]}-{stem}" if folder else stem
 

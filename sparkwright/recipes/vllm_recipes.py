@@ -20,12 +20,12 @@ _NETWORK = ("$IFACE_NAME", "$IB_IF", "$HEAD_IP")
 
 
 def is_one(data: Mapping[str, Any]) -> bool:
-    """Whether a file's keys are those of such a recipe."""
+    """Whether a file has the keys of such a recipe."""
     return isinstance(data.get("model"), dict) and isinstance(data.get("variants"), dict)
 
 
 def read(text: Text, data: dict[str, Any], options: Options) -> Iterator[Foreign | Refused]:
-    """Each variant is a recipe; one that is for other hardware is refused.
+    """Each variant is a recipe; a variant for other hardware is refused.
 
     Raises:
         Refused: where all of it is another engine's, or a variant that was asked for is not there.
@@ -120,8 +120,9 @@ def _by_kind(data: dict[str, Any]) -> dict[str, Any]:
 def _features(
     data: dict[str, Any], variant: dict[str, Any], box: str, remarks: Remarks
 ) -> list[str]:
-    """Arguments of every feature that is on unless a user turns it off: one that is not opt-in, or
-    that the variant turns on by naming its mode."""
+    """Arguments of every feature that is on unless a user turns it off: a feature that is not
+    opt-in, or that the variant turns on by naming its mode.
+    """
     opt_in, chosen = strings(data, "opt_in_features"), mapping(variant, "default_modes")
     given: list[str] = []
     for name, feature in mapping(data, "features").items():

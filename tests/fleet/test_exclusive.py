@@ -166,3 +166,26 @@ def test_a_request_starts_the_one_that_it_names_and_waits(evening: Evening) -> N
     assert "request@" in evening.site.sparkwright("history", INVENTORY, "--limit", HOST)
     assert evening.deploy().changed == {HOST}
     ssh(HOST, "test ! -e /etc/systemd/system/sparkwright-wake.socket")
+
+
+def test_an_idle_service_is_stopped_and_the_next_request_waits_for_it(evening: Evening) -> None:
+    idle = """sparks[1][1]["services"]["writer"].update(
+        {"activate": "on-request", "idle": {"after": "15s"}})\n"""
+    evening.activate("writer")
+    assert evening.deploy(idle).changed == {HOST}
+    with Load(ADDRESS, PORTS["writer"], evening.site.key, workers=1) as load:
+        time.sleep(40)
+        assert running() == {"writer"}  # it is asked all the time
+    assert (load.faults, load.served > 0) == ([], True)
+    until(lambda: running() == set(), "it is stopped", 120)
+    assert evening.deploy(idle).changed == set()
+    assert "(nobody) runs" in evening.site.sparkwright("status", INVENTORY, "--limit", HOST)
+    assert evening.site.sparkwright("doctor", INVENTORY, "--limit", HOST)
+    assert (evening.ask("chat")[0], running()) == (503, set())
+    code, _, body = evening.ask("writer")
+    assert (code, bool(body.get("usage")), running()) == (200, True, {"writer"})
+    assert "idle@" in evening.site.sparkwright("history", INVENTORY, "--limit", HOST)
+    until(lambda: running() == set(), "it is stopped again", 120)
+    # Without the setting somebody runs again: the group's first service.
+    assert evening.deploy().changed == {HOST}
+    assert running() == {"chat"}

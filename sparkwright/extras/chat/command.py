@@ -151,10 +151,10 @@ DOCUMENT = Answer
     "--model", "--alias", "model", default=None, metavar="NAME", shell_complete=aliases,
     help="Use this served name, with its sampling; else the service's first.",
 )  # fmt: skip
-@click.option("--prompt", default=None, metavar="TEXT", help="Have this answered, and end.")
+@click.option("--prompt", default=None, metavar="TEXT", help="Answer this prompt, and exit.")
 @json_option
 def command(hosts: Selection, model: str | None, prompt: str | None, as_json: bool) -> None:
-    """Talk to a service, with the sampling that its card advises for the name.
+    """Talk to a service, with the sampling of its card.
 
     Without a name it is the first service that answers. A model of another kind gets its kind's own
     request once: speech to write down, a word to say, a picture to draw, documents to order.

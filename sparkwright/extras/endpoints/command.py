@@ -138,7 +138,7 @@ DOCUMENT = Endpoints
 @names_argument(services=True)
 @click.option(
     "--format", "form", type=click.Choice(FORMATS), default="json", show_default=True,
-    help="Whose configuration to write.",
+    help="Client to write for.",
 )  # fmt: skip
 @click.option(
     "--output", type=click.Path(path_type=Path, dir_okay=False),
@@ -148,9 +148,9 @@ DOCUMENT = Endpoints
     "--key", default=DEFAULT, metavar="NAME", shell_complete=completion.keys,
     help="A client's key of `keys`; else the fleet's own.",
 )  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: short for --format json.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text (docs/json.md).")
 def command(hosts: Selection, form: str, key: str, output: Path | None, as_json: bool) -> None:
-    """Write the planned fleet as configuration of its clients.
+    """Write clients' configuration for the planned fleet.
 
     Where the fleet has an address for all models, it is that address; HOST or HOST/SERVICE names a
     service's own. With served names, the cards' advice on sampling, context and longest answer.

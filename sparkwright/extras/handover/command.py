@@ -26,7 +26,7 @@ DOCUMENT = list[str]
 @click.option(
     "--format", "form", type=click.Choice(["compose", *FORMATS]), default="compose",
     show_default=True,
-    help="Whose files to write: those of a run, or manifests or quadlets of the same services.",
+    help="Files to write: a deploy's, Kubernetes manifests or Podman quadlets.",
 )  # fmt: skip
 @options.json_option
 def command(hosts: Selection, directory: Path, form: str, as_json: bool) -> None:

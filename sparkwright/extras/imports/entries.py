@@ -83,8 +83,9 @@ def image_of(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
 
 
 def _stock(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
-    """The engine's stock image: the catalog's newest tag, or a newer one that the recipe asks
-    for."""
+    """The engine's stock image: the catalog's newest tag, or a newer tag that the recipe asks
+    for.
+    """
     image, least = catalog.images[foreign.engine.stock_image], foreign.least_vllm or "0"
     build = image.tags[image.newest_tag]
     if build.version and release(build.version) >= release(least):
@@ -245,7 +246,7 @@ def make(foreign: Foreign, title: str, catalog: Catalog, options: Options) -> Im
 
 
 def _free(foreign: Foreign, catalog: Catalog, options: Options) -> str:
-    """A name that no other recipe has: its own, else with that of its folder."""
+    """A name that no other recipe has: its own name, else its own name with its folder's."""
     names = [options.name] if options.name else [foreign.name, foreign.longer_name]
     for name in map(slug, names):
         recipe = catalog.recipes.get(name)
@@ -276,7 +277,7 @@ def _abilities(arguments: dict[str, Any]) -> list[str]:
 
 @dataclass(frozen=True)
 class _Models:
-    """The catalog's models, and those that the recipe adds."""
+    """The catalog's models, and the recipe's own models."""
 
     foreign: Foreign
     catalog: Catalog

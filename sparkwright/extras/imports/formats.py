@@ -27,7 +27,7 @@ def format_of(data: Mapping[str, Any]) -> str | None:
 
 
 def import_texts(texts: list[Text], catalog: Catalog, options: Options) -> Iterator[Imported]:
-    """Every recipe of every file, each with the entries of those before it in the catalog.
+    """Every recipe of every file, each with the catalog entries of earlier files.
 
     A file that is no recipe at all is passed over where there are several.
     """

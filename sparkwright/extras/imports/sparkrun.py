@@ -136,13 +136,13 @@ def _bounded(text: str) -> str:
 
 
 def is_one(data: Mapping[str, Any]) -> bool:
-    """Whether a file's keys are those of such a recipe."""
+    """Whether a file has the keys of such a recipe."""
     keys = {"command", "defaults", "container", "runtime"}
     return isinstance(data.get("model"), str) and bool(keys & set(data))
 
 
 def is_version_1(data: Mapping[str, Any]) -> bool:
-    """Whether a file's keys are those of a recipe of version 1."""
+    """Whether a file has the keys of a recipe of version 1."""
     return is_one(data) and str(data.get("recipe_version", "")) == "1"
 
 

@@ -104,6 +104,21 @@ def test_a_groups_name_is_judged_as_a_services_is() -> None:
         plan({"a": _service(8000, "In The Evening; rm")})
 
 
+IDLE: dict[str, Any] = {"idle": {"after": "20m"}}
+
+
+def test_an_idle_service_has_a_group_of_its_own_in_which_nobody_may_run() -> None:
+    planned = plan({"a": _service(8000, None, **IDLE), "b": _service(8001, None)})
+    assert planned.groups == {"idle.a": ("a", "(nobody)")}
+    (first, _) = planned.services
+    assert (first.settings.activate, first.settings.idle.seconds) == ("on-request", 1200)  # type: ignore[union-attr]
+    alone = {"a": _service(8000, None), "b": _service(8001, None)}
+    idle = {name: {**item, **IDLE} for name, item in alone.items()}
+    assert _rules(idle) == _rules(alone)  # its memory is kept for it
+    within = {"a": _service(8000, **IDLE, activate="on-request"), "b": _service(8001)}
+    assert plan(within).groups == {"evening": ("a", "b", "(nobody)")}
+
+
 def test_what_no_request_can_activate_is_a_mistake() -> None:
     woken = {"activate": "on-request"}
     planned = plan({"a": _service(8000, **woken), "b": _service(8001)})

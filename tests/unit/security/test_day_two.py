@@ -99,7 +99,7 @@ def test_a_service_that_is_none_gets_into_no_command(site: Path, name: str) -> N
     _program(site, "ssh", SSH)
     done = _sparkwright(site, "shell", "--host", "spark-1", f"--service={name}", "--", "id")
     assert done.returncode == 2
-    assert "name one, such as spark-1/qwen36" in done.stderr
+    assert "name one service, such as spark-1/qwen36" in done.stderr
     assert not (site / "said").exists()
     assert not (site / "pwned").exists()
 
