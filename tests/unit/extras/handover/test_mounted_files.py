@@ -15,7 +15,7 @@ from tests.libyaml import safe_load_all
 from tests.unit import builders
 from tests.unit.builders import resolution
 from tests.unit.extras.handover.test_kubernetes import validate
-from tests.unit.plan.test_patches import DIFF, FIX, IMAGE, PATCHED
+from tests.unit.plan.test_release import DIFF, FIX, IMAGE, PATCHED
 from tests.unit.site.test_files import AT, GOOD, TOKEN, plan
 
 
