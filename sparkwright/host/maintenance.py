@@ -49,7 +49,7 @@ class MaintenanceAnswer:
     faults: tuple[str, ...] = ()
 
 
-_BARE = "{}: it has no proxy here: load balancers go on sending to it until it is stopped"
+_BARE = "{}: it has no proxy here: clients go on sending to it until it is stopped"
 
 
 def pools(services: dict[str, Path]) -> dict[str, Pool]:

@@ -28,7 +28,7 @@ def texts() -> dict[str, dict[str, Any]]:
     return tables
 
 
-class Refused(Exception):
+class Unfit(Exception):
     """This recipe can't be imported; says why, and what helps."""
 
     def __init__(self, key: str, observed: str, reason: str, remedy: str = "") -> None:

@@ -3,6 +3,7 @@ HAProxy are told, what is remembered, and who holds the lock."""
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -278,6 +279,19 @@ def test_health_says_so_whatever_the_engine_does(
     host.maintain(on=False)
     service.look()
     assert service.well
+
+
+def test_health_marks_the_begin_of_serving(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The unit's end reads the mark: a start that served has good caches."""
+    config = HealthService("a", "/no.sock", "none", "m", 1.0, health=str(tmp_path / "a.sock"))
+    service = health.Service(config, 30.0, {})
+    states = iter((False, True))
+    monkeypatch.setattr(service, "look", lambda: setattr(service, "well", next(states)))
+    marks = []
+    monkeypatch.setattr("time.sleep", lambda _: marks.append((tmp_path / "a.well").exists()))
+    with suppress(StopIteration):
+        service.watch()
+    assert marks == [False, True]
 
 
 def test_of_a_group_only_the_one_that_runs_has_to_answer(host: Host) -> None:

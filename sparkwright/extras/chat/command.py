@@ -19,7 +19,7 @@ from sparkwright.extras.chat.server import Published, Unusable, opened
 from sparkwright.extras.chat.targets import Target, targets
 from sparkwright.findings.render import text
 from sparkwright.host.lib.faults import Fault
-from sparkwright.host.lib.http import NoAnswer, Refused
+from sparkwright.host.lib.http import ErrorAnswer, NoAnswer
 from sparkwright.host.lib.kinds import KINDS, body, cheapest, judged
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.text.visible import cut, paragraph, visible_prose
@@ -100,7 +100,7 @@ class Answer:
                     self.reasoning += piece.text if piece.reasoning else ""
                     self.text += "" if piece.reasoning else piece.text
                     yield piece
-        except Refused as refused:
+        except ErrorAnswer as refused:
             how = f"is refused with HTTP {refused.answer.status}"
             raise Failed(_refusal(how, refused.answer.text)) from None
         except NoAnswer as error:

@@ -17,6 +17,7 @@ from sparkwright.config.secrets import VARIABLE, Source
 from sparkwright.config.settings import EVERY_ADDRESS, is_loopback
 from sparkwright.extras.endpoints.clients import FORMATS, Endpoints, render, usable
 from sparkwright.findings.user_error import Messages, Problems, suggest
+from sparkwright.host.lib.exclusive import NOBODY
 from sparkwright.plan.plan import HostPlan
 from sparkwright.proxy.pools import behind_address
 from sparkwright.site.endpoints import (
@@ -115,6 +116,9 @@ def _key(plan: HostPlan, name: str, variables: dict[Source, str]) -> Key | None:
 def _taking_turns(plan: HostPlan) -> Iterator[str]:
     """Services of which all but one sleep: which one is awake, the host alone knows."""
     for group, names in plan.groups.items():
+        if names[1:] == (NOBODY,):
+            yield f"{plan.host}: {names[0]} is stopped when it is idle: a request starts it"
+            continue
         asked = any(service.settings.activate for service in plan.services if service.name in names)
         sleeping = "a request has one that sleeps activated" if asked else "the others answer 503"
         yield f"{plan.host}: of {', '.join(names)} one runs at a time ({group}): {sleeping}"

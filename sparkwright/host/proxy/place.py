@@ -98,7 +98,7 @@ def busy(master: str, proxy: str, replica: str) -> int:
 
 
 def announce(pool: Pool) -> None:
-    """Have load balancers in front send nothing new."""
+    """Have the fleet's addresses send nothing new."""
     # /health says that the proxy is about to close; it still takes what comes.
     _command(pool, f"set server stay-{pool.proxy}/stay state maint")
     time.sleep(pool.notice_seconds)

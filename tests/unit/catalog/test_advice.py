@@ -110,7 +110,7 @@ def test_a_recipe_that_fits_one_host_goes_on_each_without_figures_of_other_model
     for workload in ("throughput", "latency"):
         assert {item["spread"] for item in _on(2, workload)} == {"replicas"}
         text = _text(workload)
-        assert "a replica on each, behind a load balancer" in text
+        assert "a replica on each, behind one address" in text
         assert not re.search(r"\b(22\.6|568|472|69\.0|57\.5)\b", text)
 
 

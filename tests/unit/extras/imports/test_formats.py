@@ -11,7 +11,7 @@ import yaml
 from sparkwright.config.inventory import HostInput
 from sparkwright.extras.imports.command import _lasting, write
 from sparkwright.extras.imports.mods import FILES, Mod
-from sparkwright.recipes.recipe import Refused
+from sparkwright.recipes.recipe import Unfit
 from sparkwright.site.fleet import plan_fleet
 from tests.golden import compare
 from tests.tables import Tables
@@ -312,7 +312,7 @@ def test_a_mod_is_read_as_data_or_refused_by_the_line(name: str) -> None:
     if name in READ:
         assert _steps(shape["script"], shape["files"]) == shape["becomes"]
         return
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Unfit) as refused:
         _steps(shape["script"], shape["files"])
     line, reason = shape["refused"]
     assert refused.value.observed == f"mod fix: {line}"
@@ -360,5 +360,5 @@ def test_bash_does_what_was_read(name: str, tmp_path: Path) -> None:
 def test_a_line_that_is_not_fully_understood_refuses_the_mod(line: str) -> None:
     files = {"a.jinja": "a", "c.jinja": "c", "b.py": "b", "fix.patch": "d", "blob": "\0"}
     _steps("set -e\ncp a.jinja $WORKSPACE_DIR/\n", files)
-    with pytest.raises(Refused):
+    with pytest.raises(Unfit):
         _steps(f"set -e\ncp a.jinja $WORKSPACE_DIR/\n{line}\n", files)

@@ -1,0 +1,21 @@
+"""Removal: what is named because it stays."""
+
+from sparkwright.host.bootstrap.prepare import RECORD
+from sparkwright.host.observe import ObservationRequest
+from sparkwright.host.removal import RemovalAnswer
+from sparkwright.operations import removal
+from tests.operations.harness import fake, run
+from tests.unit.builders import probe
+
+USAGE = "/var/lib/sparkwright-models"
+ASKED = ObservationRequest(
+    directories=("/opt/models", "/opt/sparkwright", USAGE),
+    files=(RECORD, "/var/lib/sparkwright/fabric/devices"),
+)
+
+
+def test_the_use_of_keys_is_named_where_nothing_else_is_left() -> None:
+    answers: list[RemovalAnswer] = []
+    host = fake(probe(directories={USAGE: {"mode": 0o755, "uid": 0}}), ASKED)
+    run(host, removal.removed, answered=answers.append, execute=True)
+    assert answers == [RemovalAnswer((), (f"{USAGE}/usage.db: the use of API keys",))]
