@@ -1,4 +1,4 @@
-"""What is seen of a fabric's ports, and findings about them."""
+"""Ports of a fabric as a host reads them, and findings about them."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -350,10 +350,10 @@ def test_a_step_is_data_and_no_line_of_a_dockerfile(patch: dict[str, Any]) -> No
 def test_a_service_runs_the_derived_image_and_needs_a_pinned_base(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = catalog()
+    entries = catalog()
     recipe = PATCHED.model_copy(update={"patches": (Patch.model_validate(FIX),)})
-    monkeypatch.setitem(known.recipes, recipe.name, recipe)
-    monkeypatch.setitem(known.files, ("recipe", recipe.name), folder / "recipe.yaml")
+    monkeypatch.setitem(entries.recipes, recipe.name, recipe)
+    monkeypatch.setitem(entries.files, ("recipe", recipe.name), folder / "recipe.yaml")
     host = plan({"s": {"recipe": recipe.name}})
     (service,) = host.services
     assert service.image.steps is not None
@@ -362,7 +362,7 @@ def test_a_service_runs_the_derived_image_and_needs_a_pinned_base(
     unpinned = replace(service.image, digest=None)
     bare = replace(host, services=(replace(service, image=unpinned),))
     for each, faulty in ((bare, True), (replace(bare, locked=True), False)):
-        faults = {item.id for item in check_host(each, known, assumed_hardware(each))}
+        faults = {item.id for item in check_host(each, entries, assumed_hardware(each))}
         assert ("patched-base" in faults) is faulty
 
 
@@ -408,9 +408,9 @@ def test_patches_over_another_image_are_refused_until_they_are_confirmed(
         exits(2, "plan", "inventory.py").output,
         exits(1, "lock", "inventory.py").output,  # which changes nothing
     ):
-        words = " ".join(output.split())
-        assert re.search(rf"made for \S+ at {DIGEST}, and would change \S+ at {other}", words)
-        assert remedy in words
+        text = " ".join(output.split())
+        assert re.search(rf"made for \S+ at {DIGEST}, and would change \S+ at {other}", text)
+        assert remedy in text
     exits(1, "lock", "inventory.py", "--check")
     assert "did you mean 'mine'" in exits(2, "lock", "inventory.py", "--patched", "mne").output
     exits(2, "lock", "inventory.py", "--patched", "mine", "--check")

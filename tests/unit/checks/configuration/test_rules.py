@@ -148,12 +148,12 @@ def test_a_file_that_an_argument_names_is_in_the_container(
     host = plan({"s": {"recipe": HERETIC, "arguments": {argument: path}, **settings}})
     files = dict.fromkeys(("model.safetensors", "chat.jinja", "p.py"), PinnedFile(1, "d" * 64))
     models = {key: replace(model, files=files) for key, model in resolution(host).models.items()}
-    for known in ({}, models):  # without the lock's files, and with them
-        host, hardware = replace(host, resolved=known), assumed_hardware(host)
+    for pinned in ({}, models):  # without the lock's files, and with them
+        host, hardware = replace(host, resolved=pinned), assumed_hardware(host)
         findings = check_host(host, replace(entries, images=images), hardware)
-        found = [finding.observed for finding in findings if finding.id == "absent-file"]
-        assert len(found) == bool(fault and (known or "/models" not in path))
-        assert all(fault in observed and repr(path) in observed for observed in found)
+        faults = [finding.observed for finding in findings if finding.id == "absent-file"]
+        assert len(faults) == bool(fault and (pinned or "/models" not in path))
+        assert all(fault in observed and repr(path) in observed for observed in faults)
 
 
 def test_every_rule_is_tried() -> None:
@@ -439,7 +439,7 @@ def test_an_adapters_name_is_a_name_of_its_service_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("service", "words"),
+    ("service", "message"),
     [
         *(({"kv_offload": {"gib": 8, "disk": path}}, "no disk")
           for path in ("/proc", "/etc", "/dev/shm/x", "/tmp/x", "/run/x")),
@@ -447,9 +447,9 @@ def test_an_adapters_name_is_a_name_of_its_service_alone() -> None:
     ],
 )  # fmt: skip
 def test_what_can_not_be_is_refused_where_it_is_written(
-    service: dict[str, Any], words: str
+    service: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(UserError, match=words):
+    with pytest.raises(UserError, match=message):
         plan({"s": {"recipe": "qwen36-35b-a3b-heretic-dflash", **service}})
 
 
@@ -459,8 +459,8 @@ def test_adapters_need_lora() -> None:
 
 
 def test_a_service_takes_the_recipes_kv_cache_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    known, name = catalog(), "qwen36-35b-a3b-heretic-dflash"
-    recipe = known.recipes[name].model_copy(update={"kv_offload": KvOffload(gib=8)})
-    monkeypatch.setitem(known.recipes, name, recipe)
+    entries, name = catalog(), "qwen36-35b-a3b-heretic-dflash"
+    recipe = entries.recipes[name].model_copy(update={"kv_offload": KvOffload(gib=8)})
+    monkeypatch.setitem(entries.recipes, name, recipe)
     for service, offload in (({}, recipe.kv_offload), ({"kv_offload": None}, None)):
         assert plan({"s": {"recipe": name, **service}}).services[0].kv_offload == offload

@@ -341,17 +341,17 @@ def test_bash_does_what_was_read(name: str, tmp_path: Path) -> None:
     subprocess.run(["/bin/bash", "run.sh"], cwd=tmp_path / "mod", env=environment, check=True)
     steps = []
     for call in record.read_text().replace(f"{work}", FILES[:-1]).splitlines():
-        program, folder, stdin, *words = json.loads(call)
+        program, folder, stdin, *arguments = json.loads(call)
         if program == "cp":
-            *names, target = words
+            *names, target = arguments
             kind = "file" if target.startswith(FILES) else "image"
             steps += [[kind, target + each * target.endswith("/"), each] for each in names]
         elif program == "patch":
             marks = ["optional"] * (f"< {stdin} ||" in shape["script"])
-            marks += ["reverse"] * ("-R" in words)
-            steps.append(["patch", words[words.index("-d") + 1], stdin, *marks])
+            marks += ["reverse"] * ("-R" in arguments)
+            steps.append(["patch", arguments[arguments.index("-d") + 1], stdin, *marks])
         else:
-            *repository, _, revision, file = words[0].split("/")[3:]
+            *repository, _, revision, file = arguments[0].split("/")[3:]
             steps.append(["hub", f"{folder}/{file}", "/".join(repository), revision, file])
     assert steps == shape["becomes"]
 
