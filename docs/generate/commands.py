@@ -124,8 +124,7 @@ def _command(
     common = [row[0].partition(" ")[0] for row in own if row in shared]
     yield f"### {path}"
     connects = len(own) < len([item for item in command.params if _visible(item)])
-    usage = " ".join(["sparkwright", path, *arguments])
-    usage = re.sub(r"\[HOST\|[A-Z|/]+\]", "[NAME]", usage)
+    usage = re.sub(r"\[HOST\|[A-Z|/]+\]", "[NAME]", " ".join(["sparkwright", path, *arguments]))
     common = [f"[{name}]" for name in common if name not in _EVERYWHERE]
     common += ["[CONNECTION]"] if connects else []
     yield "\n".join(["```text", " ".join([usage, *common]), "```"])

@@ -7,9 +7,10 @@ from sparkwright.operations import removal
 from tests.operations.harness import fake, run
 from tests.unit.builders import probe
 
+ROOT = "/opt/sparkwright"
 USAGE = "/var/lib/sparkwright-models"
 ASKED = ObservationRequest(
-    directories=("/opt/models", "/opt/sparkwright", USAGE),
+    directories=("/opt/models", ROOT, USAGE, f"{ROOT}/services/qwen36", f"{ROOT}/services/gone"),
     files=(RECORD, "/var/lib/sparkwright/fabric/devices"),
 )
 
