@@ -3,8 +3,8 @@
     python .ci/budget.py            # exits with 1 and lists what is over its ceiling
     python .ci/budget.py --tighten  # makes the present counts the ceilings
 
-A line of code is one that holds something beside a comment or a docstring. In what users install,
-files of other languages count too, but for data.
+A line of code holds something beside a comment or a docstring. In what users install, files of
+other languages count too, but for data.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def _kind(name: str, value: str, description: str) -> tuple[str, list[str]]:
 
 
 def _default(kind: str, match: re.Match[str] | None) -> Any:
-    """A default as a recipe would write it; None for one that is no plain value."""
+    """A default as a recipe would write it; None for a default that is no plain value."""
     if match is None:
         return None
     text = match[1].strip("'\"")

@@ -83,7 +83,7 @@ def from_dump(dump: dict[str, Any]) -> dict[str, Any]:
 
 
 def _default(text: str) -> ArgumentValue | None:
-    """A default as a recipe would write it; None for one that is no plain value."""
+    """A default as a recipe would write it; None for a default that is no plain value."""
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):

@@ -43,7 +43,7 @@ class Checkout:
 
     @property
     def pyinfra(self) -> Path:
-        """Its program, or that of this process's environment."""
+        """Its program, or the program of this process's environment."""
         own = self.folder.absolute() / ".venv/bin/pyinfra"
         return own if own.exists() else Path(sys.executable).with_name("pyinfra")
 

@@ -70,7 +70,7 @@ def newest_path() -> Path:
 
 
 def ensure_newest() -> Path:
-    """That of a host with the newest Docker: everything else is of the suite."""
+    """A host with the newest Docker: everything else is of the suite."""
     # Unstable is signed for a week, and a mirror may be a snapshot.
     mirror = debian_mirror()
     settings = (f'APT::Default-Release "{SUITE}"', 'Acquire::Check-Valid-Until "false"')

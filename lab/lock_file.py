@@ -1,7 +1,7 @@
 """A kernel lock on a file that only root can open: it is gone with its holder, however that ends.
 
-The file is removed when the lock is released. So whoever has locked one must look whether it is
-still the file in place: it may be one that was removed while it was waited for.
+The file is removed when the lock is released. So a process that has locked a file must look whether
+the file is still in place: it may have been removed meanwhile.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 
 PROGRAM is where a candidate lies: litellm=VENV/bin/litellm, production-stack=VENV/bin/vllm-router,
 envoy=VENV/bin/envoy; HAProxy is the host's. All listen on loopback; rounds take turns. Times are
-milliseconds and medians, memory is that of the first round. A figure below 0 is the status of an
-answer that was none, -1 a connection that broke off.
+milliseconds and medians, memory is the first round's. A figure below 0 is the status of an answer
+that was none, -1 a connection that broke off.
 """
 
 import asyncio

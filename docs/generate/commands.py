@@ -12,11 +12,9 @@ from sparkwright.cli import main
 from sparkwright.cli.lib.connecting import OPTIONS
 
 _INTRODUCTION = """\
-Run `sparkwright` (or `python -m sparkwright`) in the site's folder, beside `group_data/`.
-`sparkwright deploy` changes hosts, as `pyinfra INVENTORY deploy.py` does; the other commands
-plan, look, and maintain. NAME is a host, a group, a service or HOST/SERVICE ([Naming hosts and
-services](fleet.md#naming-hosts-and-services)); no name means all. This page has
-the beginning of each command's help; `--help` prints the rest.
+Run `sparkwright` in the site's folder, beside `group_data/`. NAME is a host, a group, a service or
+HOST/SERVICE ([Naming hosts and services](fleet.md#naming-hosts-and-services)). This page has the
+beginning of each command's help; `--help` prints the rest.
 
 Shell completion: `eval "$(_SPARKWRIGHT_COMPLETE=bash_source sparkwright)"`; `zsh_source` and
 `fish_source` work too.
@@ -26,34 +24,31 @@ Shell completion: `eval "$(_SPARKWRIGHT_COMPLETE=bash_source sparkwright)"`; `zs
 | code | meaning |
 | --- | --- |
 | 0 | The command did its work, and found nothing. |
-| 1 | The command found something, or a host did not answer. |
+| 1 | The command found something, or a host is not as planned or did not answer. |
 | 2 | The input can't be used, or the plan would not be deployed. Nothing was touched. |
 | 130 | Ctrl-C stopped the command. |
 | 141 | Standard output was closed before the end, as by `head`. |
 
 The same mistake has the same code in every command. Code 2: an unknown argument or option, or a
-password on the command line; an inventory that is missing, or several without a choice; a mistake
-in an inventory, `group_data/`, a catalog or a lock; `--limit` or `--service` that matches
-nothing; a known mistake in the plan (`check`, `plan` and `deploy`). Code 1: a host that does not
-answer, or is not as planned. `lock`, `render`, `bundle`, `endpoints` and `monitoring` write the
-plan and do not judge it.
+password on the command line; a missing inventory, or several without a choice; a mistake in an
+inventory, `group_data/`, a catalog or a lock; `--limit` or `--service` that matches nothing; a
+known mistake in the plan (`check`, `plan` and `deploy`). `lock`, `render`, `bundle`, `endpoints`
+and `monitoring` do not judge the plan.
 
-`pyinfra INVENTORY deploy.py` and `sparkwright deploy` end with 0 when every host is as planned,
-with 1 when a host was refused, failed or went back, and with 2 before any connection when the
-plan has a mistake. pyinfra also ends with 0 when its question is answered with anything but
-Enter.
+A deploy ends with 0 when every host is as planned, with 1 when a host was refused, failed or
+went back. pyinfra also ends with 0 when its question is answered with anything but Enter.
 
 ## Options of many commands
 
-Every command takes `--json`, and a command with `[NAME]` takes `--data`, `--limit`, and for
-services `--service`. The line of a command names its others of these.
+Every command takes `--json`. Commands with `[NAME]` take `--data` and `--limit`, commands for
+services `--service`. A command's line names the other options.
 
 """
 
 _CONNECTION = """\
 ### Connection
 
-Commands that connect to hosts take pyinfra's own options of connection and sudo.
+Commands with `[CONNECTION]` connect to hosts and take pyinfra's options of connection and sudo.
 `--verbose` and `--quiet` are sparkwright's. `--ssh-password` and `--ssh-key-password` are
 refused, since every user of this machine can read a command line."""
 
@@ -64,31 +59,28 @@ Row = tuple[str, str]
 _MANY = 3
 #: Those that the introduction names, and no command's line.
 _EVERYWHERE = ("--data", "--limit", "--service", "--json")
-#: When a command ends with 1. Those that are not here end with 0 or 2 alone.
+#: Causes of exit code 1, by command, beside a host that does not answer.
 _ENDS_WITH_1 = {
-    "bench": "a figure is out of range, a request failed, or a service could not be measured",
-    "bundle": "the directory is not complete; run it again to go on",
-    "diff": "anything differs, or no host answered",
-    "doctor": "anything was found, or no host answered",
-    "history": "no host answered",
+    "bench": "a figure is out of range, or a request or service failed",
+    "bundle": "the directory is not complete; run it again to continue",
+    "diff": "something differs",
+    "doctor": "something was found",
     "import": "a recipe could not be imported, or lost something that it needs",
     "lock": "with --check: the lock is missing or incomplete",
-    "logs": "a host did not answer",
-    "maintenance": "the host did not answer, or with off: a service of it does not",
-    "models list": "a model or image has a fault, or no host answered",
-    "models prune": "a model or image has a fault, or no host answered",
-    "remove": "no host answered",
+    "maintenance": "with off: a service of the host does not answer",
+    "models list": "a model or image has a fault",
+    "models prune": "a model or image has a fault",
     "report": "a service is not as planned, or slower than its card or its own past",
-    "restart": "a service gives no real answers, or a host did not answer",
-    "rollback": "a host did not get through, or did not answer",
+    "restart": "a service gives no real answers",
+    "rollback": "a host failed",
     "shell": "the host has no such service; else the exit code is the command's",
-    "smoke": "a check failed, or a host did not answer",
-    "start": "a service gives no real answers, or a host did not answer",
+    "smoke": "a check failed",
+    "start": "a service gives no real answers",
     "status": "a planned service does not run, is not healthy or not as planned, or the watch "
-    "reports an error, or no host answered",
-    "stop": "a service does not stop, or a host did not answer",
+    "reports an error",
+    "stop": "a service does not stop",
     "up": "a box is not fit, a deploy failed, or a service gave no answer",
-    "verify": "a file is wrong, or a host did not answer",
+    "verify": "a file is wrong",
 }
 
 
@@ -132,13 +124,11 @@ def _command(
     common = [row[0].partition(" ")[0] for row in own if row in shared]
     yield f"### {path}"
     connects = len(own) < len([item for item in command.params if _visible(item)])
-    usage = " ".join(["sparkwright", path, *arguments])
-    usage = re.sub(r"\[HOST\|[A-Z|/]+\]", "[NAME]", usage)
+    usage = re.sub(r"\[HOST\|[A-Z|/]+\]", "[NAME]", " ".join(["sparkwright", path, *arguments]))
     common = [f"[{name}]" for name in common if name not in _EVERYWHERE]
+    common += ["[CONNECTION]"] if connects else []
     yield "\n".join(["```text", " ".join([usage, *common]), "```"])
     yield " ".join(inspect.cleandoc(command.help or "").split("\n\n")[0].split())
-    if connects:
-        yield "It connects to hosts: [options](#connection)."
     if rest := [row for row in own if row not in shared]:
         yield _list(rest)
     if path in _ENDS_WITH_1:
@@ -150,7 +140,7 @@ def _visible(parameter: click.Parameter) -> bool:
 
 
 def _own(command: click.Command) -> list[click.Option]:
-    """Visible options of a command but those of the connection."""
+    """Visible options of a command except options of the connection."""
     return [option for option in command.params
             if isinstance(option, click.Option) and not option.hidden
             and tuple(option.opts) not in _OF_THE_CONNECTION]  # fmt: skip

@@ -39,7 +39,7 @@ def page(catalog: Catalog, deviations: Path) -> str:
 
 
 def concerned(row: Mapping[str, Any], recipes: Collection[str]) -> list[str]:
-    """The recipes that a deviation concerns, of those whose cards have a command."""
+    """The recipes that a deviation concerns, if their cards have a command."""
     named = row.get("recipes", recipes)
     return [name for name in named if name not in row.get("except", ())]
 

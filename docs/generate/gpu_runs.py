@@ -10,12 +10,20 @@ from docs.generate.markdown import table
 
 RESULTS = Path(__file__).parents[2] / "lab/gpu/results"
 
+#: Steps that break a host, and what they do.
+_FAULTS = {
+    "container": "the container is killed 12 s after it first served, and lost its caches",
+    "docker": "Docker is restarted",
+    "power": "the host's power is cut under load",
+}
+
 
 def part() -> str:
-    """The table."""
+    """The machine of all runs, and the table."""
     runs = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.iterdir()}
-    rows = [(*row, _where(runs[row[0]])) for row in _rows(runs)]
-    return table(("step", "result", "on"), rows)
+    rows = [*_rows(runs)]
+    (machine,) = {_where(runs[step]) for step, _ in rows}  # a second one needs a column
+    return f"{machine}:\n\n{table(('step', 'result'), rows)}"
 
 
 def _where(run: dict[str, Any]) -> str:
@@ -72,8 +80,25 @@ def _rows(runs: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
             f"{runs['killed']['seconds to health']} s"
         ),
     )
+    for step, fault in _FAULTS.items():
+        run = runs[step]
+        row = f"{fault}: the service answers after {run['seconds to health']} s; `doctor`"
+        yield step, f"{row} {run['doctor']['code']}{_deployed(run)}"
+    bench = runs["bench"]
+    yield (
+        "bench",
+        "; ".join(
+            f"{name} {bench['client'][name]} ms by `vllm bench serve`, {own} by the engine"
+            for name, own in bench["histograms"].items()
+        ),
+    )
     yield from _releases(runs)
     yield from _speeds(runs["proxy"]["runs"])
+
+
+def _deployed(run: dict[str, Any]) -> str:
+    deploy = run.get("deploy")
+    return f", the next deploy: {deploy['changes']} changes" if deploy else ""
 
 
 def _releases(runs: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:

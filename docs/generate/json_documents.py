@@ -30,7 +30,7 @@ table are in `#/$defs`. A test validates the output of every command against it.
 
 @cache
 def _schemas() -> dict[str, Any]:
-    """JSON Schemas by command, and those that they refer to as ``$defs``."""
+    """JSON Schemas by command, and the schemas that they refer to as ``$defs``."""
     types = documents()
     kinds = [(name, "serialization", TypeAdapter(type_)) for name, type_ in types.items()]
     found, shared = TypeAdapter.json_schemas(kinds)  # type: ignore[arg-type]

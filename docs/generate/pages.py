@@ -5,6 +5,7 @@ from pathlib import Path
 
 from docs import record
 from docs.generate import (
+    attacks,
     catalog,
     checks,
     commands,
@@ -36,6 +37,7 @@ PAGES: dict[str, Callable[[Catalog, Path], str]] = {
 PARTS: dict[str, tuple[str, Callable[[Catalog], str]]] = {
     "docs/lab.md": ("gpu runs", lambda _: gpu_runs.part()),
     "docs/own-models.md": ("engines", engines.part),
+    "docs/security.md": ("attacks", lambda _: attacks.part()),
     "docs/troubleshooting.md": ("real hosts", lambda _: real_hosts.part()),
     "docs/writing-a-role.md": ("operations", lambda _: operations.part()),
 }

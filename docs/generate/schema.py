@@ -28,7 +28,7 @@ def sections(model: type[BaseModel], value: Callable[[Any], str]) -> dict[str, s
 
 
 def _reached(schema: Any, types: Mapping[str, Any]) -> list[str]:
-    """Names of the models that a schema leads to, each after the one that names it first."""
+    """Names of the models that a schema leads to, each after the model that names it first."""
     names: list[str] = []
     for name in re.findall(r'"#/\$defs/(\w+)"', json.dumps(schema)):
         names += [name, *_reached(types[name], types)]

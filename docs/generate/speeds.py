@@ -35,7 +35,7 @@ def published(recipe: Recipe, catalog: Catalog) -> tuple[str, str]:
 def _of_system(
     recipe: Recipe, recipes: list[Recipe], catalog: Catalog
 ) -> tuple[Measurement, list[Row]] | None:
-    """The recipe's own table; where its body has none, that of the system's other body."""
+    """The recipe's own table; if its body has none, the table of the system's other body."""
     others = [item for item in recipes if item.system == recipe.system]
     return next((best for other in (recipe, *others) if (best := _best(other, catalog))), None)
 

@@ -1,4 +1,4 @@
-"""FAKE: what /sys, /proc and tools say of a ConnectX-7, written below a directory of one's own."""
+"""FAKE: what /sys, /proc and tools say of a ConnectX-7, written below a directory."""
 
 from __future__ import annotations
 

@@ -38,7 +38,9 @@ def ssh(command: str, *, host: Machine = HOST, seconds: float = 300) -> str:
 
 
 def control(*arguments: str, timed: bool = False) -> tuple[int, str, float]:
-    """Run a command of the controller: exit code, output, seconds. Timed: those of each line."""
+    """Run a command of the controller: exit code, output, seconds. Timed: the controls of each
+    line.
+    """
     started, lines = time.monotonic(), []
     variables = {**os.environ, "SPARKWRIGHT_RECORD": str(RECORD.resolve())}
     with subprocess.Popen(arguments, env=variables, text=True, stdin=subprocess.DEVNULL,

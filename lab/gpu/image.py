@@ -1,8 +1,8 @@
 """`python3 -m lab.gpu.image build|push`: the served image, of what is on the GPU machine.
 
 Three layers, uncompressed: the machine's own system (Python, compiler), its torch, and vLLM's
-wheels. Entry point, user and working folder are those of `vllm/vllm-openai`; its CUDA compiler is
-left out. Run by the Python that has torch. About 7 GB, half a minute, and as long to push.
+wheels. Entry point, user and working folder are as in `vllm/vllm-openai`; its CUDA compiler is left
+out. Run by the Python that has torch. About 7 GB, half a minute, and as long to push.
 """
 
 from __future__ import annotations

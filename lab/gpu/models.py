@@ -24,6 +24,12 @@ from lab.gpu.controls import (
     text,
 )
 
+#: Figures of `vllm bench serve`, and the engine's histogram of each.
+_HISTOGRAMS = {
+    "TTFT": "time_to_first_token",
+    "TPOT": "request_time_per_output_token",
+    "E2EL": "e2e_request_latency",
+}
 HELD = "nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits"
 
 
@@ -61,8 +67,10 @@ def drafter() -> dict[str, Any]:
     return _model("drafter", "lab-tiny-dflash-h200")
 
 
-def _metrics(name: str) -> None:
-    text(f"metrics-{name}.txt", ssh(f"curl -s --unix-socket {SOCKET} http://localhost/metrics"))
+def _metrics(name: str) -> str:
+    return text(
+        f"metrics-{name}.txt", ssh(f"curl -s --unix-socket {SOCKET} http://localhost/metrics")
+    )
 
 
 def mounted(compose: str) -> str:
@@ -73,10 +81,29 @@ def mounted(compose: str) -> str:
     return f"{match[1]}:{match[2]}:ro"
 
 
+def histograms(before: str, after: str) -> dict[str, float]:
+    """Means of the engine's histograms between two readings of its metrics, in milliseconds."""
+
+    def rise(name: str) -> float:
+        pattern = re.compile(rf"^vllm:{name}{{.*}} (\S+)$", re.M)
+        return sum(map(float, pattern.findall(after))) - sum(map(float, pattern.findall(before)))
+
+    return {
+        name: round(rise(f"{histogram}_seconds_sum") / rise(f"{histogram}_seconds_count") * 1000, 2)
+        for name, histogram in _HISTOGRAMS.items()
+    }
+
+
+def client(output: str) -> dict[str, float]:
+    """Means that `vllm bench serve` printed, in milliseconds."""
+    return {name: float(re.findall(rf"^Mean {name} \(ms\): +(\S+)", output, re.M)[0])
+            for name in _HISTOGRAMS}  # fmt: skip
+
+
 def bench() -> dict[str, Any]:
     """`vllm bench serve` and our streams, between readings of the engine's own histograms."""
     compose = text("compose.yaml", ssh(f"cat {HOME}/current/compose.yaml"))
-    _metrics("bench-before")
+    before = _metrics("bench-before")
     key = Path(".sparkwright/api_key").read_text().strip()
     image = ssh(f"docker inspect -f {{{{.Image}}}} {UNIT}").strip()
     command = (
@@ -87,11 +114,11 @@ def bench() -> dict[str, Any]:
         "--dataset-name random --random-input-len 256 --random-output-len 128 --ignore-eos "
         "--num-prompts 96 --max-concurrency 8 --percentile-metrics ttft,tpot,itl,e2el"
     )
-    text("vllm-bench.txt", ssh(command))
-    _metrics("bench-after")
+    output = text("vllm-bench.txt", ssh(command))
+    after = _metrics("bench-after")
     own = streams(f"127.0.0.1:{PORT}", 8, 12, 128)
     _metrics("streams-after")
-    return {"streams": own}
+    return {"client": client(output), "histograms": histograms(before, after), "streams": own}
 
 
 def exclusive() -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """`python -m lab.gpu.prove STEP...`: what a real GPU shows, by the roles, as result files.
 
 Run by `start.sh run`. Each step writes `.gpu/results/STEP.json` with the command, day, GPU, driver
-and versions, and raw texts beside it. Seconds are those of one H200, 16 cores:
+and versions, and raw texts beside it. Seconds were measured on one H200, 16 cores:
 
     deploy      from a bare host to answers, then again            200 s
     proxy       streams at the engine's socket, through HAProxy,
@@ -24,7 +24,7 @@ and versions, and raw texts beside it. Seconds are those of one H200, 16 cores:
     docker, reload                                                  60 s and 10 s
     port        a port that Docker publishes, without HAProxy      300 s *
 
-With a `*`: as estimated, for a step that was not run to its end. The order is that of a lease of 25
+With a `*`: as estimated, for a step that was not run to its end. The order suits a lease of 25
 minutes: without names, all are run by it until the time is over. Each step but `deploy` starts from
 the base release, which is deployed first where `status` differs (130 s). The steps stand here and
 in lab/gpu/releases.py, faults.py and models.py.

@@ -1,4 +1,6 @@
-"""Roll-outs on a real GPU: releases that fail, and one that nobody notices. See `lab.gpu.prove`."""
+"""Roll-outs on a real GPU: releases that fail, and a release whose failure nobody notices. See
+`lab.gpu.prove`.
+"""
 
 from __future__ import annotations
 

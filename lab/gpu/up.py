@@ -23,10 +23,12 @@ def up(hosts: int) -> None:
     STATE.mkdir(parents=True, exist_ok=True)
     fleet.keys()
     network.up()
-    for host in wanted[gpus:]:  # in memory: the disk of a machine with one GPU has room for one
+    # In memory: the disk of a machine with one GPU has room for one host. Preflight wants room for
+    # an image twice and the weights, and refused a host of 40 GB.
+    for host in wanted[gpus:]:
         host.home.mkdir(exist_ok=True)
         if not host.home.is_mount():
-            options = ["-t", "tmpfs", "-o", "size=40g,mode=755", "tmpfs", str(host.home)]
+            options = ["-t", "tmpfs", "-o", "size=90g,mode=755", "tmpfs", str(host.home)]
             subprocess.run(["mount", *options], check=True)
     for machine in (DEPOT, *wanted):
         machines.start(machine, base.path())

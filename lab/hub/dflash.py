@@ -1,7 +1,7 @@
 """Common parts of the DFlash drafters: a few Qwen3 layers over a body's hidden states.
 
 `fc` takes the hidden states after some of the body's layers together. A drafter has neither
-embeddings nor a head of its own: it uses those of its body.
+embeddings nor a head of its own: it uses its body's.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Drafter:
         return [*result, bf16("norm.weight", hidden)]
 
     def files(self, size: int, *, generation: str = "first") -> Files:
-        """Return weights; those of another `generation` share no byte with these."""
+        """Return weights; weights of another `generation` share no byte with these."""
         parts = [
             Tensor(part.name, part.dtype, part.shape, f"{generation}:{part.seed}", part.filler)
             for part in self.tensors()

@@ -3,7 +3,7 @@
 The card gives layers, windows, head widths, experts, format and size (15.3 GB), the number of
 tensors (47,648, of which 355 vision), which of them were put back to BF16 (vision, its projection,
 routers), the tokens that end an answer, and that audio_config and the processors' configurations
-were added. Other names and shapes are those of Gemma4ForConditionalGeneration, and come to exactly
+were added. Other names and shapes are as in Gemma4ForConditionalGeneration, and come to exactly
 that number of tensors.
 
 Only EXPERTS of the 128 experts per layer and POSITIONS of the 10,240 places of the vision tower's

@@ -3,9 +3,9 @@ Qwen3.8-27B in BF16 and NVFP4.
 
 The cards give: formats; GDN in BF16 in the full modelopt body; 21 GB for XS, 26 GB for the body in
 compressed-tensors and about 20 GB for Qwen3.5; for that one also 64 layers (48 linear, 16 full),
-one MTP head, and vision. Shapes are those of Qwen3.5-27B and Qwen3.6-27B, which are the same.
-vLLM's recipe gives Qwen3.8's layers (48 linear, 16 full), vision, MTP head and formats; its other
-shapes are taken to be the same.
+one MTP head, and vision. Shapes are as in Qwen3.5-27B and Qwen3.6-27B, which are the same. vLLM's
+recipe gives Qwen3.8's layers (48 linear, 16 full), vision, MTP head and formats; its other shapes
+are taken to be the same.
 
 Chosen here: GDN in NVFP4 for XS and for Qwen3.5 (with GDN in BF16 neither would come to its size);
 modelopt's format for Qwen3.5, whose card says AWQ-calibrated NVFP4; vision in all of them; NVIDIA's

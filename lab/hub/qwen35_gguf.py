@@ -1,7 +1,7 @@
 """The fakes of unsloth's GGUF files of Qwen3.5, which the catalog's recipes for RTX 50 serve.
 
 The metadata are the real architecture's as far as a plan reads them: blocks, context, heads and
-their lengths, every fourth block with full attention. Shapes are those of the family's other bodies
+their lengths, every fourth block with full attention. Shapes are as in the family's other bodies
 here; the 9B's are the 4B's with a wider model. Each block has one short tensor of zeros, in F32
 whatever the file's type says.
 """

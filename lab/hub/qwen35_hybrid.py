@@ -1,8 +1,7 @@
 """Tensors that the Qwen3.5 and Qwen3.6 bodies have in common: GDN and full attention, vision.
 
-Every fourth layer has full attention with an output gate, the others a Gated DeltaNet (GDN).
-Names and shapes of the tensors are those of Qwen3_5ForConditionalGeneration and of its sibling
-with experts.
+Every fourth layer has full attention with an output gate, the others a Gated DeltaNet (GDN). Names
+and shapes of the tensors are as in Qwen3_5ForConditionalGeneration and its sibling with experts.
 """
 
 from __future__ import annotations

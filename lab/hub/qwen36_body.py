@@ -2,8 +2,8 @@
 
 Dimensions, quantization, shards and the three layouts are the card's ("Model Architecture",
 "Quantization Details", "Files", "What changed in v2", "Vision fix"). Names and shapes of the
-tensors are those of Qwen3_5MoeForConditionalGeneration. Only EXPERTS of the 256 experts per layer
-are written, so that the headers stay small; the configuration still says 256.
+tensors are as in Qwen3_5MoeForConditionalGeneration. Only EXPERTS of the 256 experts per layer are
+written, so that the headers stay small; the configuration still says 256.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def tensors(linear: Linear = compressed) -> list[Tensor]:
 
 
 def _files(parts: list[list[Tensor]], like: list[list[Tensor]]) -> Files:
-    """Return the weights; each shard's header is as long as that of the same shard of `like`.
+    """Return the weights; each shard's header is as long as the header of the same shard of `like`.
 
     The vision fix was an edit of names in the header alone: file sizes and data offsets stayed.
     """

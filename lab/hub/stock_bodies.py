@@ -1,8 +1,8 @@
 """The fakes of what stock vLLM serves on RTX 50: NVIDIA's Qwen3.6-35B-A3B, and Qwen3.5-4B.
 
 vLLM's recipes give formats (ModelOpt's NVFP4, BF16), context, vision and the MTP head. Names and
-shapes are those of the same family's other bodies here. Chosen: attention in NVFP4 too, three
-shards and one, and the dates.
+shapes are as in the same family's other bodies here. Chosen: attention in NVFP4 too, three shards
+and one, and the dates.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 
     lab/tiny-qwen3-broken-GGUF    a tensor is missing, which the engine alone sees
 
-The answers are those of the safetensors: "This tiny model has but one word word word ...".
+The answers are the same as for safetensors: "This tiny model has but one word word word ...".
 """
 
 from __future__ import annotations

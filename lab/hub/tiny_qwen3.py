@@ -149,8 +149,9 @@ def _activations(column: int) -> list[float]:
 
 
 def adapter_tensors() -> list[Tensor]:
-    """A matrix that knows the columns of a prompt and of the last word, and one that answers with
-    the last word's column."""
+    """A matrix that knows the columns of a prompt and of the last word, and a matrix that answers
+    with the last word's column.
+    """
     last = len(WORDS)
     every, own = _activations(0), _activations(last)
     sizes = [sum(number**2 for number in each) for each in (every, own)]

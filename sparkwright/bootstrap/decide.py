@@ -56,7 +56,7 @@ class Judged:
         return packages_of(step, self.box, self.plan.settings.bootstrap_sources.get(step))
 
     def _installing(self, step: Packaged, packages: Packages | None = None) -> StepPlan | None:
-        """The step that installs those of its packages that are not there."""
+        """The step that installs its missing packages."""
         packages = packages or self._packages(step)
         missing = tuple(name for name in packages.names if name not in self.state.packages)
         if not missing:
@@ -166,7 +166,7 @@ class Judged:
     def _writing(
         self, name: str, enables: tuple[str, ...] = (), installing: StepPlan | None = None
     ) -> Iterator[StepPlan]:
-        """The step that writes those of its files that are not as they must be."""
+        """The step that writes its missing or changed files."""
         files, texts = steps.FILES[name], self.state.observed.texts
         paths = [path for path, text in files.items() if texts.get(path) != text]
         if not paths and installing is None:

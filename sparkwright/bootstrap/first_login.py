@@ -61,7 +61,7 @@ class Login:
         ask: asks the user; None where nobody can be asked.
         password: the password that the box took, for the login or for sudo.
         made_key: the private key that was made, where the user had none.
-        jumps: the jump hosts on the way there, as ssh's ProxyJump; those of ssh_config without.
+        jumps: the jump hosts on the way there, as ssh's ProxyJump; ssh_config's jump hosts without.
         beyond: the host that is behind it, for a jump host.
         depth: how many hosts are behind it.
     """

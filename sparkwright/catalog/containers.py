@@ -38,11 +38,11 @@ class Exceptions(Data):
     """Exceptions to a container's default restrictions, and their reason.
 
     Attributes:
-        cap_add: capabilities: ``IPC_LOCK`` or ``SYS_NICE``. The default is none at all.
-        writable: directories that it may write to although its root file system is read-only
-            (``hardening: strict``), over those of its image.
-        pids_limit: processes and threads that it may have; 4096 by default.
-        reason: why it needs that. It is written beside it into the Compose file.
+        cap_add: capabilities: ``IPC_LOCK`` or ``SYS_NICE``; default: none.
+        writable: directories that the container may write to under ``hardening: strict``, beside
+            its image's.
+        pids_limit: limit of processes and threads; default 4096.
+        reason: why the container needs them; written into the Compose file.
     """
 
     cap_add: tuple[str, ...] = ()

@@ -23,7 +23,7 @@ ServedName = Annotated[str, StringConstraints(pattern=r"^[^-\s\x00-\x1f\x7f][^\x
 
 
 def repository(name: str) -> str:
-    """The name of a repository. Raises ValueError for one that no hub has."""
+    """The name of a repository. Raises ValueError for a name that no hub has."""
     if ".." in name or "--" in name:
         raise ValueError("a repository's name has neither '..' nor '--' in it, as on the hub")
     return name

@@ -89,7 +89,7 @@ class ImageVariable(data.Data):
 
 
 class OtherImage(data.Data):
-    """An image beside this one that a card names and gives no command for.
+    """An image beside this image that a card names without a command.
 
     Attributes:
         reference: with its tag.
@@ -222,7 +222,7 @@ class Image(data.Data):
         gpus: what its card says of GPUs.
         license: the terms of what is inside.
         duties: what its card asks of whoever runs it.
-        settings: variables that its card documents beside those of ``variables``.
+        settings: variables that its card documents beside ``variables``.
         beside: other images that its card names.
         issues: known mistakes with this image, by tag.
     """
@@ -438,10 +438,10 @@ class Mounted(data.Data):
 
 
 class Adapter(data.Data):
-    """A LoRA adapter: a model of its own at the address of the body that it changes.
+    """A LoRA adapter, which clients ask for as a model of its own.
 
     Attributes:
-        name: that clients ask for.
+        name: name for clients.
         model: its Hugging Face repository.
         revision: branch, tag or commit.
     """
@@ -471,11 +471,11 @@ _NO_DISK = ("", "bin", "boot", "dev", "etc", "lib", "proc", "root", "run", "sbin
 
 
 class KvOffload(data.Data):
-    """Room beside the GPU's memory for the KV cache of earlier conversations.
+    """Space outside GPU memory for the KV cache of earlier conversations.
 
     Attributes:
-        gib: its size, in GiB.
-        disk: absolute path of a directory on the disk that holds it; None for the host's RAM.
+        gib: size in GiB.
+        disk: absolute path of a directory on a data disk; None for the host's RAM.
     """
 
     gib: data.Gib

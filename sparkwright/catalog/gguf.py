@@ -45,13 +45,13 @@ class Gguf(data.Data):
     """Statements of a GGUF header about its model.
 
     Attributes:
-        file: its path in the repository; of a split model, that of the first part.
+        file: its path in the repository; the first part's path for a split model.
         projector: path of the file that reads images; None without one.
         projector_bytes: size of that file.
         architecture: as llama.cpp names it, such as ``qwen3moe``.
         quantization: the name of its file type, such as ``Q4_K_M``; None where it has no name.
         context: tokens that it was made for.
-        pooling: of a model that gives vectors or scores; None for one that writes text.
+        pooling: pooling of a model that gives vectors or scores; None for a model that writes text.
         layer_bytes: bytes of the tensors of each block, all parts of the file together.
         expert_bytes: bytes of all experts' tensors, which are part of the blocks.
         other_bytes: bytes of the tensors outside of blocks: embeddings and output.

@@ -217,7 +217,7 @@ def validated(data: dict[str, Any], where: str) -> Entry:
 
 
 def _read_directory(directory: Path, raw: dict[Key, Read], files: ParsedFiles) -> Iterator[Finding]:
-    """Add the entries of a directory to those of earlier ones, and yield problems of its files."""
+    """Add a directory's entries to earlier entries, and yield problems of its files."""
     if not directory.is_dir():
         yield _MESSAGES.mistake("no-directory", str(directory))
     for path in sorted(directory.rglob("*.yml")):
@@ -256,7 +256,7 @@ def _mapping(files: ParsedFiles, path: Path) -> dict[str, Any]:
 def _whole(
     key: Key, raw: Mapping[Key, Read], within: tuple[Key, ...], problems: Problems
 ) -> tuple[dict[str, Any], Writers] | None:
-    """An entry over the one that it extends by name; None where that leads nowhere."""
+    """An entry over the entry that it extends by name; None if there is no such entry."""
     path, data, writers = raw[key]
     base = data.get("extends")
     if not isinstance(base, str):

@@ -28,7 +28,9 @@ _MEANT = {"destroy": "remove", "delete": "remove", "uninstall": "remove", "down"
 
 
 def sections() -> dict[str, dict[str, str]]:
-    """Every command with its line of help, by section: the core's, then those of extras."""
+    """Every command with its line of help, by section: the core's commands, then the extras'
+    commands.
+    """
     shown: dict[str, dict[str, str]] = {}
     for command in all_commands().values():
         if command.section:

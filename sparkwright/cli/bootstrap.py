@@ -23,8 +23,7 @@ from sparkwright.config.bootstrap_settings import Step
 @option(
     "bootstrap --step",
     type=click.Choice(get_args(Step)),
-    help="Take this step instead of those in the settings (repeatable): "
-    f"{', '.join(get_args(Step))}.",
+    help=f"Run this step instead of the settings' steps (repeatable): {', '.join(get_args(Step))}.",
 )
 @option("bootstrap --dry")
 @option("bootstrap --password")

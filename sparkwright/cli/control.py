@@ -64,9 +64,9 @@ def stop(**more: Any) -> None:
 def restart(**more: Any) -> None:
     """Restart services: out of the pool, drained, stopped, started, and back once they answer.
 
-    One host after the other, so that other replicas serve meanwhile; after one that does not come
-    back no further host is touched. With --now all at once, and requests are cut off. Exit code 0
-    only when every host answered and every service gives real answers.
+    One host after the other, so that other replicas serve meanwhile; after a host that does not
+    come back no further host is touched. With --now all at once, and requests are cut off. Exit
+    code 0 only when every host answered and every service gives real answers.
     """
     _control("restart", **more)
 
@@ -94,12 +94,11 @@ def _controlled(host: str, answer: ControlAnswer) -> None:
 @options.yes_option
 @options.json_option
 def activate(hosts: Hosts, why: str, dry: bool, yes: bool, as_json: bool) -> None:
-    """Have a SERVICE run in place of the one of its `exclusive` group that does.
+    """Run SERVICE in place of the running service of its `exclusive` group.
 
-    Running requests get their time (drain_seconds), then it is started and gives real answers; if
-    it gives none, the one before runs again, and no further host is switched. A boot starts what
-    was activated last, and a deploy leaves it so. Exit code 0 only when SERVICE runs on every host
-    that has it.
+    Running requests get drain_seconds, then SERVICE starts and must give real answers; otherwise
+    the previous service runs again, and no further host is switched. Boots and deploys keep the
+    last activation. Exit code 0 only when SERVICE runs on every host that has it.
     """
     # A whole host beside HOST/SERVICE would get the service, too.
     whole = any(hosts.services_of(host) is None for host in hosts.limit)
@@ -200,7 +199,7 @@ def _end(
 @options.yes_option
 @options.pyinfra_json_option
 def rollback(hosts: Hosts, to: str | None, dry: bool, yes: bool, as_json: bool) -> None:
-    """Switch to the release before, or to RELEASE: canaries first, proved, or back again.
+    """Switch to the previous release or to RELEASE, canaries first; back if it fails.
 
     The plan stays as it is: a deploy switches forward again unless the tag is set back, too.
     """

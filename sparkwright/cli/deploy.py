@@ -19,7 +19,7 @@ _ANYTHING = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help
     "arguments", nargs=-1, type=click.UNPROCESSED, metavar="[HOST|GROUP]... [OPTIONS]..."
 )
 def command(arguments: tuple[str, ...]) -> None:
-    """Make the hosts as planned: the same as `pyinfra INVENTORY deploy.py`, with its options.
+    """Deploy the plan: the same as `pyinfra INVENTORY deploy.py`, with its options.
 
     Hosts and groups stand before the first option; --limit names them anywhere. Often used: --dry
     and --diff (only look), --data KEY=VALUE, --yes (do not ask), --user, --key,

@@ -57,8 +57,8 @@ def deployments(hosts: Hosts, *, planless: bool = True) -> Answers[results.Deplo
 @json_option
 @option("status --watch")
 def status(hosts: Hosts, as_json: bool, watch: bool) -> None:
-    """Show release, tag, uptime, restarts, health and drift of every service, and what the
-    watch on the hosts holds to be wrong.
+    """Show release, tag, uptime, restarts, health and drift of every service, and the watch's
+    findings.
 
     Exit code 0 only when every host answered, everything planned runs, is healthy and as planned,
     and the watch sees no error. --watch asks each host again every five seconds, until Ctrl-C.
@@ -104,7 +104,7 @@ def _watch(hosts: Hosts, *, as_json: bool) -> NoReturn:
 @json_option
 @click.option("--last", default=40, show_default=True, help="How many entries to show.")
 def history(hosts: Hosts, as_json: bool, last: int) -> None:
-    """Show who switched, started or stopped what, or took a host out: when, why, for how long.
+    """Show switches, starts, stops and maintenance: who, when, why and for how long.
 
     Exit code 0 only when every host answered.
     """

@@ -23,7 +23,7 @@ from sparkwright.findings.user_error import UserError
 @option("explain")
 @json_option
 def command(hosts: Hosts, explain: str | None, as_json: bool) -> None:
-    """Examine every host: symptom, likely reason, remedy, and who says so. Changes nothing.
+    """Examine every host: symptom, likely cause, remedy and source. Changes nothing.
 
     Takes about ten seconds, half a minute where a service seems to hang; of a cluster on ConnectX-7
     its fabric is judged, too. Exit code 0 only when every host answered and nothing was found.

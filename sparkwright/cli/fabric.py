@@ -24,7 +24,7 @@ def command() -> None:
 @command.command("addresses")
 @inventory_argument(Hosts)
 @connection_options
-@click.option("--dry", is_flag=True, help="Only show what would be done.")
+@click.option("--dry", is_flag=True, help="Show what would be done; change nothing.")
 @click.option("--diff", is_flag=True, help="Show the text of the file that changes.")
 @pyinfra_json_option
 def addresses_command(hosts: Hosts, dry: bool, diff: bool, as_json: bool) -> None:
@@ -43,7 +43,7 @@ def named_hosts(everyone: dict[str, Mapping[str, Any]]) -> tuple[str, ...]:
     """The hosts of ``fabric_addresses``.
 
     Raises:
-        UserError: where no host's settings have it, or it names one that there is not.
+        UserError: if no host's settings have it, or if it names an unknown host.
     """
     if problems := list(fabric_problems(everyone)):
         raise UserError(problems)

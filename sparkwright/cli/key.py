@@ -58,8 +58,9 @@ class _Fleet:
 
 
 def _with_fleet(command: _Command) -> _Command:
-    """``[INVENTORY]``, ``--data``, the connection and ``--json``. No host is named: a key is
-    that of every host."""
+    """``[INVENTORY]``, ``--data``, the connection and ``--json``. No host is named: every host has
+    the same keys.
+    """
 
     @wraps(command)
     def planned(*, hosts: Hosts, **more: Any) -> Any:
@@ -97,7 +98,7 @@ def list_command(fleet: _Fleet, as_json: bool) -> None:
 @_with_fleet
 @_name
 def rotate_command(fleet: _Fleet, name: str, as_json: bool) -> None:
-    """Make a new key. The proxies know both, until `sparkwright key retire`.
+    """Make a new key. The proxies accept both until `sparkwright key retire`.
 
     The new one is the current one, for clients and for `sparkwright endpoints`, once every host
     knows it. No service restarts and no request fails. A revoked key gets a new value.
@@ -129,7 +130,7 @@ def rotate_command(fleet: _Fleet, name: str, as_json: bool) -> None:
 @_with_fleet
 @_name
 def retire_command(fleet: _Fleet, name: str, as_json: bool) -> None:
-    """End the key from before a rotation: the proxies forget it, and so does the controller."""
+    """Delete the key from before a rotation, on the proxies and on the controller."""
     for file in fleet.files(name).values():
         if file.new.exists():
             observed = f"the rotation of {name!r} has not reached every host"

@@ -29,15 +29,15 @@ from sparkwright.site.resolution import ask
 
 @click.command("lock")
 @names_argument()
-@click.option("--upgrade", is_flag=True, help="Take everything anew, not only what is missing.")
+@click.option("--upgrade", is_flag=True, help="Resolve everything again, not only missing entries.")
 @click.option(
     "--patched",
     "confirmed",
     multiple=True,
     metavar="RECIPE",
-    help="The patches of this recipe are right for its image as it is locked now.",
+    help="Confirm this recipe's patches for its locked image.",
 )
-@click.option("--check", "check", is_flag=True, help="Only say whether the lock is complete.")
+@click.option("--check", "check", is_flag=True, help="Only check whether the lock is complete.")
 @json_option
 def command(
     hosts: Selection, upgrade: bool, confirmed: tuple[str, ...], check: bool, as_json: bool

@@ -49,10 +49,9 @@ def _since(_: click.Context, __: click.Parameter, given: str | None) -> str | No
 def command(
     hosts: Hosts, following: bool, lines: int, since: str | None, probes: bool, as_json: bool
 ) -> None:
-    """Show what the services of all hosts have logged, oldest first; what it would do to a
-    terminal is shown as text.
+    """Show the services' logs of all hosts, oldest first; control characters are escaped.
 
-    Access lines of sparkwright's own checks are left out, unless with --probes. Times are this
+    Access lines of sparkwright's own checks are left out without --probes. Times are this
     machine's. With -f it goes on until Ctrl-C, by the system's own ssh; with --json one object a
     line then. Exit code 1 when a host did not answer, 2 when no host has a service of this name.
     """

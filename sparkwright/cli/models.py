@@ -37,7 +37,7 @@ def list_command(hosts: Hosts, as_json: bool) -> None:
 @options.dry_option
 @options.yes_option
 def prune_command(hosts: Hosts, as_json: bool, dry: bool, yes: bool) -> None:
-    """Remove what neither the plan nor a kept release needs (see keep_releases).
+    """Remove files that neither the plan nor a kept release needs (see keep_releases).
 
     Directories without a receipt are never removed; while the plan is broken, no model and no image
     either.

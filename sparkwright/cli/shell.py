@@ -31,7 +31,7 @@ class _WithCommand(click.Command):
 @names_argument(services=True)
 @click.pass_context
 def command(ctx: click.Context, hosts: Selection) -> None:
-    """Open a shell in a service's container, or run the command that stands after `--` there.
+    """Open a shell in a service's container, or run the command after `--` there.
 
     By `ssh -t`, with the inventory's own user, port, key and known hosts; sudo may ask on this
     terminal. `sparkwright shell spark-1 -- nvidia-smi`. The exit code is the command's, 255

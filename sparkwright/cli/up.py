@@ -158,7 +158,7 @@ def _service(**chosen: str | None) -> dict[str, Any] | None:
 
 
 def _targets(targets: Sequence[str]) -> list[tuple[str | None, str]]:
-    """User and address of each target. Raises UserError for those that are no host."""
+    """User and address of each target. Raises UserError for names that are no host."""
     problems, result = Problems(), []
     for target in targets:
         match = _TARGET.fullmatch(target)

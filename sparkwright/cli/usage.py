@@ -15,9 +15,9 @@ from sparkwright.cli.lib.planned import load
 from sparkwright.cli.lib.selection import names_argument
 from sparkwright.findings.user_error import refusal
 from sparkwright.host.models import report
+from sparkwright.host.models.document import USAGE
 from sparkwright.host.models.report import UsageRequest, UsageRow
 from sparkwright.results import usage as results
-from sparkwright.site.address import USAGE
 
 
 def _day(_: click.Context, __: click.Parameter, given: str) -> str:

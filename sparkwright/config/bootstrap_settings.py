@@ -27,15 +27,15 @@ _Word = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$
 
 
 class PackageSource(BaseModel):
-    """Where the packages of a step come from, over what the step takes by itself.
+    """Source of a step's packages.
 
     Attributes:
-        packages: names of what is installed.
-        uri: an apt repository, a mirror's for example; without, the host's own sources serve.
-        suites: of the repository; ``/`` is one without suites.
-        components: of the repository.
+        packages: names of the packages.
+        uri: an apt repository, such as a mirror's; default: the step's own repository.
+        suites: suites of the repository; ``/`` for a repository without suites.
+        components: components of the repository.
         key: its signing key: a file on the controller, or an https address.
-        fingerprint: the key must have it, 40 hex digits; needed where the key is fetched.
+        fingerprint: the key's fingerprint, 40 hex digits; required for an https address.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)

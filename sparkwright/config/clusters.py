@@ -28,14 +28,14 @@ def _ipv4(text: str) -> str:
 
 
 class ClusterSettings(BaseModel):
-    """Hosts that serve one model together. Set it in group_data/all.py: all hosts go by it.
+    """Hosts that serve one model together. Set it in group_data/all.py, the same for all hosts.
 
     Attributes:
-        hosts: in the order of their ranks. The first is the head: it answers, and decides.
-        fabric: ``cx7``, the ConnectX-7 of Sparks; ``network``, any network that the hosts share.
-        interface: network device by which they reach each other; ``enp1s0f1np1`` with ``cx7``.
-        addresses: host -> its IPv4 address on that device; 192.168.177.11 and on with ``cx7``.
-        port: TCP port by which the engines find each other; the next one is the ranks' own.
+        hosts: hosts in the order of their ranks. The first is the head, which answers clients.
+        fabric: ``cx7`` (ConnectX-7 of Sparks) or ``network`` (any network that the hosts share).
+        interface: network device between the hosts; ``enp1s0f1np1`` with ``cx7``.
+        addresses: host -> its IPv4 address on that device; from 192.168.177.11 with ``cx7``.
+        port: TCP port between the engines; the ranks use the next port.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)

@@ -56,7 +56,7 @@ def group_problems(
 
 
 def _texts(folder: Path) -> Iterator[str]:
-    """The inventories of a folder, but for those that can't be read."""
+    """The inventories of a folder, except unreadable files."""
     for file in folder.glob("*.py"):
         with suppress(Unusable):
             yield text_files.read(file)

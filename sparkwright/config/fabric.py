@@ -13,14 +13,14 @@ _HOSTS = {"pair": (2, 2), "ring": (3, 4), "switch": (2, 64)}
 
 
 class FabricAddresses(BaseModel):
-    """Addresses that ``sparkwright fabric addresses`` writes, by netplan.
+    """Addresses that ``sparkwright fabric addresses`` writes with netplan.
 
     Attributes:
-        shape: ``pair`` (one cable), ``ring`` (each host's port 0 to the next one's port 1) or
+        shape: ``pair`` (one cable), ``ring`` (port 0 of each host to port 1 of the next) or
             ``switch``.
-        hosts: in their order, which a ring's cables have too. The first one gets .11.
-        network: of the first rail; each further one has the next network of that size.
-        mtu: of every rail, and of the switch.
+        hosts: hosts in the order of a ring's cables. The first gets .11.
+        network: network of the first rail; each further rail has the next network of that size.
+        mtu: MTU of every rail and the switch.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)

@@ -34,7 +34,7 @@ class HostInput:
     """A host as the user's files give it.
 
     Attributes:
-        data: everything that is said of it, by key.
+        data: all of the host's data, by key.
         origin: key -> the file that has the last word on it.
         groups: that it is in, ``all`` among them.
     """
@@ -229,7 +229,7 @@ def limited(
 
 
 def matching(hosts: Iterable[HostInput], pattern: str) -> set[str]:
-    """Names of the hosts of a group, or of those that a name or a pattern fits."""
+    """Names of the hosts of a group, or of the hosts that a name or a pattern matches."""
     hosts = list(hosts)
     group = {host.name for host in hosts if pattern in host.groups}
     return group or {host.name for host in hosts if fnmatch(host.name, pattern)}

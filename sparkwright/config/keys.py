@@ -77,7 +77,7 @@ class KeyFile:
         return (*current, *(api_key(item, {}) for item in beside))
 
     def begin(self) -> None:
-        """Make the value that a rotation brings; one that is there stays."""
+        """Make a rotation's new value; an existing value stays."""
         api_key(self.new, {})
 
     def promote(self) -> None:
@@ -99,7 +99,7 @@ class KeyFile:
 
 
 def source_of(settings: HostSettings, name: str) -> Source:
-    """Where a key comes from. Raises KeyError for one that the host does not name."""
+    """Where a key comes from. Raises KeyError for a key that the host does not name."""
     if name == DEFAULT:
         return settings.api_key_source
     return settings.keys[name].command or str(DIRECTORY / name)
@@ -113,7 +113,7 @@ def keys_of(
     dry: bool = False,
     commands: bool = True,
 ) -> Keys:
-    """The keys of a host; those that are missing are made.
+    """The keys of a host; missing keys are made.
 
     Args:
         dry: whether nothing is written.
@@ -190,7 +190,7 @@ def rotated(settings: HostSettings, name: str) -> KeyFile:
     """The files of a key that is to be changed here.
 
     Raises:
-        UserError: for one that does not come from a file of the controller.
+        UserError: for a key that does not come from a file of the controller.
     """
     source = source_of(settings, name)
     if name == DEFAULT and VARIABLE in os.environ:

@@ -82,7 +82,7 @@ class NoticeSettings(BaseModel):
 
 
 def addresses(hosts: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[Address, ...]:
-    """Every address that the hosts' data name, each once; those of files and commands are read.
+    """Every address in the hosts' data, each once, with the addresses in files and from commands.
 
     Args:
         hosts: name and data of each. Other settings do not matter, and may be wrong.

@@ -104,7 +104,7 @@ def parse_settings(
     Args:
         host: the host's name, for messages.
         data: all host data; the user's own keys, which start with ``my_``, and pyinfra's global
-            arguments (``_sudo`` ...) beyond those that are numbers are passed over.
+            arguments (``_sudo`` ...) without numbers are ignored.
         origin: file that a top-level key comes from, for messages.
 
     Raises:

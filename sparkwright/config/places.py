@@ -33,6 +33,6 @@ def template_folders(below: str = ".") -> list[Path]:
 
 
 def _of_site(library: Path) -> Path | None:
-    """The site's folder of the same name, where it has one that is not the library's itself."""
+    """The site's folder of the same name, if the site has one and is not the library itself."""
     own = Path(library.name)
     return own if own.is_dir() and not own.samefile(library) else None

@@ -162,7 +162,7 @@ def exposure(path: Path, subject: str) -> tuple[str, str] | None:
 
 
 def made(path: Path, text: str) -> None:
-    """Write a file that only its owner reads; one that is there stays."""
+    """Write a file that only its owner can read; an existing file stays."""
     if not path.exists():
         files.write(path, text, 0o600)
 

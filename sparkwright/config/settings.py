@@ -48,11 +48,10 @@ class _Settings(BaseModel):
 
 
 class SmokeSettings(_Settings):
-    """How a service is tested with real requests.
+    """Smoke test of a service.
 
     Attributes:
-        thinking: whether the model may think first; then max_tokens must hold its thoughts too.
-            Without, a short budget is enough for an answer.
+        thinking: whether the model may think first; max_tokens must then hold its thoughts, too.
         max_tokens: budget of one answer.
     """
 
@@ -61,21 +60,21 @@ class SmokeSettings(_Settings):
 
 
 class RolloutSettings(_Settings):
-    """How hosts that serve already are switched to something new. Set it in group_data/all.py.
+    """Roll-out to hosts that already serve. Set it in group_data/all.py.
 
     Attributes:
         canaries: hosts that go first, by number or by name.
-        batch: hosts at a time after that, as a number or a share of all (``"25%"``).
-        pause_seconds: between two turns.
-        soak_seconds: how long a switched host is looked on before the next turn; some releases
-            die after a minute.
-        notice_seconds: how long a service behind a proxy says that it is leaving before it is left:
-            longer than it takes those in front to notice.
-        drain_seconds: time that running requests get before a service behind a proxy is stopped.
-        on_failure: ``halt`` takes back the host that failed and leaves the others as they are then;
-            ``fleet`` takes back those that were switched before it too.
-        unprepared: a host whose image or weights can't be had is left out (``leave``), or nothing
-            is switched anywhere (``stop``).
+        batch: hosts per batch after that, as a number or a share of all (``"25%"``).
+        pause_seconds: pause between two batches.
+        soak_seconds: how long a switched host is observed before the next batch; some releases die
+            after a minute.
+        notice_seconds: how long a service behind a proxy reports 503 before it drains: longer than
+            load balancers need to notice.
+        drain_seconds: time for running requests before a service behind a proxy stops.
+        on_failure: ``halt`` rolls back the failed host and stops the roll-out; ``fleet`` rolls back
+            the hosts switched before it, too.
+        unprepared: if a host's image or weights can't be had, leave out the host (``leave``) or
+            switch no host (``stop``).
     """
 
     canaries: Annotated[values.Whole, Field(ge=0, le=10_000)] | tuple[str, ...] = 1
@@ -92,26 +91,43 @@ class RolloutSettings(_Settings):
 
 
 class ActivationSettings(_Settings):
-    """How requests activate exclusive services that have ``activate = "on-request"``.
+    """Activation of exclusive services by requests (``activate = "on-request"``).
 
     Attributes:
-        stay_seconds: that a service runs at least before a request has another one of its group
-            run: two clients of two services do not drive each other out.
-        wait_seconds: that a request waits at most for its service to give real answers.
+        stay_seconds: time that a service runs at least before a request activates another service
+            of its group.
+        wait_seconds: longest wait of a request until its service gives real answers.
     """
 
     stay_seconds: float = Field(default=600, ge=0)
     wait_seconds: float = Field(default=900, ge=1, le=3600)
 
 
-class SecretSettings(_Settings):
-    """Where a secret of a service comes from; one of the three is set.
+class IdleSettings(_Settings):
+    """When an unused service stops and frees its memory until the next request.
 
     Attributes:
-        name: the container reads it from ``/run/secrets/NAME``.
-        variable: a variable of this machine's environment.
-        file: a file on the controller that nobody but its owner may read.
-        command: prints it, as api_key_command does.
+        after: time without a request, such as ``20m`` or ``2h``.
+        do: ``stop`` stops the service.
+    """
+
+    after: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,4}[smhd]$")]
+    do: Literal["stop"] = "stop"
+
+    @property
+    def seconds(self) -> float:
+        """The time in seconds."""
+        return float(self.after[:-1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[self.after[-1]]
+
+
+class SecretSettings(_Settings):
+    """Source of a service's secret: a variable, a file or a command.
+
+    Attributes:
+        name: the container reads ``/run/secrets/NAME``.
+        variable: a variable of the controller's environment.
+        file: a file on the controller that only its owner can read.
+        command: prints the secret, as api_key_command does.
     """
 
     name: SecretName
@@ -135,58 +151,56 @@ class ServiceSettings(_Settings):
     """A recipe on a host, or a model with a recipe that is derived from its files.
 
     Attributes:
-        recipe: a recipe's name in the catalog; either this or ``model`` is set.
-        model: a Hugging Face repository, ``organisation/name``. The catalog's best recipe for it
-            serves it; where there is none, what its own files say (docs/own-models.md). Of a
-            repository of GGUF files ``organisation/name:Q4_K_M`` or ``organisation/name/file.gguf``
-            names one; without that, it is the largest that fits the GPU.
-        revision: branch, tag or commit of ``model``; its main branch when not set.
-        engine: the engine that serves ``model``: ``vllm``, ``sglang`` or ``llamacpp``. Not set,
-            llama.cpp serves GGUF files, and vLLM everything else.
-        image: the image that serves ``model``: an entry of the catalog; the engine's stock image
-            when not set.
+        recipe: a recipe's name in the catalog. Set either ``recipe`` or ``model``.
+        model: a Hugging Face repository, ``organisation/name``, served by the catalog's best recipe
+            for it, else as its own files say (docs/own-models.md). ``organisation/name:Q4_K_M`` or
+            ``organisation/name/file.gguf`` selects a GGUF file; the default is the largest that
+            fits the GPU.
+        revision: branch, tag or commit of ``model``; default: its main branch.
+        engine: engine for ``model``: ``vllm``, ``sglang`` or ``llamacpp``. Default: llama.cpp for
+            GGUF files, else vLLM.
+        image: the catalog's image for ``model``; default: the engine's stock image.
         port: TCP port that clients connect to.
-        bind: address that clients connect to. Not set, it is every one (``0.0.0.0``) behind the
-            proxy and ``127.0.0.1`` without it.
-        proxy: whether HAProxy stands before it: it listens on bind and port, asks for the key, lets
-            only the client routes through, and has vLLM listen on a Unix socket that no other user
-            of the host reaches.
+        bind: address that clients connect to; default ``0.0.0.0`` behind the proxy, ``127.0.0.1``
+            without it.
+        proxy: whether HAProxy listens on bind and port, asks for the key and passes only client
+            routes (docs/proxy.md).
         served_names: replaces the recipe's names; the first is the main one.
-        image_tag: replaces the image's newest tag for this service.
-        cluster: one of ``clusters``, whose hosts serve it together; each of them has this service,
-            and its recipe says the ``ranks`` (docs/clusters.md).
-        gpus: those that its container gets, by UUID or index as ``nvidia-smi -L`` has them; all of
-            the host's when not set.
-        arguments: ``vllm serve`` arguments over the recipe's; None takes one away.
-        environment: variables over the recipe's; None takes one away.
-        files: files that its container reads, over the recipe's by their path ``at``
+        image_tag: replaces the image's newest tag.
+        cluster: name of ``clusters`` whose hosts serve the model together; each of them has this
+            service, and the recipe sets ``ranks`` (docs/clusters.md).
+        gpus: GPUs for the container, by UUID or index of ``nvidia-smi -L``; default: all of the
+            host's.
+        arguments: ``vllm serve`` arguments over the recipe's; None removes an argument.
+        environment: variables over the recipe's; None removes a variable.
+        files: files that the container reads, over the recipe's with the same ``at``
             (docs/services.md).
-        secrets: secrets that its container reads, such as the token of a tool server, with the
-            secrets that its recipe names (docs/services.md).
+        secrets: secrets that the container reads, such as a tool server's token, beside its
+            recipe's secrets (docs/services.md).
         boot_seconds: replaces the recipe's deadline for ``/health``.
-        first_answer_seconds: replaces the recipe's deadline for the first generation after that.
-        media_domains: hosts whose images, videos and audio its engine fetches when a request names
-            them by URL, such as ``upload.wikimedia.org``. Without any, requests carry them as
-            ``data:`` URLs, and the engine connects to nobody for a client.
-        smoke: how it is tested with real requests.
-        outgoing: whether its container may begin connections, to a mirror for example;
-            ``media_domains`` opens them, too. Else it has no network behind the proxy, and one that
-            leads nowhere without it.
-        hardening: ``strict`` takes more from its container than every container is without: its
-            root file system is read-only, and what it writes goes with it.
-        boot_caches: whether what the engine compiles at its first start is kept for the next ones,
-            for this host, image, GPU and driver; not when nothing may stay (``strict``), unless it
-            is set.
-        exceptions: what its container gets over that, and why; over the recipe's own.
-        silenced: rule -> why it does not hold here. Said in every run.
-        exclusive: name of a group of services. One service of a group runs at a time: the first
-            in the file, until you activate another service (docs/services.md).
-        activate: ``on-request``: a client's request activates it, too, while another one of its
-            group runs. It needs exclusive and proxy.
-        adapters: LoRA adapters of the body, each a model of its own at the address; over the
-            recipe's, by name.
-        kv_offload: room beside the GPU's memory for the KV cache of earlier conversations; replaces
-            the recipe's; None takes the recipe's away.
+        first_answer_seconds: replaces the recipe's deadline for the first generation after
+            ``/health``.
+        media_domains: hosts whose images, videos and audio the engine fetches when a request names
+            their URL, such as ``upload.wikimedia.org``. Default: none; requests carry ``data:``
+            URLs.
+        smoke: its smoke test.
+        outgoing: whether the container may open connections, as ``media_domains`` allows, too.
+            Otherwise it has no network behind the proxy, and an isolated network without the proxy.
+        hardening: ``strict`` also makes the container's root file system read-only and its written
+            files temporary.
+        boot_caches: whether the host keeps what the engine compiles at its first start, per image,
+            GPU and driver. Default: yes, except with ``strict``.
+        exceptions: exceptions to the container's restrictions, and why; over the recipe's.
+        silenced: rule -> why it does not apply here; every run repeats it.
+        exclusive: name of a group of services, of which one runs at a time: the first in the file,
+            until you activate another service (docs/services.md).
+        activate: ``on-request``: a client's request activates the service while another service of
+            its group runs. Needs exclusive and proxy.
+        idle: when the service stops until the next request (docs/services.md). Needs proxy, and in
+            an exclusive group activate.
+        adapters: LoRA adapters of the body, each served as a model; over the recipe's, by name.
+        kv_offload: space outside GPU memory for the KV cache of earlier conversations; replaces the
+            recipe's; None removes it.
     """
 
     recipe: str | None = None
@@ -216,6 +230,7 @@ class ServiceSettings(_Settings):
     silenced: dict[str, values.Reason] = {}
     exclusive: values.ServiceName | None = None
     activate: Literal["on-request"] | None = None
+    idle: IdleSettings | None = None
     adapters: Adapters = ()
     kv_offload: KvOffload | None = None
 
@@ -256,11 +271,11 @@ class ServiceSettings(_Settings):
 
 
 class AddressSettings(_Settings):
-    """One address for all models of the inventory, on the host that has this.
+    """One address for all models of the inventory, on the host that has this setting.
 
     Attributes:
         port: TCP port that clients use.
-        bind: address that it listens on; ``*`` is every IPv4 address.
+        bind: address to listen on; ``*`` is every IPv4 address.
     """
 
     port: values.Port = 8080
@@ -276,11 +291,10 @@ class ClientKeySettings(_Settings):
     A key with ``models`` or a limit opens the fleet's ``address`` and no service beside it.
 
     Attributes:
-        command: prints it, as api_key_command does.
-        models: names of models that it may use; every model when not set.
-        requests_minute, requests_day: requests that it may send; no limit when not set.
-        tokens_minute, tokens_day: tokens of prompts and answers that it may use. A request that is
-            under way when the limit is reached comes to its end.
+        command: prints the key, as api_key_command does.
+        models: names of models that the key may use; default: every model.
+        requests_minute, requests_day: limit of requests; default: none.
+        tokens_minute, tokens_day: limit of tokens of prompts and answers. Running requests finish.
     """
 
     command: Command | None = None
@@ -297,12 +311,12 @@ class ClientKeySettings(_Settings):
 
 
 class TlsSettings(_Settings):
-    """A certificate of the user's own; files on the controller, in PEM.
+    """A certificate of your own: PEM files on the controller.
 
     Attributes:
         certificate: the host's certificate, then the chain to its CA.
-        key: its private key, which nobody but its owner may read.
-        ca: what clients and the fleet's address verify it by, when that is no public CA.
+        key: its private key, which only its owner can read.
+        ca: the CA that clients and the fleet's address verify it by, if it is not a public CA.
     """
 
     certificate: values.ControllerFile
@@ -332,105 +346,100 @@ _OWN_NAMES = {
 
 
 class HostSettings(_Settings):
-    """Everything that inventory and group_data may say of a host.
+    """All settings of a host in inventory and group_data.
 
     Attributes:
-        services: by name.
+        services: services by name.
         clusters: hosts that serve one model together, by name.
-        gpu: the host's GPU, by which a service that names a ``model`` is sized. When not set, the
-            groups ``sparks`` and ``rtx50`` say it, or the recipes of other services.
-        image_tag: tag for every service of the host that names none of its own.
-        image_mirrors: registry host -> ``http(s)://host:port`` to pull from instead; address of a
-            git repository that an image is built from -> address to clone instead.
-        image_keys: pattern of an image's ``host/path`` -> file on the controller with the public
-            key of its publisher (cosign.pub): an image that this key has not signed is not
-            deployed (docs/security.md). The first pattern that matches counts.
-        private_servers: names (* for any part), addresses and networks (``10.0.0.0/8``) that a
-            registry, hub or git server of the internet may lead this machine to: its storage or
-            token service in a private network, behind a split DNS. Every other is refused. Through
-            a proxy, which looks names up by itself, an address is compared only with a URL's own.
-        hub_endpoint: where models are looked up and fetched.
-        hub_token_file: file on the controller with a token for gated models; the environment's
-            HF_TOKEN serves where neither this nor hub_token_command is set.
-        hub_token_command: prints that token instead: a list of words, run on the controller
-            without a shell, once per run.
-        models_root: holds ``<org>--<name>/<commit>/`` with the files of each model.
-        services_root: holds services, releases, runtime and job state.
-        registry_auth_file: file on the controller with accounts of private registries, as
-            ``docker login`` writes it (``config.json``).
-        registry_auth_command: prints the content of such a file instead, as hub_token_command.
-        downloader: ``hf_transfer``, ``xet`` (the hub's Xet storage where it has the file,
-            hf_transfer elsewhere) or ``http`` (a tenth of the memory).
-        download_connections: ranges fetched at once for one file.
-        download_limit_mb: megabytes per second that a host fetches at most, for
-            the image and for each model; None is no limit.
-        peer_sharing: whether hosts take from each other what one of them has or fetches, so that
-            it comes over the internet once.
+        gpu: the host's GPU, for sizing a service that names a ``model``. Default: from the groups
+            ``sparks`` and ``rtx50``, or from other services' recipes.
+        image_tag: default ``image_tag`` of the host's services.
+        image_mirrors: registry host -> ``http(s)://host:port`` to pull from; address of an image's
+            git repository -> address to clone.
+        image_keys: pattern of an image's ``host/path`` -> file on the controller with its
+            publisher's public key (cosign.pub). Images without that signature are not deployed
+            (docs/security.md). The first matching pattern counts.
+        private_servers: names (* for any part), addresses and networks (``10.0.0.0/8``) to which a
+            registry, hub or git server of the internet may redirect, such as its storage in a
+            private network behind a split DNS. Other private addresses are refused. Through an HTTP
+            proxy, which resolves names itself, only addresses in URLs are compared.
+        hub_endpoint: where models are looked up and downloaded.
+        hub_token_file: file on the controller with a token for gated models; default: the
+            environment's HF_TOKEN.
+        hub_token_command: command that prints that token: a list of words, run once per run on the
+            controller without a shell.
+        models_root: directory of models: ``<org>--<name>/<commit>/``.
+        services_root: directory of services, releases, runtime and job state.
+        registry_auth_file: file on the controller with accounts of private registries, as ``docker
+            login`` writes it (``config.json``).
+        registry_auth_command: prints the content of such a file, as hub_token_command does.
+        downloader: ``hf_transfer``, ``xet`` (the hub's Xet storage where available, else
+            hf_transfer) or ``http`` (a tenth of the memory).
+        download_connections: parallel ranges per file.
+        download_limit_mb: limit of a host in megabytes per second, for the image and for each
+            model; None is no limit.
+        peer_sharing: whether hosts share downloads, so that each file comes over the internet once.
         peer_port: TCP port on which hosts serve each other.
-        http_proxy: ``http://host:port``, by which hosts reach hub, registries and the
-            distribution's packages; no account is in it. Hosts of the LAN are reached without it:
-            private addresses, names without a dot or in ``.local``, ``.lan``, ``.internal`` and
-            ``.home.arpa``.
-        no_proxy: further names and addresses that are reached without it.
-        lan_address: where other hosts reach this one, if not where the controller does.
-        adopt_directories: directories of hosts (with * for any part) where earlier downloads may
-            lie; files of the right content are taken from there instead of fetched.
-        allowed_pickles: files of models that are fetched although they are pickles, which run code
-            when they are loaded: pattern of ``org/name/path`` -> why.
+        http_proxy: ``http://host:port`` without an account, for hub, registries and the
+            distribution's packages. LAN hosts are reached directly: private addresses, names
+            without a dot or in ``.local``, ``.lan``, ``.internal`` and ``.home.arpa``.
+        no_proxy: further names and addresses to reach directly.
+        lan_address: where other hosts reach this host, if not at the controller's address for it.
+        adopt_directories: directories of hosts (* for any part) with earlier downloads; files with
+            the right content are copied instead of downloaded.
+        allowed_pickles: pattern of ``org/name/path`` -> why these files are downloaded although
+            they are pickles, which run code when loaded.
         allowed_in_recipes: arguments (``kv_transfer_config``, or one key of it as ``argument.key``)
-            and variables that other people's recipes may set although the engine's list lacks them:
-            name -> why. The list has names that load no code, read no file and send nothing away.
-        schedule: exclusive service -> when it runs in place of its group's first one, such as
-            ``Mon..Fri 08:00..18:00`` or ``Sat,Sun 22:00..06:00``, by the host's own clock
+            and variables that imported recipes may set beyond the engine's list of harmless names
+            -> why.
+        schedule: exclusive service -> when it runs instead of its group's first service, such as
+            ``Mon..Fri 08:00..18:00`` or ``Sat,Sun 22:00..06:00``, by the host's clock
             (docs/services.md).
         activation: how requests activate services with ``activate = "on-request"``.
-        address: one address for all models of the inventory, at which this host gives each request
-            to a service that has its model (docs/proxy.md).
-        rollout: how hosts that serve already are switched.
-        take_over: whether a container that somebody started by hand on a service's port is stopped
-            for it, and kept: `sparkwright remove` starts it again.
+        address: one address for all models of the inventory, on this host (docs/proxy.md).
+        rollout: roll-out to hosts that already serve.
+        take_over: whether to stop, and keep, a container that somebody started by hand on a
+            service's port; ``sparkwright remove`` starts it again.
         break_lock: whether to take over a host's lock from another run; for the command line.
-        keep_releases: releases that are kept of each service, to go back to, with their images
-            and weights; ``sparkwright models prune`` removes what is beyond.
-        bundle: directory on the controller, made by ``sparkwright bundle``, that hosts take
-            everything from instead of asking hub and registry.
-        watch: whether a timer on the host looks at services, GPU and disks every minute.
-        drop_caches: whether the page cache of a GB10 is dropped before a service starts: its memory
-            is the GPU's, and loading weights has failed when it was full of files.
-        second_boot: whether a switch starts a service of a GB10 once more after a start that
-            compiled: its memory is the GPU's, and the compiler's peak is taken from the KV cache.
-        disk_headroom_gib: GiB that must stay free after everything is fetched.
-        api_key_file: file on the controller with the fleet's API key; made when absent. The
-            environment's SPARKWRIGHT_API_KEY goes before it.
-        api_key_command: prints that key and goes before the file, as hub_token_command; for a
-            store such as ``pass``, ``op`` or ``sops``.
-        tls: ``"own"``: proxies serve https with certificates of the site's own CA, which a run
-            makes on the controller; or certificate and key of the user's own. None serves http.
-        keys: API keys by the names of clients, beside the fleet's own. A proxy logs the name and
-            never the key; each can be rotated and revoked by itself (docs/proxy.md).
-        sidecars: what else runs on the host -> GiB of memory that are kept for it.
-        bootstrap: steps that make a bare host ready before everything else, done only where they
-            are named here (docs/install.md).
-        bootstrap_sources: step -> where its packages come from.
-        bootstrap_reboot: whether a host whose new driver needs a reboot gets it, and is waited for;
-            for the command line.
-        fabric_addresses: static addresses of ConnectX-7 ports, which `sparkwright fabric addresses`
-            writes and no deploy does (docs/clusters.md). Set it in group_data/all.py.
-        catalog_directories: catalogs of the user, read after the shipped catalog.
-        registries: other people's recipes, for `sparkwright import @NAME`:
-            name -> git repository, ``https://…`` or a path of the controller. The lock pins each to
-            a commit. Nothing of them is served until it is imported, but for arguments that vLLM's
-            own recipes have for a service that names a model (docs/own-models.md).
-        inventory: the site's inventory, where inventory/ has several and the command line and
-            SPARKWRIGHT_INVENTORY name none; read from group_data/all.py.
-        lock_file: pins of everything, made by ``sparkwright lock``. One that is named must be
-            there; ``fleet.lock`` is used when it is.
-        notify: where ``sparkwright notify`` tells what begins, worsens and ends: ``ntfy:TOPIC`` or
-            ``ntfy:https://HOST/TOPIC``, ``mailto:NAME@DOMAIN?smtp=HOST:PORT``,
-            ``webhook:https://HOST/PATH`` (docs/monitoring.md).
-        notify_file: file on the controller with further addresses, one per line: those with a
-            secret in them, and every URL of Apprise's (``tgram://…``, ``discord://…``).
-        notify_command: prints such lines instead, as hub_token_command.
+        keep_releases: releases kept per service, with images and weights, to go back to;
+            ``sparkwright models prune`` removes older releases.
+        bundle: directory on the controller, made by ``sparkwright bundle``, that replaces hub and
+            registry.
+        watch: whether a timer on the host checks services, GPU and disks every minute.
+        drop_caches: whether a GB10 drops its page cache before a service starts: the GPU shares
+            that memory, and a full cache has made loading weights fail.
+        second_boot: whether a switch on a GB10 starts a service again after a start that compiled,
+            since the compiler's peak memory reduces the KV cache.
+        disk_headroom_gib: GiB that must stay free after all downloads.
+        api_key_file: file on the controller with the fleet's API key; generated if missing. The
+            environment's SPARKWRIGHT_API_KEY takes precedence.
+        api_key_command: prints that key and takes precedence over the file, as hub_token_command
+            does; for a store such as ``pass``, ``op`` or ``sops``.
+        tls: ``"own"``: https with certificates of the site's own CA, made on the controller; or
+            your own certificate and key. None: http.
+        keys: API keys by client name, beside the fleet's own. Proxies log the name; each can be
+            rotated and revoked (docs/proxy.md).
+        sidecars: name of another program on the host -> GiB of memory to reserve for it.
+        bootstrap: steps that prepare a bare host; default: none (docs/install.md).
+        bootstrap_sources: step -> source of its packages.
+        bootstrap_reboot: whether to reboot a host whose new driver needs it, and wait; for the
+            command line.
+        fabric_addresses: static addresses of ConnectX-7 ports, which ``sparkwright fabric
+            addresses`` writes and no deploy does (docs/clusters.md). Set it in group_data/all.py.
+        catalog_directories: your catalogs, read after the shipped catalog.
+        registries: name -> git repository (``https://…`` or a path of the controller) of recipes
+            for ``sparkwright import @NAME``. The lock pins each to a commit. Unimported content is
+            not served, except arguments of vLLM's own recipes for a service that names a model
+            (docs/own-models.md).
+        inventory: the site's inventory, if inventory/ has several and neither command line nor
+            SPARKWRIGHT_INVENTORY names one; read from group_data/all.py.
+        lock_file: the lock of ``sparkwright lock``. If you name a file, it must exist.
+        notify: addresses of ``sparkwright notify``: ``ntfy:TOPIC`` or ``ntfy:https://HOST/TOPIC``,
+            ``mailto:NAME@DOMAIN?smtp=HOST:PORT``, ``webhook:https://HOST/PATH``
+            (docs/monitoring.md).
+        notify_file: file on the controller with further addresses, one per line: addresses that
+            contain a secret, and every URL of Apprise's (``tgram://…``, ``discord://…``).
+        notify_command: prints such lines, as hub_token_command does.
     """
 
     services: dict[values.ServiceName, ServiceSettings]
@@ -517,6 +526,17 @@ class HostSettings(_Settings):
             if re.fullmatch(own, name):
                 raise ValueError(f"{name!r} is the name of a {kind} of sparkwright's own")
         return entries
+
+    @field_validator("services")
+    @classmethod
+    def _idle_has_a_group(cls, services: dict[str, ServiceSettings]) -> dict[str, ServiceSettings]:
+        """A service that is stopped when it is idle takes turns with nobody: its group is its own,
+        with a name that no user can write."""
+        for name, service in services.items():
+            if service.idle is not None and service.exclusive is None:
+                own = {"exclusive": f"idle.{name}", "activate": "on-request"}
+                services[name] = service.model_copy(update=own)
+        return services
 
     @field_validator("image_mirrors")
     @classmethod

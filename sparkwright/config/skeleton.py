@@ -120,8 +120,9 @@ def group_of(host: NewHost) -> str:
 
 
 def services_of(host: NewHost, catalog: Catalog) -> dict[str, Any] | None:
-    """Services where the card needs another recipe than its group's, empty where no recipe fits its
-    memory; None for those of its group."""
+    """Services of a card that needs another recipe than its group's, empty if no recipe fits its
+    memory; None if the group's services fit.
+    """
     if host.gpu not in VRAM:
         return None
     values = runpy.run_path(str(SKELETON / "group_data" / f"{group_of(host)}.py"))

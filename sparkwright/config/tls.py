@@ -16,8 +16,9 @@ def scheme(settings: HostSettings, *, proxied: bool) -> str:
 
 
 def clients_ca(settings: HostSettings) -> str | None:
-    """The file on the controller by which clients verify a host; None for those that every client
-    has, and without TLS."""
+    """The file on the controller with which clients verify a host; None for public CAs, and without
+    TLS.
+    """
     if settings.tls is None:
         return None
     return str(CA) if settings.tls == "own" else settings.tls.ca

@@ -1,4 +1,4 @@
-"""Caches of a site: a run that may change something writes them; one that only looks reads them."""
+"""Caches of a site: runs that can change something write them; other runs only read them."""
 
 import os
 from pathlib import Path

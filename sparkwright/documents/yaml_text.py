@@ -75,7 +75,7 @@ def _within_bounds(text: str, most: int) -> None:
 
 
 class _Loader(_BASE):  # type: ignore[misc, valid-type]
-    """Names the line of every value that is none, and of a key that is there twice."""
+    """Names the line of every invalid value and every duplicate key."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:

@@ -19,8 +19,9 @@ DEFAULT = "vllm"
 
 
 def serving(form: str | None) -> list[str]:
-    """Engines that serve a format of weights, the one that is chosen without a word first; an
-    unknown format counts as safetensors of some kind."""
+    """Engines that serve a format of weights, the default engine first; an unknown format counts as
+    a kind of safetensors.
+    """
     return [name for name in ENGINES if (form or "bf16") in engine(name).formats]
 
 

@@ -1,4 +1,4 @@
-"""Judge arguments and variables of a service by what a version of its engine takes.
+"""Check arguments and variables of a service against its engine's version.
 
 Parsers let much pass (unknown backends, shares above 1, negative lengths, abbreviations), and the
 engine finds it only after minutes of boot.

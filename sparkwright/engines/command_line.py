@@ -61,7 +61,7 @@ def has_media_list(version: str | None, first: tuple[int, int, int]) -> bool:
     """Whether a version has a list of the hosts that it fetches media from.
 
     Args:
-        version: one that is no number, such as nightly, counts as new.
+        version: a version that is no number, such as nightly, counts as new.
         first: the first version that has it.
     """
     return not (0, 0, 0) < release(version or "") < first

@@ -71,7 +71,7 @@ class Advice:
     Attributes:
         source: its address; empty where there is no recipe.
         least_version: the engine's version that it needs.
-        facts: the parts that were taken, and those that were not, with the reason.
+        facts: used and unused parts, with the reason.
     """
 
     source: str = ""

@@ -183,7 +183,7 @@ class Limits:
         cache: tokens of all sequences that the engine sets memory aside for at its start; None
             where its share of the memory decides.
         remote_code: whether code of the model's repository runs.
-        head: address of the rank that gathers those of other hosts.
+        head: address of the rank that gathers the other ranks.
         pools: whether it gives vectors or scores instead of text; ``embeddings`` or ``rerank``
             where it gives one of them alone.
     """
@@ -348,8 +348,8 @@ class Engine:
             arguments, the environment, and the origins of both.
         additions: returns arguments for adapters (paths by name), their largest rank (0 where
             unknown) and offload, in a version; none for what it lacks.
-        rank_environment: returns the engine's own variables of a rank, beside those of the
-            collective libraries.
+        rank_environment: returns the engine's own variables of a rank, beside the collective
+            libraries' variables.
         rank_misuses: yields arguments with which the engine can't serve on several hosts.
         seen_faults: yields faults in the command line of a container that runs, on unified memory
             or not; their texts are with the causes.

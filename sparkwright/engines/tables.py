@@ -84,7 +84,7 @@ class Tables:
         """The version to go by: itself, else the next lower one, else the lowest.
 
         Args:
-            listed: versions to choose from; those that have a table where none are given.
+            listed: versions to choose from; default: versions with a table.
         """
         candidates = tuple(sorted(listed, key=release)) if listed else self.versions()
         lower = [other for other in candidates if release(other) <= release(version)]

@@ -90,7 +90,7 @@ class HostObservation(ProgramFact[Observation]):
         ports: Sequence[int] = (),
         units: Sequence[str] = (),
     ) -> StringCommand:
-        """Arguments are those of ``ObservationRequest``: what else to look at."""
+        """The arguments are fields of ``ObservationRequest``: what else to look at."""
         self._asked = ObservationRequest(
             models_root, services_root, tuple(directories), tuple(files), tuple(texts),
             tuple(images), ports=tuple(ports), units=tuple(units),

@@ -80,7 +80,7 @@ def fail(state: State, host: Host, problem: Sequence[str]) -> bool:
 
 
 def _passed(host: Host, op_hash: str, command: PyinfraCommand) -> PyinfraCommand:
-    """The command, once this run may change the host; else one that fails."""
+    """The command, if this run may change the host; else a command that fails."""
     if isinstance(command, Ours):
         return command
     host_memory = memory(host)

@@ -51,7 +51,7 @@ def read(
 
 
 def _lines(stream: Any) -> Iterator[bytes]:
-    """A stream's lines without their ends; one that is over the limit ends there."""
+    """A stream's lines without their ends; a line over the limit ends there."""
     begun: list[bytes] = []
     size = 0
     while piece := _next(stream):

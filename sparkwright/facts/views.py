@@ -83,7 +83,7 @@ class Fabric(ProgramFact[FabricState]):
     """Ports of the ConnectX-7, their twins, addresses, RDMA devices, and who is at the other end.
 
     One remote execution, which changes nothing. As root it asks each port's neighbours, too;
-    without sudo it tells those that the kernel knows already.
+    without sudo it returns the neighbours that the kernel knows already.
 
     **Example:**
 

@@ -152,7 +152,7 @@ class Checks(Generic[Facts]):
     def __init__(
         self, texts: Sequence[Path], sources: Sequence[ModuleType | Judgement[Facts]]
     ) -> None:
-        """Collect judgements, those of a module in their order, for texts of YAML files."""
+        """Collect a module's judgements in their order, for texts of YAML files."""
         self.judgements: list[Judgement[Facts]] = [
             value
             for source in sources

@@ -63,7 +63,7 @@ def headline(findings: Iterable[Finding]) -> str:
 
 
 def counts(findings: Iterable[Finding]) -> str:
-    """``1 error, 2 warnings``, without those that are silenced."""
+    """``1 error, 2 warnings``, without silenced findings."""
     each = [finding.level for finding in findings]
     return ", ".join(count(each.count(level), level) for level in Severity)
 

@@ -43,7 +43,7 @@ class Item:
     Attributes:
         kind: model, image, image parts, unfinished, runtime or release.
         size: bytes on the disk.
-        frees: those of them that nothing else shares.
+        frees: bytes that nothing else shares.
         used_by: releases that need it, and ``the plan``, or ``perhaps the plan``.
         fault: what is wrong with it, or prevents its removal.
     """
@@ -75,7 +75,7 @@ _PLANNED = ("model", "image", "image parts")
 
 
 def disk_usage(path: Path) -> tuple[int, int]:
-    """Bytes on the disk below a path, and those of files that have no other name."""
+    """Bytes on the disk below a path, and bytes of files that have no other name."""
     total = alone = 0
     for directory, _, names in os.walk(path):
         for name in names:

@@ -116,7 +116,7 @@ class FabricState:
         cma_over: bytes of free contiguous memory beyond its total, which can't be pinned.
         driver: version of NVIDIA's kernel module.
         nccl: of each process that has several, the NCCL libraries that it has loaded.
-        tools: those of the fabric's tools that are installed: ib_write_bw, netplan, lldpcli.
+        tools: installed tools of the fabric: ib_write_bw, netplan, lldpcli.
         netplan: text of the file of ours; None where there is none.
         configured: device -> another file of netplan's that names it.
         image: id of the image of the request; None where it is not there.
@@ -169,7 +169,7 @@ def number(path: Path) -> int | None:
 
 
 def gids(port: Path) -> tuple[Gid, ...]:
-    """An RDMA port's addresses; those that are empty are left out."""
+    """An RDMA port's addresses, without empty addresses."""
     entries = []
     for index in range(_GIDS):
         kind = _text(port / f"gid_attrs/types/{index}")
@@ -223,7 +223,7 @@ def neighbours(names: list[str], ask: list[str]) -> dict[str, tuple[Neighbour, .
     """Find the neighbours at the other end of each device.
 
     Args:
-        ask: those that have a link-local address, over which every neighbour is asked.
+        ask: ports with a link-local address, over which every neighbour is asked.
     """
     lldp = Running("lldpcli", "-f", "json", "show", "neighbors")
     with ThreadPoolExecutor(max(1, len(ask))) as pool:

@@ -130,7 +130,9 @@ def prove(pings: tuple[Ping, ...], seconds: int) -> tuple[str, ...]:
 
 
 def silent(ping: Ping) -> str:
-    """The command of a ping that gets no answer, with the reason; empty for one that does."""
+    """The command of a ping that gets no answer, with the reason; empty for a ping with an
+    answer.
+    """
     why = icmp.echo(ping.address, ping.device, ping.size, tries=1)
     return why and f"ping -M do -s {ping.size} -I {ping.device} {ping.address}: {why}"
 

@@ -34,7 +34,7 @@ class HostLoad:
     Attributes:
         at: seconds of a clock of the host's that nobody sets.
         services: metrics by their neutral names (``host/lib/metrics.py``), counters since the
-            engine started; None for one that does not report them.
+            engine started; None for a service that does not report them.
         memory, available: bytes of the host's memory.
         sleeping: exclusive services that sleep -> the one of their group that runs.
     """

@@ -22,7 +22,7 @@ class Owner:
     Attributes:
         token: of the run; None for a lock that a power cut left empty.
         by: ``ann@laptop``.
-        machine, pid: where the run is, so that one which died there is known.
+        machine, pid: process of the run, so that a dead run is recognised.
         since: seconds since the epoch, by the host's clock; None before the host has written it.
     """
 

@@ -49,11 +49,11 @@ class MaintenanceAnswer:
     faults: tuple[str, ...] = ()
 
 
-_BARE = "{}: it has no proxy here: load balancers go on sending to it until it is stopped"
+_BARE = "{}: it has no proxy here: clients go on sending to it until it is stopped"
 
 
 def pools(services: dict[str, Path]) -> dict[str, Pool]:
-    """The pools of those services that have a proxy on this host."""
+    """The pools of the services that have a proxy on this host."""
     return {name: item.pool for name, item in records(services).items() if item.pool}
 
 

@@ -54,7 +54,7 @@ class ObservationRequest:
         images: names in Docker.
         stores: directories of images' parts -> digest of the image, in hex.
         ports: TCP ports whose listeners are reported.
-        units: systemd units beside those of the services.
+        units: further systemd units.
         services: names of our services -> the release that is planned.
         packages: packages of the distribution, by name, each with a program of that name.
         http_proxy: by which they would be had, where it is not apt's own setting; one at most.
@@ -188,7 +188,7 @@ class Observation:
         addresses: interface -> its addresses that others may use, IPv4 first.
         reached: other hosts by name, and where they were reached.
         maintenance: who has taken the host out of every pool; None where nobody has.
-        active: group of exclusive services -> the one that was activated last.
+        active: group of exclusive services -> the service that was activated last.
     """
 
     time: float

@@ -87,7 +87,7 @@ class Phase:
 
     Attributes:
         began: seconds since the epoch.
-        expected: seconds that it takes: those of the last boot here; None where nobody knows.
+        expected: seconds that it takes, as at the last boot here; None if unknown.
         longest: seconds that the whole boot may take, by the recipe; None where that is not known.
     """
 

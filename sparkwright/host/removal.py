@@ -14,7 +14,7 @@ from sparkwright.host import fabric_addresses
 from sparkwright.host.disk_usage import REVISION, our_images, remove_kv_caches
 from sparkwright.host.lib import docker, documents, receipt, systemd
 from sparkwright.host.lib.records import dataclass
-from sparkwright.host.models.setup import USERS
+from sparkwright.host.models import setup as address
 
 
 @dataclass(frozen=True)
@@ -102,12 +102,12 @@ def main(request: RemovalRequest) -> RemovalAnswer:
     for unit in systemd.TRANSIENT.glob("sparkwright-share-*"):
         unit.unlink()
     shutil.rmtree("/run/sparkwright", ignore_errors=True)
-    systemd.remove(units)
+    left += address.remove()
+    systemd.remove(unit for unit in units if (systemd.UNITS / unit).exists())
     for image in our_images():
         docker.docker("image", "rm", "--force", image)
         done.append(f"image {image.rpartition(':')[0]}")
     left += remove_kv_caches(root.glob("services/*/releases/*"))
-    USERS.unlink(missing_ok=True)
     if root.is_dir():
         shutil.rmtree(root)
         done.append(str(root))

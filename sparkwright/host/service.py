@@ -46,7 +46,7 @@ class SmokeRequest:
         key_probe: route of the engine that answers with 401 without the key.
         routes: kinds of requests that the model is asked by, each with its route.
         model_files: directory of the body's files.
-        adapters: those of the served names that adapters answer to.
+        adapters: served names that adapters answer to.
     """
 
     name: str

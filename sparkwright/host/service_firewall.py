@@ -4,7 +4,7 @@ A rank's engine listens on its host's network, and a service with a bridge on a 
 Engines open ports of their own choice, too, and ask nobody for a key there: vLLM loads what it is
 sent at the head's port, and each rank has some fifteen more. iptables is there wherever Docker is.
 The rules are made before the engine starts, and removed after it. `restore SERVICES_ROOT`, which
-the watch calls, makes those that are missing while a service runs, as after `nft flush ruleset`.
+the watch calls, restores missing rules while a service runs, as after `nft flush ruleset`.
 
 They stand in the table mangle: packets that it drops reach no rule of Docker's, ufw's or anybody
 else's that would accept them.
@@ -81,8 +81,8 @@ def _of_bridge(bridge: str, outgoing: bool, program: str) -> list[Chain]:
 
 
 def write(service: Service, *, closed: bool) -> None:
-    """Make a service's rules, without which the engine is not started, or remove them, also those
-    that an earlier release made.
+    """Make a service's rules, without which the engine is not started, or remove them, with the
+    rules of earlier releases.
 
     Raises:
         SystemExit: iptables refuses them.

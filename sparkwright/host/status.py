@@ -26,8 +26,8 @@ class StatusRequest:
     """Request for a host's status.
 
     Attributes:
-        ports: service -> address and port whose health is checked; those of others are in their
-            releases.
+        ports: service -> address and port whose health is checked; releases have the ports of other
+            services.
         texts: whether the files of what runs are reported.
     """
 

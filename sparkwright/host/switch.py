@@ -51,6 +51,8 @@ from sparkwright.host.smoke.check import SmokeAnswer
 _ASK_EVERY = 10
 #: Seconds that systemd takes at most to start a unit again: RestartSec and some more.
 _RESTARTED = 30
+#: Seconds in which HAProxy gives a request that it has let in to a server.
+_ASSIGNED = 1.0
 #: Lines of a journal that are searched for the cause of a crash.
 _LINES = 400
 _write = partial(files.write, parents=0o750)
@@ -108,7 +110,11 @@ class Switch:
         for switch in self._services:
             self._write_release(switch)
         self._note("draining")
-        self._each_proxy(place.leave, [item for item in self._restarting if not item.slept])
+        if exclusive.NOBODY not in self._request.activates.values():
+            self._each_proxy(place.leave, [item for item in self._restarting if not item.slept])
+        elif not self._unasked():
+            self._lay_asleep("from")
+            return self._end(REVERTED, ["a request came"], touched=False)
         self._note("stopping")
         served = bool(self._unmanaged) or any(_running(item) for item in self._restarting)
         self._stopped = time.monotonic() if served else None
@@ -198,7 +204,7 @@ class Switch:
         return before if before.get("id") == self._request.id else {}
 
     def _open_proxies(self, which: str) -> list[str]:
-        """Have the proxies of the new plan, or those of before. Returns what is wrong."""
+        """Have the new plan's proxies, or the former proxies. Returns what is wrong."""
         proxies = self._request.proxies
         if not proxies:
             return []
@@ -216,7 +222,7 @@ class Switch:
         return []
 
     def _write_release(self, switch: ServiceSwitch) -> None:
-        """Everything of the new release; nothing of the one that runs is touched."""
+        """Prepare the new release completely; the running release stays untouched."""
         # The record comes last: with it the release is whole.
         own = switch.service.files if switch.files else {}
         for path, (text, mode) in {**switch.files, **own}.items():
@@ -224,7 +230,7 @@ class Switch:
                 _write(Path(path), text, mode)
 
     def _switch(self, which: str) -> None:
-        """Have unit and ``current`` be those of the new release, or of the one before."""
+        """Point unit and ``current`` at the new release, or at the former release."""
         units: dict[str, tuple[str, int]] = {}
         for switch in self._services:
             release = switch.to if which == "to" else switch.from_release
@@ -256,6 +262,16 @@ class Switch:
         for switch in self._services:
             exclusive.mark(Path(switch.service.home), switch.service.unit, asleep=switch in resting)
         self._stop(resting)
+
+    def _unasked(self) -> bool:
+        """Have requests wait for the service in the program that wakes it. Returns whether none is
+        left that came before."""
+        self._each_proxy(place.announce)
+        exclusive.activate(self._folder.parent, self._request.activates, self._request.by, "")
+        place.tell_sleeping(self._folder.parent)
+        time.sleep(_ASSIGNED)
+        pools = (switch.service.pool for switch in self._restarting)
+        return not any(place.in_flight(pool) for pool in pools if pool)
 
     def _stop(self, services: Iterable[ServiceSwitch]) -> None:
         """All are stopped before any starts, so that two services can exchange their ports."""
@@ -532,8 +548,9 @@ def _gate(switch: ServiceSwitch, which: str) -> SmokeRequest:
 
 
 def _soak_seconds(switch: ServiceSwitch) -> float:
-    """How long a release is observed after its first answers: one that was proved here, or has
-    nothing to go back to, is not."""
+    """How long to observe a release after its first answers: 0 for a release that was proved here,
+    or without a predecessor.
+    """
     proved = switch.slept and files.target(Path(switch.service.home, "good")) == switch.to
     return switch.service.soak_seconds if switch.has_way_back and not proved else 0.0
 
@@ -548,7 +565,7 @@ def _of_journal(lines: Iterable[str]) -> list[str]:
 
 
 def _without_cache(switch: ServiceSwitch) -> bool:
-    """Wait for the start after the one that put a cache aside; False where none was."""
+    """Wait for the start after the start that put a cache aside; False if there was none."""
     if not any(Path(switch.service.home, "caches").glob("*.suspect")):
         return False
     until = time.monotonic() + _RESTARTED

@@ -140,6 +140,7 @@ def files_of(services: Sequence[Service], settings: HostSettings) -> dict[str, t
         on_request=tuple(each.name for each in services if each.activate and each.exclusive),
         stay_seconds=settings.activation.stay_seconds,
         wait_seconds=settings.activation.wait_seconds,
+        idle={name: each.idle.seconds for name, each in settings.services.items() if each.idle},
         admin=Proxies(()).admin_socket,
     )
     home = place(root)

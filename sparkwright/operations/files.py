@@ -63,7 +63,7 @@ def stopped(units: Iterable[str], state: Observation) -> list[str]:
 
 
 def show(files: Files, instead_of: Mapping[str, str] | None = None) -> None:
-    """With ``--diff``, show files beside those of the host.
+    """With ``--diff``, show files beside the host's files.
 
     Not shown are files that only root may read, and programs of sparkwright's.
 

@@ -28,7 +28,7 @@ _LABEL = "sparkwright-jobs"
 
 
 def start(host: Host, jobs: Sequence[Job], secrets: Mapping[str, str] | None = None) -> None:
-    """Start jobs on a host; those that run already are left to run. One remote execution.
+    """Start jobs on a host; running jobs keep running. One remote execution.
 
     Args:
         secrets: path -> text, written for root alone before any job starts.
@@ -56,7 +56,7 @@ def follow(host: Host, names: Mapping[WatchedJob, str]) -> None:
         names: what each is called in lines and messages.
 
     Raises:
-        HostError: for those that failed, with their own words.
+        HostError: for failed jobs, with their own messages.
     """
     called = {job.unit: name for job, name in names.items()}
     every = 1 if LIVE.on else _LINE_EVERY

@@ -89,7 +89,7 @@ def files_of(proxies: Proxies | None, keys: Keys, plan: HostPlan) -> dict[str, t
     """Every file of the proxies: text and mode, by path.
 
     Args:
-        keys: those that clients may show, and what the host's own services are shown.
+        keys: keys that clients may show, and the key for the host's own services.
         plan: of the host, whose own services have a health check.
     """
     if proxies is None:

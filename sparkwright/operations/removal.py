@@ -1,6 +1,7 @@
 """Taking services off a host, or everything that is sparkwright's."""
 
 from collections.abc import Callable, Sequence
+from pathlib import PurePosixPath
 
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
@@ -13,11 +14,13 @@ from sparkwright.host.bootstrap import undo
 from sparkwright.host.bootstrap.prepare import RECORD
 from sparkwright.host.bootstrap.undo import UndoAnswer
 from sparkwright.host.fabric_addresses import KEPT
+from sparkwright.host.models.document import USAGE
 from sparkwright.host.observe import ObservationRequest
 from sparkwright.host.removal import RemovalAnswer, RemovalRequest
 from sparkwright.operations.changing import Commands, change, operation, unheard
 
 _FABRIC = f"{KEPT}/devices"
+_USAGE = str(PurePosixPath(USAGE).parent)
 _LEFT = "what bootstrap installed and wrote (--bootstrap undoes it)"
 
 
@@ -48,7 +51,8 @@ def removed(
     host_memory = memory(ctx_host.get())
     root, models = host_memory.services_root, host_memory.models_root
     homes = {f"{root}/services/{name}": name for name in services or ()}
-    request = ObservationRequest(directories=(models, root, *homes), files=(RECORD, _FABRIC))
+    directories = (models, root, _USAGE, *homes)
+    request = ObservationRequest(directories=directories, files=(RECORD, _FABRIC))
     state = observed(ctx_host.get(), request)
     there = {path for path, directory in state.directories.items() if directory}
     recorded = bool(state.files.get(RECORD))
@@ -62,6 +66,7 @@ def removed(
         pending = [f"remove {unit}" for unit in state.unit_files]
         pending += [line for applies, line in undoes if applies]
         left = [f"{models}: the models (--weights removes them)"] * (models in there)
+        left += [f"{USAGE}: the use of API keys"] * (_USAGE in there)
         left += [_LEFT] * (recorded and not bootstrap)
     else:
         pending = [f"remove service {name}" for home, name in homes.items() if home in there]

@@ -145,7 +145,7 @@ def _switched(
 
 
 def _show(services: Sequence[Service], root: str) -> None:
-    """With ``--diff``, the files of releases beside those of the releases that run."""
+    """With ``--diff``, the files of releases beside the running releases' files."""
     files: dict[str, tuple[str, int]] = {}
     former: dict[str, str] = {}
     for service in services:

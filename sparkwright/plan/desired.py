@@ -33,8 +33,9 @@ class DesiredModel:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Arguments of ``models.present``. The plan has left out all pickles but those that a
-        setting names."""
+        """Arguments of ``models.present``. The plan has left out all pickles except the files that
+        a setting names.
+        """
         return {
             "repository": self.resolved.repository, "commit": self.resolved.commit,
             "part": self.resolved.part,

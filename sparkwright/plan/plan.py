@@ -20,6 +20,7 @@ from sparkwright.engines.derivation import Derivation, DerivedFact, Gpu
 from sparkwright.engines.engine import Engine, Rank
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Fault, Problems, mistake, mistakes, suggest
+from sparkwright.host.lib.exclusive import NOBODY
 from sparkwright.plan import ranks, schedule
 from sparkwright.plan.container import ContainerPlan, plan_container
 from sparkwright.plan.files import PlannedFile
@@ -39,11 +40,11 @@ class ServicePlan:
     """A service with every setting resolved; what the network decides is still open.
 
     Attributes:
-        settings: as they are written; those that need no decision are read here.
+        settings: as written; settings that need no decision are read here.
         engine: name of the engine in its image.
         version: of that engine; None where no card says it.
         origins: ``argument.<name>``, ``environment.<NAME>`` and the like -> where it comes from.
-        served_names: all that clients ask for, those of adapters last.
+        served_names: all names for clients, adapters' names last.
         adapters: by the names that clients ask for.
         task: of the body, as its catalog entry has it.
         file, projector: paths of the body's GGUF files in its repository; None for other formats.
@@ -174,12 +175,14 @@ class HostPlan:
 
     @property
     def groups(self) -> dict[str, tuple[str, ...]]:
-        """The services of each exclusive group, as they are written: the first is the default."""
+        """The services of each exclusive group, as they are written: the first is the default.
+        ``NOBODY`` comes last where one of them is stopped when it is idle."""
         result: dict[str, tuple[str, ...]] = {}
         for name, service in self.settings.services.items():
             if service.exclusive:
                 result[service.exclusive] = (*result.get(service.exclusive, ()), name)
-        return result
+        idle = {service.exclusive for service in self.settings.services.values() if service.idle}
+        return {group: (*its, NOBODY) if group in idle else its for group, its in result.items()}
 
     def counted(self, needs: Mapping[str, float]) -> tuple[str, ...]:
         """Services whose needs add up: all, but of each exclusive group its largest alone.
@@ -493,4 +496,8 @@ def _woken(settings: HostSettings) -> Iterator[Fault]:
     """Services that no request can activate, though they are to be."""
     for name, service in settings.services.items():
         if service.activate is not None and (service.exclusive is None or not service.proxy):
-            yield MESSAGES.fault("not-activated", f"{name}.activate")
+            yield MESSAGES.fault(
+                "not-activated", f"{name}.{'idle' if service.idle else 'activate'}"
+            )
+        elif service.idle is not None and service.activate is None:
+            yield MESSAGES.fault("not-woken", f"{name}.idle", group=service.exclusive)

@@ -50,7 +50,7 @@ def agreed(settings: Mapping[str, RolloutSettings]) -> RolloutSettings:
 def earlier(
     current: str | None, kept: Mapping[str, float], history: Sequence[HistoryEntry]
 ) -> str | None:
-    """The release that a service ran before its current one, of those that are kept.
+    """The kept release that a service ran before its current release.
 
     Args:
         kept: release -> when it was written.
@@ -67,8 +67,9 @@ def earlier(
 def behind_another_proxy(name: str, release: str, *, was: bool, planned: bool) -> str | None:
     """Why a service can't go back to a release as proxies are now; None when it can.
 
-    Doors are the plan's and not a release's: one that was made to listen on the service's own port
-    finds it taken by the proxy, and one that listens behind a proxy is reached by nobody without.
+    Ports are the plan's and not a release's: a release that was made to listen on the service's own
+    port finds it taken by the proxy, and a release that listens behind a proxy can't be reached
+    without the proxy.
 
     Args:
         was: whether the release was made to be behind a proxy.

@@ -10,7 +10,7 @@ from sparkwright.config.templates import template
 from sparkwright.engines import engine, metric_names
 from sparkwright.engines.engine import Command, Launch
 from sparkwright.host.lib.ranks import RankConfig
-from sparkwright.host.proxy.pool import Pool
+from sparkwright.host.proxy.pool import HEALTH, MARK, Pool
 from sparkwright.host.service import Service, SmokeRequest
 from sparkwright.plan.container import (
     BOOT_CACHES_MOUNT,
@@ -201,6 +201,7 @@ def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) 
         "healthcheck": engine(service.engine).healthcheck,
         "memlock": service.recipe.memlock or rdma,
         "boot_caches": BOOT_CACHES_MOUNT,
+        "mark": f"{HEALTH}/{service.name}{MARK}",
         "socket_mount": SOCKET_MOUNT,
         # A follower answers nobody: it gets no key.
         "entrypoint": [service.entrypoint]

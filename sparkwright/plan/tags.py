@@ -1,4 +1,4 @@
-"""Which tag of its image a service runs, and what is said of one that can't be."""
+"""Tag of the image that a service runs, and the problem of a tag that can't be used."""
 
 import datetime as dt
 from collections.abc import Callable
@@ -47,8 +47,8 @@ def no_such_tag(
 def _instead_of(tag: str, recipe: Recipe, image: Image, catalog: Catalog) -> str:
     """Remedy for a tag that the recipe does not run on.
 
-    A tag that the image has was meant: other recipes run on it, and the recipe's own tags are those
-    that the user is leaving. ``latest`` and the like mean the tag that had the name last.
+    A tag that the image has was meant: other recipes run on it, and the user is leaving the
+        recipe's own tags. ``latest`` and the like mean the tag that had the name last.
     """
     named = {name: data.date for name, data in image.tags.items() if tag in data.names}
     if named and tag not in image.tags:

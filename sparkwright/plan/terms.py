@@ -13,7 +13,7 @@ class Term:
 
     Attributes:
         of: the image's name, or the model's repository.
-        license: in a few words; what is not known is said so.
+        license: name and note of the license, or that none is named.
     """
 
     of: str

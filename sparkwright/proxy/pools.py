@@ -82,7 +82,7 @@ def replica_identity(host: str, data: Mapping[str, Any], *, dry: bool) -> TlsIde
     """How HAProxy verifies a replica; None where that serves http.
 
     Raises:
-        UserError: for one that it can't verify.
+        UserError: for a certificate without a name for HAProxy to verify.
     """
     where = f"{host}: tls"
     try:

@@ -17,7 +17,7 @@ from sparkwright.engines.derivation import Advice, DerivedFact, Subject
 from sparkwright.engines.tables import release
 from sparkwright.recipes import vllm_recipes
 from sparkwright.recipes.carried_over import settled, variables
-from sparkwright.recipes.recipe import CHANGED, Foreign, Options, Refused, Text, texts_of_registry
+from sparkwright.recipes.recipe import CHANGED, Foreign, Options, Text, Unfit, texts_of_registry
 from sparkwright.recipes.serve_arguments import fitting, read_arguments
 from sparkwright.recipes.yaml_mapping import mapping, read_yaml
 from sparkwright.resolve.model_facts import ModelRecipe
@@ -47,7 +47,7 @@ def look_up(repository: str, registries: Iterable[Snapshot]) -> ModelRecipe | No
                 data = read_yaml(text.text)
                 if vllm_recipes.is_one(data) and any(_variants(data, repository)):
                     return ModelRecipe(source=text.source, data=_kept(data))
-            except Refused:
+            except Unfit:
                 continue  # the guide of another model, or no recipe at all
     return None
 
@@ -62,7 +62,7 @@ def advice(subject: Subject) -> Advice:
         remarks, model, version = foreign.remarks, subject.repository, subject.version
         values = read_arguments(foreign.arguments, version, remarks).values
         arguments = settled(foreign, values, model, version, _options(subject))
-    except Refused as refused:
+    except Unfit as refused:
         observed = f"not taken: {refused.observed} ({refused.reason})"
         return Advice(facts=(DerivedFact("vLLM's recipe", observed, recipe.source),))
     speculative = arguments.get("speculative_config")
@@ -89,22 +89,22 @@ def _foreign(subject: Subject, recipe: ModelRecipe) -> Foreign:
     """The variant of the repository that is named.
 
     Raises:
-        Refused: where it is for another engine or another GPU.
+        Unfit: where it is for another engine or another GPU.
     """
     name = next(_variants(recipe.data, subject.repository), None)
     if name is None:
-        raise Refused("variants", "none has these weights", "the lock says otherwise")
+        raise Unfit("variants", "none has these weights", "the lock says otherwise")
     # Its text is not read again, and no entry of the catalog gets its date.
     text = Text(recipe.source, "", recipe.source, dt.date.min)
     options = replace(_options(subject), variants=(name,))
     (foreign,) = vllm_recipes.read(text, recipe.data, options)
-    if isinstance(foreign, Refused):
+    if isinstance(foreign, Unfit):
         raise foreign
     least = foreign.least_vllm
     if foreign.container is not None:
         stock = _STOCK.fullmatch(foreign.container)
         if stock is None:
-            raise Refused("docker_image", foreign.container, "its arguments are for that image")
+            raise Unfit("docker_image", foreign.container, "its arguments are for that image")
         least = max(least or "0", stock[1], key=release)
     # What it needs is judged by the repository's files, not by the size of a datacentre's GPU.
     return replace(foreign, least_vllm=least, gpus=1, vram_gib=None)

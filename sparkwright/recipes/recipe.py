@@ -28,7 +28,7 @@ def texts() -> dict[str, dict[str, Any]]:
     return tables
 
 
-class Refused(Exception):
+class Unfit(Exception):
     """This recipe can't be imported; says why, and what helps."""
 
     def __init__(self, key: str, observed: str, reason: str, remedy: str = "") -> None:
@@ -130,7 +130,7 @@ class Text:
 
     @property
     def names(self) -> tuple[str, str]:
-        """The file's own name, and the same with that of its folder."""
+        """The file's own name, and the same with its folder's name."""
         folder, _, stem = self.name.rpartition("/")
         return stem, f"{folder.rpartition('/')[2]}-{stem}" if folder else stem
 

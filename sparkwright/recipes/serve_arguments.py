@@ -1,4 +1,4 @@
-"""Words of a command line as arguments of an engine, by what a version takes."""
+"""Words of a command line as arguments of an engine's version."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sparkwright.catalog.gpus import FAMILIES, GPUS, LEAST_SPARK_GIB, VRAM
-from sparkwright.recipes.recipe import Foreign, Options, Refused, Remarks, Text, texts
+from sparkwright.recipes.recipe import Foreign, Options, Remarks, Text, Unfit, texts
 from sparkwright.recipes.yaml_mapping import environment, line, mapping, positive, strings
 from sparkwright.text.sizes import GIB
 
@@ -20,27 +20,27 @@ _NETWORK = ("$IFACE_NAME", "$IB_IF", "$HEAD_IP")
 
 
 def is_one(data: Mapping[str, Any]) -> bool:
-    """Whether a file's keys are those of such a recipe."""
+    """Whether a file has the keys of such a recipe."""
     return isinstance(data.get("model"), dict) and isinstance(data.get("variants"), dict)
 
 
-def read(text: Text, data: dict[str, Any], options: Options) -> Iterator[Foreign | Refused]:
-    """Each variant is a recipe; one that is for other hardware is refused.
+def read(text: Text, data: dict[str, Any], options: Options) -> Iterator[Foreign | Unfit]:
+    """Each variant is a recipe; a variant for other hardware is refused.
 
     Raises:
-        Refused: where all of it is another engine's, or a variant that was asked for is not there.
+        Unfit: where all of it is another engine's, or a variant that was asked for is not there.
     """
     if data.get("omni"):
-        raise Refused("omni", "vLLM-Omni", "this tool serves text with vLLM")
+        raise Unfit("omni", "vLLM-Omni", "this tool serves text with vLLM")
     variants = mapping(data, "variants")
     for name in options.variants:
         if name not in variants:
             remedy = f"its variants: {', '.join(map(line, variants))}"
-            raise Refused("variants", f"there is no variant {name!r}", remedy)
+            raise Unfit("variants", f"there is no variant {name!r}", remedy)
     for name in options.variants or variants:
         try:
             yield _variant(text, data, name, mapping(variants, name), options)
-        except Refused as refused:
+        except Unfit as refused:
             yield refused
 
 
@@ -105,10 +105,10 @@ def _refuse_other_hardware(variant: dict[str, Any], box: str, key: str) -> None:
     listed = strings(variant, "supported_hardware")
     if listed and box not in listed:
         observed = f"for {', '.join(map(line, listed))}"
-        raise Refused(f"{key}.supported_hardware", observed, f"{box} is not among them")
+        raise Unfit(f"{key}.supported_hardware", observed, f"{box} is not among them")
     brand = str(mapping(variant, "precision_hardware").get("brand") or "NVIDIA")
     if brand.lower() != "nvidia":
-        raise Refused(f"{key}.precision_hardware", f"for {line(brand)}", "these are NVIDIA's GPUs")
+        raise Unfit(f"{key}.precision_hardware", f"for {line(brand)}", "these are NVIDIA's GPUs")
 
 
 def _by_kind(data: dict[str, Any]) -> dict[str, Any]:
@@ -120,8 +120,9 @@ def _by_kind(data: dict[str, Any]) -> dict[str, Any]:
 def _features(
     data: dict[str, Any], variant: dict[str, Any], box: str, remarks: Remarks
 ) -> list[str]:
-    """Arguments of every feature that is on unless a user turns it off: one that is not opt-in, or
-    that the variant turns on by naming its mode."""
+    """Arguments of every feature that is on unless a user turns it off: a feature that is not
+    opt-in, or that the variant turns on by naming its mode.
+    """
     opt_in, chosen = strings(data, "opt_in_features"), mapping(variant, "default_modes")
     given: list[str] = []
     for name, feature in mapping(data, "features").items():

@@ -5,7 +5,7 @@ from typing import Any
 
 from sparkwright.documents import yaml_text
 from sparkwright.documents.bounds import Unusable
-from sparkwright.recipes.recipe import Refused
+from sparkwright.recipes.recipe import Unfit
 
 #: Bytes of a recipe; the largest real one has 40 KiB.
 MOST_BYTES = 256 * 1024
@@ -19,17 +19,17 @@ def read_yaml(text: str) -> dict[str, Any]:
     """A mapping.
 
     Raises:
-        Refused: for everything else, and for what grows without bounds when it is read.
+        Unfit: for everything else, and for what grows without bounds when it is read.
     """
     if len(text.encode("utf-8", "replace")) > MOST_BYTES:
-        raise Refused("", f"larger than {MOST_BYTES // 1024} KiB", "no recipe is so large")
+        raise Unfit("", f"larger than {MOST_BYTES // 1024} KiB", "no recipe is so large")
     try:
         data = yaml_text.load(text, MOST_VALUES)
     except Unusable as error:
         remedy = f"in a copy that you import instead: {error.remedy}"
-        raise Refused("", error.place(error.what[:200]), "it can't be read", remedy) from None
+        raise Unfit("", error.place(error.what[:200]), "it can't be read", remedy) from None
     if not isinstance(data, dict):
-        raise Refused("", "not a mapping of keys to values", "a recipe is one")
+        raise Unfit("", "not a mapping of keys to values", "a recipe is one")
     return {str(key): value for key, value in data.items()}
 
 
@@ -37,13 +37,13 @@ def mapping(data: dict[str, Any], key: str) -> dict[str, Any]:
     """A key's mapping; empty where it is missing, or says nothing.
 
     Raises:
-        Refused: for another type.
+        Unfit: for another type.
     """
     value = data.get(key)
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise Refused(key, f"{type(value).__name__}, not a mapping", "its keys are read by name")
+        raise Unfit(key, f"{type(value).__name__}, not a mapping", "its keys are read by name")
     return {str(name): entry for name, entry in value.items()}
 
 

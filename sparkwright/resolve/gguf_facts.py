@@ -102,7 +102,7 @@ def _kv_heads(values: Mapping[str, Any], heads: int, layers: int) -> list[int]:
 
 
 def _windows(values: Mapping[str, Any], name: str, layers: int) -> list[int]:
-    """The sliding window of each block; 0 in those that keep the whole context."""
+    """The sliding window of each block; 0 in blocks that keep the whole context."""
     window = whole(values, "attention.sliding_window") or 0
     pattern = values.get("attention.sliding_window_pattern", _DATA["periods"].get(name, 1))
     if isinstance(pattern, tuple) and pattern:

@@ -152,7 +152,7 @@ def _projector(sizes: Mapping[str, int]) -> str | None:
 
 
 def _unclear(problem: str, models: list[GgufModel]) -> Unusable:
-    """A choice that leads to no model, or to several; its message names those that there are."""
+    """A choice that leads to no model, or to several; its message names the models."""
     labels = {model.label for model in models}
     titles = [
         f"{model.label if len(labels) == len(models) and model.label else model.parts[0]} "

@@ -150,7 +150,7 @@ class ResolvedModel:
         facts: what its small files say; None where they were not asked for.
         recipe: of a registry of vLLM's own recipes, where one has it.
         hidden_size: numbers of a token's state, by its config.json.
-        lora: facts about it as an adapter; None for a repository that is none.
+        lora: facts about it as an adapter; None for a repository of another kind.
     """
 
     repository: Annotated[str, Field(exclude=True)]
@@ -177,7 +177,7 @@ class ResolvedModel:
 
     @property
     def part(self) -> str:
-        """Name of the GGUF files among those of the repository; empty for a whole repository."""
+        """Name of the repository's GGUF files; empty for a whole repository."""
         if not (header := self.facts and self.facts.gguf):
             return ""
         files = f"{header.file},{header.projector or ''}"

@@ -120,7 +120,7 @@ def known_bad(named: References, catalog: Catalog, resolution: Resolution) -> It
 def _image(
     image: ImageReference, credentials: str | None, private: tuple[str, ...]
 ) -> ResolvedImage:
-    """An image of a registry, or one that is built over such an image."""
+    """An image of a registry, or an image that is built over such an image."""
     pulled = image.pulled
     title, tag = f"image {pulled.pull_name}:{pulled.tag}", pulled.digest or pulled.tag
     query = (pulled.registry, pulled.repository, tag, credentials)

@@ -49,7 +49,7 @@ class ModelFacts(Data):
         hybrid: whether some layers keep a state instead of keys and values.
         code: classes of Python files that config.json asks for (``auto_map``).
         chat_template: whether there is one.
-        template: texts by which parsers are chosen, of those that the template has.
+        template: texts of the template by which parsers are chosen.
         sampling: temperature, top_p and top_k of generation_config.json.
         license: as its card names it to the hub.
         gguf: the header of its GGUF file; None for other formats.

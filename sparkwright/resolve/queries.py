@@ -208,7 +208,9 @@ def _names(entry: str, host: str, ip: str) -> bool:
 
 @cache  # reading them takes 15 ms, for every image and model
 def _certificates(*authorities: str | None) -> ssl.SSLContext:
-    """The system's authorities and Mozilla's; those of REQUESTS_CA_BUNDLE alone where it is set."""
+    """The system's authorities and Mozilla's; only the authorities of REQUESTS_CA_BUNDLE if it is
+    set.
+    """
     import ssl
 
     import certifi

@@ -130,7 +130,7 @@ def with_registries(addresses: Iterable[str], lock: Lock, *, upgrade: bool) -> L
         upgrade: whether each is asked for its newest commit, pinned or not.
 
     Raises:
-        UserError: for every one that can't be had.
+        UserError: for every registry that can't be had.
     """
     kept = {} if upgrade else lock.registries or {}
     pins: dict[str, str] = {}

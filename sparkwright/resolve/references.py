@@ -95,12 +95,11 @@ class ModelReference:
     """A model's repository at a revision, and the path at which the container sees it.
 
     Attributes:
-        facts: whether it is served by what its own files say, which must then be known too.
+        facts: whether it is served from its own files, which must then be known, too.
         code: ``org/name/path`` of files that run code, which somebody has read.
-        choice: of a repository of GGUF files, those that are served: a quantization (``Q4_K_M``),
-            the path of a file, or the most memory that it may take (``12GiB``), each with the
-            repository's projector; or a path, a comma, and the projector's path or ``none``. Empty
-            for other formats.
+        choice: served files of a GGUF repository: a quantization (``Q4_K_M``), the path of a file,
+            or the most memory that it may take (``12GiB``), each with the repository's projector;
+            or a path, a comma, and the projector's path or ``none``. Empty for other formats.
         gguf: whether GGUF files are served of a repository that has others, too.
     """
 

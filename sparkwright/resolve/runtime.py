@@ -93,7 +93,7 @@ def build_runtime(arch: str, cache_dir: Path) -> Runtime:
 
 
 def carried_runtime(arch: str, directory: Path) -> Runtime:
-    """Return the bundle of a directory that was carried here: only the very one that is pinned.
+    """Return the bundle of a directory that was carried here, if it is the pinned bundle.
 
     Files beside it are not read: they may have been changed on the way.
     Raises RuntimeBundleError with a message for the user.

@@ -17,8 +17,8 @@ class KeyRow:
     """A value of a key, identified without the value itself.
 
     Attributes:
-        state: ``current``, ``new``, ``old``, ``revoked``, ``command``, or ``unknown``: hosts know
-            one that this controller does not have.
+        state: ``current``, ``new``, ``old``, ``revoked``, ``command``, or ``unknown``: hosts know a
+            key that this controller does not have.
         created: when its file was made, RFC 3339; None where there is none.
         hosts: whose proxies know it.
     """

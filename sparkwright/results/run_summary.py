@@ -26,8 +26,8 @@ class ServiceRow:
         image: reference by digest.
         models: repository -> commit.
         smoke: None where the test was not reached.
-        outcome: what the host runs where that is not what was planned: ``reverted``, ``left``,
-            ``taken back`` or ``failed``; then release and image are those that it runs.
+        outcome: difference between the host's release and the plan: ``reverted``, ``left``, ``taken
+            back`` or ``failed``; then release and image are the running ones.
         head: the host that answers for it, where that is another one of its cluster.
         routes: kinds of requests that it answers, each with its route.
     """

@@ -59,7 +59,7 @@ class Deployment(HostStatus):
     refused: tuple[str, ...] = ()
 
     def only(self, meant: Callable[[str], bool]) -> Self:
-        """The same of those services alone that are meant."""
+        """The same with the chosen services alone."""
         return replace(
             self,
             services={name: each for name, each in self.services.items() if meant(name)},

@@ -1,5 +1,6 @@
-"""Observation and status of a host in a run; its services are those of the plan, or are read back
-from the host where the plan is broken."""
+"""Observation and status of a host in a run, with the plan's services, or with services that are
+read back from the host if the plan is broken.
+"""
 
 from dataclasses import replace
 from ipaddress import ip_address
@@ -68,7 +69,7 @@ def status_of(host: Host, host_run: HostRun, *, texts: bool) -> HostStatus:
 
 
 def services_of(host_run: HostRun, answer: HostStatus) -> dict[str, Service]:
-    """The services of a host by name: planned, or without a plan those that its status names.
+    """The services of a host by name: planned, or without a plan the services of its status.
 
     A service whose record is damaged, or of another version of sparkwright, is left out.
     """

@@ -73,7 +73,7 @@ def judged(host: Host, host_run: HostRun, *, dry: bool) -> bool:
 
 
 def judged_again(host: Host, host_run: HostRun) -> Sequence[str]:
-    """Judge a host by what it is now, bootstrap being done; returns why it can't go on.
+    """Judge a host after bootstrap; returns why it can't go on.
 
     Raises:
         HostError: when the host does not answer.
@@ -83,7 +83,9 @@ def judged_again(host: Host, host_run: HostRun) -> Sequence[str]:
 
 
 def _judge(host: Host, host_run: HostRun, asked: float, cured: frozenset[str]) -> str | None:
-    """Findings of the host, told; why it is refused for them, without those that will be cured."""
+    """Findings of the host, printed; why it is refused for them, without findings that bootstrap
+    will cure.
+    """
     result = every_finding(host_run, asked)
     later = dict.fromkeys(finding.id for finding in result if finding.id in cured)
     host_run.findings = [finding for finding in result if finding.id not in cured]

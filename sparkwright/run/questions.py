@@ -253,8 +253,9 @@ def disk_usage_request(run: HostRun) -> DiskUsageRequest:
 
 
 def hashed_again(host: Host, run: HostRun) -> list[str]:
-    """Hash every file of the planned models, or without a plan of those that have a receipt; what
-    is wrong, as lines."""
+    """Hash every file of the planned models, or without a plan of the models that have a receipt;
+    faults, as lines.
+    """
     directories = tuple(model.directory for model in run.desired.models)
     if not run.plan_known:
         things = disk_usage.listed(host, disk_usage_request(run)).things

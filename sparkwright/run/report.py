@@ -54,7 +54,7 @@ def report(run: Run, *, as_json: bool) -> None:
 
 
 def _others(record: Path, hosts: Collection[str]) -> list[Any]:
-    """Rows of these hosts in the record of earlier runs; empty for one that can't be read."""
+    """Rows of these hosts in the record of earlier runs; empty if the record can't be read."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         rows = json.loads(record.read_text("utf-8"))["hosts"]
         return [row for row in rows if row["host"] in hosts]
@@ -74,8 +74,9 @@ def _unplanned(run: Run) -> str:
 
 
 def _pending(name: str, host_run: HostRun) -> Iterator[str]:
-    """Changes that the run would make on a host: those that our operations have announced, and the
-    names of the user's operations that would change something."""
+    """Changes that the run would make on a host: the changes that our operations have announced,
+    and the names of the user's operations that would change something.
+    """
     announced = host_run.memory.pending
     yield from chain.from_iterable(announced.values())
     if host_run.memory.failure is None and ctx_state.isset():

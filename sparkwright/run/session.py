@@ -262,7 +262,7 @@ def _opened(invocation: site.Invocation, connection: dict[str, Any], notice: Not
 
 
 def _configure(config: Config, connection: dict[str, Any]) -> dict[str, Any]:
-    """Set pyinfra's configuration by the options; returns those that are data of hosts."""
+    """Set pyinfra's configuration from the options; returns the options that are data of hosts."""
     if connection.pop("same_sudo_password", False):
         config.SUDO_PASSWORD = getpass("sudo password: ")
     data = {name: connection[name] for name in _DATA if name in connection}

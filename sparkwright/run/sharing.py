@@ -37,7 +37,7 @@ _USUAL = 24
 
 
 def sources(run: Run, host_run: HostRun, content: str | None = None) -> Sources:
-    """Where a host takes a model or image from, by its settings and by what other hosts have."""
+    """Source of a model or image for a host, by its settings and the other hosts' files."""
     settings = host_run.settings
     limit = settings.download_limit_mb
     return Sources(
@@ -61,7 +61,7 @@ def sources(run: Run, host_run: HostRun, content: str | None = None) -> Sources:
 
 
 def build_of(host_run: HostRun, image: DesiredImage) -> Callable[[], ImageBuild] | None:
-    """Fetches the context of an image that is built on the host; None for one that is pulled."""
+    """Fetches the context of an image that is built on the host; None for a pulled image."""
     planned = image.planned.build
     if planned is None:
         return partial(_derivation, image) if image.planned.steps else None
@@ -87,7 +87,7 @@ def build_of(host_run: HostRun, image: DesiredImage) -> Callable[[], ImageBuild]
 
 
 def _derivation(image: DesiredImage) -> ImageBuild:
-    """The context of an image that steps derive of the one that is pulled."""
+    """The context of an image that steps derive from the pulled image."""
     own = image.planned.steps
     assert own is not None, "a derived image has steps"
     base = image.resolved.local_name(replace(image.planned, steps=None))

@@ -90,7 +90,7 @@ def broken(error: BaseException) -> str:
 
 
 def _settings(data: Mapping[str, Any]) -> HostSettings:
-    """Settings that are everybody's, but for those that are read and can be ones."""
+    """The valid settings among the keys that a run without a plan reads."""
     texts: dict[str, Any] = {"services": {}}
     for key in _READ:
         if key in data:
@@ -114,7 +114,7 @@ class Invocation:
         overrides: ``key=value``, as pyinfra's ``--data``.
         limit, exclude: names and groups of hosts, and patterns of names.
         group_data: further folders of it.
-        planless: whether the run goes by what the hosts say where the plan is broken.
+        planless: whether the run uses the state stored on the hosts if the plan is broken.
         makes_secrets: whether keys and certificates that the site lacks are made and kept: not by a
             run that only looks, or that an emergency needs. On another machine than the fleet's
             such a key would be nobody's, and the next deploy from there would take it for the
@@ -230,8 +230,9 @@ def _planless(
     invocation: Invocation,
     fault: BaseException | None,
 ) -> Run:
-    """The planned run; or a run that goes by what the hosts say: commands of an emergency need
-    inventory and connections, and no more of the user's files."""
+    """The planned run; or a run that uses the state stored on the hosts: commands of an emergency
+    need inventory and connections, and no more of the user's files.
+    """
     problem = f"registry, hub or a command for a secret gave no answer within {_PATIENCE} s"
     remedy = "check the connection, or lock the fleet"
     try:

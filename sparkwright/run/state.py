@@ -49,7 +49,7 @@ class HostRun(DesiredHost):
         connection: addresses of controller and host, as far as they see each other directly.
         left: why this run leaves the host alone, although nothing is wrong with it; None where it
             does not.
-        plan_known: False in a run without a plan: services are those that the host itself names.
+        plan_known: False in a run without a plan: services are read from the host.
         cured: preflight's findings that bootstrap answers before anything else is done; None where
             it was not called.
     """
@@ -162,8 +162,8 @@ class Run:
         dry: whether this run only looks.
         everyone: names of every host of the inventory.
         takes_from: content -> host -> hosts that it takes it from; None until that is decided.
-        broken: what of the plan is broken, in one line; then nothing is planned, and the run goes
-            by what the hosts say. None where the plan is whole.
+        broken: the plan's mistake, in one line; then nothing is planned, and the run uses the state
+            stored on the hosts. None where the plan is whole.
     """
 
     inventory: str

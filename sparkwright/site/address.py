@@ -5,14 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from sparkwright.engines import engine
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Messages, suggest
-from sparkwright.host.models.document import Door, Key, Model
+from sparkwright.host.models.document import USAGE, Door, Key, Model
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.proxy.pools import Everyone, PlannedPool, planned_pools, unverified
 from sparkwright.site.fleet import PlannedHost
 
 _MESSAGES = Messages(__file__)
-#: The database of usage; systemd makes its directory for the program's user.
-USAGE = "/var/lib/sparkwright-models/usage.db"
 
 
 def addresses(everyone: Everyone) -> tuple[str, ...]:

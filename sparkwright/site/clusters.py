@@ -41,7 +41,7 @@ def cluster_problems(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Find
 def _of_a_cluster(
     host: str, name: str, everyone: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[Finding]:
-    """Members that there are not, and those that say something else of the same cluster."""
+    """Unknown members, and members with other settings of the same cluster."""
     cluster = _clusters(everyone[host])[name]
     for other in _members(cluster):
         if other not in everyone:
@@ -75,7 +75,7 @@ def left_out(hosts: Iterable[str], everyone: Mapping[str, Mapping[str, Any]]) ->
     """Clusters of which a run has some hosts and not others: ranks are switched together.
 
     Args:
-        hosts: names of those of the run.
+        hosts: names of the run's hosts.
         everyone: data of every host of the inventory.
     """
     chosen = set(hosts)

@@ -120,7 +120,7 @@ class DesiredHost:
 
 @dataclass(frozen=True)
 class DesiredFleet:
-    """All hosts by name, and how those that serve already are switched."""
+    """All hosts by name, and the roll-out to hosts that already serve."""
 
     hosts: dict[str, DesiredHost]
     rollout: RolloutSettings
@@ -141,8 +141,8 @@ def desired_fleet(
     Args:
         everyone: data of every host of the inventory, whatever the run is limited to.
         more: problems that were found before.
-        others: the inventory's hosts beyond those of the run. They are planned where the run has an
-            address for all models, which serves theirs, too.
+        others: the inventory's hosts outside the run. They are planned where the run has an address
+            for all models, which serves theirs, too.
         dry: whether nothing is written: keys and certificates that are missing are this run's.
         resolves: whether releases are rendered, from what registry and hub say; without, proxies
             and keys are all that is known.

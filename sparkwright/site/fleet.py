@@ -59,7 +59,7 @@ class ReadHost:
 def with_recipes(
     hosts: Sequence[ReadHost], problems: Problems, *, anew: bool
 ) -> Iterator[ReadHost]:
-    """The hosts with a recipe for every service; those of which that can't be had are left out.
+    """The hosts with a recipe for every service; services without a recipe are left out.
 
     Args:
         problems: gets what prevents it.
@@ -191,7 +191,7 @@ def _locks(*, anew: bool) -> Callable[[str], Lock | None]:
 
 
 def _pin(lock: Lock, model: ModelReference) -> ResolvedModel | None:
-    """A model's pin. One that is no GGUF file is pinned without the memory that it may take."""
+    """A model's pin. A file that is no GGUF file is pinned without the memory that it may take."""
     whole = replace(model, choice="") if model.choice.endswith("GiB") and not model.gguf else model
     return locked_model(lock, model) or locked_model(lock, whole)
 
@@ -387,7 +387,7 @@ def stopping(planned: Mapping[str, PlannedHost]) -> list[Finding]:
 
 
 def plan_fleet(inputs: Iterable[HostInput], *, anew: bool = False) -> Fleet:
-    """Plan every host; a problem of one does not hide those of another.
+    """Plan every host; a host's problem does not hide another host's problems.
 
     Args:
         anew: whether the hub is asked for models that services name, although the lock says them.

@@ -61,7 +61,7 @@ def _paragraph(heads: Sequence[str], row: Sequence[str], room: int) -> list[str]
 def folded_rows(
     rows: Sequence[Sequence[str]], own: int, slower: Callable[[str], float]
 ) -> list[Sequence[str]]:
-    """Rows below their head, of which those that differ in their host alone are one.
+    """Rows below their head; rows that differ in their host alone are one row.
 
     In a terminal; what is piped keeps a row for each host.
 

@@ -63,7 +63,7 @@ def authority(
     Args:
         names: of hosts. Where the CA does not permit them, its certificate is made anew for these
             as well: key and subject stay, and with them the certificates of hosts.
-        dry: whether nothing is written: one that is missing is made for this run alone.
+        dry: whether nothing is written: a missing CA is made for this run alone.
 
     Raises:
         UserError: when others may read its key, when it is damaged, or when its time is over.
@@ -195,7 +195,7 @@ def _broken(path: Path, problem: str) -> UserError:
 
 
 def _made(now: dt.datetime, subtrees: Iterable[x509.GeneralName], kept: Authority | None) -> str:
-    """Certificate and key of a CA, PEM; of one that is kept key, subject and end."""
+    """Certificate and key of a CA, PEM; a kept CA's key, subject and end."""
     if kept is None:
         return _issued(None, f"sparkwright CA {now:%Y-%m-%d}", subtrees, now, now + CA_VALID)
     name = kept.certificate.subject.rfc4514_string().removeprefix("CN=")
@@ -207,7 +207,8 @@ def _issued(
     now: dt.datetime, end: dt.datetime, key: ec.EllipticCurvePrivateKey | None = None,
 ) -> str:  # fmt: skip
     """A key, new where none is given, and its certificate, PEM: a host's, or without a signer a
-    CA's own. ``names`` are those that it is for, or that it permits."""
+    CA's own. ``names`` are the names that it is for, or that it permits.
+    """
     key = key or ec.generate_private_key(ec.SECP256R1())
     subject = issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     signing = key

@@ -15,7 +15,7 @@ from tests.fleet.bad_tags import NEW
 from tests.fleet.load import Load
 from tests.fleet.proxies import BALANCER
 from tests.fleet.security.test_tls import trusting
-from tests.fleet.site import Site, bare
+from tests.fleet.site import Site, bare, ssh
 
 INVENTORY = "inventory/address.py"
 #: Seconds of load beside the roll-out; ten minutes for a proof of endurance.
@@ -113,3 +113,24 @@ def test_no_request_is_lost_and_each_is_counted(address: Site) -> None:
 def test_a_second_deploy_changes_nothing(address: Site) -> None:
     address.deploy("--data", f"image_tag={NEW}", inventory=INVENTORY)
     assert address.deploy("--data", f"image_tag={NEW}", inventory=INVENTORY).changed == set()
+
+
+def test_a_changed_socket_is_in_force_after_a_deploy(address: Site) -> None:
+    unit, service = "sparkwright-models.socket", "sparkwright-models.service"
+    ssh("hopper-1", f"sudo sed -i s/^SocketMode=.*/SocketMode=0600/ /etc/systemd/system/{unit};"
+        f" sudo systemctl daemon-reload; sudo systemctl stop {service};"
+        f" sudo systemctl restart {unit}; sudo systemctl start {service}")  # fmt: skip
+    mode = "sudo stat -c %a /run/sparkwright-models/door.sock"
+    assert ssh("hopper-1", mode) == "600"
+    assert "hopper-1" in address.deploy("--data", f"image_tag={NEW}", inventory=INVENTORY).changed
+    assert ssh("hopper-1", mode) == "660"
+    assert _ask(address, trusting(address), "laptop", "qwen36-fast")[0] == 200
+
+
+def test_a_removed_address_leaves_the_use_of_keys_alone(address: Site) -> None:
+    removal = ("remove", INVENTORY, "--limit", "hopper-1", "--yes")
+    text = address.sparkwright(*removal)
+    assert "hopper-1: left /var/lib/sparkwright-models/usage.db: the use of API keys" in text
+    left = "ls /etc/systemd/system/sparkwright-models* /etc/sysusers.d/sparkwright*"
+    assert ssh("hopper-1", f"{left}; id sparkwright-models; true") == ""
+    assert ssh("hopper-1", "sudo stat -c %U /var/lib/sparkwright-models/usage.db") == "root"

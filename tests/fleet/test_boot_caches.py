@@ -35,6 +35,22 @@ def test_a_second_start_loads_what_the_first_compiled() -> None:
     ]
 
 
+@pytest.mark.usefixtures("converged")
+def test_an_engine_that_is_killed_after_it_served_loads_what_it_compiled() -> None:
+    """On an H200 it compiled everything again: minutes, on a Spark many."""
+    _restarted()
+    marked = f"test /run/sparkwright-health/qwen36.well -nt {CACHES}/state.json; echo $?"
+    until(lambda: inside(HOST, "sh", "-c", marked) == "0", "health marks that it serves", 60)
+    time.sleep(1)
+    since = inside(HOST, "date", "+%Y-%m-%d %H:%M:%S")
+    inside(HOST, "docker", "kill", "sparkwright-qwen36")
+    journal = ["journalctl", "-u", UNIT, "--since", since, "-o", "cat"]
+    until(lambda: "Application startup complete" in inside(HOST, *journal), "it serves", 90)
+    text = inside(HOST, *journal)
+    assert LOADED in text
+    assert COMPILED not in text
+
+
 @pytest.mark.faults
 def test_a_cache_that_breaks_the_start_is_dropped_and_made_anew(converged: Site) -> None:
     broken = f"echo broken > $(find -L {CACHES}/current -name graph)"

@@ -80,6 +80,11 @@ def running() -> set[str]:
     return {name.removeprefix("sparkwright-") for name in names} & set(PORTS)
 
 
+def unlocked() -> bool:
+    """Whether no run holds the host's lock."""
+    return not ssh(HOST, "sudo ls /opt/sparkwright/state | grep -x lock.json || true")
+
+
 @pytest.fixture(scope="module")
 def evening(site: Site) -> Iterator[Evening]:
     site.power_on()
@@ -142,8 +147,7 @@ def test_the_calendar_changes_them_by_itself(evening: Evening) -> None:
     assert running() == {"coder"}  # no deploy changes which one is active
     until(lambda: evening.ask("writer")[0] == 200, "the calendar's service", 240)
     assert (running(), evening.serving()) == ({"writer"}, only("writer"))
-    until(lambda: not ssh(HOST, "sudo ls /opt/sparkwright/state | grep -x lock.json || true"),
-          "its lock is let go", 30)  # fmt: skip
+    until(unlocked, "its lock is let go", 30)
     assert "calendar@" in evening.site.sparkwright("history", INVENTORY, "--limit", HOST)
     assert evening.deploy(schedule={"writer": "..".join(times)}).changed == set()
     assert evening.deploy().changed == {HOST}  # the timer goes with the setting
@@ -166,3 +170,27 @@ def test_a_request_starts_the_one_that_it_names_and_waits(evening: Evening) -> N
     assert "request@" in evening.site.sparkwright("history", INVENTORY, "--limit", HOST)
     assert evening.deploy().changed == {HOST}
     ssh(HOST, "test ! -e /etc/systemd/system/sparkwright-wake.socket")
+
+
+def test_an_idle_service_is_stopped_and_the_next_request_waits_for_it(evening: Evening) -> None:
+    idle = """sparks[1][1]["services"]["writer"].update(
+        {"activate": "on-request", "idle": {"after": "15s"}})\n"""
+    evening.activate("writer")
+    assert evening.deploy(idle).changed == {HOST}
+    with Load(ADDRESS, PORTS["writer"], evening.site.key, workers=1, model="writer") as load:
+        time.sleep(40)
+        assert running() == {"writer"}  # it is asked all the time
+    assert (load.faults, load.served > 0) == ([], True)
+    until(lambda: running() == set() and unlocked(), "it is stopped", 120)
+    assert evening.deploy(idle).changed == set()
+    assert "(nobody) runs" in evening.site.sparkwright("status", INVENTORY, "--limit", HOST)
+    doctor = evening.site.call("doctor", INVENTORY, "--limit", HOST)
+    assert "writer" not in doctor.stdout
+    assert (evening.ask("chat")[0], running()) == (503, set())
+    code, _, body = evening.ask("writer")
+    assert (code, bool(body.get("usage")), running()) == (200, True, {"writer"})
+    assert "idle@" in evening.site.sparkwright("history", INVENTORY, "--limit", HOST)
+    until(lambda: running() == set() and unlocked(), "it is stopped again", 120)
+    # Without the setting somebody runs again: the group's first service.
+    assert evening.deploy().changed == {HOST}
+    assert running() == {"chat"}

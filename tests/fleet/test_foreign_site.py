@@ -53,15 +53,6 @@ def _by_name(results: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {result["name"]: result for result in results["operations"]}
 
 
-def test_nothing_of_a_site_of_ours_is_there(deploy: Path, user: User) -> None:
-    assert sorted(path.name for path in deploy.iterdir() if path.name != ".sparkwright") == [
-        "deploy.py", "group_data", "inventory.py"
-    ]  # fmt: skip
-    assert 20 <= len((deploy / "deploy.py").read_text().splitlines()) <= 32
-    where = user.run("python", "-c", "import sparkwright; print(sparkwright.__file__)")
-    assert where.stdout.startswith(str(user.venv))
-
-
 def test_a_dry_run_tells_and_touches_nothing(deploy: Path, user: User) -> None:
     before = {host: _state(host) for host in HOSTS}
     result = _pyinfra(user, deploy, "--dry", "inventory.py", "deploy.py")

@@ -112,21 +112,3 @@ def test_an_image_without_the_hosts_architecture_is_refused_with_alternatives(
     assert "has arm64" in run.output
     assert "gemma4-26b-a4b-stock" in run.output
     assert run.changed == set()
-
-
-def test_a_broken_rule_stops_the_run_and_a_silenced_one_is_said(converged: Site) -> None:
-    before = fingerprint("spark-1")
-    converged.edit("group_data/sparks.py", '"port": 8000,', '"port": 8000, "arguments": '
-                   '{"quantization": "modelopt"},')  # fmt: skip
-    run = converged.run("--yes", "--limit", "spark-1")
-    assert run.code == 2
-    assert "group_data/sparks.py: services.qwen36.arguments.quantization" in run.output
-    assert "remedy:   quantization: compressed-tensors" in run.output
-    assert fingerprint("spark-1") == before
-    converged.edit("group_data/sparks.py", '"port": 8000,', '"port": 8000, "silenced": '
-                   '{"quantization-format": "to see what happens"},')  # fmt: skip
-    run = converged.run("--dry", "--limit", "spark-1")
-    assert run.code == 0, run.output
-    assert "silenced: quantization-format: spark-1" in run.output
-    assert "silenced: to see what happens" in run.output
-    converged.restore("group_data/sparks.py")

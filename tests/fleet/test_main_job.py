@@ -8,7 +8,6 @@ import pytest
 
 from lab import machines
 from tests.fleet.site import (
-    ENGINE,
     GOOD,
     MACHINES,
     Site,
@@ -160,18 +159,6 @@ def test_one_changed_value_restarts_that_service_alone(converged: Site) -> None:
         ssh(host, "sudo systemctl disable --now sparkwright-second")
         ssh(host, "sudo rm -r /etc/systemd/system/sparkwright-second.service")
         ssh(host, "sudo rm -r /opt/sparkwright/services/second")
-
-
-def test_a_tag_given_on_the_command_line_is_rolled_out(converged: Site) -> None:
-    tag = "2026-06-18-v0.23.0-dflashfix"
-    run = converged.deploy("--data", f"image_tag={tag}", "--limit", "spark-1")
-    (service,) = run.host("spark-1")["services"]
-    assert service["tag"] == tag
-    assert (
-        ssh("spark-1", "docker inspect -f '{{.Config.Image}}' sparkwright-qwen36")
-        == service["image"]
-    )
-    assert "0.23.0" in ssh("spark-1", f"{ENGINE}/version")
 
 
 def test_drift_on_a_host_is_found_and_undone(converged: Site) -> None:

@@ -40,21 +40,6 @@ CASES: dict[str, tuple[Callable[[Site], object], list[str], list[str]]] = {
         [SPARKS, "line 1", "not valid Python"],
     ),
     "name that is none": (_write(SPARKS, "services = servces\n"), [], [SPARKS, "NameError"]),
-    "unknown recipe": (
-        _edit(SPARKS, '"qwen36-35b-a3b-heretic-dflash"', '"qwen36-35b-heretic"'),
-        [],
-        ["spark-1, spark-2", SPARKS, "services.qwen36.recipe", "did you mean"],
-    ),
-    "unknown key": (
-        _edit(SPARKS, '"port"', '"prot"'),
-        [],
-        ["services.qwen36.prot", "did you mean 'port'?"],
-    ),
-    "wrong type": (
-        _edit(SPARKS, "8000", '"many"'),
-        [],
-        ["services.qwen36.port", "'many'", "whole number"],
-    ),
     "port twice": (_write(SPARKS, TWICE), [], ["services.b.port", "8000", "taken by service 'a'"]),
     "wrong key in the catalog": (
         _edit(RECIPES, "served_names:", "served_nmes:"),
@@ -62,14 +47,7 @@ CASES: dict[str, tuple[Callable[[Site], object], list[str], list[str]]] = {
         [RECIPES, "served_nmes"],
     ),
     "typo in --limit": (_nothing, ["--limit", "spark-9"], ["--limit spark-9", "did you mean"]),
-    "typo in --exclude": (_nothing, ["--exclude", "rtx5"], ["--exclude rtx5", "'rtx50'"]),
     "typo in --data": (_nothing, ["--data", "imge_tag=x"], ["--data: imge_tag", "'image_tag'"]),
-    "a number for a tag": (_nothing, ["--data", "image_tag=1.10"], ["--data: image_tag", "quotes"]),
-    "typo in --group-data": (
-        _nothing,
-        ["--group-data", "grup"],
-        ["--group-data grup", "does not exist"],
-    ),
     "typo in a group of the inventory": (
         _edit("inventory/virtual.py", "sparks = ", "sparkz = "),
         [],

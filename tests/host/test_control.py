@@ -3,6 +3,7 @@ HAProxy are told, what is remembered, and who holds the lock."""
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,6 @@ from sparkwright.host.lock import LockRequest, Owner
 from sparkwright.host.maintenance import MaintenanceAnswer, MaintenanceRequest
 from sparkwright.host.proxy import health, place
 from sparkwright.host.proxy.pool import HealthService
-from sparkwright.host.release import SwitchJournal
 from sparkwright.host.service import CheckResult, SmokeRequest
 from sparkwright.host.smoke import check
 from sparkwright.host.smoke.check import SmokeAnswer
@@ -177,41 +177,6 @@ def test_what_is_started_must_answer(host: Host) -> None:
     assert host.asked == []
 
 
-def test_a_restart_is_a_stop_and_a_start_that_leaves_no_mark(host: Host) -> None:
-    answer = host.do(action=RESTART, services=("a",))
-    assert answer.done == {"a": "answers after 0 s"}
-    assert [line for line in host.message if "sparkwright-a" in line] == [
-        "stop sparkwright-a.service", "reset-failed sparkwright-a.service",
-        "start sparkwright-a.service",
-    ]  # fmt: skip
-    assert homes.stopped(host.root / "services/a") is None
-
-
-def test_how_far_it_is_is_noted_until_its_end(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    noted: list[SwitchJournal] = []
-    write = files.write_record
-
-    def written(path: Path, record: Any, *mode: int, **more: int) -> bool:
-        if isinstance(record, SwitchJournal):
-            assert path == control.progress(str(host.root))
-            noted.append(record)
-        return write(path, record, *mode, **more)
-
-    monkeypatch.setattr(files, "write_record", written)
-    files.write(host.root / "services/a/boot.json", '{"starting": 41.5}', 0o640)
-    host.do(action=RESTART, services=("a",), boot_lines={"nothing": "weights"})
-    assert [item.step for item in noted] == ["draining", "starting", "proving"]
-    phase = noted[-1].phases["a"]
-    assert (phase.name, phase.expected) == ("starting", 41.5)
-    assert not control.progress(str(host.root)).exists()
-    # The next boot is compared with this one; without patterns nothing is kept.
-    kept = (host.root / "services/a/boot.json").read_text()
-    assert list(json.loads(kept)) == ["starting"]
-    assert "41.5" not in kept
-    host.do(action=RESTART, services=("a",))
-    assert (host.root / "services/a/boot.json").read_text() == kept
-
-
 def test_what_does_not_stop_is_said(host: Host) -> None:
     host.stuck = "a"
     answer = host.do()
@@ -268,41 +233,6 @@ def test_one_that_sleeps_is_left_asleep_and_refused_by_name(host: Host) -> None:
 # Maintenance
 
 
-def test_it_is_drained_and_then_marked_with_who_and_why(host: Host) -> None:
-    answer = host.maintain(on=True)
-    assert host.message == ["set server stay-a/stay state maint", "set server a/self state drain"]
-    assert answer.done == ("a: out of every pool, and drained",)
-    assert answer.left[0].startswith("b: it has no proxy here")
-    mark = homes.maintenance()
-    assert mark == answer.now
-    assert mark is not None
-    assert (mark.by, mark.why) == ("ann@laptop", "a new fan")
-    assert host.mark.stat().st_mode & 0o777 == 0o644
-    # Again by somebody else: who has it stays named.
-    assert host.maintain(on=True, by="bob") == MaintenanceAnswer(mark)
-
-
-def test_it_comes_back_once_every_service_answers(host: Host) -> None:
-    host.maintain(on=True)
-    host.bad = {"b"}
-    answer = host.maintain(on=False)
-    assert answer.faults == ("b: health: no answer",)
-    assert answer.now == homes.maintenance()
-    assert len(host.message) == 2  # and no pool was told anything
-    host.bad = set()
-    answer = host.maintain(on=False)
-    assert (answer.now, answer.faults, homes.maintenance()) == (None, (), None)
-    assert host.message[2:] == [
-        "set server a/self state ready",
-        "set server stay-a/stay state ready",
-    ]
-    assert answer.done == (
-        "a: answers, and is back in its pools", "b: answers, and is back in its pools",
-    )  # fmt: skip
-    did = status.entries(homes.Action, host.root / "state/actions.jsonl")
-    assert [each.done for each in did] == ["maintenance on", "maintenance off"]
-
-
 def test_a_proxy_that_does_not_answer_puts_it_back_into_maintenance(host: Host) -> None:
     host.maintain(on=True)
     mark, host.fault = homes.maintenance(), "HTTP 503 with the key"
@@ -349,6 +279,19 @@ def test_health_says_so_whatever_the_engine_does(
     host.maintain(on=False)
     service.look()
     assert service.well
+
+
+def test_health_marks_the_begin_of_serving(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The unit's end reads the mark: a start that served has good caches."""
+    config = HealthService("a", "/no.sock", "none", "m", 1.0, health=str(tmp_path / "a.sock"))
+    service = health.Service(config, 30.0, {})
+    states = iter((False, True))
+    monkeypatch.setattr(service, "look", lambda: setattr(service, "well", next(states)))
+    marks = []
+    monkeypatch.setattr("time.sleep", lambda _: marks.append((tmp_path / "a.well").exists()))
+    with suppress(StopIteration):
+        service.watch()
+    assert marks == [False, True]
 
 
 def test_of_a_group_only_the_one_that_runs_has_to_answer(host: Host) -> None:

@@ -57,12 +57,6 @@ def test_a_new_site_is_checked_and_shown(user: User, lab: Path) -> None:
         assert done.returncode == 0, (name, done.stderr)
 
 
-def test_a_second_init_is_refused(user: User, lab: Path) -> None:
-    done = user.run("sparkwright", "init", "my-lab")
-    assert done.returncode == 2
-    assert "my-lab/deploy.py" in done.stderr
-
-
 def test_a_dry_run_is_planned_and_says_which_hosts_are_not_reached(
     user: User, lab: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from pyinfra.context import ctx_host, ctx_state
 from sparkwright.facts.asking import HostError, Sudo, execute
 from sparkwright.findings.finding import Finding, Severity
 from sparkwright.operations import changing, docker, files
-from tests.operations.harness import FakeHost, Ran, Said, fake, run
+from tests.operations.harness import Ran, fake, run
 from tests.tables import Tables
 from tests.unit.builders import probe
 
@@ -22,23 +22,6 @@ WARNING = Finding("slow", Severity.WARNING, observed="slow")
 
 def _run(operation: Any, *args: Any, execute: bool = False, **kwargs: Any) -> Ran:
     return run(fake(probe()), SimpleNamespace(_inner=operation), *args, execute=execute, **kwargs)
-
-
-def test_the_lock_is_taken_before_the_first_change_and_once() -> None:
-    host = fake(probe())
-    programs: list[list[str]] = []
-
-    def act(of: Any) -> list[str]:
-        programs.append(of.programs)
-        return ["did it"]
-
-    for _ in range(2):
-        inner = SimpleNamespace(_inner=changing.change)
-        host.memory.services_root = "/srv/sw"
-        run(host, inner, ["do it"], act, execute=True)
-    assert programs == [["lock"], ["lock"]]
-    assert host.request("lock")["state"] == "/srv/sw/state"
-    assert host.memory.changes == ["did it", "did it"]
 
 
 def test_a_failure_of_several_lines_is_told_whole_and_remembered_by_its_first() -> None:
@@ -100,39 +83,6 @@ def test_a_diff(before: str | None, after: str, lines: list[str]) -> None:
         host.state.config.DIFF = True
         files.show_diff("/f", before, after)
     assert host.lines == lines
-
-
-def _execute(host: FakeHost, sudo: Sudo) -> Any:
-    execute(host, "l", StringCommand("python3", "sparkwright-l"), sudo, 7)  # type: ignore[arg-type]
-    return host.asked[-1]
-
-
-def test_how_a_program_becomes_root() -> None:
-    host = fake(probe(), l=Said("{}"))
-    host.answers["l"] = Said()
-    run_shell_command = host.run_shell_command
-    result: list[Any] = []
-
-    def note(command: Any, **arguments: Any) -> Any:
-        result.append((command.get_raw_value(), arguments))
-        return run_shell_command(command, **{**arguments, "_stdin": '{"request": null}'})
-
-    host.run_shell_command = note  # type: ignore[method-assign]
-    _execute(host, Sudo.NEEDED)
-    _execute(host, Sudo.IF_POSSIBLE)
-    host.state.config.SUDO_PASSWORD = "pw"
-    _execute(host, Sudo.IF_POSSIBLE)
-    host.state.config.SUDO_PASSWORD = None
-    host.data["_sudo_password"] = "of this host"
-    _execute(host, Sudo.NEEDED)
-    asked = "sudo -S -k -H -p '' -- python3 sparkwright-l"
-    # A password is a line of standard input, and nothing of it is in a command or for pyinfra.
-    assert result == [
-        ("python3 sparkwright-l", {"_timeout": 7, "_sudo": True}),
-        ("sudo -n python3 sparkwright-l || python3 sparkwright-l", {"_timeout": 7}),
-        (asked, {"_timeout": 7, "_stdin": "pw\n"}),
-        (asked, {"_timeout": 7, "_stdin": "of this host\n"}),
-    ]
 
 
 @pytest.mark.parametrize("sudo", [Sudo.NEEDED, Sudo.IF_POSSIBLE])

@@ -8,7 +8,6 @@ from typing import Any
 import gevent
 import pytest
 
-from sparkwright.engines import log_patterns
 from sparkwright.host.control import RESTART, STOP, ControlAnswer, ControlRequest
 from sparkwright.host.jobs import JobStatus
 from sparkwright.host.lib.homes import Maintenance
@@ -34,14 +33,6 @@ def _controlled(request: ControlRequest = REQUEST, **answers: Any) -> tuple[Ran,
     answers.setdefault("control", DONE)
     host = fake(probe(), **answers)
     return run(host, control.controlled, request, answered=texts.append, execute=True), texts
-
-
-def test_a_service_is_stopped_under_the_lock() -> None:
-    ran, message = _controlled()
-    assert ran.well
-    assert ran.host.programs == ["lock", "control"]
-    assert ran.host.request("control") == {**as_json(REQUEST), "boot_lines": log_patterns("boot")}
-    assert (ran.memory.changes, message) == (["qwen36: stopped"], [DONE])
 
 
 def test_phases_of_a_boot_are_shown_while_it_is_waited_for(

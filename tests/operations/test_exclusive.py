@@ -1,5 +1,6 @@
 """Exclusive services: what a deploy leaves alone, writes and stops, and one that is activated."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -113,6 +114,26 @@ def test_groups_are_written_once_and_taken_away_with_the_last_of_them() -> None:
     ran = _declared(written(FILES), files={})
     assert ran.host.request("setup")["files"] == {}
     assert _declared({}, files={}).host.noops == ["no exclusive group here"]
+
+
+def test_an_idle_service_is_known_to_its_host_and_stays_stopped_in_the_next_deploy() -> None:
+    settings = {"chat": {"recipe": RECIPE, "idle": {"after": "2h"}}}
+    idle = host_run(fake(None), settings)
+    (chat,) = idle.services
+    (text, _) = exclusive.files_of(idle.services, idle.settings)[f"{ROOT}/state/exclusive.json"]
+    declared = json.loads(text)
+    assert declared["idle"] == {"chat": 7200.0}
+    assert declared["on_request"] == ["chat"]
+    assert f"ConditionPathExists=!{chat.home}/asleep" in chat.unit_text
+    seen = running(idle)
+    seen["services"]["chat"] |= {"container": None, "asleep": True}
+    seen["units"][chat.unit] = {"ActiveState": "inactive", "UnitFileState": "enabled"}
+    seen["active"] = {"idle.chat": {"service": "(nobody)", "by": "idle@here", "at": 1.0, "why": ""}}
+    host = spark()
+    looked_at(host, host_run(host, settings), **seen)
+    host.memory.asked = services.request_of(idle.services, ROOT)
+    ran = run(host, services.running, idle.services, idle.secrets, execute=True)
+    assert (ran.well, ran.host.noops) == (True, ["every service runs as desired"])
 
 
 # Activating

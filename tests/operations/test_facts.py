@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyinfra.api.operation import add_op
-from pyinfra.operations import server
 
 from sparkwright import facts
 from sparkwright.facts import (
@@ -24,16 +22,13 @@ from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observe_anew
 from sparkwright.host.observe import ObservationRequest
-from sparkwright.host.proof import ModelAt
-from sparkwright.operations import docker
 from tests.operations.harness import as_json, marked
-from tests.operations.real import INSTANT, execute, executed, host_of, on, real_state, says
+from tests.operations.real import INSTANT, executed, host_of, on, real_state, says
 from tests.unit.builders import probe
 
 ROOT = Path(__file__).parents[2]
 CAPTURES = Path(__file__).parent / "facts"
 OBSERVE = "sparkwright-observe"
-IMAGE = ObservationRequest(images=("vllm:a",))
 
 
 def test_captures_are_read_as_pyinfras_own_tests_do() -> None:
@@ -55,18 +50,6 @@ def test_the_question_needs_neither_input_nor_a_password() -> None:
     assert again.startswith("python3 -IS -c ")
     assert again.endswith(f" {OBSERVE}")
     assert len(command) < 2 * 100_000  # an argument holds 128 KiB
-
-
-@pytest.mark.parametrize("prompt", ["", "Welcome! ", 'x\n{"user": 1}\n== end of the answer ==\n'])
-def test_what_a_login_prints_is_passed_over(prompt: str) -> None:
-    text = prompt + marked(json.dumps(as_json(probe()))) + "\nlogged out, {bye}"
-    assert HostObservation().process(text.split("\n")) == probe()
-
-
-def test_an_answer_of_another_version_is_read_as_far_as_it_is_known() -> None:
-    texts = {**as_json(probe()), "quantum": True}
-    del texts["switching"]
-    assert HostObservation().process(marked(json.dumps(texts)).split("\n")) == probe()
 
 
 # --- Through pyinfra itself -----------------------------------------------------------------------
@@ -95,22 +78,6 @@ def test_a_fact_with_arguments_asks_for_more() -> None:
     assert executed(host) == [OBSERVE] * 3
     # What is known is kept: this answer holds less.
     assert memory(host).asked == ObservationRequest(services_root="/srv/sw", images=("vllm:a",))
-
-
-def test_what_needs_more_asks_for_all_of_it_at_once() -> None:
-    host = host_of(real_state(observe=probe()))
-    model = ObservationRequest(models=(ModelAt("/m", "c"),), services_root="/srv/sw")
-    with on(host):
-        observed(host, IMAGE)
-        observed(host, ObservationRequest())
-        assert len(executed(host)) == 1
-        observed(host, model)
-        assert memory(host).asked == ObservationRequest(
-            services_root="/srv/sw", images=("vllm:a",), models=(ModelAt("/m", "c"),)
-        )  # fmt: skip
-        observed(host, IMAGE)
-        observed(host, model)
-    assert len(executed(host)) == 2
 
 
 def test_what_was_seen_without_sudo_is_asked_again() -> None:
@@ -146,35 +113,6 @@ def test_a_host_without_an_answer_fails_alone(answer: Any, message: str) -> None
     with on(good):
         assert good.get_fact(NvidiaDriver) == "580.95.05"
     assert state.active_hosts == {good}
-
-
-def test_what_pyinfras_own_operations_change_is_seen_by_ours() -> None:
-    """Docker is installed by an operation before ours: it is there once that has run."""
-    state = real_state(observe=probe(docker=None, docker_found=False))
-    host = host_of(state)
-
-    def install(*_: Any) -> None:
-        says(host, "observe", probe())
-
-    add_op(state, server.shell, commands=["apt-get install docker.io"])
-    add_op(state, docker.verify)
-    # A check that an earlier operation may cure is a change.
-    assert (state.failed_hosts, state.get_meta_for_host(host).ops_change) == (set(), 2)
-    connector: Any = host.connector
-    run_shell_command = connector.run_shell_command
-
-    def run(command: Any, *args: Any, **kwargs: Any) -> Any:
-        done = run_shell_command(command, *args, **kwargs)
-        if "apt-get" in str(command):
-            install()
-        return done
-
-    connector.run_shell_command = run
-    execute(state)
-    assert state.failed_hosts == set()
-    assert state.results[host].success_ops == 2
-    assert executed(host)[0] == executed(host)[-1] == OBSERVE
-    assert len(executed(host)) == 3
 
 
 def test_pyinfras_command_line_prints_facts_as_json(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from sparkwright.host.jobs import JobStatus
 from sparkwright.operations.switching import UNIT
 from sparkwright.run import fabric_addresses, observation, preflight
 from sparkwright.run.state import HostRun, host_run
-from tests.operations.harness import ANN, FakeHost, as_json, run
+from tests.operations.harness import ANN, FakeHost, as_json
 from tests.operations.sites import site, spark
 from tests.unit.builders import gpus, probe
 from tests.unit.checks.fabric.test_addresses import host as state_of_host
@@ -24,20 +24,6 @@ def _clock(monkeypatch: pytest.MonkeyPatch) -> None:
 def _judged(host: FakeHost, *, dry: bool = False, **data: Any) -> tuple[HostRun, bool]:
     item = site(host, spark("spark-2"), **data).hosts[host.name]
     return item, preflight.judged(host, item, dry=dry)  # type: ignore[arg-type]
-
-
-def test_a_host_in_order_goes_on_after_one_execution() -> None:
-    host = spark(observe=probe())
-    item, on = _judged(host)
-    assert on
-    assert host.programs == ["observe"]
-    assert host.request("observe") == as_json(item.request)
-    assert (item.findings, host.lines, host.memory.failure) == ([], [], None)
-    # Without sudo's password the question travels in the command, once as root and once without.
-    assert host.asked[0].text.startswith("sudo -n python3 ")
-    assert "_stdin" not in host.asked[0].arguments
-    ran = run(host, preflight.passed, 0)
-    assert (ran.commands, host.noops) == ([], ["preflight passed, 0 warnings"])
 
 
 def test_everything_that_is_wrong_refuses_the_host_in_one_go() -> None:

@@ -5,51 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from sparkwright.host.proxy.pool import HEALTH_UNIT, UNIT
+from sparkwright.host.proxy.pool import HEALTH_UNIT
 from sparkwright.operations import proxies
 from sparkwright.run.state import HostRun
-from tests.operations.harness import as_json, fake, run
-from tests.operations.sites import BEHIND, ENGINE, KEY, KEYS, host_run, proxied, spark
+from tests.operations.harness import fake, run
+from tests.operations.sites import BEHIND, host_run, proxied, spark
 from tests.unit.builders import probe
 
-HOME = "/opt/sparkwright/gateway"
 UNITS = "/etc/systemd/system"
 ONE = host_run(spark(), BEHIND)
 PROXY, FILES = ONE.proxies, ONE.proxy_files
 ASKED = proxies.request_of(PROXY, FILES)
-CONFIG = f"{HOME}/haproxy.cfg"
-OTHER = {"command": "vllm", "cgroup": "/system.slice/docker-1.scope"}
-
-
-def test_its_files() -> None:
-    modes = {path: mode for path, (_, mode) in FILES.items()}
-    assert modes[CONFIG] == 0o644
-    assert modes[f"{HOME}/keys.map"] == modes[f"{HOME}/engine.map"] == 0o600
-    assert {f"{UNITS}/{UNIT}", f"{UNITS}/{HEALTH_UNIT}", f"{HOME}/health.py"} <= set(modes)
-    # HAProxy knows the key's hash alone.
-    assert not any(KEY.value in text for text, _ in FILES.values())
-    # The engine's is in the one file that HAProxy takes it from.
-    assert [path for path, (text, _) in FILES.items() if ENGINE.value in text] == [
-        f"{HOME}/engine.map"
-    ]
-    assert proxies.files_of(None, KEYS, ONE.desired.plan) == {}
-    assert (ASKED.ports, ASKED.units) == ((8000,), (UNIT, HEALTH_UNIT))
-    assert ASKED.packages == ("haproxy",)
-
-
-def test_what_the_host_is_asked_for() -> None:
-    host = fake(probe(), ASKED, configure=["started the proxy"])
-    ran = run(host, proxies.serving, PROXY, FILES, execute=True)
-    request = host.request("configure")
-    assert request["files"] == as_json(FILES)
-    assert (request["config"], request["start"]) == (CONFIG, True)
-    assert host.asked[-1].hidden
-    assert ["qwen36", "self", "-", "0", "0", "0"] in request["keep"]
-    assert ran.memory.changes == ["started the proxy"]
-    assert ran.memory.stale
-    host = fake(probe(ports={8000: OTHER}), ASKED, configure=[])
-    run(host, proxies.serving, PROXY, FILES, execute=True)
-    assert host.request("configure")["start"] is False
 
 
 def test_haproxy_is_installed_before_anything_is_touched() -> None:

@@ -268,15 +268,6 @@ def test_a_release_that_was_good_here_is_watched_for_a_short_time() -> None:
         assert host.lines[-1] == f"would service qwen36: now back to {OLD}{reason}"
 
 
-def test_back_to_a_named_release() -> None:
-    _, result = _back(_status("now", OLDER, OLD, "now"), to=OLDER)
-    assert [item.to for item in result or ()] == [OLDER]
-    _, result = _back(_status(OLD, OLDER, OLD), to=OLD)
-    assert result == []
-    _, result = _back(_status("now", OLD, "now"), only=("another",))
-    assert result == []
-
-
 @pytest.mark.parametrize(
     ("status", "to", "why"),
     [

@@ -105,18 +105,6 @@ def test_an_image_is_given_only_while_its_parts_are_kept() -> None:
     assert sharing.asked_for(run, run.hosts["spark-1"]) == sorted([MODEL, DRAFTER])
 
 
-def test_the_settings_of_a_host() -> None:
-    run, _ = _fleet(
-        True, False, download_limit_mb=12.5, downloader="http", download_connections=3,
-        disk_headroom_gib=1, adopt_directories=["/mnt/*"],
-    )  # fmt: skip
-    result = sharing.sources(run, run.hosts["spark-1"])
-    assert (result.limit, result.downloader, result.connections) == (12.5e6, "http", 3)
-    assert (result.headroom, result.adopt, result.bundle) == (1 << 30, ("/mnt/*",), None)
-    assert result.peer_keys is run.peer_keys
-    assert (result.peer_port, result.addresses) == (18650, ("10.0.0.1",))
-
-
 @cases("data", "addresses")
 def test_a_host_serves_on_its_lan_address_only(data: dict[str, Any], addresses: list[str]) -> None:
     run, _ = _fleet(True, **data)

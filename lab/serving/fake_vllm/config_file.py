@@ -1,4 +1,4 @@
-"""`--config FILE`: arguments from a YAML file, put before those of the command line.
+"""`--config FILE`: arguments from a YAML file, put before the command line's arguments.
 
 Of YAML the part is read that such files are made of: one `key: value` per line, where a value is
 a scalar, a list or mapping in brackets, or a block list of scalars.

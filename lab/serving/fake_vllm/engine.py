@@ -1,8 +1,8 @@
 """The engine that isn't one: it hands out prepared tokens at a set pace and counts everything.
 
-Requests beyond `--max-num-seqs` wait. A repeated beginning of a prompt counts as prefix cache
-hits, in blocks of 16 tokens. With a speculative config, a step yields one token and those of the
-draft that are accepted.
+Requests beyond `--max-num-seqs` wait. A repeated beginning of a prompt counts as prefix cache hits,
+in blocks of 16 tokens. With a speculative config, a step yields one token and the draft's accepted
+tokens.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def pictures_of(message: dict[str, Any]) -> list[str]:
 
 
 def described(address: str) -> str:
-    """A sentence about the picture of a `data:` URL; ApiError for one that can't be read."""
+    """A sentence about the picture of a `data:` URL; ApiError for an unreadable picture."""
     try:
         rows = _decode(base64.b64decode(address.partition(",")[2], validate=True))
     except (ValueError, struct.error, zlib.error, KeyError, IndexError):

@@ -117,7 +117,7 @@ def engine_dead() -> ApiError:
 
 
 def read_faults(text: str) -> Faults:
-    """The faults named in a text, by commas; SystemExit for a name that is none."""
+    """The faults named in a text, by commas; SystemExit for an unknown name."""
     numbers = {field.name for field in fields(Faults) if field.default is None}
     switches = {field.name for field in fields(Faults)} - numbers
     chosen: dict[str, bool | float] = {}

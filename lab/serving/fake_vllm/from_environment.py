@@ -1,6 +1,6 @@
 """FAKE for the entry point of vllm-dflash: environment variables to a `vllm serve` command.
 
-Names and defaults are those of the image's card. As the real one it trusts remote code, puts
+Names and defaults are as on the image's card. As the real one it trusts remote code, puts
 VLLM_API_KEY on the command line where it is set, prints that line, and starts `vllm` by its name.
 """
 

@@ -24,7 +24,7 @@ class Gpu:
 def find_gpu(*, aeon: bool) -> Gpu:
     """The first GPU.
 
-    Raises Refusal where there is none, and on one that the AEON build has no kernels for.
+    Raises Refusal without a GPU, and on a GPU that the AEON build has no kernels for.
     FAKE_VLLM_NO_GPU_CHECK=1 skips the question, for tests on machines without a GPU.
     """
     if os.environ.get("FAKE_VLLM_NO_GPU_CHECK") == "1":

@@ -1,7 +1,7 @@
 """A fake for llama.cpp's ``llama-server``: arguments, routes, metrics, log and GGUF files.
 
 Made from captures of build 11669 (tests/fixtures/llamacpp). OpenAI's answers, faults and prompts
-are those of the fake for vLLM; it drafts nothing and makes no vectors.
+are the same as in the fake for vLLM; it drafts nothing and makes no vectors.
 """
 
 from __future__ import annotations

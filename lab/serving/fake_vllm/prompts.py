@@ -30,7 +30,7 @@ _NEVER_THINKS_UNASKED = ("gemma4",)
 
 @dataclass
 class Plan:
-    """A request ready to run: reasoning tokens come first, then those of the content.
+    """A request ready to run: reasoning tokens come first, then content tokens.
 
     tool: name and JSON arguments of a tool call that is the answer instead of a content.
     """

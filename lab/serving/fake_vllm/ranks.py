@@ -1,8 +1,8 @@
 """Ranks over several hosts (`--nnodes`), as vLLM 0.32.0 was seen to join and to lose them.
 
-The head listens on every address at --master-port and starts once all followers are there. One
-that is gone is noticed by the next request, which fails with 500; then the head ends, with status
-0. A follower notices nothing: it lives on without its head, and no later head can use it.
+The head listens on every address at --master-port and starts once all followers are there. The next
+request notices a lost rank and fails with 500; then the head ends, with status 0. A follower
+notices nothing: it lives on without its head, and no later head can use it.
 """
 
 from __future__ import annotations

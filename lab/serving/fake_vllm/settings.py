@@ -108,7 +108,7 @@ def read_settings(arguments: argparse.Namespace, table: Table, identity: Identit
 
 
 def check_backend(name: str | None, table: Table) -> None:
-    """Attention backends are taken in any case; Refusal for one that the version has not."""
+    """Attention backends are taken in any case; Refusal for a backend that the version lacks."""
     if name and name.upper() not in table.attention_backends and name.lower() != "auto":
         raise invalid_value(
             "AttentionConfig",

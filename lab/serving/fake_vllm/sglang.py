@@ -2,7 +2,7 @@
 
 Made from SGLang's source (0.5.15 to 0.5.23: server_args.py, http_server.py, metrics_collector.py,
 model_runner.py), not from captures: no real one has run here. OpenAI's routes, faults, ranks and
-prompts are those of the fake for vLLM.
+prompts are the same as in the fake for vLLM.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class Speculation:
 def read_speculation(
     arguments: argparse.Namespace, table: Table, model: Model
 ) -> Speculation | None:
-    """The speculative config of the arguments, or None; Refusal for one that vLLM refuses.
+    """The speculative config of the arguments, or None; Refusal for a config that vLLM refuses.
 
     `model` is what is served, and so the drafter too where its own MTP head drafts.
     """

@@ -17,7 +17,7 @@ from sparkwright.plan.plan import HostPlan
 
 
 def _rules(*names: str) -> Checks[Context]:
-    """The rules of these engines, and those of every service."""
+    """The rules of these engines, and the rules of every service."""
     engines, own = [engine(name) for name in names], Path(__file__).with_name("checks.yaml")
     return Checks[Context](
         [ARGUMENT_TEXTS, *(each.check_texts for each in engines), own],

@@ -89,7 +89,7 @@ class Context(Configuration):
 
     @cached_property
     def _scalars(self) -> dict[str, Scalar | None]:
-        """Arguments, parts of those that have several values, and variables."""
+        """Arguments, parts of arguments with several values, and variables."""
         scalars: dict[str, Scalar | None] = {}
         for key, value in self.parts.items():
             if not isinstance(value, list | dict):

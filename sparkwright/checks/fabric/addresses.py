@@ -1,6 +1,6 @@
 """Static addresses of a host's rails, by netplan: what is to be, and what is in the way.
 
-The shape of the file is the one that eugr/spark-vllm-docker and sparkrun write.
+The file has the same shape as the files of eugr/spark-vllm-docker and sparkrun.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ _FIRST = 11
 
 @dataclass(frozen=True)
 class Address:
-    """A rail's address, with its prefix length, and those of the hosts at its other end."""
+    """A rail's address, with its prefix length, and the addresses of the hosts at its other end."""
 
     rail: Rail
     address: str

@@ -21,7 +21,7 @@ class Cable:
 def cables(states: Mapping[str, FabricState]) -> tuple[Cable, ...]:
     """Every two devices of different hosts of which one sees the other.
 
-    Over a switch all twins see each other: those of the same twin are told, a cable each.
+    Over a switch all twins see each other: only pairs of the same twin are shown, a cable each.
     """
     return tuple(
         Cable(host, rail, other, other_rail)

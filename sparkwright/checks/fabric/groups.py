@@ -89,7 +89,7 @@ def _joins(host: str, clusters: Any) -> Iterator[bool]:
 
 
 def of_looks(looks: Mapping[str, FabricLook]) -> tuple[Fabric, ...]:
-    """The fabrics of hosts that were asked for their parts: those of ``fabric_addresses``, then
+    """The fabrics of hosts that were asked for their parts: ``fabric_addresses`` first, then
     clusters, then hosts that see each other.
 
     A host without a ConnectX that no setting names belongs to none.
@@ -112,7 +112,9 @@ def _seen(members: Mapping[str, FabricState]) -> Fabric:
 
 
 def _cabled(states: Mapping[str, FabricState]) -> list[dict[str, FabricState]]:
-    """Hosts that see each other, directly or over others; those that see nobody are one group."""
+    """Hosts that see each other, directly or over others; hosts without neighbours are one
+    group.
+    """
     group = {host: host for host in states}
     for cable in cables(states):
         old, new = group[cable.other], group[cable.host]

@@ -45,7 +45,7 @@ def diagnose(name: str, facts: Facts) -> list[Finding]:
 
 
 def diagnose_all(hosts: Mapping[str, Facts]) -> dict[str, list[Finding]]:
-    """Findings on every host, and between those that serve together."""
+    """Findings on every host, and between hosts that serve together."""
     findings = {name: diagnose(name, facts) for name, facts in hosts.items()}
     for between in BETWEEN_HOSTS.findings(hosts):
         name = between.subject.host or ""

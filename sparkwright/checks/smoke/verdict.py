@@ -45,7 +45,7 @@ class DeepVerdict(BaseModel):
     Attributes:
         at: when they ended, RFC 3339.
         planned: the release that the checks were made for.
-        release: the one that runs; None where none does.
+        release: the running release; None if none runs.
         journal: the service's last lines, when anything failed.
     """
 

@@ -99,7 +99,7 @@ def recipes(_: click.Context) -> Iterator[str]:
 
 @_completing
 def tags(context: click.Context) -> Iterator[str]:
-    """Tags of the images: those of ``--recipe``'s, where it is given."""
+    """Tags of the images, or of the image of ``--recipe`` if it is given."""
     from sparkwright.catalog import load_catalog
 
     catalog = load_catalog(catalogs())
@@ -118,7 +118,7 @@ def releases(_: click.Context) -> Iterator[str]:
 
 
 def _catalogued(host: HostInput) -> HostInput:
-    """Its services with a recipe: of one that names a model the hub may be asked."""
+    """Its services with a recipe; for a service that names a model, the hub may be asked."""
     given = host.data.get("services") or {}
     services = {name: item for name, item in given.items() if "recipe" in item}
     return replace(host, data={**host.data, "services": services})

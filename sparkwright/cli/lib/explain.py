@@ -50,7 +50,7 @@ def _explanations(catalog: Catalog) -> Iterator[Finding]:
 
 
 def _of_check(check: Check) -> Finding:
-    """A check's own texts, then those of its cases that differ."""
+    """A check's own texts, then the texts of its cases that differ."""
 
     def joined(name: str) -> str:
         texts = [getattr(check, name), *(case.get(name, "") for case in check.cases.values())]

@@ -39,7 +39,7 @@ class Hosts(Selection):
         return reported(answers)
 
     def change(self, change: Change[T], **options: bool) -> Answers[T]:
-        """Run operations on every host; options and answers are those of `ask`."""
+        """Run operations on every host; options and answers are the same as for `ask`."""
         with self.session(waiting=True, **options) as session:
             answers = session.change(change)
         return reported(answers)
@@ -48,7 +48,7 @@ class Hosts(Selection):
         """Run operations and print what pyinfra prints of them; returns the exit code.
 
         Args:
-            options: those of `session`.
+            options: options of `session`.
         """
         with self.session(shown=True, **options) as session:
             if session.run.broken:
@@ -66,7 +66,7 @@ class Hosts(Selection):
             waiting: whether a terminal has who has answered meanwhile.
             diff: whether the texts of files that change are shown.
             run: ``dry``, ``planless``, ``makes_secrets`` and ``switches`` of ``Invocation``;
-                ``password``, a Secret or None, is that of sudo on these hosts.
+                ``password`` is sudo's password on these hosts, a Secret or None.
         """
         from sparkwright.run.session import session
         from sparkwright.run.site import Invocation

@@ -9,7 +9,7 @@ from sparkwright.text.screen import fitted
 
 
 def echo(text: str = "", *, err: bool = False) -> None:
-    """Print lines; those that are wider than the terminal go on below. Data is printed by click."""
+    """Print lines; lines that are wider than the terminal are wrapped. Data is printed by click."""
     click.echo(fitted(text), err=err)
 
 

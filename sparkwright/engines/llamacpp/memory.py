@@ -41,8 +41,9 @@ def kv_bytes(
 
 
 def _cells(layer: KvLayers, arguments: Mapping[str, ArgumentValue | None], tokens: int) -> int:
-    """Tokens that a layer keeps: a window keeps that of each slot, and a step's (by
-    src/llama-kv-cache-iswa.cpp of ggml-org/llama.cpp)."""
+    """Tokens that a layer keeps: a window keeps each slot's tokens, and a step's (by
+    src/llama-kv-cache-iswa.cpp of ggml-org/llama.cpp).
+    """
     if not layer.window or arguments.get("swa_full"):
         return tokens
     step = amount(arguments.get("ubatch_size")) or _BATCH

@@ -93,7 +93,8 @@ def derive(subject: Subject, advice: Advice) -> Derived:
 
 
 def _parser(subject: Subject, kind: Kind, advice: Advice) -> str | None:
-    """Parser that the service names, else that of vLLM's recipe, else the parser of the family.
+    """Parser that the service names, else the parser of vLLM's recipe, else the parser of the
+    family.
 
     None where none is known, or where this vLLM has not got it.
     """

@@ -139,7 +139,7 @@ def rank_environment(rank: Rank) -> dict[str, str]:
 
 
 def rank_misuses(arguments: Mapping[str, ArgumentValue | None]) -> Iterator[Fault]:
-    """Executors other than the one that serves on several hosts."""
+    """Executors other than the executor for several hosts."""
     executor = arguments.get(_EXECUTOR)
     if executor not in (None, "mp"):
         yield _EXECUTOR, f"{executor!r}: vLLM takes mp alone for several hosts", "drop it"

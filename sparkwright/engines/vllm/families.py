@@ -1,4 +1,4 @@
-"""Parsers of tool calls and reasoning, by what a model's own files say."""
+"""Parsers of tool calls and reasoning, from a model's own files."""
 
 from collections.abc import Mapping
 from functools import cache

@@ -1,7 +1,7 @@
 """Variables of an image that is driven by them, read back into the arguments that they stand for.
 
-Rules, plan and endpoints speak of arguments. A variable of a site becomes an argument here; one
-that repeats a setting is refused.
+Rules, plan and endpoints speak of arguments. A variable of a site becomes an argument here; a
+variable that repeats a setting is refused.
 """
 
 from collections.abc import Iterator, Mapping

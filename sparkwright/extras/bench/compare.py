@@ -62,7 +62,7 @@ class CellComparison:
 
     @property
     def by_measure(self) -> dict[str, Verdict]:
-        """The verdicts by what was measured."""
+        """The verdicts, by measurement."""
         return {verdict.measure: verdict for verdict in self.verdicts}
 
 
@@ -213,8 +213,8 @@ def tables(result: Result, catalog: Catalog) -> tuple[Table, ...]:
 def figure(cell: Cell, measure: Measure, published: Sequence[Table]) -> Figure | None:
     """The nearest published figure for a measure of a cell, or None where no card has one.
 
-    Of the nearest tables the row that names the category, and not several or none; of those the
-    one with answers of about the same length; of those the newest.
+    Of the nearest tables, the row that names this category alone; of several rows, the row with the
+    nearest length of answers; then the newest.
     """
     candidates = []
     for table in published:

@@ -50,7 +50,7 @@ def save(directory: Path, result: Result) -> Path:
 
 
 def load(directory: Path, *, last: int | None = None) -> Stored:
-    """Read what a directory holds; one that is not there holds nothing.
+    """Read a directory's contents; a missing directory is empty.
 
     Args:
         last: only so many of each service, the newest: a page needs no more, however long a

@@ -19,7 +19,7 @@ from sparkwright.extras.chat.server import Published, Unusable, opened
 from sparkwright.extras.chat.targets import Target, targets
 from sparkwright.findings.render import text
 from sparkwright.host.lib.faults import Fault
-from sparkwright.host.lib.http import NoAnswer, Refused
+from sparkwright.host.lib.http import ErrorAnswer, NoAnswer
 from sparkwright.host.lib.kinds import KINDS, body, cheapest, judged
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.text.visible import cut, paragraph, visible_prose
@@ -100,7 +100,7 @@ class Answer:
                     self.reasoning += piece.text if piece.reasoning else ""
                     self.text += "" if piece.reasoning else piece.text
                     yield piece
-        except Refused as refused:
+        except ErrorAnswer as refused:
             how = f"is refused with HTTP {refused.answer.status}"
             raise Failed(_refusal(how, refused.answer.text)) from None
         except NoAnswer as error:
@@ -151,10 +151,10 @@ DOCUMENT = Answer
     "--model", "--alias", "model", default=None, metavar="NAME", shell_complete=aliases,
     help="Use this served name, with its sampling; else the service's first.",
 )  # fmt: skip
-@click.option("--prompt", default=None, metavar="TEXT", help="Have this answered, and end.")
+@click.option("--prompt", default=None, metavar="TEXT", help="Answer this prompt, and exit.")
 @json_option
 def command(hosts: Selection, model: str | None, prompt: str | None, as_json: bool) -> None:
-    """Talk to a service, with the sampling that its card advises for the name.
+    """Talk to a service, with the sampling of its card.
 
     Without a name it is the first service that answers. A model of another kind gets its kind's own
     request once: speech to write down, a word to say, a picture to draw, documents to order.

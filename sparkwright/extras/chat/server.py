@@ -103,7 +103,7 @@ class Published(Server):
 
 
 def opened(target: Target) -> Published:
-    """The way to a service: one that answers with its names.
+    """The way to a service that answers with its names.
 
     Raises:
         Unusable: when there is none. A server that fails its verification is not tried otherwise.

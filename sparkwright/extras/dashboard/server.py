@@ -20,6 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 from sparkwright.extras.dashboard.view import Fleet
 from sparkwright.findings.user_error import UserError
 from sparkwright.host.lib.connections import Bounded, Connections
+from sparkwright.host.models.refusal import Refused
 
 #: Open connections, and seconds for a request or an answer's next bytes.
 _CONNECTIONS, _PATIENCE = 128, 20.0
@@ -97,14 +98,6 @@ class Server(Bounded):
                 connection, server_side=True, do_handshake_on_connect=False
             )
         return connection, address
-
-
-class Refused(Exception):
-    """A request that is answered with a status and a sentence."""
-
-    def __init__(self, status: int, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
 
 
 class Handler(BaseHTTPRequestHandler):

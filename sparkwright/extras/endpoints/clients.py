@@ -83,7 +83,7 @@ def _providers(endpoints: Sequence[Endpoint]) -> list[list[Endpoint]]:
 
 
 def usable(form: str, endpoints: Sequence[Endpoint]) -> tuple[list[Endpoint], list[str]]:
-    """Endpoints that a client can use, and notes on those that are left out.
+    """Endpoints that a client can use, and notes on the services that are left out.
 
     Raises:
         UserError: where it can use none.

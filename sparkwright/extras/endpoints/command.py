@@ -17,6 +17,7 @@ from sparkwright.config.secrets import VARIABLE, Source
 from sparkwright.config.settings import EVERY_ADDRESS, is_loopback
 from sparkwright.extras.endpoints.clients import FORMATS, Endpoints, render, usable
 from sparkwright.findings.user_error import Messages, Problems, suggest
+from sparkwright.host.lib.exclusive import NOBODY
 from sparkwright.plan.plan import HostPlan
 from sparkwright.proxy.pools import behind_address
 from sparkwright.site.endpoints import (
@@ -115,6 +116,9 @@ def _key(plan: HostPlan, name: str, variables: dict[Source, str]) -> Key | None:
 def _taking_turns(plan: HostPlan) -> Iterator[str]:
     """Services of which all but one sleep: which one is awake, the host alone knows."""
     for group, names in plan.groups.items():
+        if names[1:] == (NOBODY,):
+            yield f"{plan.host}: {names[0]} is stopped when it is idle: a request starts it"
+            continue
         asked = any(service.settings.activate for service in plan.services if service.name in names)
         sleeping = "a request has one that sleeps activated" if asked else "the others answer 503"
         yield f"{plan.host}: of {', '.join(names)} one runs at a time ({group}): {sleeping}"
@@ -138,7 +142,7 @@ DOCUMENT = Endpoints
 @names_argument(services=True)
 @click.option(
     "--format", "form", type=click.Choice(FORMATS), default="json", show_default=True,
-    help="Whose configuration to write.",
+    help="Client to write for.",
 )  # fmt: skip
 @click.option(
     "--output", type=click.Path(path_type=Path, dir_okay=False),
@@ -148,9 +152,9 @@ DOCUMENT = Endpoints
     "--key", default=DEFAULT, metavar="NAME", shell_complete=completion.keys,
     help="A client's key of `keys`; else the fleet's own.",
 )  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: short for --format json.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text (docs/json.md).")
 def command(hosts: Selection, form: str, key: str, output: Path | None, as_json: bool) -> None:
-    """Write the planned fleet as configuration of its clients.
+    """Write clients' configuration for the planned fleet.
 
     Where the fleet has an address for all models, it is that address; HOST or HOST/SERVICE names a
     service's own. With served names, the cards' advice on sampling, context and longest answer.

@@ -87,35 +87,35 @@ DOCUMENT = list[Finding]
 @click.command("import")
 @click.argument("source")
 @click.argument("recipes", nargs=-1)
-@click.option("--name", help="What the recipe is called here; for one recipe.")
+@click.option("--name", help="Name of the imported recipe, for a single recipe.")
 @click.option(
     "--gpu", type=click.Choice(list(GPUS)), default="gb10", show_default=True, metavar="GPU",
-    help="What it is to run on.",
+    help="GPU to run on.",
 )  # fmt: skip
-@click.option("--variant", "variants", multiple=True, help="Of vLLM's recipes: only this variant.")
+@click.option("--variant", "variants", multiple=True, help="Only this variant of a vLLM recipe.")
 @click.option("--image", help="An image instead of the recipe's container.")
 @click.option(
     "--engine-version", "--vllm", metavar="VERSION",
-    help="Version of the engine in its image, where nobody says it.",
+    help="The engine's version in its image, if unknown.",
 )  # fmt: skip
 @click.option(
     "--allow-remote-code", "remote_code", is_flag=True,
     help="Keep trust_remote_code (Python files of the model's repository), and mods with code.",
 )  # fmt: skip
-@click.option("--mods", metavar="SOURCE", help="Registry of the mods that SOURCE itself lacks.")
+@click.option("--mods", metavar="SOURCE", help="Registry for mods that SOURCE lacks.")
 @click.option(
     "--cluster", is_flag=True,
-    help="Spread what needs several GPUs over the hosts of a cluster, one on each.",
+    help="Spread models that need several GPUs over a cluster's hosts, one GPU each.",
 )  # fmt: skip
 @click.option(
     "--directory", type=click.Path(path_type=Path, file_okay=False), default=Path("catalog"),
-    show_default=True, help="The catalog that is written to.",
+    show_default=True, help="Catalog folder to write to.",
 )  # fmt: skip
-@click.option("--replace", is_flag=True, help="Overwrite what is there with another content.")
-@click.option("--dry", is_flag=True, help="Say what would be written, and write nothing.")
+@click.option("--replace", is_flag=True, help="Overwrite files whose content differs.")
+@click.option("--dry", is_flag=True, help="Show what would be done; change nothing.")
 @click.option(
     "--inventory", type=click.Path(path_type=Path, dir_okay=False),
-    help="Whose `registries`, `allowed_in_recipes` and lock are meant; else the site's own.",
+    help="Inventory whose `registries`, `allowed_in_recipes` and lock apply; default: the site's.",
 )  # fmt: skip
 @json_option
 def command(

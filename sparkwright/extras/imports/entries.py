@@ -12,7 +12,7 @@ from sparkwright.extras.imports.mods import FILES, read_mods
 from sparkwright.extras.imports.names import distinct, family, gguf, repository, slug
 from sparkwright.findings.finding import Finding
 from sparkwright.recipes.carried_over import ranks, settled, variables
-from sparkwright.recipes.recipe import CHANGED, LEFT_OUT, Foreign, Options, Refused
+from sparkwright.recipes.recipe import CHANGED, LEFT_OUT, Foreign, Options, Unfit
 from sparkwright.recipes.serve_arguments import fitting, read_arguments
 from sparkwright.recipes.yaml_mapping import line
 
@@ -51,14 +51,14 @@ def image_of(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
     """The catalog's image where it has this one, else a new entry.
 
     Raises:
-        Refused: for what is no reference, and for a name that only its author's machine has.
+        Unfit: for what is no reference, and for a name that only its author's machine has.
     """
     reference = options.image or foreign.container
     if reference is None:
         return _stock(foreign, catalog, options)
     parts = _REFERENCE.fullmatch(reference)
     if parts is None:
-        raise Refused("container", repr(reference), "it is no reference of an image")
+        raise Unfit("container", repr(reference), "it is no reference of an image")
     host, path, tag, digest = parts.group("host", "path", "tag", "digest")
     if host and "." not in host and ":" not in host and host != "localhost":
         host, path = None, f"{host}/{path}"
@@ -67,7 +67,7 @@ def image_of(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
         if "/" not in path:
             reason = "a local name: no registry has this image"
             remedy = "--image REFERENCE names one that a registry has"
-            raise Refused("container", repr(reference), reason, remedy)
+            raise Unfit("container", repr(reference), reason, remedy)
     tag = tag or (f"sha256-{digest[7:19]}" if digest else "latest")
     repository = f"{host}/{path}"
     for image in catalog.images.values():
@@ -83,8 +83,9 @@ def image_of(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
 
 
 def _stock(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
-    """The engine's stock image: the catalog's newest tag, or a newer one that the recipe asks
-    for."""
+    """The engine's stock image: the catalog's newest tag, or a newer tag that the recipe asks
+    for.
+    """
     image, least = catalog.images[foreign.engine.stock_image], foreign.least_vllm or "0"
     build = image.tags[image.newest_tag]
     if build.version and release(build.version) >= release(least):
@@ -181,7 +182,7 @@ def make(foreign: Foreign, title: str, catalog: Catalog, options: Options) -> Im
     """The entries of a recipe, whose format is the title.
 
     Raises:
-        Refused: for a recipe that can't be one of ours.
+        Unfit: for a recipe that can't be one of ours.
     """
     remarks, text = foreign.remarks, foreign.text
     image = image_of(foreign, catalog, options)
@@ -245,7 +246,7 @@ def make(foreign: Foreign, title: str, catalog: Catalog, options: Options) -> Im
 
 
 def _free(foreign: Foreign, catalog: Catalog, options: Options) -> str:
-    """A name that no other recipe has: its own, else with that of its folder."""
+    """A name that no other recipe has: its own name, else its own name with its folder's."""
     names = [options.name] if options.name else [foreign.name, foreign.longer_name]
     for name in map(slug, names):
         recipe = catalog.recipes.get(name)
@@ -254,7 +255,7 @@ def _free(foreign: Foreign, catalog: Catalog, options: Options) -> str:
     name = slug(names[0])
     other = catalog.files.get(("recipe", name), "of this import")
     reason = f"the catalog has another recipe of that name: {other}"
-    raise Refused("name", repr(name), reason, "--name NAME")
+    raise Unfit("name", repr(name), reason, "--name NAME")
 
 
 def _place(source: str | None) -> str:
@@ -276,7 +277,7 @@ def _abilities(arguments: dict[str, Any]) -> list[str]:
 
 @dataclass(frozen=True)
 class _Models:
-    """The catalog's models, and those that the recipe adds."""
+    """The catalog's models, and the recipe's own models."""
 
     foreign: Foreign
     catalog: Catalog

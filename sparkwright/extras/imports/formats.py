@@ -10,7 +10,7 @@ from sparkwright.extras.imports import sparkrun
 from sparkwright.extras.imports.entries import Imported, make
 from sparkwright.findings.user_error import UserError
 from sparkwright.recipes import vllm_recipes
-from sparkwright.recipes.recipe import REFUSED, Foreign, Options, Refused, Text
+from sparkwright.recipes.recipe import REFUSED, Foreign, Options, Text, Unfit
 from sparkwright.recipes.yaml_mapping import read_yaml
 
 #: Title -> whether a file's keys are of the format, and its reader; in the order of trying.
@@ -27,7 +27,7 @@ def format_of(data: Mapping[str, Any]) -> str | None:
 
 
 def import_texts(texts: list[Text], catalog: Catalog, options: Options) -> Iterator[Imported]:
-    """Every recipe of every file, each with the entries of those before it in the catalog.
+    """Every recipe of every file, each with the catalog entries of earlier files.
 
     A file that is no recipe at all is passed over where there are several.
     """
@@ -39,10 +39,10 @@ def import_texts(texts: list[Text], catalog: Catalog, options: Options) -> Itera
             if title is None:
                 if len(texts) == 1:
                     remedy = f"known: {', '.join(FORMATS)}"
-                    raise Refused("", "of no format that is known", remedy)
+                    raise Unfit("", "of no format that is known", remedy)
                 continue
             recipes = list(FORMATS[title][1](text, data, options))
-        except Refused as refused:
+        except Unfit as refused:
             yield Imported(text.source, "", (refused.finding(text.source),))
             continue
         for recipe in recipes:
@@ -52,9 +52,9 @@ def import_texts(texts: list[Text], catalog: Catalog, options: Options) -> Itera
 
 
 def _imported(
-    recipe: Foreign | Refused, text: Text, title: str, catalog: Catalog, options: Options
+    recipe: Foreign | Unfit, text: Text, title: str, catalog: Catalog, options: Options
 ) -> Imported:
-    if isinstance(recipe, Refused):
+    if isinstance(recipe, Unfit):
         return Imported(text.source, title, (recipe.finding(text.source),))
     remarks = recipe.remarks
     try:
@@ -62,7 +62,7 @@ def _imported(
         for entry in imported.entries.values():
             validated(entry, remarks.source)
         return imported
-    except Refused as refused:
+    except Unfit as refused:
         findings = (*remarks.findings, refused.finding(remarks.source))
         return Imported(remarks.source, title, findings)
     except UserError as error:

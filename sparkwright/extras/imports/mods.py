@@ -12,7 +12,7 @@ from hashlib import sha256
 from posixpath import basename, splitext
 
 from sparkwright.catalog.files import File, Patch, is_code
-from sparkwright.recipes.recipe import Foreign, Options, Refused, texts
+from sparkwright.recipes.recipe import Foreign, Options, Unfit, texts
 
 #: Where a container has what a mod writes to the folder that the engine starts in.
 FILES = "/opt/sparkwright/files/"
@@ -39,7 +39,7 @@ def read_mods(foreign: Foreign, options: Options) -> Iterator["Mod"]:
             if mod.read(remote_code=options.remote_code):
                 foreign.remarks.note("mod-with-code", "mods", f"mod {mod.name} is kept")
             yield mod
-        except Refused as refused:
+        except Unfit as refused:
             foreign.remarks.note(refused.key, "mods", refused.observed, reason=refused.reason)
 
 
@@ -64,7 +64,7 @@ class Mod:
         """Read the script. Returns whether the mod brings or changes code.
 
         Raises:
-            Refused: for a line that is of no form, or whose effect depends on the container; and,
+            Unfit: for a line that is of no form, or whose effect depends on the container; and,
                 without ``remote_code``, for code.
         """
         # Of a folder that nobody has, the table says so.
@@ -78,14 +78,14 @@ class Mod:
                 getattr(self, method)(**{name: word.replace('"', "") for name, word in words})
             except (LookupError, StopIteration, ValueError):
                 reason = reasons.get(line.partition(" ")[0], reasons["other"])
-                raise Refused("mod-refused", f"mod {self.name}: {line[:200]}", reason) from None
+                raise Unfit("mod-refused", f"mod {self.name}: {line[:200]}", reason) from None
             rest = rest[match.end() :]
         code = bool(self.patches) or any(
             is_code((file.at, file.name), self.sources.get(file.name, "").encode())
             for file in self.files
         )
         if code and not remote_code:
-            raise Refused("mod-not-allowed", f"mod {self.name}", "")
+            raise Unfit("mod-not-allowed", f"mod {self.name}", "")
         return code
 
     def _copy(self, names: str, target: str) -> None:

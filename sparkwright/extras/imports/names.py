@@ -6,7 +6,7 @@ import re
 from pydantic import TypeAdapter, ValidationError
 
 from sparkwright.catalog.data import Repository
-from sparkwright.recipes.recipe import Refused
+from sparkwright.recipes.recipe import Unfit
 
 _LONGEST = 80
 _REPOSITORY: TypeAdapter[str] = TypeAdapter(Repository)
@@ -20,12 +20,12 @@ def slug(text: str) -> str:
     """A name as the catalog takes it; it leads to no other folder.
 
     Raises:
-        Refused: where nothing is left of it.
+        Unfit: where nothing is left of it.
     """
     name = re.sub(r"[^a-z0-9._]+", "-", text.lower())
     name = re.sub(r"\.{2,}", ".", name).strip("-._")[:_LONGEST].rstrip("-._")
     if not name:
-        raise Refused("name", repr(text[:80]), "no letter or digit in it", "--name NAME")
+        raise Unfit("name", repr(text[:80]), "no letter or digit in it", "--name NAME")
     return name
 
 
@@ -42,7 +42,7 @@ def gguf(model: str, file: str | None) -> tuple[str, str]:
     the file's usual name.
 
     Raises:
-        Refused: for a file of somebody's machine, and everything else that is on no hub.
+        Unfit: for a file of somebody's machine, and everything else that is on no hub.
     """
     named, _, quantization = model.partition(":")
     named = repository(named, whole=False)
@@ -57,16 +57,16 @@ def repository(model: str, *, whole: bool = True) -> str:
         whole: whether all of its files are served, as GGUF files are not.
 
     Raises:
-        Refused: for a file, a GGUF and everything else.
+        Unfit: for a file, a GGUF and everything else.
     """
     files = re.search(r"gguf", model, re.IGNORECASE) or re.fullmatch(r"[^:]+/[^:]+:\S+", model)
     if whole and files:
-        raise Refused("model", repr(model), "GGUF is for llama.cpp, not for this engine")
+        raise Unfit("model", repr(model), "GGUF is for llama.cpp, not for this engine")
     try:
         return _REPOSITORY.validate_python(model)
     except ValidationError:
         shown = repr(model[:100])
-        raise Refused("model", shown, "it is no repository of the hub, organisation/name") from None
+        raise Unfit("model", shown, "it is no repository of the hub, organisation/name") from None
 
 
 def family(model: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparkwright.engines import ENGINES, engine
-from sparkwright.recipes.recipe import Foreign, Options, Refused, Remarks, Text, texts
+from sparkwright.recipes.recipe import Foreign, Options, Remarks, Text, Unfit, texts
 from sparkwright.recipes.serve_arguments import PLACEHOLDER
 from sparkwright.recipes.yaml_mapping import environment, line, mapping, positive, strings
 
@@ -62,7 +62,7 @@ def formatted(text: str, values: Mapping[str, Any]) -> tuple[str, frozenset[str]
     """Fill in ``{key}`` once, by the rules of ``str.format``: ``{{`` is a brace.
 
     Raises:
-        Refused: for a field that reaches into a value, or formats it.
+        Unfit: for a field that reaches into a value, or formats it.
     """
     used: set[str] = set()
 
@@ -70,9 +70,9 @@ def formatted(text: str, values: Mapping[str, Any]) -> tuple[str, frozenset[str]
         if match[0] in ("{{", "}}"):
             return match[0][0]
         if (name := match[1]) is None:
-            raise Refused("command", f"its braces are wrong: {match[0]!r}", "str.format reads it")
+            raise Unfit("command", f"its braces are wrong: {match[0]!r}", "str.format reads it")
         if not name.isidentifier():
-            raise Refused("command", f"the field {match[0]}", "only a key's name is filled in")
+            raise Unfit("command", f"the field {match[0]}", "only a key's name is filled in")
         used.add(name)
         return str(values.get(name, match[0]))
 
@@ -83,7 +83,7 @@ def command(text: str, used: frozenset[str]) -> Command:
     """The words of a command whose placeholders are filled in.
 
     Raises:
-        Refused: for another engine's, and for a script.
+        Unfit: for another engine's, and for a script.
     """
     split = _split(text)
     environment: dict[str, str] = {}
@@ -100,9 +100,9 @@ def command(text: str, used: frozenset[str]) -> Command:
                 return Command(name, arguments, environment, used)
     for word in (program, *split[1:3]):
         if engine := texts()["engines"].get(word):
-            raise Refused("command", f"{engine} ({word})", f"this tool serves with {_titles()}")
+            raise Unfit("command", f"{engine} ({word})", f"this tool serves with {_titles()}")
     observed = f"it starts {split[0]!r}" if split and split[0] else "it is empty"
-    raise Refused("command", observed, f"only servers of {_titles()} are known")
+    raise Unfit("command", observed, f"only servers of {_titles()} are known")
 
 
 def _titles() -> str:
@@ -119,30 +119,30 @@ def _split(text: str) -> list[str]:
     try:
         split = list(reader)
     except ValueError as error:
-        raise Refused("command", f"it can't be split: {error}", "a quote is open") from None
+        raise Unfit("command", f"it can't be split: {error}", "a quote is open") from None
     scripts = [word for word in split if word and set(word) <= set("();<>|&")]
     if len(lines) > 1 or scripts:
         observed = f"{scripts[0]!r} in it" if scripts else f"{len(lines)} commands"
         reason = "a recipe here is one vllm serve, started without a shell"
         remedy = "import a copy in which the command is vllm serve alone"
-        raise Refused("command", f"a script: {observed}", reason, remedy)
+        raise Unfit("command", f"a script: {observed}", reason, remedy)
     return split
 
 
 def _bounded(text: str) -> str:
     if len(text) > _LONGEST:
-        raise Refused("command", f"longer than {_LONGEST // 1024} KiB", "its values repeat")
+        raise Unfit("command", f"longer than {_LONGEST // 1024} KiB", "its values repeat")
     return text
 
 
 def is_one(data: Mapping[str, Any]) -> bool:
-    """Whether a file's keys are those of such a recipe."""
+    """Whether a file has the keys of such a recipe."""
     keys = {"command", "defaults", "container", "runtime"}
     return isinstance(data.get("model"), str) and bool(keys & set(data))
 
 
 def is_version_1(data: Mapping[str, Any]) -> bool:
-    """Whether a file's keys are those of a recipe of version 1."""
+    """Whether a file has the keys of a recipe of version 1."""
     return is_one(data) and str(data.get("recipe_version", "")) == "1"
 
 
@@ -150,7 +150,7 @@ def read(text: Text, data: dict[str, Any], _: Options) -> Iterator[Foreign]:
     """Read the only recipe of a file.
 
     Raises:
-        Refused: for another engine's.
+        Unfit: for another engine's.
     """
     runtime = texts()["sparkrun"]["runtimes"].get(str(data.get("runtime") or "vllm"), "")
     remarks = Remarks(text.source, runtime or "vllm")
@@ -167,11 +167,11 @@ def read_version_1(text: Text, data: dict[str, Any], _: Options) -> Iterator[For
     """Read the only recipe of a file of version 1.
 
     Raises:
-        Refused: without a command, and for an image that no registry has.
+        Unfit: without a command, and for an image that no registry has.
     """
     remarks, values = Remarks(text.source), mapping(data, "defaults")
     if not data.get("command"):
-        raise Refused("command", "it has none", "version 1 has nothing else to start")
+        raise Unfit("command", "it has none", "version 1 has nothing else to start")
     started = command(*formatted(str(data["command"]), values))
     _note_unused(values, started, remarks)
     recipe = _foreign(text, data, started, remarks)
@@ -189,7 +189,7 @@ def _foreign(text: Text, data: dict[str, Any], started: Command, remarks: Remark
     if runtimes.get(runtime) not in ENGINES:
         known = ", ".join(name for name in runtimes if runtimes[name] in ENGINES)
         reason = "no engine of this tool's serves it"
-        raise Refused("runtime", runtime, reason, f"runtimes that are imported: {known}")
+        raise Unfit("runtime", runtime, reason, f"runtimes that are imported: {known}")
     remarks.engine = started.engine
     about, executor = mapping(data, "metadata"), mapping(data, "executor_config")
     noted = texts()["sparkrun"]["notes"]

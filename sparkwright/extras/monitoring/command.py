@@ -27,7 +27,7 @@ DOCUMENT = list[str]
 )
 @json_option
 def command(hosts: Selection, output: Path, node_port: int, as_json: bool) -> None:
-    """Write what Prometheus and Grafana need to watch the fleet. No host is contacted.
+    """Write configuration of Prometheus and Grafana for the fleet. Contacts no host.
 
     targets/ for file_sd, rules/ with the doctor's diagnoses as alerts, grafana/ to import, and a
     prometheus.yml that joins them. GPU and drift come from the watch: give node_exporter

@@ -14,6 +14,7 @@ from sparkwright.engines import DEFAULT, ENGINES, engine
 from sparkwright.engines.engine import Engine
 from sparkwright.findings import thresholds
 from sparkwright.findings.check import shown
+from sparkwright.host.lib.exclusive import NOBODY
 from sparkwright.plan.plan import HostPlan
 
 #: Beside prometheus.yml, the fleet's API key: proxies ask for it. The user puts it there.
@@ -51,14 +52,16 @@ def files(plans: Sequence[tuple[str, HostPlan]], node_port: int) -> dict[str, st
 
 
 def _services(plan: HostPlan, address: str | None = None) -> list[dict[str, Any]]:
-    """Targets that other machines reach at an address, behind a proxy with the key; or without one
-    those that only their own host reaches, as an agent on it scrapes them."""
+    """Targets that other machines reach at an address, behind a proxy with the key; or, without a
+    proxy, targets that an agent on their own host scrapes.
+    """
     targets = []
     for service in plan.services:
         if service.follower or is_loopback(service.bind) is not (address is None):
             continue
         group = service.settings.exclusive
         labels = {"exclusive": group} if group else {}
+        labels |= {"idle": "stops"} if group and NOBODY in plan.groups[group] else {}
         labels |= {"host": plan.host, "service": service.name, "recipe": service.recipe.name}
         labels["tag"] = service.image.tag
         if scheme(plan.settings, proxied=service.proxy) == "https":

@@ -36,11 +36,11 @@ _DRY = {"sent": "would be sent"}
 @click.option("--dry", is_flag=True, help="Print what would be sent; send and write nothing.")
 @json_option
 def command(hosts: Hosts, test: bool, dry: bool, as_json: bool) -> None:
-    """Look at every host once, and send a notice of what is new to the addresses of `notify`.
+    """Examine every host once, and send new findings to the addresses of `notify`.
 
-    Notices have findings of the watch on the hosts, stopped services, and hosts that do not
-    answer: once when it begins, once when it worsens, once when it ends. Needs
-    `pip install 'sparkwright[notify]'`. Exit code 1 when a notice could not be sent.
+    Notices report findings of the watch on the hosts, stopped services, and hosts that do not
+    answer, each when it begins, worsens and ends. Needs `pip install 'sparkwright[notify]'`. Exit
+    code 1 when a notice could not be sent.
     """
     every = list(hosts.everyone.items())
     targets = addresses(every)

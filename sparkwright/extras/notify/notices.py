@@ -180,7 +180,7 @@ class Record(BaseModel):
 def held(path: Path) -> Iterator[Record]:
     """The record, for this process alone; what it holds at the end is written.
 
-    One that can't be read counts as none: then everything is said once more.
+    An unreadable file counts as empty: then every notice is sent again.
 
     Raises:
         UserError: when it can't be written.

@@ -48,8 +48,8 @@ class BootstrapState:
             its start.
         driver_installer: whether a driver was installed by NVIDIA's own installer (.run).
         secure_boot: whether only signed kernel modules are loaded.
-        packages: those of the request that are installed.
-        fresh: those of them that were installed since the boot.
+        packages: installed packages of the request.
+        fresh: packages of the request that were installed since the boot.
         networks: addresses with their networks, e.g. ``192.168.1.21/24``.
         boot: the kernel's id of this boot.
     """

@@ -24,8 +24,8 @@ class Undo:
     """How a step is undone.
 
     Attributes:
-        packages: that it installs, of those that were not there.
-        files: that it writes: path -> sha256. One that has another content by then is left.
+        packages: missing packages, which it installs.
+        files: that it writes: path -> sha256. A file with another content by then stays.
         units: that go with its files.
         commands: what else is run, without a shell.
         apart: what is not undone, and what the user may do.
@@ -44,7 +44,7 @@ class PrepareRequest:
 
     Attributes:
         undo: recorded before anything changes.
-        apt: whether others' use of apt and dpkg is waited for, and one that was cut off ended.
+        apt: whether to wait for others' use of apt and dpkg, and to complete an interrupted use.
         sudoers: path and text of a file of sudo's, written when visudo accepts it.
     """
 
@@ -66,7 +66,7 @@ _SUDOERS = Path("/etc/sudoers.d")
 
 
 def record(step: str, undo: Undo) -> None:
-    """Add a step to the record; one that was begun before keeps what it was begun with."""
+    """Add a step to the record; a step that was begun before keeps its record."""
     earlier = documents.record(dict[str, Step], RECORD) or {}
     begun = earlier.get(step)
     if begun is not None:

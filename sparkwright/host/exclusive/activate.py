@@ -11,6 +11,7 @@ from pathlib import Path
 
 from sparkwright.host.control import SWITCH
 from sparkwright.host.lib import documents, exclusive, files, homes, systemd
+from sparkwright.host.lib.exclusive import NOBODY
 from sparkwright.host.lib.processes import run
 from sparkwright.host.lib.records import dataclass, field, replace
 from sparkwright.host.lock import Owner
@@ -25,6 +26,7 @@ class ActivateRequest:
     Attributes:
         token: of the run that has the host's lock.
         dry: whether it is only said what would be done.
+        rests: whether the service is stopped instead, and no member runs.
         boot_lines: as in a switch's request.
     """
 
@@ -34,6 +36,7 @@ class ActivateRequest:
     why: str = ""
     token: str | None = None
     dry: bool = False
+    rests: bool = False
     boot_lines: dict[str, str] = field(default_factory=dict)
 
 
@@ -64,12 +67,13 @@ def main(request: ActivateRequest) -> ActivateAnswer:
     """Begin it, unless it is the one that runs; of a name that is of no group nothing is done."""
     state = Path(request.services_root, "state")
     groups, runs = exclusive.groups(state), exclusive.running(state)
-    of = {name: group for group, its in groups.groups.items() for name in its.members}
+    members = ((name, group) for group, its in groups.groups.items() for name in its.members)
+    of = {name: group for name, group in members if name != NOBODY}
     group = of.get(request.service)
     if group is None:
         return ActivateAnswer(tuple(of))
     answer = ActivateAnswer(tuple(of), group, runs[group])
-    if runs[group] == request.service:
+    if (runs[group] == request.service) is not request.rests:
         return answer
     root, text = state.parent / "services", f": {request.why}" if request.why else ""
     new = current(root / request.service)
@@ -77,11 +81,12 @@ def main(request: ActivateRequest) -> ActivateAnswer:
         return replace(answer, faults=(problems,))
     if request.dry or new is None:
         return answer
-    switches = [
-        ServiceSwitch(new, None, (f"activated{text}",), restart=True, slept=True),
-    ]
+    switches = []
+    if not request.rests:
+        activated = (f"activated{text}",)
+        switches.append(ServiceSwitch(new, None, activated, restart=True, slept=True))
     if old := current(root / runs[group]):
-        why = f"sleeps for {request.service}{text}"
+        why = f"sleeps{text}" if request.rests else f"sleeps for {request.service}{text}"
         switches.append(ServiceSwitch(old, old.release, (why,), restart=True, sleeps=True))
     switch = SwitchRequest(
         id=secrets.token_hex(6),
@@ -90,7 +95,7 @@ def main(request: ActivateRequest) -> ActivateAnswer:
         recover=groups.recover,
         services=tuple(switches),
         active={group: runs[group]},
-        activates={group: request.service},
+        activates={group: NOBODY if request.rests else request.service},
         boot_lines=request.boot_lines,
     )
     path = state / "switch"

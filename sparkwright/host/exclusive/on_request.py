@@ -4,7 +4,7 @@ HAProxy sends it requests that came with a key, for services with ``activate = "
 first one has the service activated, by the transaction and the gate of every other switch; it waits
 for that and gets the service's own answer, a stream with comments meanwhile. A request for
 another service of the group meanwhile, or too soon after the last change, gets 503 with
-``Retry-After``.
+``Retry-After``. The program also stops idle services (idle.py).
 
 Run by ``sparkwright-wake.socket``, which HAProxy's user alone reaches.
 """
@@ -27,8 +27,10 @@ from pathlib import Path
 from socketserver import ThreadingMixIn, UnixStreamServer
 
 from sparkwright.host.exclusive import unattended
+from sparkwright.host.exclusive.idle import Idle
 from sparkwright.host.lib import exclusive
 from sparkwright.host.lib.annotations import Any
+from sparkwright.host.lib.exclusive import NOBODY
 from sparkwright.host.lib.http import NoAnswer, Server
 from sparkwright.host.service import current
 
@@ -67,6 +69,9 @@ class Waking:
         self._under_way: dict[str, tuple[str, threading.Event]] = {}
         self._waiting = Counter[str]()
         self._held = 0
+        self._turn = threading.Lock()
+        #: Requests that this program has, by service.
+        self.handled = Counter[str]()
         #: Whether somebody else was at work on the host, by service.
         self.refused: dict[str, bool] = {}
 
@@ -115,10 +120,27 @@ class Waking:
         left = since.at + stay_seconds - time.time() if since else 0.0
         # A clock that was put right by seconds opens nothing; one that was set back by more keeps
         # nobody out for longer than that.
-        if since and stay_seconds and 0 < left <= stay_seconds + _CLOCK:
+        runs = since is not None and since.service != NOBODY
+        if since and runs and stay_seconds and 0 < left <= stay_seconds + _CLOCK:
             raise Later(f"{since.service} was started just now", left)
         self._under_way[group] = (service, threading.Event())
         threading.Thread(target=self._activate, args=(group, service)).start()
+
+    @contextmanager
+    def handling(self, service: str) -> Iterator[None]:
+        """Count a request that this program has: HAProxy counts it for no service."""
+        with self._lock:
+            self.handled[service] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.handled[service] -= 1
+
+    def rest(self, service: str) -> None:
+        """Stop an idle service; requests that come meanwhile wait for the end."""
+        with self._turn:
+            unattended.run(self._root, service, "idle", rests=True)
 
     def connected(self, service: str) -> http.client.HTTPConnection:
         """A connection to the service itself, by its release."""
@@ -132,7 +154,8 @@ class Waking:
 
     def _activate(self, group: str, service: str) -> None:
         try:
-            self.refused[service] = unattended.run(self._root, service, "request") != 0
+            with self._turn:
+                self.refused[service] = unattended.run(self._root, service, "request") != 0
         finally:
             with self._lock:
                 _, ended = self._under_way.pop(group)
@@ -152,7 +175,7 @@ class Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         service = self.headers.get(_NAME, "")
         try:
-            with ExitStack() as until_sent:
+            with self.server.waking.handling(service), ExitStack() as until_sent:
                 body = self._body(until_sent)
                 if self.server.waking.asleep(service) is not None:
                     self._wait(service, streams=_streams(body))
@@ -281,5 +304,8 @@ def _streams(body: bytearray) -> bool:
 def main(services_root: str) -> int:
     """Serve for ever, at the socket that systemd hands over as descriptor 3."""
     with socket.socket(fileno=3) as made:
-        WakeServer(made, Path(services_root)).serve_forever()
+        server = WakeServer(made, Path(services_root))
+        idle = Idle(Path(services_root), server.waking.handled, server.waking.rest)
+        threading.Thread(target=idle.watch, daemon=True).start()
+        server.serve_forever()
     return 0

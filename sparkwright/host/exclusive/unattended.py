@@ -45,8 +45,11 @@ def main(services_root: str) -> int:
     return max((run(root, service, "calendar") for service in due_services), default=0)
 
 
-def run(root: Path, service: str, by: str) -> int:
-    """Activate it, and wait for the end. Returns 0, or ``AGAIN`` where something was in the way."""
+def run(root: Path, service: str, by: str, *, rests: bool = False) -> int:
+    """Activate a service, or stop an idle service, and wait for the end.
+
+    Returns 0, or ``AGAIN`` where something was in the way.
+    """
     state = root / "state"
     owner = Owner(secrets.token_hex(8), f"{by}@{socket.gethostname()}", _boot(), os.getpid())
     answer = lock.take(state, owner)
@@ -56,12 +59,13 @@ def run(root: Path, service: str, by: str) -> int:
         print(f"{answer.by.by if answer.by else 'somebody'} is at work on this host", flush=True)
         return AGAIN
     try:
-        request = ActivateRequest(service, str(root), owner.by, by, owner.token)
+        request = ActivateRequest(service, str(root), owner.by, by, owner.token, rests=rests)
         activated = activate.main(request)
         for line in activated.faults:
             print(f"{service}: {line}", flush=True)
         if activated.switch:
-            print(f"{service}: {activated.was} makes room for it", flush=True)
+            begun = "idle: it is stopped" if rests else f"{activated.was} makes room for it"
+            print(f"{service}: {begun}", flush=True)
             print(_ended(state, activated.switch), flush=True)
         return AGAIN if activated.faults else 0
     finally:

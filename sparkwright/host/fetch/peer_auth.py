@@ -40,7 +40,7 @@ def server_key(secret: str, run: str, host: str) -> str:
 
 
 def peer_key(server: str, peer: str) -> str:
-    """The key of a host that takes from one that serves."""
+    """The key with which a host takes from a peer."""
     return mac(server, "peer", peer)
 
 

@@ -1,4 +1,4 @@
-"""The files that a peer server reads: those of models and images, and its keys.
+"""The files that a peer server reads: models, images and its keys.
 
 Every name is checked after it was unquoted, once. Every file is opened below a fixed directory,
 name by name, without following links; what is not a regular file is not there.
@@ -138,7 +138,7 @@ def revision(roots: PeerRoots, parts: list[str]) -> tuple[Revision, tuple[str, .
 
 
 def images(root: str) -> list[Revision]:
-    """Every image below a root, also those that are being fetched."""
+    """Every image below a root, also while it is downloaded."""
     with suppress(OSError):
         listed = {path.name.removeprefix(".staging-") for path in Path(root).iterdir()}
         return [Revision(root, (), name) for name in listed if _HEX.fullmatch(name)]

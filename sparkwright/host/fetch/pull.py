@@ -100,7 +100,7 @@ def _into_docker(request: PullRequest, stop: Event) -> str | None:
 
 
 def _name(request: PullRequest, progress: Progress) -> None:
-    """Give the image its name, and remove the one that it was pulled by."""
+    """Give the image its name, and remove the name that it was pulled by."""
     name = request.build.base_name if request.build else request.name
     tagged = docker.docker("tag", request.source, name)
     if not tagged.ok:
@@ -113,7 +113,7 @@ def _name(request: PullRequest, progress: Progress) -> None:
 
 
 def _build(request: PullRequest, build: ImageBuild) -> None:
-    """Build an image; one that steps make gets its name once it holds what they promise."""
+    """Build an image; a patched image gets its name once its promises hold."""
     name = request.name.replace("/", "/unproven-", 1) if build.steps else request.name
     # Not in /tmp, which is the job's own: a container is to see it.
     with tempfile.TemporaryDirectory(prefix="build-", dir=request.fetch.state_dir) as folder:

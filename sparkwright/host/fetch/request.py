@@ -83,7 +83,7 @@ class FetchRequest:
         stall: without a byte after which a connection is given up.
         expect: what the files are checked against, beyond their hashes.
         source: hub or registry. Every file of a registry is named by its sha256.
-        manifests: those of the files that a registry keeps as manifests.
+        manifests: digests of the files that a registry keeps as manifests.
         peers: http://address:port of the hosts to ask before the source, in this order.
         peer_token_file: PeerKeys, with a key for each of them.
         offline: ask nobody but peers.
@@ -126,7 +126,7 @@ class BuildFile:
 
 @dataclass(frozen=True)
 class ImageBuild:
-    """How an image is built over the one that is pulled.
+    """Build of an image over the pulled image.
 
     Attributes:
         base_name: what the pulled image is called for the Dockerfile.
@@ -207,7 +207,7 @@ class PeerKeys:
         run: 32 hex digits.
         peer: this host's name, as peers know it.
         keys: by the peers' addresses, as in FetchRequest.
-        tls: likewise, of those that serve by TLS.
+        tls: likewise, for peers that serve by TLS.
     """
 
     run: str

@@ -31,8 +31,8 @@ class Workspace:
 
     Besides the destination there is the directory `.staging-<commit>` on the same file system:
     files/ becomes the destination by one rename, parts/ has what is not verified yet, and
-    verified.json has the receipt entries of a run that did not reach its end. All of it is root's
-    alone, like the directory that it lies in: one that another user has made is removed.
+    verified.json has the receipt entries of a run that did not reach its end. Only root can enter
+    it, like the directory around it: a directory that another user has made is removed.
 
     Attributes:
         destination: the directory that is complete in the end.

@@ -33,7 +33,7 @@ def installed(*names: str) -> tuple[str, ...]:
 def get(*arguments: str, environment: Mapping[str, str]) -> Outcome:
     """Run ``apt-get``, once nobody else uses it.
 
-    apt itself waits for dpkg's lock alone, not for those of its lists and downloads.
+    apt itself waits for dpkg's lock alone, not for the locks of its lists and downloads.
     """
     until = time.monotonic() + PATIENCE
     command = ("apt-get", "-o", f"DPkg::Lock::Timeout={PATIENCE}", *arguments)

@@ -33,7 +33,7 @@ class Container:
     """A container as Docker has it; ``created`` and ``started`` are RFC 3339.
 
     Attributes:
-        release: that it was made from; None for one that is not ours.
+        release: release of the container; None for an unmanaged container.
     """
 
     running: bool
@@ -130,7 +130,7 @@ def running_release(service: str, timeout: float | None = 10) -> str | None:
 
 
 def release_of(seen: Any) -> str | None:
-    """The release that a container was made from; None for one that is not ours."""
+    """The release of a container; None for an unmanaged container."""
     release: str | None = (seen["Config"].get("Labels") or {}).get("sparkwright.release")
     return release
 

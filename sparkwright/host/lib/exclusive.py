@@ -13,6 +13,9 @@ GROUPS, ACTIVE = "exclusive.json", "active.json"
 
 
 WAKE_SOCKET = "/run/sparkwright-wake/requests.sock"
+#: Last member of a group with ``idle``: active while every service of the group sleeps. No service
+#: can have this name.
+NOBODY = "(nobody)"
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class Groups:
         on_request: services that a request activates.
         stay_seconds: that one runs at least, before a request has another one run.
         wait_seconds: that a request waits at most for its service.
+        idle: service -> seconds without a request after which it is stopped.
         admin: HAProxy's socket.
     """
 
@@ -47,6 +51,7 @@ class Groups:
     on_request: tuple[str, ...] = ()
     stay_seconds: float = 600.0
     wait_seconds: float = 900.0
+    idle: dict[str, float] = field(default_factory=dict)
     admin: str = ""
 
 
@@ -106,7 +111,7 @@ def sleeping(state: Path) -> dict[str, str]:
         service: runs[name]
         for name, group in declared.items()
         for service in group.members
-        if service != runs.get(name, service)
+        if service not in (runs.get(name, service), NOBODY)
     }
 
 

@@ -1,4 +1,4 @@
-"""The services of this host, by what lies on it, and what is kept beside their releases."""
+"""The services of this host, by the files on it, and the files beside their releases."""
 
 from __future__ import annotations
 

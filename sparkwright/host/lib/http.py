@@ -130,14 +130,14 @@ class Server:
 
         Raises:
             NoAnswer: Late, when the stream has not ended after ``timeout`` seconds.
-            Refused: when the answer is not a stream.
+            ErrorAnswer: when the answer is not a stream.
         """
         from sparkwright.host.lib import bounded
 
         begun = time.monotonic()
         with self._answer("POST", path, body, timeout, _LONGEST, True) as answer:
             if answer.status != 200:
-                raise Refused(Answer(answer.status, answer.read()))
+                raise ErrorAnswer(Answer(answer.status, answer.read()))
             for line in iter(partial(answer.readline, _LINE + 1), b""):
                 if len(line) > _LINE:
                     raise bounded.TooMuch(_LINE)
@@ -206,7 +206,7 @@ class Server:
         return connection
 
 
-class Refused(Exception):
+class ErrorAnswer(Exception):
     """The server answers with an error where a stream was requested."""
 
     def __init__(self, answer: Answer) -> None:

@@ -70,7 +70,7 @@ def _socket(family: int, protocol: int, device: str) -> socket.socket:
 
 
 def _packet(kind: int, number: int, size: int) -> bytes:
-    """An echo request: its kind is 8 in ICMP and 128 in ICMPv6, that of replies 0 and 129."""
+    """An echo request: its kind is 8 in ICMP and 128 in ICMPv6, a reply's kind 0 and 129."""
     head = struct.pack("!BBHHH", kind, 0, 0, os.getpid() & 0xFFFF, number)
     text = head + b"\0" * size
     return text[:2] + struct.pack("!H", _checksum(text)) + text[4:]

@@ -84,7 +84,7 @@ def judged(kind: str, answer: Answer, files: Path | None = None) -> str:
 
 
 def cheapest(routes: Mapping[str, str]) -> str:
-    """The kind among those of a service whose request costs least."""
+    """The cheapest kind of request of a service."""
     return next(kind for kind in KINDS if kind in routes)
 
 

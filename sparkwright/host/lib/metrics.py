@@ -65,7 +65,7 @@ def totals(text: str, names: Mapping[str, str]) -> dict[str, float]:
 
 
 def texts(text: str, names: Mapping[str, str]) -> dict[str, str]:
-    """Labels that have a neutral name, such as BLOCK; without those that are not there."""
+    """Labels that have a neutral name, such as BLOCK; without missing labels."""
     result: dict[str, str] = {}
     for own, labels, _ in _SAMPLE.findall(text):
         for label, value in _LABEL.findall(labels):

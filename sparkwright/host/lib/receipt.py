@@ -1,7 +1,7 @@
 """The receipt of a fetched directory, and its check without reading a byte of the files.
 
-A receipt says what was verified once. It holds for files that root alone can have written since: of
-those that another user may change, size and time say nothing.
+A receipt says what was verified once. It holds for files that root alone can have written since:
+size and time of files that another user may change prove nothing.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ VERSION = 1
 def read(directory: str) -> Receipt | None:
     """Return the receipt of a directory, or None if there is none, or it is not valid.
 
-    One that another user can have written is none.
+    A receipt that another user can have written counts as missing.
     """
     receipt = files.record(Receipt, Path(directory, NAME))
     return receipt if receipt and receipt.version == VERSION else None

@@ -75,7 +75,7 @@ class Malformed(ValueError):
 def decode(cls: type[T], data: object) -> T:
     """A record from JSON data.
 
-    Keys that the record does not have are passed over; those that are missing take their default.
+    Unknown keys are ignored; missing keys take their default.
 
     Raises:
         Malformed: for a missing key without a default, a value of another type, or a number that

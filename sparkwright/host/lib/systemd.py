@@ -81,7 +81,7 @@ def want_at_boot(name: str, *, wanted: bool) -> None:
 
 
 def enable(*units: str) -> None:
-    """Have units started at boot, with a reload for those that are not."""
+    """Have units started at boot, with a reload if any of them is not yet."""
     for name in units:
         if not is_enabled(name):
             systemctl("enable", "--quiet", name)

@@ -42,7 +42,7 @@ def why(status: os.stat_result, *, shared: bool = False) -> str | None:
     """Why something is not root's alone; None if it is, or this process is not root.
 
     shared: whether a directory like /tmp will do, in which everybody makes names of their own but
-        nobody changes those of others.
+        nobody changes other users' names.
     """
     if os.geteuid() != 0:
         return None
@@ -111,8 +111,8 @@ def set_up(path: str | Path, uid: int, mode: int) -> None:
 def give(handle: int, mode: int, ids: tuple[int, int] | None = None) -> None:
     """Give an open file or directory a mode, and an owner and group.
 
-    exFAT, FAT and SMB have one owner and mode for all files, those that they were mounted with:
-    they will do where they let nobody do more.
+    exFAT, FAT and SMB have the owner and mode of their mount for all files: they will do if only
+        root can write.
 
     Raises:
         PermissionError: where they do not.

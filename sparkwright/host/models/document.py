@@ -14,6 +14,8 @@ KINDS = (
 )  # fmt: skip
 #: systemd's socket, at which HAProxy hands requests over.
 DOOR = "/run/sparkwright-models/door.sock"
+#: The database of usage; systemd makes its directory for the program's user.
+USAGE = "/var/lib/sparkwright-models/usage.db"
 #: Name of a pool with the same servers, unchecked, so that a request reaches a sleeping service.
 WAKE = "wake-"
 #: Names stand in headers and in labels of metrics.

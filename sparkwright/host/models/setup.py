@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
 from sparkwright.host.lib import systemd
 from sparkwright.host.lib.processes import run
 from sparkwright.host.lib.records import dataclass, field
+from sparkwright.host.models.document import USAGE
 
 #: Units: the socket at which HAProxy hands requests over, and the program.
 SOCKET, SERVICE = "sparkwright-models.socket", "sparkwright-models.service"
@@ -39,10 +41,9 @@ def main(request: AddressRequest) -> list[str]:
         SystemExit: systemd can't make the user, or the program refuses its document.
     """
     if not request.files:
-        systemd.remove([SOCKET, SERVICE])
+        left = remove()
         shutil.rmtree(request.home, ignore_errors=True)
-        USERS.unlink(missing_ok=True)
-        return ["removed the address for all models"]
+        return ["removed the address for all models", *(f"left {item}" for item in left)]
     changed = systemd.write_files(request.files)
     _demand("systemd-sysusers", str(USERS))
     _demand("python3", "-IB", f"{request.home}/serve.py", f"{request.home}/models.json", "--check")
@@ -52,13 +53,34 @@ def main(request: AddressRequest) -> list[str]:
         _demand("install", "-d", "-m", "0750", "-g", request.user, request.pools)
     systemd.want_at_boot(SOCKET, wanted=True)
     if str(systemd.UNITS / SOCKET) in changed:
+        systemd.systemctl("stop", SERVICE)  # systemd restarts no socket beside its running service
         systemd.systemctl("restart", SOCKET)
-    systemd.start(SOCKET)
-    if changed - {f"{request.home}/models.json"}:
-        systemd.systemctl("try-restart", SERVICE)
-    elif changed:
-        systemd.systemctl("reload", SERVICE)
+        systemd.start(SERVICE)
+    else:
+        systemd.start(SOCKET)
+        if changed - {f"{request.home}/models.json"}:
+            systemd.systemctl("try-restart", SERVICE)
+        elif changed:
+            systemd.systemctl("reload", SERVICE)
     return [f"wrote {len(changed)} files of the address for all models"]
+
+
+def remove() -> list[str]:
+    """Take units and user away, and give the use of API keys to root. Returns what stays."""
+    left = []
+    if USERS.exists():
+        # Also a program that finishes its answers: its user can't leave before it.
+        systemd.systemctl("kill", "--signal=KILL", SERVICE)
+        systemd.remove([SOCKET, SERVICE])
+        done = run("userdel", USERS.stem)
+        left += [] if done.ok else [f"the user {USERS.stem}: {done.err.strip()}"]
+        USERS.unlink()
+    usage = Path(USAGE)
+    if usage.exists():
+        for path in (usage.parent, *usage.parent.iterdir()):
+            os.lchown(path, 0, 0)  # another user may get the number
+        left.append(f"{usage}: the use of API keys (delete it if nobody needs it)")
+    return left
 
 
 def _demand(*command: str) -> None:

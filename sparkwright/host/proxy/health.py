@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 from socketserver import ThreadingMixIn, UnixStreamServer
 
 from sparkwright.host.lib import documents, homes, kinds, metrics
@@ -22,7 +23,7 @@ from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.faults import Fault
 from sparkwright.host.lib.http import Answer, Late, NoAnswer, Server, api_key
 from sparkwright.host.lib.threads import at_once
-from sparkwright.host.proxy.pool import HealthConfig, HealthService
+from sparkwright.host.proxy.pool import MARK, HealthConfig, HealthService
 
 #: Seconds without a token after which one is requested from a service.
 _IDLE = 30.0
@@ -56,6 +57,8 @@ class Service:
             if reported != self.well:
                 reported = self.well
                 state = "well" if self.well else "NOT well"
+                if self.well:
+                    Path(self.config.health).with_suffix(MARK).touch()
                 print(f"{self.config.name}: {state}: {self.observed}", flush=True)
             time.sleep(max(0.1, _LOOK - (time.monotonic() - began)))
 

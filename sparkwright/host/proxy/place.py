@@ -40,9 +40,10 @@ def ask(path: str, line: str) -> str:
 
 
 def kept(answer: str, keep: Iterable[Sequence[str]]) -> str:
-    """Drained or down servers, of those that keep their address: for the others HAProxy would take
-    the old port from this state (haproxy/haproxy#3296). Whether a server speaks TLS comes from
-    the new configuration: the former worker's value would make HAProxy send requests in clear."""
+    """Drained or down servers that keep their address: for other servers HAProxy would take the old
+    port from this state (haproxy/haproxy#3296). Whether a server speaks TLS comes from the new
+    configuration: the former worker's value would make HAProxy send requests in clear.
+    """
     version, _, rest = answer.strip().partition("\n")
     head, *rows = rest.splitlines()
     names = head.removeprefix("# ").split()
@@ -96,13 +97,18 @@ def busy(master: str, proxy: str, replica: str) -> int:
     return sum(state.running for state in states if state)
 
 
-def leave(pool: Pool) -> None:
-    """Have load balancers in front send nothing new, and wait for the end of what runs."""
+def announce(pool: Pool) -> None:
+    """Have the fleet's addresses send nothing new."""
     # /health says that the proxy is about to close; it still takes what comes.
     _command(pool, f"set server stay-{pool.proxy}/stay state maint")
     time.sleep(pool.notice_seconds)
+
+
+def leave(pool: Pool) -> None:
+    """Have load balancers in front send nothing new, and wait for the end of what runs."""
+    announce(pool)
     _command(pool, f"set server {pool.proxy}/{pool.replica} state drain")
-    remaining(lambda: _busy(pool), pool.drain_seconds)
+    remaining(lambda: in_flight(pool), pool.drain_seconds)
 
 
 def admit(pool: Pool) -> None:
@@ -142,7 +148,15 @@ def _command(pool: Pool, line: str) -> None:
         ask(pool.admin, line)
 
 
-def _busy(pool: Pool) -> int:
+def last_request(pool: Pool) -> str:
+    """HAProxy's mark of the last request with a body; another one after each of them."""
+    with contextlib.suppress(OSError):
+        return ask(pool.admin, f"get var proc.last_{pool.proxy.replace('-', '_')}")
+    return ""
+
+
+def in_flight(pool: Pool) -> int:
+    """Requests that the service works on now."""
     try:
         return busy(pool.master, pool.proxy, pool.replica)
     except TimeoutError:
@@ -158,7 +172,7 @@ def write_sleeping(path: Path) -> None:
 
 
 def tell_sleeping(state: Path) -> None:
-    """Have file and worker as the host's state says, in one step for those who ask."""
+    """Update HAProxy's map of sleeping services, its file and its process, in one step."""
     path = state.parent / "gateway" / ASLEEP_MAP
     if not path.exists():
         return  # no proxy has it, or not yet

@@ -12,6 +12,8 @@ ASLEEP_MAP = "asleep.map"
 
 #: Directory of the sockets on which the health of services is asked for.
 HEALTH = "/run/sparkwright-health"
+#: Suffix of a file beside such a socket, touched when the service begins to serve.
+MARK = ".well"
 #: The only server behind a host's own proxy.
 SELF = "self"
 
@@ -48,7 +50,7 @@ class Pool:
 
     Attributes:
         admin, master: HAProxy's sockets: of the worker that takes new requests, and of the master.
-        notice_seconds: until load balancers in front have seen that the service leaves.
+        notice_seconds: until the fleet's addresses have seen that the service leaves.
         drain_seconds: at most, until running requests have ended.
         others: whether other hosts serve the same.
         replica: the service's name among the proxy's servers.

@@ -72,7 +72,7 @@ class Rank:
 
 
 def ended(service: Service, rank: RankConfig) -> None:
-    """Nothing runs: a rank that served does not any more, and one that waited says for what."""
+    """No rank runs: a rank that served does not any more, and a waiting rank names its reason."""
     state = documents.record(RankState, Path(service.home, STATE))
     if state is not None and state.step == SERVING:
         Rank(service, rank, "", state.release).say(WAITING, "its unit has ended")

@@ -1,8 +1,8 @@
 """A follower: waits for its head, runs the release that it asks for, and ends with it.
 
-The head's host decides. A follower has no opinion on which release is right: what was staged here
-is run as soon as the head asks for it, and so a switch, its way back and a rollback of the head are
-those of all ranks, whoever lost power meanwhile.
+The head's host decides. A follower has no opinion on which release is right: it runs a staged
+release as soon as the head asks for it, so a switch, its way back and a rollback of the head apply
+to all ranks, whichever host lost power meanwhile.
 """
 
 from __future__ import annotations

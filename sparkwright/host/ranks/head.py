@@ -1,8 +1,8 @@
 """The head of a cluster: gathers its followers, starts with them, and ends with the first of them.
 
-One start of the head is a session. A session has one release, the one that this host's `current`
-leads to, and no engine of an earlier one in it: whatever ends on any rank ends the session, and
-systemd starts each rank again.
+One start of the head is a session. A session has one release, the release of this host's `current`,
+and no engine of an earlier release in it: a rank that ends, ends the session, and systemd starts
+each rank again.
 """
 
 from __future__ import annotations

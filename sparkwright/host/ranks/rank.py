@@ -1,8 +1,8 @@
 """A rank of a service that several hosts serve together, as its unit calls it.
 
-`run RELEASE` is the unit's main process: it starts the engine together with those of the other
-ranks, and ends with the first of them. `close RELEASE` comes before it and `open RELEASE` after it:
-neither leaves an engine behind, and they make and remove the rules of the service's firewall.
+`run RELEASE` is the unit's main process: it starts the engine together with the other ranks'
+engines, and ends with the first of them. `close RELEASE` comes before it and `open RELEASE` after
+it: neither leaves an engine behind, and they make and remove the rules of the service's firewall.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from sparkwright.host.lib import metrics, model_list
 from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.faults import Fault, clip, fail_if, fail_if_noise, fail_if_only_marks
-from sparkwright.host.lib.http import Answer, Late, NoAnswer, Refused, Server, api_key
+from sparkwright.host.lib.http import Answer, ErrorAnswer, Late, NoAnswer, Server, api_key
 from sparkwright.host.lib.records import dataclass, field, replace
 from sparkwright.host.service import SmokeRequest
 
@@ -212,7 +212,7 @@ class DeepClient(Client):
                 for event in self.server.events(path, body, timeout=self.left()):
                     self.left()  # bounded by time, however slowly the events arrive
                     yield event
-        except Refused as refused:
+        except ErrorAnswer as refused:
             succeeded(path, refused.answer)
 
     def context(self) -> int:

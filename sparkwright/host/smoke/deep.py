@@ -24,7 +24,7 @@ class DeepAnswer:
     """The checks of one service.
 
     Attributes:
-        release: the one that runs; None where none does.
+        release: the running release; None if none runs.
         journal: the service's last lines, if a check failed.
     """
 

@@ -1,7 +1,7 @@
 """A step of bootstrap, made of pyinfra's own operations.
 
-Before the first of them the host records how the step is undone (``host/bootstrap/prepare.py``), so
-that one which is cut off is as good as one that is done: running again goes on.
+Before the first step the host records how to undo it (``host/bootstrap/prepare.py``), so an
+interrupted step can be undone like a finished step: running again continues.
 """
 
 from collections.abc import Callable, Mapping

@@ -88,7 +88,7 @@ def proved(pings: Sequence[Ping]) -> Commands:
 
 @operation()
 def kept(pings: Sequence[Ping]) -> Commands:
-    """Keep the change, once all hosts have proved theirs: one that failed answers no more.
+    """Keep the change, once all hosts have proved theirs: a host that failed answers no more.
 
     Args:
         pings: what must still answer.

@@ -14,9 +14,11 @@ from sparkwright.host.exclusive import activate, setup, unattended
 from sparkwright.host.exclusive.activate import ActivateAnswer, ActivateRequest
 from sparkwright.host.exclusive.setup import SetupRequest
 from sparkwright.host.lib import exclusive, files, homes, systemd
-from sparkwright.host.lib.exclusive import Group, Groups
+from sparkwright.host.lib.exclusive import NOBODY, Group, Groups
 from sparkwright.host.lib.homes import Maintenance
 from sparkwright.host.lib.records import decode
+from sparkwright.host.proxy import place
+from sparkwright.host.proxy.pool import Pool
 from sparkwright.host.release import SwitchRequest
 from tests.host.exclusive.waking import declare
 from tests.host.switch.test_transaction import NEW, OLD, Host, host
@@ -129,12 +131,56 @@ def test_two_that_ran_side_by_side_become_a_group(pair: Host) -> None:
     assert _state(pair) == A
 
 
+RESTS: Any = (set(), set(), NOBODY)
+
+
+@pytest.fixture
+def idle(pair: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
+    """``a`` may be stopped while nobody asks it."""
+    monkeypatch.setattr(transaction, "_ASSIGNED", 0)
+    kept = kept_service(OLD, "a", pair.place, boot_seconds=1)
+    record = replace(kept, pool=Pool("a", "/nowhere", "/nowhere", 0, 0)).record
+    files.write(pair.place / "services/a/releases" / OLD / "release.json", record, 0o640)
+    declare(pair.place, replace(GROUPS, groups={"evening": Group(("a", "b", NOBODY))}))
+    return pair
+
+
+def test_an_idle_one_is_stopped_and_no_boot_starts_it(idle: Host) -> None:
+    assert _ask(idle, "b", rests=True).switch is None  # it does not run
+    assert _ask(idle, "a", rests=True).service_names == ("a", "b")
+    assert _switch(idle).run() == "good"
+    assert _state(idle) == RESTS
+    assert exclusive.sleeping(idle.place / "state") == {"a": NOBODY, "b": NOBODY}
+    assert _ask(idle, "a", rests=True).switch is None
+    assert _ask(idle, "a").was == NOBODY
+    assert _switch(idle).run() == "good"
+    assert (_state(idle), exclusive.sleeping(idle.place / "state")) == (A, {"b": "a"})
+
+
+def test_a_request_that_came_before_is_not_cut(idle: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    _ask(idle, "a", rests=True)
+    asleep = []
+
+    def in_flight(pool: Pool) -> int:
+        asleep.append(exclusive.sleeping(idle.place / "state")[pool.proxy])
+        return 1
+
+    monkeypatch.setattr(place, "in_flight", in_flight)
+    assert _switch(idle).run() == "reverted"
+    assert asleep == [NOBODY]  # those that come from here on wait
+    assert _state(idle) == A
+    assert "stop" not in (idle.place / "said").read_text()
+
+
 @pytest.mark.parametrize("power", [False, True], ids=["killed", "power"])
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(
+    ("rests", "step"), [*((False, step) for step in STEPS), *((True, step) for step in STEPS[:-1])]
+)
 def test_cut_at_any_step_one_of_them_runs_and_is_the_active_one(
-    pair: Host, step: str, power: bool, monkeypatch: pytest.MonkeyPatch
+    idle: Host, *, rests: bool, step: str, power: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _ask(pair)
+    pair = idle
+    _ask(pair, "a" if rests else "b", rests=rests)
     ill = step == "reverting"
     run = pair.check.run
 
@@ -164,7 +210,7 @@ def test_cut_at_any_step_one_of_them_runs_and_is_the_active_one(
         assert len(_state(pair)[0]) <= 1  # never both: the memory is one's
         again = _switch(pair)
     result = again.run()
-    assert (result, _state(pair)) in (("good", B), ("reverted", A))
+    assert (result, _state(pair)) in (("good", RESTS if rests else B), ("reverted", A))
 
 
 @cases("case", "why")

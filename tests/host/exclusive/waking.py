@@ -18,7 +18,7 @@ import pytest
 from sparkwright.host.exclusive import on_request, setup, unattended
 from sparkwright.host.exclusive.setup import SetupRequest
 from sparkwright.host.lib import exclusive, files
-from sparkwright.host.lib.exclusive import Group, Groups
+from sparkwright.host.lib.exclusive import NOBODY, Group, Groups
 from sparkwright.host.lib.records import encode
 from sparkwright.host.proxy import place as proxy_place
 from tests.host.proxy.backend import Backend, serving
@@ -47,14 +47,16 @@ class Waking:
     place: Path
     proxy: RunningProxy
     backend: Backend
+    server: on_request.WakeServer
     begun: list[str] = field(default_factory=list)
     go: threading.Event = field(default_factory=threading.Event)
     well: bool = True
     free: bool = True
 
-    def run(self, root: Path, service: str, by: str) -> int:
+    def run(self, root: Path, service: str, by: str, *, rests: bool = False) -> int:
         """In place of a switch."""
-        assert (root, by) == (self.place, "request")
+        assert (root, by) == (self.place, "idle" if rests else "request")
+        service = NOBODY if rests else service
         self.begun.append(service)
         assert self.go.wait(60)
         runs = service if self.well else exclusive.running(root / "state")["evening"]
@@ -113,7 +115,7 @@ def waking(monkeypatch: pytest.MonkeyPatch) -> Iterator[Waking]:
             (path / "gateway").mkdir()
             proxy_place.write_sleeping(path / "gateway/asleep.map")
             with opened(proxies) as proxy:
-                result = Waking(path, proxy, backend)
+                result = Waking(path, proxy, backend, server)
                 monkeypatch.setattr(unattended, "run", result.run)
                 yield result
                 result.go.set()

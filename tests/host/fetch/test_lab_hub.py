@@ -32,19 +32,6 @@ def _request(
     return lab.request(fetch, name, **changes)
 
 
-def test_all_repositories(lab: LabHub, fetch: Fetch) -> None:
-    for name in lab.repositories:
-        output = fetch.complete(**_request(lab, fetch, name))
-        assert "hf_transfer ended" not in output
-        result = {
-            path.relative_to(lab.directory(fetch, name)).as_posix(): path.stat().st_size
-            for path in lab.directory(fetch, name).rglob("*")
-            if path.is_file() and not path.name.startswith(".sparkwright")
-        }
-        assert result == {f.path: f.size for f in lab.repositories[name].commits[-1].files}
-    assert lab.counters()["tokens_at_cdn"] == 0
-
-
 def test_truncated_for_good(lab: LabHub, fetch: Fetch) -> None:
     name, file = _largest(lab)
     lab.fault(match=f"/cdn/*{file.path}", truncate=100_000)

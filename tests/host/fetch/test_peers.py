@@ -74,15 +74,6 @@ def test_a_peer_that_dies_midway_is_replaced_and_what_it_gave_is_kept(
     assert leech.progress()["bytes_peers"] > 300_000
 
 
-def test_another_peer_is_asked_before_the_hub(seed: Seed, leech: Fetch) -> None:
-    assert seed.fetch.run()[0] == 0
-    before = len(leech.hub.hits)
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        fetch_from(leech, f"http://127.0.0.1:{nobody.getsockname()[1]}", seed.address)
-    assert len(leech.hub.hits) == before
-
-
 def test_wrong_bytes_of_a_peer_are_set_aside_and_come_from_the_hub(
     seed: Seed, leech: Fetch
 ) -> None:

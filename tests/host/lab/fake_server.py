@@ -14,11 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lab.hub.repositories import MINIATURES
-from lab.serving.fake_vllm.arguments import parse
 from lab.serving.fake_vllm.identity import Identity
-from lab.serving.fake_vllm.settings import Settings, check_frontend, read_settings
-from lab.serving.fake_vllm.table import load_table
 from tests.host.serving import free_port
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -53,14 +49,6 @@ def make_model(path: Path, method: str | None = "compressed-tensors") -> Path:
     weight_map = {"embed.weight": names[0], "lm_head.weight": names[1], "norm.weight": names[1]}
     (path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
     return path
-
-
-def settings_of(parts: list[str], version: str = "0.24.0", flavour: str = "aeon") -> Settings:
-    """Parse and check a command line as `vllm serve` does before it loads anything."""
-    table = load_table(identity(version, flavour))
-    arguments = parse(["serve", *parts], table)
-    check_frontend(arguments, table)
-    return read_settings(arguments, table, identity(version, flavour))
 
 
 @dataclass
@@ -143,21 +131,3 @@ def wait_healthy(server: Server, seconds: float = 10) -> None:
                 return
         time.sleep(0.02)
     raise AssertionError(server.log.read_text())
-
-
-class Folders:
-    """Directories with the newest revision of each miniature, made when first asked for."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-
-    def __call__(self, name: str) -> Path:
-        folder = self._root / name
-        if folder.is_dir():
-            return folder
-        folder.mkdir(parents=True)
-        (made,) = (each for each in MINIATURES if each.id == name)
-        for path, content in made.newest().items():
-            chunks = iter([content]) if isinstance(content, bytes) else content()
-            (folder / path).write_bytes(b"".join(chunks))
-        return folder

@@ -1,6 +1,5 @@
 """Who holds the lab, and what others are shown: without a fleet, and in a place of the test's."""
 
-import os
 import re
 import signal
 import subprocess
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.holding import LabIsHeldError, call, held, holder, kept
+from lab.holding import LabIsHeldError, held
 
 ROOT = Path(__file__).resolve().parents[3]
 START = "import sys, time; from pathlib import Path; from lab.holding import *; "
@@ -22,7 +21,6 @@ HOLD = (
 )
 TRY = START + "\nwith held('another', file=Path(sys.argv[1])): print('held', flush=True)"
 WAIT = TRY.replace("file=", "wait=True, file=")
-KEEP = START + "\nkeep(int(sys.argv[2]), 'demo', file=Path(sys.argv[1]))"
 
 
 @pytest.fixture
@@ -78,30 +76,6 @@ def test_another_one_is_reported_at_once_who_holds_it_since_when_and_what_to_do(
             pass
 
 
-def test_the_file_is_of_its_owner_alone_and_gone_afterwards(file: Path) -> None:
-    with held("tests", file=file):
-        assert file.stat().st_mode & 0o777 == 0o600
-        assert file.parent.stat().st_mode & 0o777 == 0o700
-        result = holder(file)
-        assert result is not None
-        assert result.process.pid == os.getpid()
-    assert holder(file) is None
-    assert not file.parent.exists()
-
-
-def test_what_a_holder_starts_works_for_it_and_environment_is_not_asked(file: Path) -> None:
-    with held("tests", file=file):
-        with held("lab up", file=file):
-            pass
-        result = holder(file)
-        assert result is not None
-        assert result.purpose == "tests"  # the inner one has released nothing
-        arguments = ["env", "-i", "sh", "-c", '"$@"; exit $?', "sh", *python(TRY, file)]
-        done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stdout) == (0, "held\n"), done.stderr
-        assert holder(file) == result
-
-
 def test_what_a_killed_holder_left_running_works_for_nobody(file: Path, tmp_path: Path) -> None:
     """It must not go on with the fleet as if it were still held for it."""
     go = tmp_path / "go"
@@ -134,78 +108,3 @@ def test_one_who_waits_gets_it_when_the_holder_ends(file: Path, number: signal.S
         code, text = ended(waiting)
         assert (code, text.splitlines()[0]) == (0, "held")
     assert not file.exists()
-
-
-def test_one_at_a_time_of_many_who_wait(file: Path, tmp_path: Path) -> None:
-    """Each leaves a mark while it is alone, and the file is removed and made again in between."""
-    alone = (
-        START + "import os\nwith held('a', wait=True, file=Path(sys.argv[1])):"
-        "\n  os.mkdir(sys.argv[2]); time.sleep(0.02); os.rmdir(sys.argv[2])"
-    )
-    many = [start(file, tmp_path / "mark", code=alone) for _ in range(8)]
-    assert [(code, "Error" in text) for code, text in map(ended, many)] == [(0, False)] * 8
-
-
-def test_what_a_dead_holder_wrote_is_not_who_holds_it(file: Path) -> None:
-    with another(file) as first:
-        first.send_signal(signal.SIGKILL)
-        first.wait()
-        left = file.read_text()
-        with another(file) as second:
-            text = file.read_text()
-            file.write_text(left)
-            # Not believed; and as soon as the holder has written who it is, that is shown.
-            late = start(file, code=TRY)
-            time.sleep(0.3)
-            file.write_text(text)
-            assert f"held by process {second.pid}" in ended(late)[1]
-
-
-class TestThroughAKeeper:
-    """As a user who is not root does it: sudo starts the keeper."""
-
-    def test_it_holds_for_the_one_who_asked(self, file: Path) -> None:
-        with kept(python(KEEP, file, os.getpid())):
-            result = holder(file)
-            assert result is not None
-            assert (result.purpose, result.process.pid) == ("demo", os.getpid())
-            with held("lab up", file=file):  # works for the one who asked
-                pass
-        assert not file.exists()
-
-    def test_it_is_free_when_that_one_is_killed(self, file: Path) -> None:
-        code = START + (
-            "import os"
-            "\nwith kept([sys.executable, '-c', sys.argv[2], sys.argv[1], str(os.getpid())]):"
-            "\n  print('held', flush=True); time.sleep(99)"
-        )
-        client = start(file, KEEP, code=code)
-        assert line(client) == "held\n"
-        client.send_signal(signal.SIGKILL)
-        client.wait()
-        with held("tests", file=file):  # at once, or in the moment that the keeper takes to end
-            pass
-
-    def test_it_reports_who_else_holds_it(self, file: Path) -> None:
-        code = START + "\nwith kept(sys.argv[1:]): print('held')"
-        with another(file) as other:
-            result, text = ended(start(*python(KEEP, file, os.getpid()), code=code))
-        assert result == 1
-        assert text.count(f"held by process {other.pid} (tests)") == 1
-        assert "Traceback" not in text
-
-
-class TestCall:
-    """Running a command under it."""
-
-    def test_its_exit_code_is_the_command_s(self) -> None:
-        assert call(["sh", "-c", "exit 7"]) == 7
-        assert call(["sh", "-c", "kill -9 $$"]) == 137
-
-    def test_it_lasts_until_the_command_has_ended(self, tmp_path: Path) -> None:
-        """When stopped, it hands that on, and does not release what the command still uses."""
-        script = "trap 'sleep 0.3; echo done; exit 0' TERM; echo held; while :; do sleep 0.05; done"
-        process = start("sh", "-c", script, code=START + "\ncall(sys.argv[1:])")
-        assert line(process) == "held\n"
-        process.send_signal(signal.SIGTERM)
-        assert ended(process) == (143, "done\n")

@@ -167,7 +167,7 @@ def test_the_private_key_is_its_owners_alone(proxy: RunningProxy) -> None:
 
 
 def balancing(backend: Backend, ca: Authority, host: str = "spark-1") -> Replica:
-    """A replica as a load balancer has it, by its host's name."""
+    """A replica as the address has it, by its host's name."""
     return replace(replica(backend), tls=ReplicaTls(own_name(host), ca.pem))
 
 
@@ -245,7 +245,7 @@ def test_turning_it_on_and_off_cuts_nobody_off(folder: Path, first: Backend, ca:
         assert secured.read().endswith(b"data: 0 of one\n\n")
 
 
-def test_replicas_turn_it_on_and_off_with_their_load_balancer(folder: Path, ca: Authority) -> None:
+def test_replicas_turn_it_on_and_off_with_their_address(folder: Path, ca: Authority) -> None:
     """Its reload keeps who is drained, and not in which way the replicas were spoken to."""
     with serving("one") as clear:
         plain = (replica(clear),)

@@ -45,7 +45,13 @@ class Host:
 
     def end(self, after: float, *, well: bool = False) -> None:
         self.now += after
-        Caches(self.home).after(BOOT, well)
+        Caches(self.home).after(BOOT, well, self.home / "mark")
+
+    def serves(self, name: str) -> None:
+        """A minute later a file says that the start serves: the health's mark, or a deploy's."""
+        self.now += 60
+        (self.home / name).touch()
+        os.utime(self.home / name, (self.now, self.now))
 
     def serve(self, text: str, hardware: str = GB10) -> Path:
         """A first start that compiles and serves."""
@@ -113,18 +119,19 @@ def test_a_cache_that_was_not_the_cause_comes_back(host: Host) -> None:
     assert compiled(host.start()) == "good"
 
 
-def test_a_release_that_is_taken_back_after_one_failure_leaves_the_cache(host: Host) -> None:
-    host.serve("good")
-    host.release("bbb")
-    host.start()
-    host.end(10)
-    host.release("aaa")
-    assert compiled(host.start()) == "good"
-
-
 def test_half_of_a_first_boot_is_no_cache(host: Host) -> None:
     (host.start() / "compiled").write_text("hal")
     host.end(60)
+    assert compiled(host.start()) is None
+
+
+@pytest.mark.parametrize("file", ["mark", "boot.json"])
+def test_a_start_that_served_keeps_its_cache_when_it_is_killed(host: Host, file: str) -> None:
+    (host.start() / "compiled").write_text("first")
+    host.serves(file)
+    host.end(10)
+    assert compiled(host.start()) == "first"
+    host.end(10)  # what an earlier start served says nothing of this one
     assert compiled(host.start()) is None
 
 

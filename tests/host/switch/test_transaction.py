@@ -208,32 +208,6 @@ def test_a_bad_release_goes_back_whole_key_and_all(host: Host) -> None:
     assert host.journal()["reasons"] == [f"a: health: {NEW} is no good"]
 
 
-def test_a_switch_says_what_its_services_do(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The phase of a boot while it is asked, and the time for which it is watched; both are gone
-    with the step, and what a good boot took is kept."""
-    host.serves()
-    line = '*sparkwright-a.service*) echo "$(date +%s.%N) host a[1]: Capturing graphs" ;;'
-    program(host.place / "bin", "journalctl", f'case "$*" in {line} esac')
-    seen: list[tuple[str, dict[str, str]]] = []
-    switch = host.switch(host.service(soak=0.5), boot_lines={"Capturing|graphs": "graphs"})
-    note = switch._note
-
-    def noted(*arguments: Any) -> None:
-        note(*arguments)
-        journal = host.journal()
-        seen.append((journal["step"], {k: v["name"] for k, v in journal["phases"].items()}))
-
-    monkeypatch.setattr(switch, "_note", noted)
-    monkeypatch.setattr("time.sleep", lambda _: None)
-    assert switch.run() == "good"
-    assert [item for item in seen if item[0] in ("starting", "proving", "ended")] == [
-        ("starting", {}), ("proving", {}), ("proving", {"a": "graphs"}),
-        ("proving", {"": "watching"}), ("ended", {}),
-    ]  # fmt: skip
-    kept = json.loads((host.place / "services/a/boot.json").read_text())
-    assert list(kept) == ["starting", "graphs"]
-
-
 def test_what_nobody_foresaw_leaves_what_ran_before(host: Host) -> None:
     host.serves()
     host.check.raises = True

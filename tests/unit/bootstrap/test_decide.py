@@ -60,29 +60,6 @@ def test_nothing_is_done_unasked(state: BootstrapState) -> None:
     assert decided(but(state, docker=False, compose=False, toolkit=False)).steps == ()
 
 
-@cases("base", "packages")
-def test_docker_and_toolkit_come_from_where_the_box_has_them(
-    base: str, packages: list[str]
-) -> None:
-    state, docker = BOXES[base], tuple(packages)
-    result = decided(state, "docker", TOOLKIT)
-    assert result.findings == ()
-    first, second = result.steps
-    assert first.packages == docker
-    assert (first.repository is not None) == (state is BOOKWORM)
-    assert second.packages == (TOOLKIT,)
-    assert second.restarts == ("docker.service",)
-    assert second.repository is not None
-    arch = "arm64" if state is GB10 else "amd64"
-    assert second.repository.uri.endswith(f"/libnvidia-container/stable/deb/{arch}")
-    assert f"Signed-By: {second.repository.key_file}\n" in second.repository.text
-    assert result.cures == {"docker", "docker-compose", TOOLKIT}
-    # What was there stays when it is undone.
-    assert first.undo.packages == docker
-    there = decided(but(state, packages=docker[:1]), "docker").steps[0]
-    assert there.undo.packages == there.packages == docker[1:]
-
-
 @cases("base", "changes", "asked", "packages", "ids")
 def test_packages_that_are_left_to_install(
     base: str, changes: dict[str, Any], asked: list[str], packages: list[list[str]], ids: list[str]

@@ -69,28 +69,6 @@ def _refused(login: Login) -> str:
     return str(error.value)
 
 
-def test_a_box_as_delivered_is_opened_with_two_questions(tmp_path: Path) -> None:
-    """Host key and password; a key is made and installed, and the second time nobody is asked."""
-    person = Somebody()
-    with box(tmp_path) as server:
-        login = _login(tmp_path, server, person)
-        login.open()
-        assert login.password is not None
-        assert (login.password.value, login.made_key) == (PASSWORD, tmp_path / "id_ed25519")
-        host_key, password = person.asked
-        assert "SHA256:" in host_key
-        assert password == PROMPT
-        assert (tmp_path / "id_ed25519").stat().st_mode & 0o077 == 0
-        installed = (server.home / ".ssh/authorized_keys").read_text()
-        assert installed == (tmp_path / "id_ed25519.pub").read_text()
-        (server.home / "passwordless").touch()
-        again = _login(tmp_path, server, None)
-        again.open()
-        assert again.password is None
-        assert server.passwords == [PASSWORD]
-        assert (server.home / ".ssh/authorized_keys").read_text() == installed
-
-
 def test_a_key_of_the_user_is_installed_beside_others_and_once(tmp_path: Path) -> None:
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f",
                     str(tmp_path / "id_ed25519")], check=True)  # fmt: skip

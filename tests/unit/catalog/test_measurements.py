@@ -28,13 +28,6 @@ def test_a_table_is_plausible(name: str) -> None:
             assert row.decode * row.tpot / 1000 == pytest.approx(1, rel=0.1)
 
 
-def test_the_fleet_table_of_the_27b_is_of_the_body_that_its_heading_names() -> None:
-    """It says "NVFP4 MTP-XS body + DFlash n=12"."""
-    table = ALL["qwen36-27b-v0.23.0-single-stream"]
-    assert table.body == "qwen36-27b-aeon-mm-nvfp4-mtp-xs"
-    assert table.conditions["num_speculative_tokens"] == 12
-
-
 #: Sampled and greedy rows of the one card that advises sampling.
 ADVISED = catalog().models["qwen36-35b-a3b-heretic-nvfp4"].sampling
 

@@ -33,10 +33,6 @@ def _service(recipe: str, tag: str) -> dict[str, Any]:
     return service
 
 
-def test_the_newest_tag_names_the_one_to_go_back_to() -> None:
-    assert (AEON.tags[NEWEST].rollback, AEON.tags[OF_CARDS].rollback) == (OF_CARDS, BACK)
-
-
 @pytest.mark.parametrize("tag", [None, OF_CARDS, BACK])
 @pytest.mark.parametrize("recipe", sorted(set(OF_AEON) - ELSEWHERE))
 def test_a_recipe_is_planned_on_the_newest_tag_and_on_those_to_go_back_to(
@@ -47,17 +43,6 @@ def test_a_recipe_is_planned_on_the_newest_tag_and_on_those_to_go_back_to(
     assert host.services[0].image.tag == (tag or NEWEST)
     result = errors(check_host(host, catalog(), assumed_hardware(host)))
     assert [(item.id, item.observed) for item in result] == []
-
-
-@pytest.mark.parametrize("recipe", DFLASH_27B)
-def test_dflash_of_the_27b_has_a_bf16_kv_cache_before_v0_24_0(recipe: str) -> None:
-    for tag in set(AEON.tags) - {NEWEST, OF_CARDS}:
-        arguments = dict(plan({"s": {"recipe": recipe, "image_tag": tag}}).services[0].arguments)
-        assert arguments["kv_cache_dtype"] == "auto"
-        assert "attention_backend" not in arguments
-        assert arguments["speculative_config"] == {
-            "method": "dflash", "model": "/drafter", "num_speculative_tokens": 12
-        }  # fmt: skip
 
 
 @pytest.mark.parametrize("recipe", [*DFLASH_27B, *GEMMA])

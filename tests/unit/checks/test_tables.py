@@ -16,8 +16,7 @@ from sparkwright.checks.host import judge as preflight
 from sparkwright.checks.service import diagnose as doctor
 from sparkwright.checks.service.logs import FILES
 from sparkwright.engines import ENGINES
-from sparkwright.findings.check import Checks, Symptom, check, load
-from sparkwright.findings.finding import Severity
+from sparkwright.findings.check import Checks, load
 from tests.unit.builders import ROOT
 
 #: Checks that only the watch finds, over hours; see sparkwright/host/watch.
@@ -84,29 +83,3 @@ def test_a_judgement_gives_every_value_that_its_texts_need(folder: str) -> None:
             needed |= set() if entry["observed"] else {"observed"}
             missing += [(name, id_, field) for field in needed - names]
     assert missing == []
-
-
-def test_a_judgement_of_several_checks_names_one_and_texts_can_differ(tmp_path: Path) -> None:
-    path = tmp_path / "checks.yaml"
-    path.write_text("a:\n  reason: r\n  remedy: restart UNIT\n  source: s\n"
-                    "  cases:\n    c: {observed: '{n:.1f} of {{n}}'}\n"
-                    "b:\n  severity: warning\n  reason: r2\n  source: s\n")  # fmt: skip
-
-    @check("a", "b")
-    def judge(facts: int) -> list[Symptom]:
-        symptoms = [Symptom("b", service="q", observed="{", remedy="x"), Symptom("", "c", n=3)]
-        return symptoms[:facts]
-
-    class Module:
-        judgement = judge
-
-    table = Checks[int]([path], [Module])  # type: ignore[list-item]
-    assert [
-        (finding.id, finding.severity, finding.observed, finding.remedy)
-        for finding in table.findings(2)
-    ] == [
-        ("a", Severity.ERROR, "3.0 of {n}", "restart 'sparkwright-*'"),
-        ("b", Severity.WARNING, "{", "x"),
-    ]
-    assert table.findings(0) == []
-    assert load(path)["a"].reason == "r"

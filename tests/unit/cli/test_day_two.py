@@ -1,22 +1,16 @@
 """logs, start, stop, restart, shell and maintenance: what they ask, print and end with."""
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.host.control import ControlAnswer
 from sparkwright.host.exclusive.activate import ActivateAnswer
-from sparkwright.host.lib.homes import Maintenance
-from sparkwright.host.lib.records import encode
 from sparkwright.host.logs import LogLine, LogsAnswer, LogsRequest
-from sparkwright.host.maintenance import MaintenanceAnswer
 from tests.tables import Tables
 from tests.unit.cli.answering import Asked, answering, exits, run, silent
 
@@ -28,7 +22,6 @@ WRONG = ControlAnswer(("qwen36",), faults=("qwen36: health: no answer",))
 LINE = LogLine(1764000000.0, "qwen36", "INFO ready")
 NOTHING = ControlAnswer(("gemma",))
 LOGS = LogsAnswer(("qwen36",), (LINE,), "s=1")
-MARK = Maintenance("ann@laptop", 1.0, "a new fan")
 
 Having = Callable[..., list[Asked]]
 
@@ -40,19 +33,6 @@ pytestmark = pytest.mark.usefixtures("checkout")
 def having(monkeypatch: pytest.MonkeyPatch) -> Having:
     """Hosts that answer so; what they were asked."""
     return lambda result, missing=(): answering(monkeypatch, lambda _: silent(result, *missing))
-
-
-def test_a_stop_says_what_it_did_and_for_whom(having: Having) -> None:
-    asked = having({"spark-1": DONE})
-    arguments = ("spark-1/qwen36", "--keep", "--why", "too loud")
-    assert exits(0, "stop", SITE, *arguments, "--yes").stdout == "spark-1: qwen36: stopped\n"
-    hosts = Hosts(Path(SITE), (), ("spark-1",), of_hosts={"spark-1": ("qwen36",)})
-    assert asked == [Asked(
-        "controlled", hosts,
-        {"action": "stop", "services": asked[0].hosts.services_of, "now": False, "keep": True,
-         "why": "too loud"},
-        {"planless": True},
-    )]  # fmt: skip
 
 
 def test_logs_leave_out_our_own_checks_and_say_when_nothing_is_left(having: Having) -> None:
@@ -139,19 +119,6 @@ def test_another_tools_word_for_remove_is_not_taken_for_deploy(word: str) -> Non
     assert "did you mean 'remove'?" in run(word, SITE).stderr
 
 
-def test_json_is_all_that_standard_output_has(having: Having) -> None:
-    having({"spark-1": DONE}, ("rtx-1",))
-    done = run("stop", SITE, "--yes", "--json")
-    assert json.loads(done.stdout) == {"hosts": {"spark-1": encode(DONE)}, "silent": ["rtx-1"]}
-    having({"spark-1": LOGS})
-    assert json.loads(run("logs", SITE, "--json").stdout) == [
-        {"host": "spark-1", "service": "qwen36", "at": 1764000000.0, "text": "INFO ready"}
-    ]
-    having({"spark-1": MaintenanceAnswer(MARK)})
-    done = run("maintenance", SITE, "spark-1", "on", "--json")
-    assert json.loads(done.stdout)["now"] == encode(MARK)
-
-
 def _lines_wanted(asked: Asked) -> Any:
     run = SimpleNamespace(name="spark-1", settings=SimpleNamespace(services_root="/srv"))
     return asked.arguments["request"](run)
@@ -185,24 +152,6 @@ def test_times_that_are_none(having: Having, message: str) -> None:
     done = run("logs", SITE, "--since", message)
     assert (done.exit_code, asked) == (2, [])
     assert "is no time: write 30s, 10m" in done.stderr
-
-
-def test_a_host_is_taken_out_and_put_back(having: Having) -> None:
-    out = MaintenanceAnswer(MARK, ("qwen36: out",), ("bare: it has no proxy here",))
-    asked = having({"spark-1": out})
-    done = exits(0, "maintenance", "spark-1", "on", "--why", "a new fan")
-    assert done.stdout.splitlines() == [
-        "spark-1: qwen36: out", "spark-1: note: bare: it has no proxy here",
-        "spark-1: is in maintenance, by ann@laptop: a new fan",
-    ]  # fmt: skip
-    assert asked[0].hosts.limit == ("spark-1",)
-    assert asked[0].arguments == {"on": True, "why": "a new fan"}
-    having({"spark-1": MaintenanceAnswer(MARK, faults=("qwen36: health: no answer",))})
-    done = exits(1, "maintenance", SITE, "spark-1", "off")
-    assert "spark-1: qwen36: health: no answer" in done.stderr
-    assert "stays in maintenance" in done.stdout
-    having({}, ("spark-1",))
-    assert run("maintenance", SITE, "spark-1", "off").exit_code == 1
 
 
 @cases("arguments", "message")

@@ -46,16 +46,6 @@ def says(monkeypatch: pytest.MonkeyPatch, *looks: tuple[float, Any], broken: str
     monkeypatch.setattr(Hosts, "session", session)
 
 
-def test_once_is_one_plain_table_of_two_looks(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    says(monkeypatch, (0, WELL), (0, LATER))
-    done = exits(0, "top", "--once")
-    assert done.stdout.splitlines() == [
-        "HOST  SERVICE  TOK/S  RUN  WAIT  KV   ACC  GPU  W   °C  MEM GiB",
-        "box   qwen36   120.5  3    1     42%  -    96%  61  64  100/120",
-        "",
-    ]
-
-
 def test_a_table_each_interval(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     says(monkeypatch, (0, WELL), (1.3, LATER), (1.3, SILENT))
     done = exits(1, "top", "--interval", "1")

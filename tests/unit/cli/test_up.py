@@ -136,22 +136,6 @@ def _inventory() -> dict[str, Mapping[str, Any]]:
     return {host.name: host.data for host in hosts}
 
 
-def test_from_an_empty_folder_to_an_answer(world: World) -> None:
-    done = exits(0, "up", "me@my-spark.local", "--yes")
-    assert world.names() == ["lock", "readiness", "bootstrapped", "deploy", "question"]
-    line = Path("inventory/lab.py").read_text().splitlines()[-1]
-    assert line == "sparks = [('my-spark', {'ssh_hostname': 'my-spark.local', 'ssh_user': 'me'})]"
-    assert world.done[3][1][3:] == ["deploy", "inventory/lab.py", "my-spark", "--yes"]
-    for part in (
-        "my-spark: NVIDIA GB10", "install docker.io \\x1b[2J", "22.0 GiB of weights, 9.0 GiB of",
-        "800 GiB free", "http://my-spark.local:8000/v1", "sparkwright chat my-spark",
-        f"with the key $(cat {Path.cwd()}/.sparkwright/api_key)",
-    ):  # fmt: skip
-        assert part in done.output, part
-    assert "\x1b[2J" not in done.output
-    assert "curl" not in done.output  # the deploy prints it
-
-
 def test_a_second_box_joins_and_none_is_there_twice(world: World) -> None:
     world.gpus["rtx-1"] = ("rtx-pro-6000", "RTX PRO 6000")
     _up("spark-1", "--yes")

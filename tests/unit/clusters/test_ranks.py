@@ -14,7 +14,7 @@ from sparkwright.proxy.proxies import proxies_of
 from sparkwright.site.desired import secrets_of
 from tests import systemd
 from tests.libyaml import safe_load
-from tests.unit.clusters.fleets import data, desired, names, of_ranks, pair
+from tests.unit.clusters.fleets import data, desired, names, pair
 
 ENGINE = "sk-of-the-engine-0123456789"
 
@@ -29,46 +29,11 @@ def compose(row: Desired) -> dict[str, Any]:
     return result
 
 
-@pytest.mark.parametrize("ranks", [{"tensor": 2}, {"pipeline": 4}, {"tensor": 4, "pipeline": 2}])
-def test_all_ranks_have_one_release(tmp_path: Path, ranks: dict[str, int]) -> None:
-    shared = of_ranks(tmp_path, **ranks)
-    count = ranks.get("tensor", 1) * ranks.get("pipeline", 1)
-    hosts = desired(dict.fromkeys(names(count), shared))
-    assert len({host.services[0].release for host in hosts.values()}) == 1
-    arguments = [compose(host)["command"] for host in hosts.values()]
-    for number, command in enumerate(arguments):
-        own = command[command.index("--distributed-executor-backend") :]
-        assert own == [
-            "--distributed-executor-backend", "mp", "--nnodes", str(count),
-            "--node-rank", str(number), "--master-addr", "10.0.0.11", "--master-port", "29501",
-            *(["--headless"] if number else []),
-        ]  # fmt: skip
-        for name, size in ranks.items():
-            assert command[command.index(f"--{name}-parallel-size") + 1] == str(size)
-    # But for its rank each is the same.
-    assert (
-        len({tuple(word[: word.index("--distributed-executor-backend")]) for word in arguments})
-        <= 2
-    )
-
-
 def test_the_release_changes_with_every_rank() -> None:
     before = pair()["spark-1"].services[0].release
     clusters = data()["clusters"]
     clusters["pair"]["addresses"]["spark-2"] = "10.0.0.99"
     assert pair(clusters=clusters)["spark-1"].services[0].release != before
-
-
-def test_a_rank_reaches_the_others_by_its_device() -> None:
-    head, follower = pair().values()
-    for item, address in ((head, "10.0.0.11"), (follower, "10.0.0.12")):
-        environment = compose(item)["environment"]
-        assert environment["VLLM_HOST_IP"] == address
-        for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TP_SOCKET_IFNAME"):
-            assert environment[name] == "host0"
-        assert environment["NCCL_NET"] == "Socket"
-        # No RDMA, so nothing of what it needs.
-        assert not {"env_file", "devices", "cap_add", "ulimits"} & set(compose(item))
 
 
 def test_a_recipe_says_no_address_for_all_ranks() -> None:

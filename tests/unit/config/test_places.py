@@ -1,36 +1,16 @@
 """A site's own templates, catalog and roles go before the library's."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from sparkwright.catalog import load_catalog
 from sparkwright.config.places import CATALOG, TEMPLATES, catalogs, template_folders
 from sparkwright.config.templates import template
-from tests.unit.builders import ROOT
-
-RECIPE = "qwen36-35b-a3b-heretic-dflash"
 
 
 def test_a_site_without_folders_of_its_own_has_the_library_s(here: Path) -> None:
     assert catalogs() == [CATALOG]
     assert template_folders() == [TEMPLATES]
-
-
-def test_a_checkout_s_folders_are_the_library_s_themselves(checkout: Path) -> None:
-    assert catalogs() == [CATALOG]
-    assert template_folders() == [TEMPLATES]
-
-
-def test_a_template_of_the_site_goes_first_and_the_others_stay(here: Path) -> None:
-    (here / "templates/watch").mkdir(parents=True)
-    (here / "templates/watch/unit.timer.j2").write_text("mine")
-    assert template("watch/unit.timer.j2").render() == "mine"
-    assert template("serving/unit.service.j2").filename == str(
-        TEMPLATES / "serving/unit.service.j2"
-    )
 
 
 def test_each_site_has_templates_of_its_own(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,33 +21,7 @@ def test_each_site_has_templates_of_its_own(here: Path, monkeypatch: pytest.Monk
         assert template("name.j2").render() == name
 
 
-def test_the_catalog_of_the_site_goes_over_the_library_s(here: Path) -> None:
-    (here / "catalog").mkdir()
-    (here / "catalog/mine.yaml").write_text(
-        f"kind: recipe\nname: {RECIPE}\nextends: true\ntitle: mine\n"
-    )
-    assert load_catalog(catalogs()).recipes[RECIPE].title == "mine"
-
-
 def test_directories_that_are_named_keep_their_order(here: Path) -> None:
     (here / "catalog").mkdir()
     assert catalogs(["more"]) == [CATALOG, Path("catalog"), Path("more")]
     assert catalogs(["more", "./catalog"]) == [CATALOG, Path("more"), Path("catalog")]
-
-
-def test_roles_of_the_site_join_the_library_s_and_go_first(here: Path) -> None:
-    for name in ("hello", "smoke"):
-        (here / "roles" / name).mkdir(parents=True)
-        (here / "roles" / name / "__init__.py").touch()
-    find = (
-        "import sys; from importlib.util import find_spec; sys.path.insert(0, sys.argv[1]);"
-        "print(*(find_spec(f'roles.{name}').origin for name in sys.argv[2:]), sep='\\n')"
-    )
-    lines = subprocess.run(
-        [sys.executable, "-c", find, str(here), "hello", "smoke", "preflight"],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    ).stdout.splitlines()  # fmt: skip
-    assert lines == [
-        str(folder / "roles" / name / "__init__.py")
-        for folder, name in ((here, "hello"), (here, "smoke"), (ROOT, "preflight"))
-    ]

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from docs.generate.__main__ import main
 from docs.generate.commands import commands
 from docs.generate.pages import PAGES, pages
 from docs.generate.schema import UNDOCUMENTED
@@ -58,28 +57,8 @@ def _explained(command: str, id_: str) -> bool:
     return done.exit_code == 0 and all(each["reason"] and each["source"] for each in findings)
 
 
-def test_sources_are_named_as_readers_know_them() -> None:
-    named = {name for name, text in generated().items() if re.search(r"\bseeds? \d", text)}
-    assert named == set()
-
-
 def test_the_readme_is_one_screen() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
-
-
-def test_one_command_writes_what_differs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    read = ("deviations", "known-issues", "not-ours")
-    for name in (*(f"docs/{item}.yaml" for item in read), *generated()):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
-    for name in ("examples", "outputs", "outputs.yaml"):
-        (tmp_path / "docs" / name).symlink_to(ROOT / "docs" / name)
-    (tmp_path / "docs/settings.md").write_text("old\n", encoding="utf-8")
-    main(tmp_path)
-    assert capsys.readouterr().out == "docs/settings.md: written\n"
-    assert (tmp_path / "docs/settings.md").read_bytes() == (ROOT / "docs/settings.md").read_bytes()
 
 
 def test_attributes_are_read_as_docstrings_write_them() -> None:

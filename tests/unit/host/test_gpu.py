@@ -12,26 +12,11 @@ from tests.tables import Tables
 cases = Tables(__file__)
 
 
-def test_gb10_has_no_memory_of_its_own() -> None:
-    (gpu,) = parse("NVIDIA GB10, 12.1, 580.95.05, [N/A]\n")
-    assert (gpu.name, gpu.compute_cap, gpu.driver) == ("NVIDIA GB10", "12.1", "580.95.05")
-    assert gpu.memory_mib is None
-    assert gpu.unified
-
-
 @cases("form")
 def test_no_form_of_a_missing_number_breaks_anything(form: str) -> None:
     (gpu,) = parse(f"NVIDIA GB10, {form}, {form}, {form}")
     assert (gpu.compute_cap, gpu.driver, gpu.memory_mib) == (None, None, None)
     assert families.family(gpu.compute_cap) == "unknown architecture"
-
-
-def test_discrete_cards_give_mebibytes() -> None:
-    text = (
-        "NVIDIA GeForce RTX 5090, 12.0, 580.95.05, 32607 MiB\n"
-        "NVIDIA H200, 9.0, 580.159.04, 143771 MiB\n"
-    )
-    assert [gpu.memory_mib for gpu in parse(text)] == [32607, 143771]
 
 
 def test_messages_are_no_gpus() -> None:

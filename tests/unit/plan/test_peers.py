@@ -6,21 +6,9 @@ from hypothesis import strategies as st
 from sparkwright.plan.peers import FAN_OUT, MOST_PEERS, peers
 
 
-def test_first_fetches_and_the_others_take_from_it() -> None:
-    assert peers(["a", "b", "c"], []) == {"a": [], "b": ["a"], "c": ["a", "b"]}
-
-
-def test_whoever_has_it_gives_it() -> None:
-    assert peers(["new"], ["a", "b"]) == {"new": ["a", "b"]}
-
-
 def test_seeds_share_the_leeches() -> None:
     result = peers(["x", "y"], ["a", "b"])
     assert (result["x"][0], result["y"][0]) == ("a", "b")
-
-
-def test_turns_make_other_hosts_the_first() -> None:
-    assert peers(["a", "b", "c"], [], turn=1)["b"] == []
 
 
 @given(

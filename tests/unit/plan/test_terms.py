@@ -7,22 +7,7 @@ from sparkwright.plan.terms import terms
 from tests.unit.builders import catalog, plan
 from tests.unit.cli.answering import run
 
-HERETIC = "qwen36-35b-a3b-heretic-dflash"
 STOCK = "qwen36-35b-a3b-nvfp4-rtx5090"
-
-
-def test_the_terms_of_two_services_are_named_once() -> None:
-    item = plan({"a": {"recipe": HERETIC}}).services[0]
-    result = terms([(item, catalog()), (item, catalog())])
-    assert [term.of for term in result.licenses] == [
-        "aeon-vllm-ultimate",
-        "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4",
-        "z-lab/Qwen3.6-35B-A3B-DFlash",
-    ]
-    assert result.licenses[1].license == "Apache-2.0, inherited from Qwen3.6"
-    assert result.licenses[1].source == "card of Qwen3.6-35B-A3B-heretic-NVFP4, 'License'"
-    assert len(result.duties) == len(set(result.duties))
-    assert {"card of Qwen3.6-35B-A3B-heretic-NVFP4, 'Disclaimer'"} < set(result.duties.values())
 
 
 def test_what_is_not_uncensored_has_no_duties() -> None:

@@ -40,39 +40,6 @@ def config(**changes: Any) -> str:
     return render_proxies(replace(GATEWAY, **changes)).config
 
 
-def test_a_door_is_a_frontend_and_a_backend() -> None:
-    text = config()
-    assert lines(text, "frontend") == ["frontend door-qwen36"]
-    assert lines(text, "backend q") == ["backend qwen36"]
-    assert lines(text, "backend s") == ["backend stay-qwen36"]
-    assert lines(text, "server ") == [
-        "server spark-1 192.168.1.11:8000 check port 9100",
-        "server spark-2 spark-2.local:8000 check port 9100",
-        "server stay 127.0.0.1:1",
-    ]
-    assert lines(text, "http-check send") == ["http-check send meth GET uri /generates"]
-    assert lines(text, "balance") == ["balance leastconn"]
-
-
-def test_every_replica_is_tried_before_a_request_fails() -> None:
-    many = tuple(replace(SPARK_1, name=f"spark-{number}") for number in range(9))
-    assert lines(config(), "retries") == ["retries 3"]
-    assert lines(config(proxies=(replace(QWEN, replicas=many),)), "retries") == ["retries 9"]
-
-
-def test_every_service_has_a_port_and_rules_of_its_own() -> None:
-    gemma = Proxy("gemma4", 8081, (replace(SPARK_1, port=8001),))
-    text = config(proxies=(QWEN, gemma))
-    assert lines(text, "bind") == ["bind *:8080 proto h1", "bind *:8081 proto h1"]
-    assert lines(text, "http-check send")[1] == "http-check send meth GET uri /health"
-    for rule in ("http_auth_bearer", "deny_status", "disable-l7-retry", "acl plain"):
-        assert text.count(rule) in (0, 2), rule
-    assert lines(text, "acl served nbsrv") == [
-        "acl served nbsrv(qwen36) gt 0",
-        "acl served nbsrv(gemma4) gt 0",
-    ]
-
-
 def test_nothing_that_changes_a_server_is_a_route() -> None:
     assert not [path for _, path in client_routes() if "lora" in path]
     others = {route for route in client_routes() if not route[1].startswith("/v1/")}
@@ -93,13 +60,6 @@ def test_keys_are_kept_as_hashes() -> None:
 def test_a_stream_may_be_idle_as_long_as_the_settings_say() -> None:
     assert lines(config(), "timeout server") == ["timeout server 7200s"]
     assert lines(config(idle_seconds=60), "timeout tunnel") == ["timeout tunnel 60s"]
-
-
-def test_sockets_are_for_root_alone() -> None:
-    files = render_proxies(GATEWAY)
-    assert "stats socket /run/sparkwright-gateway/admin.sock mode 600 level admin" in files.config
-    assert "-S /run/sparkwright-gateway/master.sock,mode,600 " in files.unit
-    assert "RuntimeDirectory=sparkwright-gateway\nRuntimeDirectoryMode=0700\n" in files.unit
 
 
 @cases("part", "changes", "reason")

@@ -1,6 +1,5 @@
 """Which doors a host has."""
 
-import json
 from typing import Any
 
 import pytest
@@ -26,20 +25,6 @@ def test_no_door_is_none() -> None:
     bare = plan(services={"qwen36": {**RECIPE, "proxy": False}})
     assert proxies_of(bare, EVERYONE) is None
     assert health_file(bare) is None
-
-
-def test_a_service_behind_a_door_listens_where_only_the_door_reaches_it() -> None:
-    behind = plan(services={"qwen36": RECIPE})
-    (service,) = behind.services
-    gateway = proxies_of(behind, EVERYONE)
-    assert gateway is not None
-    (door,) = gateway.proxies
-    assert (door.bind, door.port) == ("*", 8000)
-    (own,) = door.replicas
-    assert (own.address, own.health) == (service.socket, "/run/sparkwright-health/qwen36.sock")
-    (asked,) = json.loads(health_file(behind) or "")["services"]
-    assert (asked["address"], asked["health"]) == (own.address, own.health)
-    assert asked["model"] == "qwen36-35b-heretic"
 
 
 def test_pools_are_of_services_that_have_the_same_names() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from sparkwright.checks.smoke.result import Smoke
-from sparkwright.host.service import CheckResult
 from sparkwright.results.run_summary import Row, ServiceRow, render
 
 SERVICE = ServiceRow(
@@ -65,18 +64,6 @@ def test_80_columns_hold_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
     narrow = text(shown).partition("Ask it:")[0]
     assert all(len(line) <= 80 for line in narrow.splitlines()), narrow
     assert set(narrow.split()) <= whole
-
-
-def test_a_failed_check_is_reported_in_its_own_words() -> None:
-    checks = [
-        CheckResult("health", True, 1.0, "200"),
-        CheckResult("generation", False, 2.0, "wedged"),
-    ]
-    verdict = Smoke.of(checks)
-    assert (verdict.passed, verdict.total, verdict.seconds) == (1, 2, 3.0)
-    assert verdict.failures == ("generation: wedged",)
-    shown = [(check.name, check.ok) for check in verdict.checks]
-    assert shown == [("health", True), ("generation", False)]
 
 
 def test_a_host_in_maintenance_is_neither_changed_nor_failed() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sparkwright.text.screen import fitted, folded
+from sparkwright.text.screen import fitted
 from sparkwright.text.table import columns
 
 
@@ -60,9 +60,3 @@ def test_a_table_is_as_wide_as_the_terminal_and_whole_where_it_is_piped(
     assert columns(long)[1] == "spark-1  " + ("word " * 60).strip()
     # rich, which takes what is not ASCII, lays the same rows out alike.
     assert columns([*rows, ("ä", "", "")])[:-1] == columns(rows)
-
-
-def test_equal_hosts_are_folded() -> None:
-    seen = [("spark-1", "a"), ("rtx-1", "b"), ("spark-2", "a")]
-    assert folded(seen) == [(["spark-1", "spark-2"], "a"), (["rtx-1"], "b")]
-    assert folded(seen, len) == [(["spark-1", "rtx-1", "spark-2"], "a")]

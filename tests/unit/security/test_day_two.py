@@ -18,7 +18,7 @@ from sparkwright.host.logs import LogLine, LogsAnswer
 from sparkwright.host.maintenance import MaintenanceAnswer
 from tests.unit.builders import ROOT
 from tests.unit.cli.answering import answering, exits, run
-from tests.unit.security.test_terminal import harmless
+from tests.unit.security.test_hostile_answers import harmless
 
 #: Sets the window's title, hides a line, turns its direction, and writes another host's line.
 ATTACK = "\x1b]0;owned\x07\x1b[2K\rspark-2 qwen36: all is well\u202e\x9b8m\nspark-2: forged"
@@ -99,7 +99,7 @@ def test_a_service_that_is_none_gets_into_no_command(site: Path, name: str) -> N
     _program(site, "ssh", SSH)
     done = _sparkwright(site, "shell", "--host", "spark-1", f"--service={name}", "--", "id")
     assert done.returncode == 2
-    assert "name one, such as spark-1/qwen36" in done.stderr
+    assert "name one service, such as spark-1/qwen36" in done.stderr
     assert not (site / "said").exists()
     assert not (site / "pwned").exists()
 

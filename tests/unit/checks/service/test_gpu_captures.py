@@ -13,14 +13,12 @@ from sparkwright.checks.service.diagnose import diagnose
 from sparkwright.checks.service.logs import lasting
 from sparkwright.config.places import CATALOG
 from sparkwright.engines import metric_names
-from sparkwright.engines.vllm.engine import CACHES
 from sparkwright.engines.vllm.memory import OVERHEAD_GIB, kv_bytes
 from sparkwright.findings import thresholds
 from sparkwright.host.lib import gpu, metrics
 from sparkwright.host.lib.records import decode
 from sparkwright.host.watch import evaluation
 from sparkwright.host.watch.state import Sample, ServiceSample
-from sparkwright.plan.container import BOOT_CACHES_MOUNT
 from sparkwright.text.sizes import GIB
 from tests.tables import Tables
 from tests.unit.builders import ROOT
@@ -81,13 +79,6 @@ def test_real_counters_are_those_of_a_service_that_is_well(name: str, running: i
     # All of the load's answers end by their length.
     assert set(diagnoses(metrics=looks)) <= {"answers-cut", "no-drafts"}
     assert int(metrics.texts(text, metric_names())[metrics.BLOCKS]) > 1000
-
-
-def test_drafts_of_the_pair_are_counted() -> None:
-    expected = metrics.totals((CAPTURES / "pair-metrics.txt").read_text(), metric_names())
-    assert 0 < expected[metrics.ACCEPTED] < expected[metrics.DRAFTED]
-    # A draft that a JSON schema leaves nothing of counts as one without tokens: 255 of them.
-    assert expected[metrics.DRAFTED] == 11 * (expected[metrics.DRAFTS] - 255)
 
 
 def test_a_stopped_engine_is_a_wedge_while_its_health_is_200() -> None:
@@ -199,33 +190,3 @@ def test_the_planned_memory_is_what_the_engine_took(start: str) -> None:
     tokens = kv_bytes(catalog.models["lab-qwen3-8b"], {}, int(took["cache_tokens"]))
     assert tokens is not None
     assert tokens / GIB == pytest.approx(took["cache_gib"], rel=0.001)
-
-
-def test_a_second_start_under_its_unit_is_as_fast_as_docker_restart() -> None:
-    results = json.loads((ROOT / "lab/gpu/results/boots.json").read_text())
-    own = {
-        name: logs.phases(
-            [line for line in lines(f"by-roles/{name}-start.log") if line[:1].isdigit()]
-        )
-        for name in ("first", "second")
-    }
-    assert own == {"first": results["first_start"], "second": results["second_start"]}
-    assert own["second"]["total"] <= 0.35 * own["first"]["total"]
-    seconds = results["to_health"]
-    assert seconds["systemctl restart"] <= 1.1 * seconds["docker restart"]
-
-
-def test_a_second_start_takes_a_third_of_a_first_at_most() -> None:
-    """By our compose file's variables: as measured, and as the engine says what it loads."""
-    boots = json.loads((CAPTURES / "boots.json").read_text())
-    seconds = {
-        model: {start["start"]: start["health_seconds"] for start in starts}
-        for model, starts in boots.items()
-    }
-    for model in ("8b", "pair"):
-        assert seconds[model]["second"] <= 0.35 * seconds[model]["first"]
-        log = "\n".join(lines(f"{model}-second.log"))
-        cache = BOOT_CACHES_MOUNT + CACHES["VLLM_CACHE_ROOT"]
-        assert f"Directly load AOT compilation from path {cache}/" in log
-        assert "Directly load" not in "\n".join(lines(f"{model}-first.log"))
-    assert BOOT_CACHES_MOUNT == "/var/cache/boot"

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkwright.catalog.measurements import Category
 from sparkwright.extras.bench import loads
 from sparkwright.extras.bench.loads import CATEGORIES, FULL, batches, read_categories, texts
 from sparkwright.findings.user_error import UserError
@@ -53,14 +52,6 @@ def test_a_category_without_prompts_is_reported() -> None:
         read_categories(" , ")
 
 
-@pytest.mark.parametrize("category", CATEGORIES)
-def test_each_category_has_prompts_of_its_own(category: Category) -> None:
-    result = texts(category)
-    assert result["category"] == category
-    assert len(set(result["prompts"])) >= 4
-    assert all(len(prompt) > 100 for prompt in (*result["prompts"], result["context"]))
-
-
 @given(st.integers(1000, 200_000), st.floats(2, 6))
 def test_a_long_prompt_is_as_long_as_asked_and_like_no_other(
     tokens: int, characters: float
@@ -71,8 +62,3 @@ def test_a_long_prompt_is_as_long_as_asked_and_like_no_other(
     assert item[:25] != other[:25]
     assert item == loads.long_prompt("coding", tokens, "a-1", characters)
     assert item.endswith(texts("coding")["context"])
-
-
-def test_the_sample_has_every_note_with_its_number() -> None:
-    assert "{}" not in loads.sample()
-    assert "Note 16." in loads.sample()

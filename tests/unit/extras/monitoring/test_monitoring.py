@@ -76,6 +76,7 @@ def test_alerts_are_the_doctors_diagnoses() -> None:
 @pytest.mark.parametrize(
     ("case", "data"),
     [("default", {}), ("tls", {"tls": "own"}),
+     ("idle", {"services": {"qwen36": {**SPARK["qwen36"], "idle": {"after": "2h"}}}}),
      ("no-proxy", {"services": {"qwen36": {**SPARK["qwen36"], "proxy": False}}}),
      ("inner", {"services": {"qwen36": {**SPARK["qwen36"], "bind": "127.0.0.1"}}})],
 )  # fmt: skip

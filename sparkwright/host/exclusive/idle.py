@@ -1,0 +1,79 @@
+"""Stops services with ``idle`` once nobody has asked them for long enough.
+
+Only POST requests with a key count, since only they start the service again: a client that lists
+models or reads metrics keeps no service running. Part of the waking program (on_request.py).
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from sparkwright.host.lib import exclusive, systemd
+from sparkwright.host.lib.records import dataclass
+from sparkwright.host.proxy import place
+from sparkwright.host.service import current
+
+#: Seconds between two looks.
+_LOOK = 5.0
+
+
+@dataclass(frozen=True)
+class Look:
+    """A service at one look.
+
+    Attributes:
+        last: HAProxy's mark of its last request.
+        busy: whether it works on a request.
+        since: when it was asked last, by a clock that nobody sets.
+    """
+
+    last: str
+    busy: bool
+    since: float
+
+
+class Idle:
+    """Looks at services again and again.
+
+    Args:
+        handled: requests that the program itself has, by service.
+        rest: stops a service.
+    """
+
+    def __init__(
+        self, root: Path, handled: Mapping[str, int], rest: Callable[[str], object]
+    ) -> None:
+        self._root, self._handled, self._rest = root, handled, rest
+        self._looks: dict[str, Look] = {}
+
+    def watch(self) -> None:
+        """Look for ever."""
+        while True:
+            try:
+                self.look(time.monotonic())
+            except Exception:
+                traceback.print_exc()
+            time.sleep(_LOOK)
+
+    def look(self, now: float) -> None:
+        """Look once, and stop what was not asked for long enough."""
+        runs = exclusive.running(self._root / "state").values()
+        for name, seconds in exclusive.groups(self._root / "state").idle.items():
+            before = self._looks.pop(name, None)
+            record = current(self._root / "services" / name)
+            if name not in runs or not record or not record.pool:
+                continue
+            if not systemd.is_active(record.unit):
+                continue
+            busy = bool(self._handled.get(name) or place.in_flight(record.pool))
+            look = Look(place.last_request(record.pool), busy, now)
+            # A scrape of metrics may be under way at any look, and hardly at two in a row.
+            if before and before.last == look.last and not (busy and before.busy):
+                look = Look(look.last, busy, before.since)
+            if busy or now - look.since < seconds:
+                self._looks[name] = look
+            else:
+                self._rest(name)
