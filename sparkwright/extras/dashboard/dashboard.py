@@ -29,10 +29,10 @@ from sparkwright.extras.dashboard.server import Server, Site
 from sparkwright.extras.dashboard.view import Expected, Fleet
 from sparkwright.findings.user_error import Messages, UserError
 from sparkwright.host.logs import LogsAnswer, LogsRequest
+from sparkwright.host.models.document import USAGE
 from sparkwright.host.models.report import UsageRequest
 from sparkwright.host.status import StatusRequest
 from sparkwright.results.status import Planned
-from sparkwright.site.address import USAGE
 from sparkwright.text.timestamps import utc
 from sparkwright.text.visible import log_line, visible
 
