@@ -32,7 +32,7 @@ _HOSTS = "--host spark-1 --gpu gb10 --host spark-2 --gpu gb10 --host rtx-1 --gpu
 HERE: dict[str, float | None] = {
     "--help": 0.2, "--version": 0.2, "status --help": None, "check": 0.3, "check --json": 0.3,
     "plan": None, "lock --check": None, "endpoints": None, "monitoring --output monitoring": None,
-    "catalog list": None, "catalog show vllm-openai": None, "catalog sources": None,
+    "catalog list": None, "catalog show vllm-openai": None,
     "advise chat": None, "report": None,
 }  # fmt: skip
 FLEET = ("status", "history", "diff", "models list", "key list", "doctor", "verify")

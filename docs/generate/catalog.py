@@ -17,7 +17,6 @@ recipes.
 
     sparkwright advise agents                     # recipes for a workload
     sparkwright catalog show aeon-vllm-ultimate   # one entry whole
-    sparkwright catalog sources                   # who says each entry, tag, alias and rule
 
 `catalog show` prints all that the catalog knows of an entry. Of an image: what each tag adds and
 breaks, versions in it, variables that it reads, images beside it, GPUs that the card names,

@@ -255,7 +255,6 @@ DOCUMENTS: dict[str, Any] = {
     "catalog new": list[str],
     "catalog schema": dict[str, Any],
     "catalog show": dict[str, Any],
-    "catalog sources": dict[str, str],
     "check": list[Finding],
     "diff": list[Difference],
     "doctor": list[Finding],

@@ -2,7 +2,7 @@
 editors."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -94,35 +94,6 @@ def show(name: str, directories: tuple[Path, ...], as_json: bool) -> None:
 
     echo(f"# {catalog.files[kind, name]}")
     click.echo(yaml.safe_dump(data, sort_keys=False, width=78, allow_unicode=True).rstrip())
-
-
-@command.command("sources")
-@catalog_directories
-@json_option
-def sources(directories: tuple[Path, ...], as_json: bool) -> None:
-    """Show the source of every entry, tag, alias and rule."""
-    rows = {
-        name: source for name, source in _sources(load_catalog(catalogs(directories))) if source
-    }
-    if as_json:
-        print_json(rows)
-        return
-    for name, source in rows.items():
-        echo(f"{name}: {source}")
-
-
-def _sources(catalog: Catalog) -> Iterator[tuple[str, str | None]]:
-    for kind, name, entry in catalog.every():
-        yield f"{kind} {name}", getattr(entry, "source", None)
-    for image in catalog.images.values():
-        yield from ((f"tag {image.name}:{tag}", data.source) for tag, data in image.tags.items())
-    for recipe in catalog.recipes.values():
-        for name, alias in recipe.aliases.items():
-            yield f"alias {recipe.name}:{name}", alias.source
-    for group in catalog.causes.values():
-        yield from ((f"cause {cause.id}", cause.source) for cause in group.causes)
-    yield from ((f"rule {rule.id}", rule.source) for rule in RULES.texts.values())
-    yield from ((f"rule {name}", issue.source) for name, issue in all_issues(catalog).items())
 
 
 @command.command("schema")

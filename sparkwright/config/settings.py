@@ -69,7 +69,7 @@ class RolloutSettings(_Settings):
         soak_seconds: how long a switched host is observed before the next batch; some releases die
             after a minute.
         notice_seconds: how long a service behind a proxy reports 503 before it drains: longer than
-            load balancers need to notice.
+            the fleet's address needs to notice.
         drain_seconds: time for running requests before a service behind a proxy stops.
         on_failure: ``halt`` rolls back the failed host and stops the roll-out; ``fleet`` rolls back
             the hosts switched before it, too.

@@ -15,7 +15,7 @@ from sparkwright.host.models.document import DOOR, Door
 from sparkwright.host.models.setup import SERVICE, SOCKET, USERS, AddressRequest
 from sparkwright.host.observe import ObservationRequest
 from sparkwright.operations.changing import Commands, act_by, change, operation
-from sparkwright.operations.files import Files, stopped, unwritten
+from sparkwright.operations.files import Files, unlike
 from sparkwright.proxy.haproxy import USER, Proxies
 
 
@@ -35,9 +35,7 @@ def present(files: Files) -> Commands:
     host = ctx_host.get()
     root = memory(host).services_root
     state = observed(host, request_of(files, root))
-    pending = [*unwritten(files, state), *stopped((SOCKET,) if files else (), state)]
-    if not files and state.files.get(_document(root)):
-        pending = ["remove the address for all models"]
+    pending = unlike(files, [SOCKET], state, _document(root), "remove the address for all models")
     request = AddressRequest(_home(root), dict(files), f"{Proxies(()).runtime}/pools", USER)
     yield from change(
         pending, act_by(program, request),

@@ -33,7 +33,7 @@ from sparkwright.operations.changing import (
     operation,
     unheard,
 )
-from sparkwright.operations.files import Files, stopped, unwritten
+from sparkwright.operations.files import Files, unlike
 from sparkwright.operations.locks import OWNER
 from sparkwright.operations.switching import follow, place, recover, settle
 from sparkwright.plan import schedule
@@ -59,9 +59,7 @@ def declared(files: Files) -> Commands:
     host = ctx_host.get()
     root = memory(host).services_root
     state = observed(host, request_of(files, root))
-    pending = [*unwritten(files, state), *stopped(_triggers(files), state)]
-    if not files and state.files.get(_groups(root)):
-        pending = ["remove the exclusive groups"]
+    pending = unlike(files, _triggers(files), state, _groups(root), "remove the exclusive groups")
     yield from change(
         pending, act_by(setup_program, SetupRequest(root, dict(files))),
         otherwise="exclusive groups are as desired" if files else "no exclusive group here",

@@ -48,6 +48,20 @@ def unwritten(files: Files, state: Observation) -> list[str]:
     return [f"write {path}" for path in missing]
 
 
+def unlike(
+    files: Files, units: Iterable[str], state: Observation, last: str, removal: str
+) -> list[str]:
+    """Describe what files and their units need.
+
+    Args:
+        files: none where they are to leave the host.
+        last: path of the file that leaves last; while it is there, ``removal`` is needed.
+    """
+    if files:
+        return [*unwritten(files, state), *stopped(units, state)]
+    return [removal] if state.files.get(last) else []
+
+
 def missing_files(files: Files, state: Observation) -> Files:
     """Files that are not on the host with this text and mode."""
     return {path: file for path, file in files.items() if differs(state.files.get(path), *file)}

@@ -234,6 +234,20 @@ function drawState(entry) {
   show(node, "state", off ? `off, ${seen}` : data.state === "waiting" ? `being asked, ${seen} …` : "");
 }
 
+/** Requests and tokens of each key and model, where the host's address counts them. */
+function drawUsage({ node, usage, data }) {
+  const items = (data.usage || []).map((row) => [JSON.stringify([row.day, row.key, row.model]), row]);
+  const place = node.querySelector("[data-usage]");
+  place.hidden = !items.length;
+  list(place.querySelector("dl"), usage, items, () => copy("usage"));
+  for (const [name, row] of items) {
+    const failed = row.failed ? `, ${row.failed} failed` : "";
+    const tokens = (row.tokens_in + row.tokens_out).toLocaleString();
+    show(usage.get(name), "key", `${row.key || "no key"}: ${row.model}`);
+    show(usage.get(name), "text", `${row.requests.toLocaleString()} requests${failed}, ${tokens} tokens`);
+  }
+}
+
 function draw(entry) {
   const { node, data } = entry;
   const figures = { ...machine(data), fetches: data.fetches.map(fetched).join("; ") };
@@ -242,6 +256,7 @@ function draw(entry) {
   }
   bar(node.querySelector("[data-bar]"), data.bar);
   drawState(entry);
+  drawUsage(entry);
   const services = data.services.map((service) => [service.name, service]);
   list(node.querySelector("[data-services]"), entry.services, services, (item) => serviceNode(data.host, item));
   for (const [name, service] of services) drawService(entry.services.get(name), service);
@@ -260,7 +275,9 @@ function drawFindings() {
       const key = JSON.stringify([data.host, item.service, item.text]);
       items.push([key, { text: `${where}: ${item.text}`, more: item.more.join(". "), heavy: item.severity === "error" }]);
     }
-    if (data.work) rollout.push([`${data.host} now`, { host: data.host, text: data.work }]);
+    const downloads = data.fetches.filter(({ runs }) => runs).map(fetched);
+    const work = [data.work, ...downloads].join("; ");
+    if (data.work) rollout.push([`${data.host} now`, { host: data.host, text: work }]);
     for (const end of data.ended) rollout.push([JSON.stringify([data.host, end]), { host: data.host, text: ended(end) }]);
   }
   items.sort(([, a], [, b]) => b.heavy - a.heavy);
@@ -304,7 +321,7 @@ events.onmessage = (event) => {
   const data = JSON.parse(event.data);
   let entry = hosts.get(data.host);
   if (!entry) {
-    entry = { node: hostNode(data), services: new Map() };
+    entry = { node: hostNode(data), services: new Map(), usage: new Map() };
     hosts.set(data.host, entry);
     $("hosts").append(entry.node);
   }
@@ -318,5 +335,6 @@ setInterval(() => {
   later();
 }, 5000);
 addEventListener("beforeprint", () => {
-  for (const details of document.querySelectorAll("details")) details.open = true;
+  text($("printed"), `Printed ${new Date().toLocaleString()}.`);
+  for (const details of document.querySelectorAll("section > details")) details.open = true;
 });

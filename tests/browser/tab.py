@@ -69,7 +69,7 @@ class Tab:
         self.call("Page.navigate", url=url)
 
     def value(self, expression: str) -> Any:
-        """What an expression gives in the page."""
+        """The value of an expression in the page."""
         answer = self.call(
             "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
         )

@@ -1,5 +1,6 @@
 """The live page in a real browser: what it shows, refuses, and costs."""
 
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +13,7 @@ from sparkwright.extras.dashboard.glance import Fetch
 from sparkwright.extras.dashboard.server import Site
 from sparkwright.extras.dashboard.view import Fleet
 from sparkwright.host.lock import Owner
+from sparkwright.host.models.report import UsageRow
 from sparkwright.host.release import HistoryEntry, SwitchJournal
 from sparkwright.host.watch.state import WatchFinding, WatchReport
 from tests.browser.chromium import _PROBE
@@ -157,6 +159,56 @@ def test_a_log_comes_on_a_click_and_an_action_asks_once(tab: Tab, site: Site, fl
     assert ACTED == [("stop", "spark-1", "qwen36")]
 
 
+def test_a_late_log_does_not_come_under_another_title(tab: Tab, fleet: Fleet) -> None:
+    answered = threading.Event()
+
+    def log(host: str, _: str) -> str:
+        return f"log of {host}" if host == "spark-2" or answered.wait(10) else ""
+
+    with serving(fleet, empty, log=log) as site:
+        visit(tab, site, 3)
+        for host in ("spark-1", "spark-2"):
+            button = f"document.querySelector('[aria-label=\"Log of qwen36 on {host}\"]')"
+            tab.wait(f"{button} && ({button}.click(), true)")
+        tab.wait("document.getElementById('dialog-text').innerText == 'log of spark-2'")
+        answered.set()
+        tab.value("new Promise((done) => setTimeout(done, 500))")
+        assert tab.value("document.getElementById('dialog').innerText.includes('spark-1')") is False
+
+
+def probed(tab: Tab) -> dict[str, Any]:
+    """Observations of the page that is open."""
+    probe = _PROBE.read_text().replace(
+        'addEventListener("load", () => {', "const looked = (() => {", 1
+    )
+    probe = probe.replace(
+        'parent.postMessage(JSON.stringify(seen), "*");\n});', "return seen;\n});"
+    )
+    expression = f"(() => {{ const opened = true; {probe}; return looked(); }})()"
+    return dict(tab.value(expression))
+
+
+def test_printed_it_is_the_report(tab: Tab, site: Site, fleet: Fleet) -> None:
+    finding = WatchFinding("disk-fills", None, "warning", "94 % of / is used", NOW)
+    usage = (UsageRow("2026-11-24", "alice", "qwen36", 1200, 3, 400_000, 51_234, 9.0, 0),)
+    visit(tab, site, 3, width=720)
+    fleet.take("spark-1", glance(status={"watch": WatchReport(NOW + 99, (finding,))}, usage=usage))
+    tab.wait(f"{card('spark-1')}.includes('1,200 requests, 3 failed, 451,234 tokens')")
+    assert tab.call("Page.printToPDF")["data"].startswith("JVBERi")  # the beginning of a PDF
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    tab.call("Emulation.setEmulatedMedia", media="print", features=dark)
+    page = probed(tab)
+    printed = tab.value("document.body.innerText")
+    shown = "[...document.querySelectorAll('button, dialog')].filter((e) => e.offsetParent).length"
+    controls, ink = tab.value(f"[{shown}, getComputedStyle(document.body).color]")
+    closed = tab.value("document.querySelectorAll('section > details:not([open])').length")
+    tab.call("Emulation.setEmulatedMedia", media="")
+    for words in ("spark-1: disk-fills", "docker system df", "alice: qwen36", "Printed "):
+        assert words in printed
+    assert (closed, controls, ink) == (0, 0, "rgb(22, 25, 29)")
+    assert (page["scroll_width"], page["sticking_out"], page["faint"]) == (720, [], [])
+
+
 @pytest.mark.parametrize(
     ("width", "dark"), [(360, False), (768, True), (1280, True), (2560, False)]
 )
@@ -167,13 +219,7 @@ def test_it_fits_and_can_be_read(
     fleet.take("spark-1", glance())
     fleet.take("spark-2", OSError("not reached: " + "x" * 300))
     tab.wait(f"{card('spark-1')}.includes('serves') && {card('spark-2')}.includes('off')")
-    probe = _PROBE.read_text().replace(
-        'addEventListener("load", () => {', "const looked = (() => {", 1
-    )
-    probe = probe.replace(
-        'parent.postMessage(JSON.stringify(seen), "*");\n});', "return seen;\n});"
-    )
-    seen = tab.value(f"(() => {{ const opened = true; {probe}; return looked(); }})()")
+    seen = probed(tab)
     assert (seen["scroll_width"], seen["dark"]) == (width, dark)
     assert (seen["sticking_out"], seen["squeezed"], seen["faint"]) == ([], [], [])
 

@@ -9,6 +9,7 @@ from sparkwright.extras.bench.results import Result
 from sparkwright.extras.dashboard.render import html
 from tests.browser.chromium import Look, Scheme, look, screenshot
 from tests.browser.picture import example
+from tests.browser.tab import opened
 from tests.unit.builders import catalog
 from tests.unit.extras.bench.builders import NOON, cell, result
 from tests.unit.extras.dashboard.pages import page_of
@@ -52,6 +53,20 @@ def test_what_is_wrong_is_on_the_first_screen_of_a_phone() -> None:
     tall = '<p style="height:900px">below</p>'
     assert look(head + tall, width=360, opened=False).height - 900 < 370
     assert look(findings + tall, width=360, opened=False).height - 900 < 740
+
+
+def test_remedies_speeds_and_memory_are_not_folded_away_and_print_has_all(tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    file.write_text(example())
+    with opened() as tab:
+        tab.open(file.as_uri())
+        shown = tab.wait("document.getElementById('history') && document.body.innerText")
+        order = ("Look: nvidia-smi", "unified", "63.1 tokens/s", "Speed in detail")
+        assert [shown.index(words) for words in order] == sorted(map(shown.index, order))
+        assert shown.count("held below its clock") == 1
+        assert "The newest result of each service" not in shown
+        tab.call("Emulation.setEmulatedMedia", media="print")
+        assert "The newest result of each service" in tab.value("document.body.innerText")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

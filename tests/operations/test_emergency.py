@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from sparkwright.checks.service.facts import Planned
 from sparkwright.config.connection_data import connection_data
 from sparkwright.facts.answers import MOST_TEXT
 from sparkwright.facts.asking import HostError
@@ -18,10 +17,7 @@ from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.logs import LogLine, LogsAnswer
 from sparkwright.host.release import SwitchJournal
 from sparkwright.host.removal import RemovalAnswer
-from sparkwright.host.smoke.check import DeepCheckResult
-from sparkwright.host.smoke.deep import DeepAnswer
 from sparkwright.host.status import HostStatus
-from sparkwright.operations import disk_usage
 from sparkwright.operations.switching import UNIT
 from sparkwright.run import questions, rollout, site
 from sparkwright.run.site import unplanned_fleet
@@ -29,12 +25,10 @@ from sparkwright.run.state import HostRun, attach
 from tests.operations.emergencies import host, pyinfra, sparkwright, unreachable, write_site
 from tests.operations.harness import FakeHost, fake, marked
 from tests.unit.builders import kept_service, probe
-from tests.unit.checks.service import builders as ill
 from tests.unit.results.test_status import answer
-from tests.unit.security.test_terminal import EVIL, harmless
+from tests.unit.security.test_hostile_answers import EVIL, harmless
 
 ROOT = "/data/sparkwright"
-HOME = f"{ROOT}/services/qwen36"
 MODEL = Item("model", "a/b@cccc", f"/opt/models/a--b/{'c' * 40}", 5, 5, ("qwen36 b",))
 BARE = Item("model", "a/d@dddd", f"/opt/models/a--d/{'d' * 40}", 5, 5, (), "has no receipt")
 STAGE = Item("unfinished", "a@1", "/opt/models/a--b/.staging-1", 7, 7)
@@ -76,38 +70,12 @@ class _Data(dict[str, Any]):
         return self
 
 
-def test_the_doctor_examines_what_the_releases_name() -> None:
-    item, run = unplanned(doctor=ill.spark())
-    result = questions.facts(item, run)  # type: ignore[arg-type]
-    assert item.programs == ["status", "doctor"]
-    assert item.request("doctor")["services"] == {"qwen36": ["127.0.0.1", 8000]}
-    assert result.planned["qwen36"] == Planned("b" * 12, 600, False, engine="vllm")
-
-
-def test_smoke_asks_for_what_the_release_itself_promises() -> None:
-    passed = DeepAnswer("b" * 12, (DeepCheckResult("chat", "passed", 1.0, "ok"),))
-    item, run = unplanned(deep={"qwen36": passed})
-    result = questions.deep_smoke(item, run)  # type: ignore[arg-type]
-    (asked,) = item.request("deep")
-    assert asked["secrets"] == f"{HOME}/secrets.env"
-    assert asked["served_names"] == ["qwen36-fast"]
-    assert "not known while the plan is broken" in asked["skip"]["tools"]
-    assert "chat" not in asked["skip"]
-    assert result["qwen36"].planned == "b" * 12
-
-
 def test_a_release_that_does_not_say_what_it_must_answer_is_no_pass() -> None:
     seen = encode(status())
     seen["services"]["qwen36"]["releases"]["b" * 12]["service"] = None
     item, run = unplanned(status=seen, deep={})
     with pytest.raises(HostError, match="qwen36: its release does not say what it must answer"):
         questions.deep_smoke(item, run)  # type: ignore[arg-type]
-
-
-def test_without_a_plan_no_model_is_pruned() -> None:
-    item, run = unplanned(disk_usage=USAGE)
-    disk_usage.listed(item, questions.disk_usage_request(run))  # type: ignore[arg-type]
-    assert item.request("disk-usage")["plan_known"] is False
 
 
 ENDED = encode(SwitchJournal("abc", "ended", "good", (), 12.5))

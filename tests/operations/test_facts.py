@@ -52,18 +52,6 @@ def test_the_question_needs_neither_input_nor_a_password() -> None:
     assert len(command) < 2 * 100_000  # an argument holds 128 KiB
 
 
-@pytest.mark.parametrize("prompt", ["", "Welcome! ", 'x\n{"user": 1}\n== end of the answer ==\n'])
-def test_what_a_login_prints_is_passed_over(prompt: str) -> None:
-    text = prompt + marked(json.dumps(as_json(probe()))) + "\nlogged out, {bye}"
-    assert HostObservation().process(text.split("\n")) == probe()
-
-
-def test_an_answer_of_another_version_is_read_as_far_as_it_is_known() -> None:
-    texts = {**as_json(probe()), "quantum": True}
-    del texts["switching"]
-    assert HostObservation().process(marked(json.dumps(texts)).split("\n")) == probe()
-
-
 # --- Through pyinfra itself -----------------------------------------------------------------------
 
 

@@ -13,7 +13,6 @@ from typing import Any
 import gevent
 import pytest
 from pyinfra.api import util
-from pyinfra.api.command import StringCommand
 from pyinfra.api.config import Config
 from pyinfra.api.connect import connect_all, disconnect_all
 from pyinfra.api.exceptions import PyinfraError
@@ -239,27 +238,6 @@ def test_nobody_is_asked_when_a_host_fails() -> None:
     hooks.never_ask_about_failed_hosts(state)
     state.fail_hosts({host_of(state, "a")})
     assert len(state.active_hosts) == 1
-
-
-def test_commands_are_passed_one_by_one_before_they_run() -> None:
-    state = real_state()
-    host = host_of(state)
-    add_op(state, server.shell, commands=["echo a", "echo b"])
-    seen: list[str] = []
-
-    def passed(command: Any) -> Any:
-        seen.append(str(command))
-        connector: Any = host.connector
-        assert len(connector.executed_commands) == len(seen) - 1
-        return StringCommand("echo instead") if len(seen) == 2 else command
-
-    (op_hash,) = state.ops[host]
-    hooks.pass_commands(host, op_hash, passed)
-    hooks.pass_commands(host, "of another host", passed)
-    execute(state)
-    assert seen == ["echo a", "echo b"]
-    connector: Any = host.connector
-    assert connector.executed_commands == ["echo a", "echo instead"]
 
 
 def test_a_host_that_failed_without_an_operation_has_a_reason_too() -> None:

@@ -87,18 +87,6 @@ def test_a_run_that_died_on_this_machine_is_taken_over() -> None:
     assert host.memory.locked == ROOT
 
 
-@pytest.mark.parametrize(
-    ("owner", "name"),
-    # A power cut left the second one empty.
-    [(ANN, "ann@laptop (for 3 min)"), (Owner(since=1000.0), "somebody (for 0 s)")],
-)
-def test_it_is_broken_on_request_by_its_owners_name(owner: Owner, name: str) -> None:
-    host = _host(_taken_by(owner))
-    take(host, break_lock=True)
-    assert host.asked[1].request["instead_of"]["token"] == owner.token
-    assert host.lines == [f"taking over the lock of {name}"]
-
-
 def test_who_comes_first_to_a_broken_lock_has_it() -> None:
     """A third run took it meanwhile: it is named, and not broken in its turn."""
     cat = replace(ANN, token="t2", by="cat@desk")
@@ -117,15 +105,6 @@ def test_a_host_that_was_changed_since_it_was_looked_at_is_left_alone() -> None:
     assert host.memory.locked == ROOT
     host = _host(LockAnswer(True, last="t8"), last_lock="t8")
     take(host)
-
-
-def test_a_look_at_another_place_says_nothing_of_this_lock() -> None:
-    host = fake(
-        probe(last_lock=None), ObservationRequest(services_root="/srv/other"),
-        lock=LockAnswer(True, last="t8"),
-    )  # fmt: skip
-    take(host)
-    assert host.memory.locked == ROOT
 
 
 def test_it_is_released_once_and_a_lost_connection_does_not_matter() -> None:

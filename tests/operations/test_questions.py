@@ -12,39 +12,17 @@ from sparkwright.config.secrets import Secret
 from sparkwright.facts.asking import HostError
 from sparkwright.host.load import HostLoad
 from sparkwright.host.lock import LockAnswer
-from sparkwright.host.verify_models import Verified
 from sparkwright.proxy.haproxy import key_hash
-from sparkwright.run import changes, questions
+from sparkwright.run import questions
 from sparkwright.run.state import HostRun
-from tests.operations.harness import run
 from tests.operations.sites import BEHIND, ENGINE, KEY, KEYS, host_run, site, spark
 from tests.unit.builders import SPARK
-
-MODEL = "/opt/models/AEON-7--Qwen3.6-35B-A3B-heretic-NVFP4/cccccccccccccccccccccccccccccccccccccccc"
-
-DRAFTER = "/opt/models/z-lab--Qwen3.6-35B-A3B-DFlash/cccccccccccccccccccccccccccccccccccccccc"
 
 
 def _single(**answers: Any) -> tuple[Any, HostRun]:
     host: Any = spark(**answers)
     host.connected = True
     return host, site(host, spark("spark-2")).hosts["spark-1"]
-
-
-def test_models_are_hashed_again() -> None:
-    well, damaged = Verified(3, 2 * 10**9, 4.0, ()), Verified(3, 0, 0.0, ("a: another sha256",))
-    sizes = "3 files, 2.00 GB in 4.0 s (0.50 GB/s), 0 wrong"
-    for other, failure in ((well, None), (damaged, f"{DRAFTER}: a: another sha256")):
-        host, item = _single(verify_models={MODEL: well, DRAFTER: other})
-        ran = run(host, changes._hashed, item, execute=True)
-        assert set(host.request("verify-models")) == {MODEL, DRAFTER}
-        assert host.lines[0] == f"{MODEL}: {sizes}"
-        remedy = "deploy again: what is wrong is fetched anew, and the rest is kept"
-        assert (f"{DRAFTER}: {sizes}" in host.lines, remedy in host.lines) == (
-            failure is None, failure is not None,
-        )  # fmt: skip
-        assert (ran.memory.failure, ran.well) == (failure, failure is None)
-        assert ran.memory.changes == []
 
 
 LOAD = HostLoad(5.0, {"qwen36": {"generated": 10.0}}, (), 100, 40)

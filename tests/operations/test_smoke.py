@@ -12,7 +12,7 @@ from sparkwright.operations import smoke
 from tests.host.serving import free_port
 from tests.operations.harness import fake, run
 from tests.unit.builders import probe
-from tests.unit.security.test_outside import HERE, server
+from tests.unit.security.test_open_routes import HERE, server
 
 CHAT, CODE = (
     SmokeRequest(name, f"{name}.service", HERE, port, "/s", ("m",), boot, 10)

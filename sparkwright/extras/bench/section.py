@@ -60,7 +60,7 @@ def section_of(
         template="speed.html.j2",
         context={
             "benches": benches, "measures": MEASURES, "findings": findings,
-            "likely": likely, "amount": amount, "figure": figure,
+            "likely": lambda bench: likely(bench)[1:], "amount": amount, "figure": figure,
         },
         services={(bench.result.host, bench.result.service): _measured(bench) for bench in benches},
         findings=tuple(finding for bench in benches for finding in _weighed(bench)),
@@ -82,8 +82,10 @@ def _measured(bench: Bench) -> MeasuredService:
 
 
 def _weighed(bench: Bench) -> Iterator[Weighed]:
-    causes = [f"Perhaps {cause.explanation}. Look: {cause.look}." for cause, _ in likely(bench)[:2]]
-    details = (*causes, *[f"{finding}." for finding in findings(bench)][:2])
+    # The likeliest stands beside the finding, the others in the section.
+    details = tuple(
+        f"Perhaps {cause.explanation}. Look: {cause.look}." for cause, _ in likely(bench)[:1]
+    )
     result = bench.result
     base = Weighed(Weight.SLOW, (result.host,), result.service, "", seen=result.when)
     if bench.errors:

@@ -29,6 +29,8 @@ from sparkwright.extras.dashboard.server import Server, Site
 from sparkwright.extras.dashboard.view import Expected, Fleet
 from sparkwright.findings.user_error import Messages, UserError
 from sparkwright.host.logs import LogsAnswer, LogsRequest
+from sparkwright.host.models.document import USAGE
+from sparkwright.host.models.report import UsageRequest
 from sparkwright.host.status import StatusRequest
 from sparkwright.results.status import Planned
 from sparkwright.text.timestamps import utc
@@ -124,7 +126,9 @@ def _glance(host: Any, run: HostRun) -> Glance:
     from sparkwright.run.questions import load_request
 
     ports = {each.name: (each.gate.address, each.gate.port) for each in run.services}
-    request = GlanceRequest(load_request(run), StatusRequest(run.settings.services_root, ports))
+    status = StatusRequest(run.settings.services_root, ports)
+    usage = UsageRequest(USAGE, dt.datetime.now(dt.UTC).date().isoformat())
+    request = GlanceRequest(load_request(run), status, usage)
     return ask(host, glance, request, Glance, timeout=_GLANCE)
 
 

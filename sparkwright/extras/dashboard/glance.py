@@ -12,6 +12,8 @@ from sparkwright.host.lib import documents, metrics, systemd
 from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.records import dataclass, field, replace
 from sparkwright.host.load import HostLoad, LoadRequest
+from sparkwright.host.models import report
+from sparkwright.host.models.report import UsageRequest, UsageRow
 from sparkwright.host.status import HostStatus, StatusRequest
 
 #: Seconds: of the samples in a rate, at least and at most; after the watch's last look.
@@ -22,10 +24,11 @@ _OLD, _ENDS = 86400, 5
 
 @dataclass(frozen=True)
 class GlanceRequest:
-    """Request for a host's load and status."""
+    """Request for a host's load, status and use by key."""
 
     load: LoadRequest
     status: StatusRequest
+    usage: UsageRequest
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class Glance:
         status: of releases only the current ones, and of the history the end.
         hour: service -> tokens a second over the last hour, where the watch counts them.
         disks: path -> free and total bytes, at the watch's last look.
+        usage: of the address for all models, by key and model; empty on hosts without one.
     """
 
     load: HostLoad
@@ -57,6 +61,7 @@ class Glance:
     fetches: tuple[Fetch, ...] = ()
     hour: dict[str, float] = field(default_factory=dict)
     disks: dict[str, tuple[int, int]] = field(default_factory=dict)
+    usage: tuple[UsageRow, ...] = ()
 
 
 def recent(ring: list[Mapping[str, Any]], now: float) -> list[Mapping[str, Any]]:
@@ -100,6 +105,15 @@ def fetches(state: Path) -> Iterator[Fetch]:
         yield Fetch(str(name or file.parent.name), runs, progress)
 
 
+def counted(request: UsageRequest) -> tuple[UsageRow, ...]:
+    """Use by key; nothing where the database can't be read, for which `sparkwright usage` has the
+    reason."""
+    try:
+        return report.main(request)
+    except SystemExit:
+        return ()
+
+
 def main(request: GlanceRequest) -> Glance:
     """Answer a request."""
     state = Path(request.status.services_root, "state")
@@ -118,4 +132,5 @@ def main(request: GlanceRequest) -> Glance:
         fetches=tuple(fetches(state)),
         hour=rates(ring),
         disks=ring[-1].get("disks", {}) if ring else {},
+        usage=counted(request.usage),
     )

@@ -136,7 +136,7 @@ class Handler(BaseHTTPRequestHandler):
                 return
             self._identified()
             answer(parts.path, query)
-        except (Refused, ValueError, UserError) as error:
+        except (Refused, ValueError, RecursionError, UserError) as error:
             self.close_connection = True  # a body that was not read may follow
             status = 500 if isinstance(error, UserError) else getattr(error, "status", 400)
             self._send(status, _TEXT, f"{error}\n")

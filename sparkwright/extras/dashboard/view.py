@@ -32,6 +32,10 @@ _LATELY = 3600
 _STALE = 30.0
 #: Items of a list, and characters of a text, that a page gets.
 _ITEMS, _LETTERS = 64, 500
+#: Lists and records within each other that a page gets: those of a host are no deeper.
+_LEVELS = 4
+#: Members of a download's progress that a page gets.
+_PROGRESS = ("state", "message", "rate", "bytes_done", "bytes_total")
 
 
 @dataclass(frozen=True)
@@ -126,7 +130,13 @@ class HostView:
                 for item in watch_findings(self.name, seen.watch, seen.now)
                 if meant(self.name, item.subject.service or "") or item.subject.service is None
             ],
-            "fetches": encode(self.answer.fetches[:_ITEMS]),
+            "fetches": [
+                {**vars(each), "progress": {name: each.progress.get(name) for name in _PROGRESS}}
+                for each in self.answer.fetches[:_ITEMS]
+            ],
+            "usage": encode(
+                sorted(self.answer.usage, key=lambda row: row.requests, reverse=True)[:_ITEMS]
+            ),
             "maintenance": in_maintenance(seen.maintenance, seen.now) if seen.maintenance else "",
             "work": _work(seen),
             "ended": [encode(end) for end in seen.history if 0 <= seen.now - end.at < _LATELY][-5:],
@@ -180,12 +190,16 @@ class HostView:
         return [("others", line.used / GIB), ("free", (line.total - line.used) / GIB)]
 
 
-def _bounded(value: Any) -> Any:
-    """Cut long lists and texts of a host, and leave out numbers that JSON does not have."""
+def _bounded(value: Any, levels: int = _LEVELS) -> Any:
+    """Cut long lists and texts of a host, and leave out deep ones and numbers that JSON does not
+    have."""
+    if isinstance(value, dict | list | tuple) and not levels:
+        return None
     if isinstance(value, dict):
-        return {str(key)[:_LETTERS]: _bounded(each) for key, each in islice(value.items(), _ITEMS)}
+        items = islice(value.items(), _ITEMS)
+        return {str(key)[:_LETTERS]: _bounded(each, levels - 1) for key, each in items}
     if isinstance(value, list | tuple):
-        return [_bounded(each) for each in value[:_ITEMS]]
+        return [_bounded(each, levels - 1) for each in value[:_ITEMS]]
     if isinstance(value, str):
         return value[:_LETTERS]
     return None if isinstance(value, float) and not isfinite(value) else value

@@ -105,7 +105,7 @@ def announce(pool: Pool) -> None:
 
 
 def leave(pool: Pool) -> None:
-    """Have load balancers in front send nothing new, and wait for the end of what runs."""
+    """Have the fleet's addresses send nothing new, and wait for the end of what runs."""
     announce(pool)
     _command(pool, f"set server {pool.proxy}/{pool.replica} state drain")
     remaining(lambda: in_flight(pool), pool.drain_seconds)

@@ -51,6 +51,7 @@ def test_a_request_keeps_it_running_and_a_list_of_models_does_not(night: Waking)
     assert night.proxy.post(CHAT).status == 200
     idle.look(50)
     assert night.proxy.get("/v1/models").status == 200
+    assert night.proxy.post(CHAT, key="sk-wrong-0123456789abcdef").status == 401
     idle.look(109)
     assert rested == []
     idle.look(110)

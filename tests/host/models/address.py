@@ -55,7 +55,7 @@ TOKENS = [event(choices=[{"delta": {"content": text}}]) for text in ("a", 'b"usa
 
 
 def completion(request: "Request") -> Iterator[bytes]:
-    """What an engine of OpenAI's form answers: two tokens."""
+    """The answer of an engine with OpenAI's API: two tokens."""
     if not request.body.startswith(b"{") or not request.json.get("stream"):
         yield from body({"choices": [{"message": {"content": "ab"}}], "usage": USAGE})
         return

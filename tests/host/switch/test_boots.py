@@ -119,15 +119,6 @@ def test_a_cache_that_was_not_the_cause_comes_back(host: Host) -> None:
     assert compiled(host.start()) == "good"
 
 
-def test_a_release_that_is_taken_back_after_one_failure_leaves_the_cache(host: Host) -> None:
-    host.serve("good")
-    host.release("bbb")
-    host.start()
-    host.end(10)
-    host.release("aaa")
-    assert compiled(host.start()) == "good"
-
-
 def test_half_of_a_first_boot_is_no_cache(host: Host) -> None:
     (host.start() / "compiled").write_text("hal")
     host.end(60)

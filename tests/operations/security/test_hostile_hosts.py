@@ -24,7 +24,7 @@ from tests.host.programs import program as put
 from tests.operations.harness import FakeHost, Said, run
 from tests.operations.sites import looked_at, running, site, spark
 from tests.unit.builders import probe
-from tests.unit.security.test_terminal import EVIL, harmless
+from tests.unit.security.test_hostile_answers import EVIL, harmless
 
 _FIELDS = ("held", "things", "services", "checks", "running", "time", "qwen36")
 ATTACKS = {

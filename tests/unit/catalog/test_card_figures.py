@@ -1,16 +1,21 @@
-"""Every figure of the catalog stands in the section of the card that its source names."""
+"""Figures and tables of the cards, cell by cell: tests/cards has what a parser read of them."""
 
+import itertools
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+import pytest
+
 from docs.generate.cards import CARDS as PUBLISHED
-from tests.cards.read import HERE, dates, figures, versions
+from sparkwright.catalog import Variables
+from sparkwright.catalog.measurements import Row
+from tests.cards.read import HERE, compared, dates, figures, versions
 from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, catalog
-from tests.unit.catalog.test_card_tables import matched
 
 CARDS: dict[str, Any] = safe_load((HERE / "figures.yaml").read_text(encoding="utf-8"))
 DATA = [safe_load(path.read_text("utf-8")) for path in (ROOT / "catalog").rglob("*.yaml")]
@@ -171,3 +176,244 @@ def test_a_version_is_in_the_section_that_its_source_names() -> None:
         named = [*own.components.values(), *filter(None, [own.version])]
         missing += [(own.source, text) for text in named if set(versions(text)) - expected]
     assert missing == []
+
+
+TABLES: dict[tuple[Any, ...], dict[str, Any]] = {
+    tuple(table["at"]): table
+    for table in safe_load((HERE / "tables.yaml").read_text(encoding="utf-8"))
+}
+COMPARED = [item for item in compared()["tables"] if "because" not in item]
+_NUMBER = re.compile(r"(?<![\w.])(-?\d[\d,]*(?:\.\d+)?)([Kk](?!\w))?")
+_CATEGORIES = {
+    "code": "coding", "coding": "coding", "math": "math", "reasoning": "reasoning",
+    "prose": "prose", "natural": "natural-language", "extraction": "extraction-json",
+    "summary": "summary", "dialogue": "dialogue", "overall": "overall",
+}  # fmt: skip
+_USES = {"General": "general", "Coding": "coding", "Math/Reasoning": "math"}
+
+
+def of(kind: str) -> list[Any]:
+    """Tables that are compared in this way, for parametrize."""
+    items = [item for item in COMPARED if kind in item]
+    return [pytest.param(item, id=f"{item['at'][0][8:24]}-{item['at'][1]}") for item in items]
+
+
+def numbers(cell: str, key: str) -> list[float]:
+    """The figures of a cell in the units of a row's key."""
+    result = [
+        float(match[1].replace(",", "")) * (1000 if match[2] else 1)
+        for match in _NUMBER.finditer(re.sub("[¹²]", "", cell))
+    ]
+    if key.startswith("ttft") and re.search(r"\d s\b", cell):
+        result = [item * 1000 for item in result]
+    if "%" in cell and (key.startswith("acceptance") or key == "change"):
+        result = [item / 100 for item in result]
+    return result
+
+
+def held(row: Row, key: str) -> list[float]:
+    """The figures of a row under a key, of its own or in its values."""
+    value = getattr(row, key) if key in Row.model_fields else row.values.get(key)
+    ends = value if isinstance(value, tuple) else (value,)
+    return [float(end) for end in ends if isinstance(end, int | float)]
+
+
+def _same(row: Row, key: str | list[str], cell: str, *, rounded: bool) -> bool:
+    if key == "category":
+        return row.category == _CATEGORIES[re.findall(r"[a-z]+", cell.lower())[0]]
+    keys = [key] if isinstance(key, str) else key
+    own = [item for name in keys for item in held(row, name)]
+    near = pytest.approx(numbers(cell, keys[0]), rel=1e-9, abs=0.0051 if rounded else 0)
+    return bool(own) and own == near
+
+
+def _rows(names: list[str]) -> list[tuple[str, int, Row]]:
+    tables = catalog().measurements
+    return [(name, at, row) for name in names for at, row in enumerate(tables[name].rows)]
+
+
+def _matching(entry: dict[str, Any], columns: list[str], cells: list[str]) -> set[tuple[str, int]]:
+    """Rows of the measurements that hold every figure of a row of the card."""
+    given = {
+        header: cell
+        for header, cell in zip(columns, cells, strict=False)
+        if header in entry["columns"] and cell
+    }
+    return {
+        (name, at)
+        for name, at, row in _rows(entry["measurements"])
+        if all(
+            _same(
+                row, entry["columns"][header], cell,
+                rounded=entry["columns"][header] in entry.get("rounded", ()),
+            )
+            for header, cell in given.items()
+        )
+    }  # fmt: skip
+
+
+@cache
+def matched() -> frozenset[tuple[str, int]]:
+    """Every row of a measurement that a card's table has."""
+    return frozenset(_matched())
+
+
+def _matched() -> Iterator[tuple[str, int]]:
+    for entry in COMPARED:
+        table = TABLES[tuple(entry["at"])]
+        for cells in table["rows"]:
+            if "columns" in entry:
+                yield from _matching(entry, table["columns"], cells)
+            elif "matrix" in entry:
+                yield from (at for at, _ in _in_matrix(entry, table, cells))
+            elif "transposed" in entry:
+                yield (entry["measurements"][0], 0)
+    for entry in compared()["squashed"]:
+        yield from _of_squashed(entry)
+
+
+@pytest.mark.parametrize("row", of("columns"))
+def test_each_row_of_a_card_is_one_of_the_catalogs(row: dict[str, Any]) -> None:
+    table = TABLES[tuple(row["at"])]
+    assert set(row["columns"]) <= set(table["columns"])
+    for cells in table["rows"]:
+        if len(cells) < 3:
+            continue  # the text was cut off here, before the first figure
+        assert len(_matching(row, table["columns"], cells)) == 1, cells
+
+
+def _in_matrix(
+    entry: dict[str, Any], table: dict[str, Any], cells: list[str]
+) -> Iterator[tuple[tuple[str, int], bool]]:
+    """Rows for concurrency and category, and whether each holds the cell's figure."""
+    for header, cell in zip(table["columns"][1:], cells[1:], strict=True):
+        for name, at, row in _rows(entry["measurements"]):
+            if row.concurrency == int(cells[0]) and _same(row, "category", header, rounded=False):
+                yield (name, at), held(row, entry["matrix"]) == numbers(cell, entry["matrix"])
+
+
+@pytest.mark.parametrize("row", of("matrix"))
+def test_each_cell_of_a_matrix_is_a_row(row: dict[str, Any]) -> None:
+    table = TABLES[tuple(row["at"])]
+    for cells in table["rows"]:
+        result = list(_in_matrix(row, table, cells))
+        assert len(result) == len(cells) - 1
+        assert all(holds for _, holds in result), cells
+
+
+@pytest.mark.parametrize("entry", of("transposed"))
+def test_each_statistic_is_a_key(entry: dict[str, Any]) -> None:
+    row = catalog().measurements[entry["measurements"][0]].rows[0]
+    rows = {cells[0]: cells[1] for cells in TABLES[tuple(entry["at"])]["rows"]}
+    assert rows.keys() == entry["transposed"].keys()
+    for name, key in entry["transposed"].items():
+        assert held(row, key) == numbers(rows[name], key)
+
+
+@pytest.mark.parametrize("entry", of("gates"))
+def test_each_gate_is_in_its_measurement(entry: dict[str, Any]) -> None:
+    for column, names in entry["gates"].items():
+        own = {
+            figure
+            for _, _, row in _rows(names)
+            for key in (*Row.model_fields, *row.values)
+            for figure in (*held(row, key), *(100 * item for item in held(row, key)))
+        }
+        own |= {number for _, _, row in _rows(names) for number in numbers(row.label or "", "")}
+        for cells in TABLES[tuple(entry["at"])]["rows"]:
+            for figure in numbers(cells[column], ""):
+                assert any(figure == pytest.approx(expected) for expected in own), cells
+
+
+def _of_squashed(entry: dict[str, Any]) -> Iterator[tuple[str, int]]:
+    for name, at, row in _rows(entry["measurements"]):
+        if "transposed" in entry:
+            if all(f"{key}{held(row, value)[0]:.1f}" in entry["rows"]
+                   for key, value in entry["transposed"].items()):  # fmt: skip
+                yield name, at
+            continue
+        cells = [list(_as_written(row, key)) for key in entry["cells"]]
+        if {"".join(arguments) for arguments in itertools.product(*cells)} & set(entry["rows"]):
+            yield name, at
+
+
+def _as_written(row: Row, key: str) -> Iterator[str]:
+    for value in held(row, key):
+        if key in ("concurrency", "errors"):
+            yield f"{value:g}"
+        elif key.startswith("ttft"):
+            yield from (f"{value:g} ms", f"{value / 1000:g} s")
+        else:
+            yield f"{value:.1f}"
+
+
+@pytest.mark.parametrize("row", compared()["squashed"], ids=lambda item: item["measurements"][0])
+def test_each_row_without_columns_is_the_cells_of_one(row: dict[str, Any]) -> None:
+    expected = 1 if "transposed" in row else len(row["rows"])
+    assert len(list(_of_squashed(row))) == expected
+
+
+@pytest.mark.parametrize("row", of("components"))
+def test_each_component_of_a_tag_is_the_cards(row: dict[str, Any]) -> None:
+    image, tag = row["components"]
+    own = catalog().images[image].tags[tag]
+    given = {
+        name.lower(): version
+        for name, version in TABLES[tuple(row["at"])]["rows"]
+        if re.match(r"\d+\.\d", version)
+    }
+    vllm = given.pop("vllm")
+    assert own.version is not None
+    assert vllm.startswith(own.version)
+    assert {name.lower(): version for name, version in own.components.items()} == given
+
+
+def _named(variables: Variables) -> set[str]:
+    return {value for value in variables.model_dump().values() if isinstance(value, str)}
+
+
+@pytest.mark.parametrize("row", of("variables"))
+def test_each_variable_has_the_cards_default(row: dict[str, Any]) -> None:
+    image, recipe = catalog().images[row["variables"][0]], catalog().recipes[row["variables"][1]]
+    assert image.variables is not None
+    settings = {setting.name: setting for setting in image.settings}
+    argument = {variable: name for name, variable in image.variables.arguments.items()}
+    for name, default in TABLES[tuple(row["at"])]["rows"]:
+        if name in argument:
+            assert str(recipe.arguments[argument[name]]) == default
+        elif name == image.variables.num_speculative_tokens:
+            config = recipe.arguments["speculative_config"]
+            assert isinstance(config, dict)
+            assert str(config["num_speculative_tokens"]) == default
+        elif re.fullmatch(r"\w+", default) and default not in ("required", "unset"):
+            assert settings[name].default == default
+        else:
+            assert name in settings.keys() | _named(image.variables)
+
+
+@pytest.mark.parametrize("entry", of("sampling"))
+def test_each_row_of_advised_sampling_is_the_models(entry: dict[str, Any]) -> None:
+    table = TABLES[tuple(entry["at"])]
+    given = {
+        ("thinking" if cells[0] == "Thinking" else "instruct", _USES[header],
+         *(float(part) for part in re.findall(r"[\d.]+", cell)))
+        for cells in table["rows"]
+        for header, cell in zip(table["columns"][1:], cells[1:], strict=True)
+        if "=" in cell
+    }  # fmt: skip
+    own = {
+        (row.mode, row.use, row.temperature, row.top_p, row.top_k, row.presence_penalty)
+        for row in catalog().models[entry["sampling"]].sampling
+        if row.mode != "any"
+    }
+    assert own == given
+
+
+@pytest.mark.parametrize("row", of("kv"))
+def test_layers_that_keep_keys_are_the_cards(row: dict[str, Any]) -> None:
+    name, line = row["kv"]
+    (cells,) = [cells for cells in TABLES[tuple(row["at"])]["rows"] if cells[0] == line]
+    (layer,) = catalog().models[name].kv
+    assert numbers(cells[1], "")[0] == layer.layers
+    assert numbers(cells[2], "")[1] == layer.heads
+    assert numbers(cells[3], "")[0] == layer.head_dim

@@ -1,6 +1,5 @@
 """logs, start, stop, restart, shell and maintenance: what they ask, print and end with."""
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,10 +10,7 @@ import pytest
 
 from sparkwright.host.control import ControlAnswer
 from sparkwright.host.exclusive.activate import ActivateAnswer
-from sparkwright.host.lib.homes import Maintenance
-from sparkwright.host.lib.records import encode
 from sparkwright.host.logs import LogLine, LogsAnswer, LogsRequest
-from sparkwright.host.maintenance import MaintenanceAnswer
 from tests.tables import Tables
 from tests.unit.cli.answering import Asked, answering, exits, run, silent
 
@@ -26,7 +22,6 @@ WRONG = ControlAnswer(("qwen36",), faults=("qwen36: health: no answer",))
 LINE = LogLine(1764000000.0, "qwen36", "INFO ready")
 NOTHING = ControlAnswer(("gemma",))
 LOGS = LogsAnswer(("qwen36",), (LINE,), "s=1")
-MARK = Maintenance("ann@laptop", 1.0, "a new fan")
 
 Having = Callable[..., list[Asked]]
 
@@ -122,19 +117,6 @@ def test_activate_refuses_whole_hosts_beside_a_service(
 @pytest.mark.parametrize("word", ["destroy", "delete", "uninstall"])
 def test_another_tools_word_for_remove_is_not_taken_for_deploy(word: str) -> None:
     assert "did you mean 'remove'?" in run(word, SITE).stderr
-
-
-def test_json_is_all_that_standard_output_has(having: Having) -> None:
-    having({"spark-1": DONE}, ("rtx-1",))
-    done = run("stop", SITE, "--yes", "--json")
-    assert json.loads(done.stdout) == {"hosts": {"spark-1": encode(DONE)}, "silent": ["rtx-1"]}
-    having({"spark-1": LOGS})
-    assert json.loads(run("logs", SITE, "--json").stdout) == [
-        {"host": "spark-1", "service": "qwen36", "at": 1764000000.0, "text": "INFO ready"}
-    ]
-    having({"spark-1": MaintenanceAnswer(MARK)})
-    done = run("maintenance", SITE, "spark-1", "on", "--json")
-    assert json.loads(done.stdout)["now"] == encode(MARK)
 
 
 def _lines_wanted(asked: Asked) -> Any:

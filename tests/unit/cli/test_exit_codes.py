@@ -42,10 +42,6 @@ def site(here: Path) -> Path:
     return here
 
 
-def test_what_is_right_has_0(site: Path) -> None:
-    assert [run(name).exit_code for name in ("check", "plan", "endpoints")] == [0, 0, 0]
-
-
 @planning
 def test_a_wrong_setting_limit_or_inventory_has_2(command: str, site: Path) -> None:
     if "key" not in command:

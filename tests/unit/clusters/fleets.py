@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sparkwright.catalog import Catalog, load_catalog
 from sparkwright.config.inventory import HostInput
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.service import render_service
@@ -74,8 +73,3 @@ def desired(hosts: Mapping[str, Mapping[str, Any]]) -> dict[str, Desired]:
 def pair(count: int = 2, **changes: Any) -> dict[str, Desired]:
     """A cluster's hosts."""
     return desired(dict.fromkeys(names(count), data(count, **changes)))
-
-
-def lab_catalog() -> Catalog:
-    """The shipped catalog with the lab's."""
-    return load_catalog([ROOT / "catalog", ROOT / "lab/catalog"])

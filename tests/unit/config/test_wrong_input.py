@@ -1,7 +1,10 @@
-"""Every mistake in the user's input is reported with its place and a remedy, all at once."""
+"""Every wrong input is judged before use: with file, line and key, and what is allowed there."""
 
 import json
+import os
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +13,16 @@ import yaml
 
 from sparkwright.catalog import load_catalog
 from sparkwright.catalog.entries import Image, Model, Recipe
+from sparkwright.config import python_files
+from sparkwright.config.inventory import read_inventory
 from sparkwright.config.parse import parse_settings
 from sparkwright.config.settings import HostSettings
+from sparkwright.documents import json_text, yaml_text
+from sparkwright.documents.bounds import DEEPEST, Unusable, bounded
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, mistake
 from sparkwright.findings.validation import _PATTERNS
+from sparkwright.resolve.lock import read_lock
 from tests.tables import Tables
 from tests.unit.builders import SPARK, catalog, origin, plan
 
@@ -104,3 +112,187 @@ def test_a_users_catalog_overrides_ours_by_name(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(mine.model_dump_json())  # JSON is YAML
     root = Path(__file__).resolve().parents[3] / "catalog"
     assert load_catalog([root, tmp_path]).models[mine.name].revision == "v9"
+
+
+BOMB = "\n".join(["a0: &a0 [x, x]", *(f"a{n}: &a{n} [{f'*a{n - 1}, ' * 9}]" for n in range(1, 9))])
+
+
+def refusal(step: Callable[[], object]) -> str:
+    """Message of a mistake."""
+    with pytest.raises(UserError) as raised:
+        step()
+    return str(raised.value)
+
+
+@cases(
+    "text",
+    "message",
+    more=[
+        ("x = " + "[" * 100_000, "not valid Python"),
+        ("x = " + "-" * 100_000 + "1", "nested too deep"),
+        ("x = [0 " + "for i in () " * 20_000 + "]", "too many for"),
+    ],
+)
+def test_an_inventory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
+) -> None:
+    monkeypatch.setattr(python_files, "COMPUTING", 0.3)
+    file = tmp_path / "lab.py"
+    file.write_text(text, encoding="utf-8")
+    result = refusal(lambda: read_inventory(file))
+    assert message in result
+    assert str(file) in result
+
+
+def test_an_inventory_in_another_encoding_names_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "lab.py"
+    file.write_bytes("# -*- coding: latin-1 -*-\n# Küche\n".encode("latin-1"))
+    assert f"{file}: line 2" in refusal(lambda: read_inventory(file))
+    assert "a directory" in refusal(lambda: read_inventory(tmp_path))
+
+
+def test_what_an_inventory_prints_is_not_on_standard_output(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "lab.py"
+    file.write_text("print('hello')\nsparks = ['spark-1']\n")
+    read_inventory(file)
+    assert capsys.readouterr() == ("", "hello\n")
+
+
+def test_settings_of_ansibles_kind_are_not_passed_over(here: Path) -> None:
+    Path("lab.py").write_text("sparks = ['spark-1']\n")
+    Path("group_data").mkdir()
+    Path("group_data/sparks.yml").write_text("a: 1\n")
+    result = refusal(lambda: read_inventory(Path("lab.py")))
+    assert "group_data/sparks.yml" in result
+    assert "sparks.py" in result
+
+
+@pytest.mark.parametrize("word", ["image_tag", "=x", ""])
+def test_data_of_the_command_line_without_a_value(tmp_path: Path, word: str) -> None:
+    file = tmp_path / "lab.py"
+    file.write_text("sparks = ['spark-1']\n")
+    assert "KEY=VALUE" in refusal(lambda: read_inventory(file, [word]))
+
+
+def test_data_of_the_command_line_is_within_bounds(tmp_path: Path) -> None:
+    file = tmp_path / "lab.py"
+    file.write_text("sparks = ['spark-1']\n")
+    for value in ("[" * 100_000, "[" * 60 + "]" * 60, "NaN", "[1e999]"):
+        assert "--data a=" in refusal(partial(read_inventory, file, [f"a={value}"]))
+
+
+@cases(
+    "data",
+    "where",
+    more=[
+        ({"disk_headroom_gib": 10**400}, "disk_headroom_gib"),
+        ({"keep_releases": 10**400}, "keep_releases"),
+        ({"image_tag": "x" * 2_000_000}, "image_tag"),
+        ({"no_proxy": [["x"] * 3] * 100_000}, "no_proxy"),
+    ],
+)
+def test_a_setting(data: dict[str, Any], where: str) -> None:
+    (problem,) = said_of(data)
+    assert problem.subject.place == f"group_data/sparks.py: {where}"
+    assert problem.remedy
+
+
+def said_of(data: dict[str, Any]) -> list[Any]:
+    """The problems of a host with this data."""
+    with pytest.raises(UserError) as raised:
+        plan(SPARK, **data)
+    return list(raised.value.findings)
+
+
+def test_a_password_that_is_none_is_not_shown() -> None:
+    (problem,) = said_of({"ssh_password": ["hunter2-hunter2"]})
+    assert "hunter2" not in str(UserError([problem]))
+
+
+def test_values_of_any_depth() -> None:
+    deep: Any = 1
+    for _ in range(100_000):
+        deep = {"a": deep}
+    itself: list[Any] = []
+    itself.append(itself)
+    for value in (deep, itself, [[0] * 1000] * 1000, 10**400, {"a": float("nan")}):
+        with pytest.raises(Unusable):
+            bounded(value)
+    shallow: Any = 1
+    for _ in range(DEEPEST):
+        shallow = [shallow]
+    bounded(shallow)
+
+
+@cases(
+    "text",
+    "message",
+    "line",
+    more=[
+        ("[" * 100_000, "within each other", 1),
+        ("- " * 100_000, "within each other", 1),
+        ("a:\n" + BOMB, "values, aliases written out", None),
+        ("x: " + "9" * 400, "more than 64 bits", None),
+        ("x: " + "9" * 6000, "no valid value", 1),
+    ],
+)
+def test_yaml(text: str, message: str, line: int | None) -> None:
+    with pytest.raises(Unusable) as raised:
+        yaml_text.load(text)
+    assert message in raised.value.what
+    if line is not None:
+        assert raised.value.line == line
+
+
+def test_aliases_that_repeat_little_are_allowed() -> None:
+    assert yaml_text.load("a: &a {x: 1}\nb: *a\nc: {<<: *a, y: 2}") == {
+        "a": {"x": 1}, "b": {"x": 1}, "c": {"x": 1, "y": 2},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[" * 60 + "]" * 60, "NaN", "9" * 6000, "{", ""])
+def test_json(text: str) -> None:
+    with pytest.raises(Unusable):
+        json_text.load(text)
+
+
+LOCK = cases.data["LOCK"]
+
+
+@cases("old", "new", "message")
+def test_a_lock_that_is_none_is_never_made_anew(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    file = tmp_path / "fleet.lock"
+    file.write_text(json.dumps(LOCK))
+    assert read_lock(file) is not None
+    assert old in json.dumps(LOCK)
+    file.write_text(json.dumps(LOCK).replace(old, new))
+    result = refusal(lambda: read_lock(file))
+    assert message in result
+    assert "--upgrade" not in result  # which would unpin everything
+
+
+def test_a_lock_that_can_not_be_read(tmp_path: Path) -> None:
+    file = tmp_path / "fleet.lock"
+    file.write_bytes(b"images: {}\nmodels: {\xff}\n")
+    result = refusal(lambda: read_lock(file))
+    assert f"{file}: line 2" in result
+    assert "git restore" in result
+    assert "--upgrade" not in result
+    file.write_text("images: {}\n<<<<<<< ours\nmodels: {}\n")
+    assert f"{file}: line 2" in refusal(lambda: read_lock(file))
+    assert "a directory" in refusal(lambda: read_lock(tmp_path))
+
+
+def test_a_file_that_holds_for_ever_is_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fleet.lock")
+    assert "no regular file" in refusal(lambda: read_lock(tmp_path / "fleet.lock"))
+    assert "no regular file" in refusal(lambda: read_lock(Path("/dev/zero")))
+
+
+@pytest.mark.parametrize("place", ["/library/models", "/run/media/me/disk/models", "/lib64x/a"])
+def test_a_place_that_is_only_spelt_like_the_systems_is_one(place: str) -> None:
+    assert HostSettings.model_validate({"services": {}, "models_root": place}).models_root == place

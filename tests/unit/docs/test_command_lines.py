@@ -173,14 +173,3 @@ def test_the_main_commands_are_among_them() -> None:
 def test_what_is_refused_is_found(line: str) -> None:
     assert len(mistakes(page(f"    {line}\n"))) == 1
     assert len(mistakes(page(f"as in `{line}`"))) == 1
-
-
-def test_only_running_text_may_leave_arguments_out() -> None:
-    assert len(mistakes(page("    sparkwright render --json\n"))) == 1
-    assert mistakes(page("what `sparkwright render --json` prints")) == []
-
-
-@pytest.mark.parametrize("line", ACCEPTED)
-def test_pipes_comments_and_variables_are_tolerated(line: str) -> None:
-    assert command_lines([line])
-    assert mistakes(page(f"    {line}\n")) == []

@@ -43,13 +43,3 @@ def test_every_page_is_linked_from_the_readme() -> None:
 @cases("text")
 def test_what_leads_nowhere_is_found(text: str) -> None:
     assert len(broken(page(text), "README.md")) == 1
-
-
-def test_links_in_code_are_none() -> None:
-    assert page("`[a](b)`\n\n    [c](d)\n\n```\n[e](f)\n```\n").links == []
-
-
-def test_headings_become_anchors_as_github_makes_them() -> None:
-    text = "# What is real?\n## `init`, and more\n## Twice\n## Twice\n    # no heading\n"
-    anchors = {"what-is-real", "init-and-more", "twice", "twice-1"}
-    assert page(text).anchors == anchors | {"no-heading"} - {"no-heading"}

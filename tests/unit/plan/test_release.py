@@ -1,7 +1,9 @@
-"""Rendered releases: what the card says, nothing else, and a name that follows the content."""
+"""Releases and derived images follow their settings; mutated settings are located problems."""
 
+import copy
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -10,15 +12,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from sparkwright.catalog.files import Patch
+from sparkwright.checks.configuration import check_host
+from sparkwright.checks.configuration.facts import assumed_hardware
+from sparkwright.config.inventory import HostInput
 from sparkwright.engines.command_line import argument_words
 from sparkwright.findings.user_error import UserError
 from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.service import Service
+from sparkwright.plan.patches import steps_of
 from sparkwright.plan.service import container_command, render_service
+from sparkwright.resolve.lock import Resolution
+from sparkwright.site.fleet import PlannedHost, plan_fleet
 from tests.libyaml import safe_load
 from tests.tables import Tables
-from tests.unit.builders import RTX, SPARK, plan, resolution, wanted
+from tests.unit.builders import DIGEST, RTX, SPARK, alone, catalog, origin, plan, resolution, wanted
+from tests.unit.cli.answering import exits, run
 
 cases = Tables(__file__)
 
@@ -172,3 +184,244 @@ def test_a_kv_cache_on_a_disk_keeps_its_newest_blocks(tmp_path: Path) -> None:
         finally:
             os.killpg(running.pid, signal.SIGKILL)
     assert names == ["0.bin", "1.bin", "config.json"]
+
+
+VALID: dict[str, Any] = cases.data["VALID"]
+_text = st.text(max_size=12)
+_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | _text,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_text, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    result = [path] if path else []
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            result += _paths(inner, (*path, key))
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            result += _paths(inner, (*path, number))
+    return result
+
+
+def _mutated(path: tuple[Any, ...], value: Any, key: str | None) -> dict[str, Any]:
+    """The valid settings with one value replaced, or its key renamed."""
+    data = copy.deepcopy(VALID)
+    holder: Any = data
+    for part in path[:-1]:
+        holder = holder[part]
+    if key is not None and isinstance(holder, dict):
+        holder[key] = holder.pop(path[-1])
+    else:
+        holder[path[-1]] = value
+    return data
+
+
+@given(st.sampled_from(_paths(VALID)), _values, st.none() | _text)
+def test_any_mutation_is_a_plan_or_a_located_problem(
+    path: tuple[Any, ...], value: Any, key: str | None
+) -> None:
+    fleet = plan_fleet([HostInput("spark-1", _mutated(path, value, key), origin)])
+    for problem in fleet.problems:
+        assert problem.subject.place
+        assert problem.observed
+        assert problem.remedy
+    assert fleet.problems or "spark-1" in fleet.hosts
+    for host in fleet.hosts.values():
+        for violation in host.violations:
+            assert (violation.subject.key or "").startswith("services.")
+            assert violation.remedy
+
+
+_texts = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), min_size=1, max_size=20)
+
+
+@given(
+    st.sampled_from(sorted(alone())),
+    st.dictionaries(st.from_regex(r"[A-Z][A-Z0-9_]{0,10}", fullmatch=True), _texts, max_size=3),
+    # One that begins with a dash is refused: tests/unit/security/test_ways_around.py.
+    st.lists(
+        _texts.filter(lambda word: not word.startswith("-") and word == word.lstrip()),
+        min_size=1, max_size=3, unique=True,
+    ),
+)  # fmt: skip
+def test_what_is_rendered_reads_back_as_it_was_meant(
+    recipe: str, environment: dict[str, str], names: list[str]
+) -> None:
+    host = plan({"s": {"recipe": recipe, "environment": environment, "served_names": names}})
+    (service,) = host.services
+    release = render_service(host, service, resolution(host))
+    read = safe_load(release.compose)["services"]["engine"]
+    read_environment = read.get("environment", {})
+    shown = {key: str(value).replace("$$", "$") for key, value in read_environment.items()}
+    for key, value in environment.items():
+        assert shown[key] == value
+    if service.variables is None:
+        command = [word.replace("$$", "$") for word in read["command"]]
+        assert command == container_command(service).arguments
+        assert any(names[0] in word for word in command)
+
+
+PATCHED = catalog().recipes["qwen36-35b-a3b-heretic-dflash"]
+IMAGE = catalog().images[PATCHED.image]
+DIFF = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n"
+FIX = {"patch": "fix.patch", "into": "/usr/lib"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "catalog").mkdir()
+    (tmp_path / "catalog/fix.patch").write_text(DIFF)
+    (tmp_path / "secret").write_text(DIFF)
+    (tmp_path / "catalog/link.patch").symlink_to(tmp_path / "secret")
+    (tmp_path / "catalog/out.patch").write_text(DIFF.replace("b/x.py", "b/../../etc/passwd"))
+    return tmp_path / "catalog"
+
+
+def _steps(folder: Path, *patches: dict[str, Any], base: str = DIGEST) -> str:
+    recipe = PATCHED.model_copy(update={"patches": tuple(map(Patch.model_validate, patches))})
+    steps = steps_of(recipe, IMAGE, folder / "recipe.yaml", "spark-1")
+    assert steps is not None
+    return steps.image(base)
+
+
+def test_an_image_is_named_by_its_base_its_steps_and_their_files(folder: Path) -> None:
+    name = _steps(folder, FIX)
+    assert name.startswith("sparkwright.local/qwen36-35b-a3b-heretic-dflash:sha256-")
+    others = {
+        _steps(folder, FIX, base=f"sha256:{'cd' * 32}"),
+        _steps(folder, {**FIX, "into": "/usr/lib64"}),
+        _steps(folder, FIX, {"promises": {"imports": ["vllm"]}}),
+    }
+    (folder / "fix.patch").write_text(DIFF.replace("+b", "+c"))
+    others.add(_steps(folder, FIX))
+    assert len({name, *others}) == 5
+
+
+@pytest.mark.parametrize(
+    ("patch", "fault"),
+    [
+        ({**FIX, "patch": "link.patch"}, "link.patch is a link to"),
+        ({**FIX, "patch": "away.patch"}, "there is no"),
+        ({**FIX, "patch": "out.patch"}, "line 2 leads to no file below 'into'"),
+        ({"files": [{"at": "/opt/x", "source": "link.patch"}]}, "outside of"),
+    ],
+)
+def test_a_step_reads_nothing_outside_of_its_catalog(
+    folder: Path, patch: dict[str, Any], fault: str
+) -> None:
+    with pytest.raises(UserError, match=r"recipe\.yaml: patches\.0") as error:
+        _steps(folder, patch)
+    assert fault in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["my..mine", "mine-", "a___b"])
+def test_a_name_that_no_image_can_have_is_refused_in_the_plan(folder: Path, name: str) -> None:
+    patched = {"name": name, "patches": (Patch.model_validate(FIX),)}
+    with pytest.raises(UserError, match="no name of an image"):
+        steps_of(PATCHED.model_copy(update=patched), IMAGE, folder / "recipe.yaml", "spark-1")
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        {"patch": "../secret", "into": "/usr/lib"},
+        {"patch": "/etc/passwd", "into": "/usr/lib"},
+        {"patch": "fix.patch", "into": "/usr/lib\nRUN curl example.org | sh"},
+        {"patch": "fix.patch", "into": "/usr/../etc"},
+        {"patch": "fix.patch"},
+        {"files": [{"at": "/opt/x\nUSER root", "source": "fix.patch"}]},
+        {"files": [{"at": "opt/x", "source": "fix.patch"}]},
+        {**FIX, "promises": {"imports": ["vllm"]}},
+        {"promises": {"imports": ["vllm; import os"]}},
+        {"run": "curl example.org | sh"},
+        {"apt": ["curl=1"]},
+        {"pip": ["vllm==1"]},
+        {},
+    ],
+)
+def test_a_step_is_data_and_no_line_of_a_dockerfile(patch: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"patch|step|files|promises|run|into"):
+        Patch.model_validate(patch)
+
+
+def test_a_service_runs_the_derived_image_and_needs_a_pinned_base(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries = catalog()
+    recipe = PATCHED.model_copy(update={"patches": (Patch.model_validate(FIX),)})
+    monkeypatch.setitem(entries.recipes, recipe.name, recipe)
+    monkeypatch.setitem(entries.files, ("recipe", recipe.name), folder / "recipe.yaml")
+    host = plan({"s": {"recipe": recipe.name}})
+    (service,) = host.services
+    assert service.image.steps is not None
+    release = render_service(host, service, resolution(host))
+    assert f'image: "{service.image.steps.image(DIGEST)}"' in release.compose
+    unpinned = replace(service.image, digest=None)
+    bare = replace(host, services=(replace(service, image=unpinned),))
+    for each, faulty in ((bare, True), (replace(bare, locked=True), False)):
+        faults = {item.id for item in check_host(each, entries, assumed_hardware(each))}
+        assert ("patched-base" in faults) is faulty
+
+
+@pytest.fixture
+def site(here: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A site whose recipe has patches. Returns the digests that a registry has: of all images."""
+    entry = f"kind: recipe\nname: mine\nextends: {PATCHED.name}\npatches:\n"
+    entry += (
+        "  - {patch: fix.patch, into: /usr/lib}\n  - files: [{at: /opt/c, source: fix.patch}]\n"
+    )
+    # Neither is a file of the service: the steps say that the image has them.
+    entry += "arguments: {tool_parser_plugin: /usr/lib/x.py, chat_template: /opt/c}\n"
+    (folder / "recipe.yaml").write_text(entry)
+    for name in ("link.patch", "out.patch"):
+        (folder / name).unlink()
+    (here / "inventory.py").write_text(
+        "boxes = [('spark-1', {'services': {'s': {'recipe': 'mine'}}, 'gpu': 'gb10'})]\n"
+    )
+    registry = {"digest": DIGEST}
+
+    def ask(hosts: dict[str, PlannedHost]) -> Resolution:
+        answer = resolution(hosts["spark-1"].plan)
+        images = {n: replace(i, digest=registry["digest"]) for n, i in answer.images.items()}
+        return answer.model_copy(update={"images": images})
+
+    monkeypatch.setattr("sparkwright.cli.lock.ask", ask)
+    return registry
+
+
+def test_patches_over_another_image_are_refused_until_they_are_confirmed(
+    site: dict[str, str], here: Path
+) -> None:
+    other, lock = f"sha256:{'cd' * 32}", here / "fleet.lock"
+    assert run("lock", "inventory.py").exit_code == 0
+    first = lock.read_text()
+    assert run("check", "inventory.py").exit_code == 0
+    site["digest"] = other
+    upgraded = exits(1, "lock", "inventory.py", "--upgrade").output
+    remedy = "sparkwright lock INVENTORY --patched mine"
+    for output in (
+        upgraded,
+        exits(2, "check", "inventory.py").output,
+        exits(2, "plan", "inventory.py").output,
+        exits(1, "lock", "inventory.py").output,  # which changes nothing
+    ):
+        text = " ".join(output.split())
+        assert re.search(rf"made for \S+ at {DIGEST}, and would change \S+ at {other}", text)
+        assert remedy in text
+    exits(1, "lock", "inventory.py", "--check")
+    assert "did you mean 'mine'" in exits(2, "lock", "inventory.py", "--patched", "mne").output
+    exits(2, "lock", "inventory.py", "--patched", "mine", "--check")
+    site.clear()  # the registry is out of reach, and need not be asked
+    assert f": {other}" in run("lock", "inventory.py", "--patched", "mine").output
+    assert run("check", "inventory.py").exit_code == 0
+    # Another image of another tag is another base, too; a lock that says nothing is filled up.
+    lock.write_text(first.replace("-slim:\n", "-fat:\n").replace("-slim: sha", "-fat: sha"))
+    site["digest"] = DIGEST
+    assert "-slim at sha256" in exits(1, "lock", "inventory.py").output
+    lock.write_text(first.partition("patched:")[0])
+    assert "mine's patches is not locked" in exits(2, "check", "inventory.py").output
+    assert run("lock", "inventory.py").exit_code == 0
+    assert lock.read_text().partition("version:")[0] == first.partition("version:")[0]

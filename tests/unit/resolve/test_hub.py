@@ -1,10 +1,8 @@
 """A hub's answer about a model: bounded before huggingface_hub reads it, its errors explained."""
 
 import gzip
-import http.server
 import json
 import socket
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -13,6 +11,7 @@ import pytest
 from sparkwright.findings.user_error import UserError
 from sparkwright.resolve import hub
 from sparkwright.resolve.hub import PinnedFile, resolve_model
+from tests.host.serving import Handler, listening
 from tests.tables import Tables
 
 cases = Tables(__file__)
@@ -28,26 +27,13 @@ def serving(
     """A server with one answer, and the Authorization header of each request that it got."""
     authorizations: list[str | None] = []
 
-    class Answer(http.server.BaseHTTPRequestHandler):
+    class Answer(Handler):
         def do_GET(self) -> None:
             authorizations.append(self.headers.get("Authorization"))
-            self.send_response(status)
-            for name, value in (headers or {}).items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.reply(status, body, headers)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", authorizations
-    finally:
-        server.shutdown()
-        server.server_close()
+    with listening(Answer) as port:
+        yield f"http://127.0.0.1:{port}", authorizations
 
 
 def refusal(endpoint: str, token: str | None = None) -> str:

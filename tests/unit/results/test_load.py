@@ -8,7 +8,7 @@ import pytest
 from sparkwright.host.lib.gpu import Gpu
 from sparkwright.host.load import HostLoad
 from sparkwright.results.load import Line, Seen, lines, problems, table
-from tests.unit.security.test_terminal import EVIL, harmless
+from tests.unit.security.test_hostile_answers import EVIL, harmless
 
 GIB = 1 << 30
 GB10 = Gpu("NVIDIA GB10", power_w=61.4, temperature_c=64.0, busy_percent=96.0)

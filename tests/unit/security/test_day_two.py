@@ -18,7 +18,7 @@ from sparkwright.host.logs import LogLine, LogsAnswer
 from sparkwright.host.maintenance import MaintenanceAnswer
 from tests.unit.builders import ROOT
 from tests.unit.cli.answering import answering, exits, run
-from tests.unit.security.test_terminal import harmless
+from tests.unit.security.test_hostile_answers import harmless
 
 #: Sets the window's title, hides a line, turns its direction, and writes another host's line.
 ATTACK = "\x1b]0;owned\x07\x1b[2K\rspark-2 qwen36: all is well\u202e\x9b8m\nspark-2: forged"

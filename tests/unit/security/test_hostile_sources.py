@@ -1,28 +1,44 @@
-"""Registries, hubs and git servers that answer anything: bounded, and one error of the user's."""
+"""Hostile hubs, registries and repositories: bounded, and nothing of them runs."""
 
 import datetime as dt
 import gzip
+import json
 import socket
 import time
 from base64 import b64encode
-from collections.abc import Callable
-from contextlib import ExitStack, nullcontext
-from functools import cache
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from sparkwright.engines import template_marks
 from sparkwright.findings.user_error import UserError
 from sparkwright.resolve import queries
 from sparkwright.resolve.git import resolve_commit
-from sparkwright.resolve.hub import resolve_model
+from sparkwright.resolve.hub import ResolvedModel, resolve_model
+from sparkwright.resolve.kv_cache import kv_layers
+from sparkwright.resolve.lock import read_lock
+from sparkwright.resolve.model_facts import facts_of
 from sparkwright.resolve.registry import ask_registry
 from sparkwright.tls.authority import authority, host_certificate
 from tests.host.proxy.test_tls import served
 from tests.host.security import hostile
 from tests.host.serving import Handler, listening
 from tests.tables import Tables
+from tests.unit.engines.derivation.repositories import (
+    CONFIG,
+    REPOSITORY,
+    chat,
+    on_the_hub,
+    planned,
+    repository,
+)
 
 cases = Tables(__file__)
 
@@ -201,3 +217,219 @@ def test_an_account_of_an_address_goes_to_its_server_alone() -> None:
     ((path, account),) = asked
     assert path == "/x/info/refs?service=git-upload-pack"
     assert account == f"Basic {b64encode(b'me:a b').decode()}"
+
+
+COMMIT = "c0ffee" + "0" * 34
+TOKENIZER = {"chat_template": "{{ messages }}"}
+
+
+@contextmanager
+def hub(
+    files: dict[str, bytes], names: list[str] | None = None, sha: str = COMMIT
+) -> Iterator[str]:
+    """A hub with one repository, of these files; ``names`` are further ones without content."""
+
+    class Answer(Handler):
+        def do_GET(self) -> None:
+            path = self.path.partition("?")[0]
+            if path.startswith("/api/models/"):
+                every = [*files, *(names or [])]
+                siblings = [{"rfilename": name} for name in every]
+                data = {"id": REPOSITORY, "sha": sha, "siblings": siblings}
+                body: bytes | None = json.dumps(data).encode()
+            else:
+                body = files.get(path.partition(f"/resolve/{COMMIT}/")[2])
+            self.reply(404 if body is None else 200, body or b"")
+
+    with listening(Answer) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+def asked(config: bytes, **more: bytes) -> ResolvedModel:
+    """Resolve a repository with this config.json."""
+    files = {"config.json": config, "tokenizer_config.json": json.dumps(TOKENIZER).encode()}
+    with hub(files | {f"{name}.json": text for name, text in more.items()}) as url:
+        return resolve_model(url, REPOSITORY, "main", None, marks=template_marks())
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (b"[" * 200_000, "config.json"),
+        (b'{"a":' * 200_000, "config.json"),
+        (b'{"max_position_embeddings": NaN}', "nan is no number"),
+        (b'{"a": -Infinity}', "-inf is no number"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "a number with too many digits"),
+        (b"[]", "not a JSON object"),
+        (b"\xff\xfe", "not valid JSON"),
+        (b"<html>", "not valid JSON"),
+    ],
+    ids=range(8),
+)
+def test_a_configuration_that_is_none_is_told_and_names_the_file(
+    config: bytes, message: str
+) -> None:
+    with pytest.raises(UserError) as error:
+        asked(config)
+    assert message in error.value.findings[0].observed
+    assert "config.json" in error.value.findings[0].observed
+    assert len(str(error.value)) < 1000
+
+
+def test_a_file_that_never_ends_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = partial(queries.Server.get, most=1 << 20)
+    monkeypatch.setattr(queries.Server, "get", lambda self, *query: small(self, *query[:2]))
+    with pytest.raises(UserError, match="has more than 1 MiB"):
+        asked(b" " * (2 << 20))
+    with pytest.raises(UserError, match=r"generation_config.json: it has more than 1 MiB"):
+        asked(b"{}", generation_config=b" " * (2 << 20))
+
+
+_ANY: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda item: (
+        st.lists(item, max_size=3) | st.dictionaries(st.text(max_size=8), item, max_size=3)
+    ),
+    max_leaves=6,
+)
+_KEYS = [
+    *CONFIG, "text_config", "vision_config", "auto_map", "layer_types", "sliding_window",
+    "kv_lora_rank", "qk_rope_head_dim", "full_attention_interval",
+]  # fmt: skip
+
+
+@given(
+    st.dictionaries(st.sampled_from(_KEYS), _ANY | st.just(10**4000) | st.just(-1), max_size=6),
+    st.dictionaries(st.sampled_from(["temperature", "top_p", "top_k"]), _ANY, max_size=3),
+    st.dictionaries(st.just("chat_template"), _ANY, max_size=1),
+)
+def test_wrong_types_count_as_not_said(
+    config: dict[str, Any], generation: dict[str, Any], tokenizer: dict[str, Any]
+) -> None:
+    """Whatever the values are, there is a plan, or a question with a key: never a traceback."""
+    own = {**CONFIG, **config}
+    facts = facts_of(own, generation, tokenizer, marks=template_marks(), license=generation)
+    resolved_model = ResolvedModel(
+        REPOSITORY, COMMIT, None, repository().files, kv_layers(own), facts
+    )
+    with on_the_hub(resolved_model):
+        fleet = planned()
+    for problem in fleet.problems:
+        assert "services.chat" in problem.subject.place
+        assert len(str(problem)) < 2000
+
+
+@cases("key")
+def test_numbers_beyond_all_sense_count_as_not_said(key: str) -> None:
+    config = {**CONFIG, key: 10**4000}
+    with on_the_hub(repository(config=config)):
+        fleet = planned()
+    assert fleet.problems or chat(fleet).arguments
+
+
+@cases("name")
+def test_names_that_lead_out_are_refused(name: str) -> None:
+    files = {"config.json": json.dumps(CONFIG).encode()}
+    with hub(files, [name]) as url, pytest.raises(UserError, match="leads out of its directory"):
+        resolve_model(url, REPOSITORY, "main", None, marks=template_marks())
+
+
+@pytest.mark.parametrize("sha", ["../../x", "--upload-pack=x", "main", "C" * 40])
+def test_a_commit_that_is_none_is_refused(sha: str) -> None:
+    with hub({}, sha=sha) as url, pytest.raises(UserError, match="something else than a model"):
+        resolve_model(url, REPOSITORY, "main", None)
+
+
+def test_words_that_are_none_reach_no_command_line() -> None:
+    """Names of classes and parsers become words of a plan: text that is none is not said."""
+    evil = "x; rm -rf /\x1b[2J $(id) --trust-remote-code"
+    config = {
+        **CONFIG, "architectures": [evil], "model_type": evil, "auto_map": {evil: evil},
+        "quantization_config": {"quant_method": evil}, "torch_dtype": evil,
+    }  # fmt: skip
+    facts = facts_of(config, {}, {}, marks=(), template="x", license=evil)
+    assert evil not in str(facts)
+    assert (facts.architecture, facts.model_type, facts.quantization) == (None, None, None)
+
+
+@pytest.mark.parametrize("classes", [{"AutoConfig": "x.Y"}, {"AutoModelForCausalLM": "y--z.W"}])
+def test_code_of_a_repository_is_never_turned_on_by_itself(classes: dict[str, str]) -> None:
+    result = repository(config={**CONFIG, "auto_map": classes})
+    with on_the_hub(result):
+        (problem,) = planned().problems
+        off = chat(planned({"arguments": {"trust_remote_code": False}}))
+        on = planned({"arguments": {"trust_remote_code": True}})
+    assert "trust_remote_code" in problem.subject.place
+    assert dict(off.arguments)["trust_remote_code"] is False
+    refused = [violation.id for violation in on.hosts["spark-1"].violations if violation.stops]
+    assert "remote-code" in refused  # not without a lock, and files that somebody has read
+
+
+def test_a_chat_template_is_searched_and_never_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would write a file, if anything on the controller gave it to jinja."""
+    proof = tmp_path / "owned"
+    evil = (
+        "{{ cycler.__init__.__globals__.os.system('touch " + str(proof) + "') }}"
+        "{% if tools %}<tool_call>{% endif %}"
+    )
+    jinja2.Environment().from_string(evil).render()
+    assert proof.exists()  # the attack is one
+    proof.unlink()
+    texts: list[str] = []
+    compiled = jinja2.Environment.compile
+
+    def seen(self: jinja2.Environment, source: Any, *rest: Any, **more: Any) -> Any:
+        texts.append(str(source))
+        return compiled(self, source, *rest, **more)
+
+    monkeypatch.setattr(jinja2.Environment, "compile", seen)
+    files = {
+        "config.json": json.dumps(CONFIG).encode(),
+        "tokenizer_config.json": json.dumps({"chat_template": evil}).encode(),
+        "chat_template.jinja": evil.encode(),
+    }
+    with hub(files) as url:
+        model = resolve_model(url, REPOSITORY, "main", None, marks=template_marks())
+    with on_the_hub(ResolvedModel(
+        REPOSITORY, COMMIT, None, repository().files, model.kv, model.facts,
+    )):  # fmt: skip
+        service = chat(planned())
+    assert dict(service.arguments)["tool_call_parser"] == "hermes"  # it was looked into
+    assert not proof.exists()
+    assert not any("cycler" in text for text in texts)
+
+
+@cases("setting", "name")
+def test_a_model_and_a_revision_are_neither_options_nor_paths(setting: str, name: str) -> None:
+    with on_the_hub() as hub_was_asked:
+        (problem,) = planned({setting: name}).problems
+    assert f"services.chat.{setting}" in problem.subject.place
+    assert hub_was_asked == []
+
+
+def test_what_a_lock_says_is_bounded_too(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.lock"
+    facts = {"architecture": "x y", "model_type": "--serve", "context": 10**15}
+    entry = {"commit": COMMIT, "facts": facts, "files": {}}
+    path.write_text(json.dumps({"images": {}, "models": {f"{REPOSITORY}@main": entry}}))
+    with pytest.raises(UserError) as error:
+        read_lock(path)
+    assert {finding.subject.key for finding in error.value.findings} == {
+        f"models.{REPOSITORY}@main.facts.{key}" for key in facts
+    }
+
+
+def test_a_token_does_not_go_over_a_network_in_clear(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    tokens: list[str | None] = []
+
+    def resolve(endpoint: str, name: str, revision: str, token: str | None, **_: Any) -> Any:
+        tokens.append(token)
+        return repository()
+
+    monkeypatch.setattr("sparkwright.site.fleet.resolve_model", resolve)
+    planned(hub_endpoint="http://mirror.lan:8000")
+    planned(hub_endpoint="https://mirror.lan")
+    assert tokens == [None, "hf_secret"]

@@ -21,6 +21,7 @@ from sparkwright.config.inventory import HostInput
 from sparkwright.config.places import CATALOG
 from sparkwright.config.tls import CA, CA_DIRECTORY
 from sparkwright.documents.text_files import write
+from sparkwright.findings.finding import Severity
 from sparkwright.findings.user_error import UserError
 from sparkwright.plan.plan import HostPlan
 from sparkwright.proxy.haproxy import Proxies, render_proxies
@@ -29,7 +30,7 @@ from sparkwright.proxy.proxies import proxies_of
 from sparkwright.site.fleet import plan_fleet
 from sparkwright.tls import names
 from sparkwright.tls.authority import HOST_VALID, authority, host_certificate, pem, subject_names
-from sparkwright.tls.host_certificates import identity, prepare_ca
+from sparkwright.tls.host_certificates import address_in_clear, identity, prepare_ca
 from sparkwright.tls.names import names_of, own_name
 from tests.tables import Tables
 from tests.unit.builders import ROOT, SPARK, plan
@@ -240,6 +241,23 @@ def test_without_the_setting_nothing_is_made_and_nothing_changes() -> None:
     config = render_proxies(proxies({"services": BEHIND})).config
     assert "ssl" not in config
     assert not CA_DIRECTORY.exists()
+
+
+@pytest.mark.parametrize(
+    ("data", "ids"),
+    [
+        ({"address": {}}, ["address-in-clear"]),
+        ({"address": {}, "tls": "own"}, []),
+        ({"address": {"bind": "127.0.0.1"}}, []),
+        ({}, []),
+    ],
+)
+def test_an_address_that_others_reach_in_clear_is_a_warning(
+    data: dict[str, Any], ids: list[str]
+) -> None:
+    settings = plan(BEHIND, **data).settings
+    findings = list(address_in_clear("spark-1", settings))
+    assert [(each.id, each.severity) for each in findings] == [(i, Severity.WARNING) for i in ids]
 
 
 def test_the_address_verifies_each_replica_by_its_name() -> None:

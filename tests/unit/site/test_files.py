@@ -70,7 +70,7 @@ def _site(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("template", "words"),
+    ("template", "message"),
     [
         ("a\n{% for m in messages %}\n{{ m.content }\n", "chat.jinja: line 3"),
         ("\n{{ messages[0].content.none.at_all }}", "chat.jinja: line 2"),
@@ -84,11 +84,11 @@ def _site(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("{% for m in messages %}{{ m.role }}{% endfor %}", "does not write what the user says"),
     ],
 )
-def test_a_bad_template_is_told_with_file_line_and_reason(template: str, words: str) -> None:
+def test_a_bad_template_is_told_with_file_line_and_reason(template: str, message: str) -> None:
     with pytest.raises(UserError) as raised:
         plan(template)
     assert "catalog/chat.jinja" in str(raised.value)
-    assert words in str(raised.value)
+    assert message in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_template_is_utf_8() -> None:
 
 
 @pytest.mark.parametrize(
-    ("listed", "words"),
+    ("listed", "message"),
     [
         ([{"at": "/proc/x", "source": "chat.jinja"}], "/proc of the container"),
         ([{"at": "/etc/passwd", "source": "chat.jinja"}], "/etc/passwd of the container"),
@@ -158,7 +158,7 @@ def test_a_template_is_utf_8() -> None:
     ],
 )
 def test_a_file_at_another_place_or_from_elsewhere_is_refused(
-    listed: list[dict[str, Any]], words: str
+    listed: list[dict[str, Any]], message: str
 ) -> None:
     write(Path("catalog/large.py"), b"#" * 1_000_001)
     write(Path("elsewhere"), "secret of the machine")
@@ -168,7 +168,7 @@ def test_a_file_at_another_place_or_from_elsewhere_is_refused(
     listed = [{**file, "at": file["at"].replace("/models/x", MOUNT)} for file in listed]
     with pytest.raises(UserError) as raised:
         plan(recipe=recipe, files=listed)
-    assert words in str(raised.value)
+    assert message in str(raised.value)
 
 
 @pytest.mark.parametrize("extends", ["true", "recipe-of-the-site"])
@@ -212,7 +212,7 @@ def test_a_file_changed_by_hand_and_a_new_secret_are_written() -> None:
     path = f"{service.home}/secrets/tool_token"
     assert secrets[path].value == TOKEN
     kept, open_to_all = (FileState(digest(TOKEN), mode) for mode in (0o400, 0o444))
-    for there, words in [
+    for there, parts in [
         (_state(service), ["secret tool_token"]),
         (_state(service, tokens={"tool_token": kept}), []),
         (_state(service, tokens={"tool_token": open_to_all}), ["secret tool_token"]),
@@ -222,8 +222,8 @@ def test_a_file_changed_by_hand_and_a_new_secret_are_written() -> None:
         observed = probe()
         there = replace(there, compose=digest(service.compose), unit=digest(service.unit_text))
         observed = replace(observed, services={"qwen36": there})
-        found = changes(service, secrets, observed)
-        assert [item for item in found if item.startswith(("file", "secret"))] == words
+        pending = changes(service, secrets, observed)
+        assert [item for item in pending if item.startswith(("file", "secret"))] == parts
     (switch,) = to_desired([(service, ["file"])], secrets, observed)
     assert switch.files[path] == (TOKEN, 0o400)
     assert service.mounted.items() <= switch.files.items()
@@ -249,13 +249,13 @@ def test_secrets_that_can_not_be_had_are_told() -> None:
         ({"command": [TOKEN]}, "can't be started|not on this machine", [True]),
         ({"command": ["sh", "-c", f"exit 3 # {TOKEN}"]}, "exit code 3|ended with 3", []),
     ]  # fmt: skip
-    for source, words, told in sources:
+    for source, message, expected in sources:
         planned = plan(secrets=[{"name": "tool_token", **source}])
-        with pytest.raises(UserError, match=words) as raised:
+        with pytest.raises(UserError, match=message) as raised:
             keys_of("spark-1", planned.settings, {})
         assert TOKEN not in str(raised.value)
         problems = site_problems({"spark-1": PlannedHost(planned, catalog())}, {})
-        assert [bool(re.search(words, problem.observed)) for problem in problems] == told
+        assert [bool(re.search(message, problem.observed)) for problem in problems] == expected
         assert {problem.subject.host for problem in problems} <= {"spark-1"}
         where = " ".join(str(problem.subject) for problem in problems)
         assert not problems or "group_data/sparks.py: services.qwen36.secrets.tool_token" in where

@@ -72,16 +72,3 @@ def test_a_dry_run_makes_neither_key_nor_certificate(monkeypatch: pytest.MonkeyP
     made = {path.name for path in Path(".sparkwright").iterdir()}
     assert {"api_key", "ca", "engine_key", "keys"} <= made
     assert desired_fleet(_inputs(data), everyone, dry=True).hosts["spark-1"].keys == real.keys
-
-
-def test_keys_and_proxies_are_planned_without_registry_and_hub(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def unreachable(_: object) -> None:
-        raise AssertionError("a registry was asked")
-
-    monkeypatch.setattr("sparkwright.site.desired.pinned", unreachable)
-    everyone = {"spark-1": {"services": SPARK}}
-    host = desired_fleet(_inputs({}), everyone, resolves=False).hosts["spark-1"]
-    assert host.proxies
-    assert host.keys.default

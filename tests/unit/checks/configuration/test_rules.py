@@ -1,20 +1,29 @@
 """Every rule: a settings file that breaks it, and the recipe as it is, which does not."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sparkwright.catalog.entries import KvOffload
 from sparkwright.catalog.gpus import GPUS, VRAM, largest_for
 from sparkwright.checks.configuration import RULES, check_host, rule_ids, unknown_silences
 from sparkwright.checks.configuration.facts import Hardware, assumed_hardware
 from sparkwright.checks.configuration.issues import all_issues
+from sparkwright.checks.configuration.memory_budget import budgets
 from sparkwright.engines.derivation import Gpu
 from sparkwright.engines.vllm.arguments import PARSER
 from sparkwright.findings.finding import Severity, errors
 from sparkwright.findings.user_error import UserError
-from sparkwright.resolve.hub import PinnedFile
+from sparkwright.plan.plan import HostPlan
+from sparkwright.plan.service import container_command
+from sparkwright.resolve.hub import PinnedFile, lora_of
+from sparkwright.resolve.lock import Resolution
+from sparkwright.site.desired import rendered
+from sparkwright.site.fleet import PlannedHost
+from sparkwright.site.resolution import with_geometry
 from tests.libyaml import safe_load
 from tests.tables import Tables
 from tests.unit.builders import catalog, origin, plan, resolution
@@ -43,7 +52,7 @@ BREAKS: dict[str, dict[str, Any]] = safe_load(Path(__file__).with_name("mistakes
 #: Rules that need more than one service's settings; each has a test of its own below.
 ELSEWHERE = {
     "adapters",  # by their own files: test_adapters.py
-    "patched-base",  # tests/unit/plan/test_patches.py
+    "patched-base",  # tests/unit/plan/test_release.py
     "recipe-gpu",
     "vllm-arguments",  # the roof over those of engines/arguments.py
     "llamacpp-arguments",
@@ -139,12 +148,12 @@ def test_a_file_that_an_argument_names_is_in_the_container(
     host = plan({"s": {"recipe": HERETIC, "arguments": {argument: path}, **settings}})
     files = dict.fromkeys(("model.safetensors", "chat.jinja", "p.py"), PinnedFile(1, "d" * 64))
     models = {key: replace(model, files=files) for key, model in resolution(host).models.items()}
-    for known in ({}, models):  # without the lock's files, and with them
-        host, hardware = replace(host, resolved=known), assumed_hardware(host)
+    for pinned in ({}, models):  # without the lock's files, and with them
+        host, hardware = replace(host, resolved=pinned), assumed_hardware(host)
         findings = check_host(host, replace(entries, images=images), hardware)
-        found = [finding.observed for finding in findings if finding.id == "absent-file"]
-        assert len(found) == bool(fault and (known or "/models" not in path))
-        assert all(fault in observed and repr(path) in observed for observed in found)
+        faults = [finding.observed for finding in findings if finding.id == "absent-file"]
+        assert len(faults) == bool(fault and (pinned or "/models" not in path))
+        assert all(fault in observed and repr(path) in observed for observed in faults)
 
 
 def test_every_rule_is_tried() -> None:
@@ -342,3 +351,116 @@ def test_a_recipe_on_a_tag_that_it_does_not_run_on_is_a_located_problem() -> Non
     assert "does not run on tag" in problem.observed
     # v1.2 was asked for: v2 is what the user leaves.
     assert problem.remedy == "recipe: qwen36-35b-a3b-heretic-omni-v1.2, which runs on it"
+
+
+ADAPTER = {"name": "my-style", "model": "org/my-style"}
+CONFIG = {"peft_type": "LORA", "r": 16, "base_model_name_or_path": "AEON-7/Qwen3.6-35B-A3B-heretic"}
+LAYER = "base_model.model.model.layers.3"
+SHAPES = {
+    f"{LAYER}.self_attn.q_proj.lora_A.weight": [16, 2048],
+    f"{LAYER}.mlp.down_proj.lora_B.weight": [2048, 16],
+    f"{LAYER}.mlp.experts.lora_A.weight": [4096, 2048],
+}
+
+
+def _resolved(service: dict[str, Any], **files: Any) -> tuple[HostPlan, Resolution]:
+    """A host with an adapter of these files, once a hub has said what they are."""
+    host = plan(
+        {"s": {"recipe": "qwen36-35b-a3b-heretic-dflash", "adapters": [ADAPTER], **service}}
+    )
+    answers, known = resolution(host), {
+        "config": json.dumps(CONFIG), "shapes": SHAPES, **files
+    }  # fmt: skip
+    header = json.dumps({name: {"shape": shape} for name, shape in known["shapes"].items()})
+    weights = len(header).to_bytes(8, "little") + header.encode()
+    names = ["adapter_config.json", *["adapter_model.safetensors"] * bool(known["shapes"])]
+
+    def piece(_: str, start: int, length: int) -> bytes:
+        return weights[start : start + length]
+
+    try:
+        lora = lora_of(names, lambda _: json.loads(known["config"]), piece)
+    except ValueError:
+        lora = None
+    body, adapter = host.services[0].body.key, host.services[0].adapters["my-style"].key
+    answers.models[body] = replace(answers.models[body], hidden_size=2048)
+    answers.models[adapter] = replace(answers.models[adapter], lora=lora)
+    planned = with_geometry({"spark-1": PlannedHost(host, catalog())}, answers)["spark-1"]
+    return planned.plan, answers
+
+
+def _faults(host: HostPlan) -> list[str]:
+    findings = check_host(host, catalog(), assumed_hardware(host))
+    return [str(item.observed) for item in findings if item.id == "adapters"]
+
+
+def test_an_adapter_that_fits_is_mounted_named_and_counted() -> None:
+    host, answers = _resolved({})
+    assert _faults(host) == []
+    assert "--max-lora-rank 16" in " ".join(container_command(host.services[0]).arguments)
+    service = rendered(host, answers)[0]
+    assert '--lora-modules"\n      - "my-style=/adapters/my-style"' in service.compose
+    assert 'target: "/adapters/my-style", read_only: true' in service.compose
+    assert service.gate.served_names[-1:] == service.gate.adapters == ("my-style",)
+    assert service.models["org/my-style"]
+    alone = plan({"s": {"recipe": "qwen36-35b-a3b-heretic-dflash"}})
+    with_adapter, without = (
+        budgets(each, catalog(), assumed_hardware(each))["s"].weights or 0 for each in (host, alone)
+    )
+    assert with_adapter == without + 22
+
+
+@cases("files", "service", "fault")
+def test_an_adapter_that_does_not_fit_is_refused(
+    files: dict[str, Any], service: dict[str, Any], fault: str
+) -> None:
+    (observed,) = _faults(_resolved(service, **files)[0])
+    assert fault in observed
+
+
+@pytest.mark.parametrize("key", ["adapters", "kv_offload"])
+@pytest.mark.parametrize("engine", ["sglang", "llamacpp"])
+def test_an_engine_that_lacks_it_says_so(engine: str, key: str) -> None:
+    images = catalog().images
+    recipe = next(
+        name for name, item in catalog().recipes.items() if images[item.image].engine == engine
+    )
+    value: Any = {"adapters": [ADAPTER], "kv_offload": {"gib": 8}}[key]
+    host = plan({"s": {"recipe": recipe, key: value}})
+    findings = errors(check_host(host, catalog(), assumed_hardware(host)))
+    (finding,) = [item for item in findings if item.id in ("adapters", "kv-offload")]
+    assert str(finding.subject.key).startswith(f"services.s.{key}")
+
+
+def test_an_adapters_name_is_a_name_of_its_service_alone() -> None:
+    recipe = {"recipe": "qwen36-35b-a3b-heretic-dflash", "served_names": ["my-style"]}
+    with pytest.raises(UserError, match="my-style"):
+        plan({"s": {**recipe, "adapters": [ADAPTER]}})
+
+
+@pytest.mark.parametrize(
+    ("service", "message"),
+    [
+        *(({"kv_offload": {"gib": 8, "disk": path}}, "no disk")
+          for path in ("/proc", "/etc", "/dev/shm/x", "/tmp/x", "/run/x")),
+        ({"adapters": [ADAPTER, {**ADAPTER, "model": "org/other"}]}, "a name of its own"),
+    ],
+)  # fmt: skip
+def test_what_can_not_be_is_refused_where_it_is_written(
+    service: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        plan({"s": {"recipe": "qwen36-35b-a3b-heretic-dflash", **service}})
+
+
+def test_adapters_need_lora() -> None:
+    (observed,) = _faults(_resolved({"arguments": {"enable_lora": False}})[0])
+    assert "enable_lora is False" in observed
+
+
+def test_a_service_takes_the_recipes_kv_cache_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries, name = catalog(), "qwen36-35b-a3b-heretic-dflash"
+    recipe = entries.recipes[name].model_copy(update={"kv_offload": KvOffload(gib=8)})
+    monkeypatch.setitem(entries.recipes, name, recipe)
+    for service, offload in (({}, recipe.kv_offload), ({"kv_offload": None}, None)):
+        assert plan({"s": {"recipe": name, **service}}).services[0].kv_offload == offload

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from pydantic import ValidationError
 
-from sparkwright.checks.fabric.addresses import addresses_of, netplan, pending, pings, problems
+from sparkwright.checks.fabric.addresses import addresses_of, netplan, pings, problems
 from sparkwright.config.fabric import FabricAddresses
 from sparkwright.host.fabric import FabricState, Rail, Rdma
 from sparkwright.host.lib.icmp import Ping
@@ -75,24 +75,6 @@ def test_at_a_switch_everybody_pings_everybody() -> None:
     given = addresses_of(wanted, "b", host(1))
     assert [item.address for item in given] == ["10.9.0.12/24", "10.9.1.12/24"]
     assert given[1].peers == ("10.9.1.11", "10.9.1.13", "10.9.1.14")
-
-
-def test_nothing_is_pending_where_all_is_so() -> None:
-    state = host(1)
-    given = addresses_of(PAIR, "spark-1", state)
-    assert pending(PAIR, given, state) == [
-        "write /etc/netplan/60-sparkwright-fabric.yaml and apply it, MTU 9000: "
-        "enp1s0f1np1 192.168.177.11/24, enP2p1s0f1np1 192.168.178.11/24"
-    ]
-    at = {item.rail.name: item.address for item in given}
-    rails = tuple(
-        replace(rail, mtu=9000, addresses=(at[rail.name],)) if rail.name in at else rail
-        for rail in state.rails
-    )
-    done = replace(state, rails=rails, netplan=netplan(PAIR, given))
-    assert pending(PAIR, addresses_of(PAIR, "spark-1", done), done) == []
-    edited = replace(done, netplan=f"{done.netplan}# by hand\n")
-    assert pending(PAIR, addresses_of(PAIR, "spark-1", edited), edited) != []
 
 
 def test_what_is_in_the_way_is_told_at_once() -> None:

@@ -196,11 +196,6 @@ def test_a_missing_cdi_file_is_cured_by_a_new_one() -> None:
     assert "enable --now nvidia-cdi-refresh.service" in finding.remedy
 
 
-def test_after_a_rollback_the_plan_is_set_back_before_a_deploy() -> None:
-    (finding,) = diagnose("spark-1", _ill("other-release"))
-    assert "After a rollback set the plan back" in finding.remedy
-
-
 def _capture(name: str) -> list[str]:
     return (ROOT / "tests/fixtures" / PATTERNS[name].seen).read_text().splitlines()
 

@@ -74,8 +74,8 @@ def test_a_container_is_read_back_as_it_was_planned() -> None:
 
 
 def test_ranks_meet_at_the_head() -> None:
-    words = ["--nnodes", "2", "--node-rank", "1", "--dist-init-addr", "10.0.0.1:29501"]
-    read = {name: " ".join(values) for name, values in read_words(words).items()}
+    command = ["--nnodes", "2", "--node-rank", "1", "--dist-init-addr", "10.0.0.1:29501"]
+    read = {name: " ".join(values) for name, values in read_words(command).items()}
     assert limits(read).head == "10.0.0.1"
 
 
@@ -89,5 +89,5 @@ def test_an_early_image_is_refused_on_a_spark() -> None:
     service = replace(host.services[0], version="0.5.9")
     changed = replace(catalog(), images=images)
     host = replace(host, services=(service,))
-    found = {item.id: item for item in check_host(host, changed, assumed_hardware(host))}
-    assert found["sglang-old-on-gb10"].observed == "SGLang 0.5.9 on compute capability 12.1"
+    findings = {item.id: item for item in check_host(host, changed, assumed_hardware(host))}
+    assert findings["sglang-old-on-gb10"].observed == "SGLang 0.5.9 on compute capability 12.1"

@@ -1,4 +1,4 @@
-"""Results against the cards: which figure, which range, and what may explain a gap."""
+"""Results against the cards and against a service's own past."""
 
 import datetime as dt
 from dataclasses import replace
@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkwright.extras.bench.compare import CellComparison, Figure, Verdict, compare, judge, tables
+from sparkwright.extras.bench.history import regressions
 from sparkwright.extras.bench.results import MEASURES, Cell, Result
 from tests.libyaml import safe_load
 from tests.unit.builders import catalog
-from tests.unit.extras.bench.builders import IMAGE, cell, result
+from tests.unit.extras.bench.builders import IMAGE, cell, result, runs
 
 CAUSES = [cause for group in catalog().causes.values() for cause in group.causes]
 CASES = safe_load(Path(__file__).with_name("comparisons.yaml").read_text())
@@ -119,3 +120,86 @@ def test_every_published_figure_can_be_reached_or_is_known_not_to() -> None:
         item = cell(category="mixed", concurrency=row.concurrency, sampling_temperature=0.7)
         keys = {m.published for m in MEASURES if m.name in verdicts(item, image=OMNI)}
         assert keys == {key for key in reached if getattr(row, key) is not None}
+
+
+def lost_measures(*decodes: float, **changes: Any) -> list[str]:
+    """Measures that the last of these daily runs lost."""
+    every = runs(*decodes, **changes)
+    return [regression.measure for regression in regressions(every[-1], every)]
+
+
+def test_a_tenth_less_than_usual_is_reported_with_what_is_usual() -> None:
+    every = runs(100, 101, 99, 90)
+    (regression,) = regressions(every[-1], every)
+    assert (regression.measure, regression.now, regression.usual, regression.runs) == (
+        "decode",
+        90,
+        100,
+        3,
+    )
+    assert regression.change == pytest.approx(-0.1)
+    assert regression.bound == pytest.approx(5)
+
+
+@pytest.mark.parametrize(
+    ("decodes", "lost"),
+    [
+        ((100, 101, 99, 95.5), False),  # less than the measure's noise
+        ((100, 101, 99, 94.5), True),
+        ((100, 90, 110, 100, 110, 80), False),  # a past that varies widens the bound
+        ((100, 90, 110, 100, 110, 50), True),
+        ((100, 100, 100, 50, 100, 90), True),  # one bad run does not hide the next
+        ((*[200.0] * 6, *[100.0] * 5, 99), False),  # only the last five runs count
+        ((100, 100, 100, 150), False),  # faster is no regression
+        ((100, 100, 50), False),  # two earlier runs say nothing yet
+    ],
+)
+def test_a_decode_rate_is_lost_beyond_the_bound(decodes: tuple[float, ...], lost: bool) -> None:
+    assert lost_measures(*decodes) == ["decode"] * lost
+
+
+def test_times_are_worse_when_they_are_longer() -> None:
+    every = [
+        item.model_copy(update={"cells": (cell(decode=100, ttft=ttft),)})
+        for item, ttft in zip(runs(1, 2, 3, 4), (0.1, 0.1, 0.1, 0.2), strict=True)
+    ]
+    assert [item.measure for item in regressions(every[-1], every)] == ["ttft"]
+    assert regressions(every[-1], [*every[:1], every[-1]]) == ()
+
+
+def test_other_loads_gpus_generators_services_and_later_runs_do_not_count() -> None:
+    now = runs(100, 100, 100, 50)[-1]
+    past = runs(100, 100, 100)
+    assert regressions(now, past)
+
+    elsewhere: list[dict[str, Any]] = [
+        {"service": "other"}, {"host": "spark-2"}, {"cells": (cell(concurrency=4),)},
+        {"when": now.when}, {"gpu": replace(past[0].gpu, name="H200")},
+        {"generator": past[0].generator.model_copy(update={"name": "another"})},
+    ]  # fmt: skip
+    for update in elsewhere:
+        assert not regressions(now, [run.model_copy(update=update) for run in past])
+
+
+def test_what_changed_since_the_run_before_is_named_then_and_some_runs_later() -> None:
+    past = runs(100, 100, 100)
+    new = {"name": "NVIDIA GB10", "driver": "581.10"}
+    first, second, now = later(50, 51, 49, gpu=new, kernel="6.14", release="aaaabbbbcccc")
+    both = ("driver 580.95.05 -> 581.10", "release 1b45a560efec -> aaaabbbbcccc")
+    (regression,) = regressions(first, past)
+    assert (regression.since, regression.began) == (both, first.when)
+    first = first.model_copy(update={"release": past[0].release})
+    (regression,) = regressions(now, [*past, first, second])
+    assert (regression.since, regression.began) == (both[:1], first.when)
+
+
+def test_a_kernel_that_changed_is_suspected_and_one_that_is_known_first_is_not() -> None:
+    (now,) = later(50, kernel="6.14")
+    assert regressions(now, runs(100, 100, 100, kernel="6.11"))[0].since == ("kernel 6.11 -> 6.14",)
+    assert regressions(now, runs(100, 100, 100))[0].since == ()
+
+
+def later(*decodes: float, **changes: Any) -> list[Result]:
+    """Runs of the next month."""
+    return [run.model_copy(update={"when": run.when.replace(month=8)})
+            for run in runs(*decodes, **changes)]  # fmt: skip

@@ -8,9 +8,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import Any
 
+from tests.host.serving import Handler
 from tests.unit.site_terminal import KEY
 
 
@@ -75,13 +76,13 @@ class _Server(ThreadingHTTPServer):
         """A client that goes away is what some tests want."""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Handler):
     protocol_version = "HTTP/1.1"
     server: _Server
 
     def do_GET(self) -> None:
         model = self.server.model
-        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"null")
+        body = json.loads(self.body() or b"null")
         key = self.headers["Authorization"]
         model.seen.append((self.command, self.path, key, body))
         if model.redirect:
@@ -101,11 +102,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_POST = do_GET
 
     def _answer(self, status: int, text: str, **headers: str) -> None:
-        self.send_response(status)
-        for name, value in {"Content-Length": str(len(text)), **headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(text.encode())
+        self.reply(status, text.encode(), headers)
 
     def _stream(self, model: Model) -> None:
         self.send_response(200)
@@ -117,9 +114,6 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(f"{len(chunk):x}\r\n".encode() + chunk + b"\r\n")
         except OSError:
             model.cut += 1
-
-    def log_message(self, *_: object) -> None:
-        """The tests look at what it was asked."""
 
 
 @contextmanager

@@ -110,16 +110,6 @@ def test_an_answer_is_one_document_and_one_that_breaks_off_none(site: Path, mode
     assert "refused with HTTP 400" in done.stderr
 
 
-def test_a_service_of_the_host_alone_is_reached_through_ssh(inner_site: Path, model: Model) -> None:
-    with_ssh(inner_site)
-    done = chat(inner_site, "--prompt", "x")
-    assert (done.exit_code, done.stdout) == (0, "Hello.\n"), done.stderr
-    assert "at box through ssh\n" in done.stderr
-    calls = (inner_site / "ssh.txt").read_text().splitlines()
-    assert all(call.endswith(f"-W 127.0.0.1:{model.port} -- 192.0.2.1") for call in calls)
-    assert {"BatchMode=yes", "StrictHostKeyChecking=yes"} <= set(calls[0].split())
-
-
 def test_where_neither_network_nor_ssh_lead_one_message_names_both(tmp_path: Path) -> None:
     site = written(tmp_path / "site", 9)  # nothing listens at "discard"
     with_ssh(site, "#!/bin/sh\necho 'box: Permission denied (publickey).' >&2\nexit 255\n")

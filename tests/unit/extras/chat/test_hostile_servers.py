@@ -12,7 +12,7 @@ from sparkwright.text.visible import visible_prose
 from sparkwright.tls.authority import authority, host_certificate
 from tests.unit.extras.chat.model import Model, speaking
 from tests.unit.extras.chat.test_chat import SSH, with_ssh
-from tests.unit.security.test_terminal import EVIL
+from tests.unit.security.test_hostile_answers import EVIL
 from tests.unit.site_terminal import KEY, chat, environment, terminal, written
 
 NOW = dt.datetime.now(dt.UTC)

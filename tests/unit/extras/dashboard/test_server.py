@@ -15,11 +15,14 @@ import pytest
 
 from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.extras.dashboard import dashboard
-from sparkwright.extras.dashboard.glance import Fetch, rates, recent
+from sparkwright.extras.dashboard.contents import Page
+from sparkwright.extras.dashboard.glance import Fetch, counted, rates, recent
 from sparkwright.extras.dashboard.server import Site
 from sparkwright.extras.dashboard.view import Fleet
+from sparkwright.findings.user_error import refusal
 from sparkwright.host.lib.homes import Maintenance
 from sparkwright.host.lock import Owner
+from sparkwright.host.models.report import UsageRequest, UsageRow
 from sparkwright.host.release import HistoryEntry, SwitchJournal
 from sparkwright.host.watch.state import WatchFinding, WatchReport
 from tests.unit.builders import catalog
@@ -67,7 +70,8 @@ def ask(
     connection = http.client.HTTPConnection("127.0.0.1", site.port, timeout=10)
     usual = {"Host": site.name, "Cookie": f"{site.cookie}={site.session}"}
     connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
-    data = None if body is None else json.dumps(body).encode()
+    text = body if isinstance(body, str) else json.dumps(body)
+    data = None if body is None else text.encode()
     if data is not None:
         usual |= {"Origin": site.url, "Content-Type": "application/json"}
         usual["Content-Length"] = str(len(data))
@@ -165,6 +169,7 @@ def test_only_the_page_itself_may_read(
         (400, {"Content-Length": "999999"}, CONTROL),
         (400, {"Content-Length": "-1"}, CONTROL),
         (400, {}, [1]),
+        (400, {}, "[" * 4000),
     ],
 )
 def test_a_change_comes_from_the_page_alone(
@@ -237,6 +242,38 @@ def test_a_hostile_host_sends_no_endless_page(fleet: Fleet) -> None:
     text = json.dumps(seen(fleet), allow_nan=False)
     assert len(text) < 100_000
     assert '"qwen36"' in text
+
+
+def test_a_host_of_any_depth_is_cut_to_what_the_page_shows(fleet: Fleet) -> None:
+    deep: Any = []
+    for _ in range(60):
+        deep = [deep] * 2
+    progress = {"message": deep, "state": {"a": deep}, "more": "x"}
+    fleet.take("spark-1", glance(fetches=(Fetch("org/model", True, progress),)))
+    (fetch,) = seen(fleet)["fetches"]
+    assert (fetch["progress"]["message"], fetch["progress"]["state"]) == (None, None)
+    assert "more" not in fetch["progress"]
+
+
+def test_use_by_key_comes_with_the_most_used_first(fleet: Fleet, tmp_path: Path) -> None:
+    rows = [UsageRow("2026-11-24", f"key-{n}", "m", n, 0, 7, 9, 1.5, 0) for n in range(99)]
+    fleet.take("spark-1", glance(usage=tuple(rows)))
+    shown = seen(fleet)["usage"]
+    assert [row["key"] for row in shown] == [f"key-{n}" for n in range(98, 34, -1)]
+    damaged = tmp_path / "usage.db"
+    damaged.write_text("no database " * 999)
+    for database in (damaged, tmp_path / "absent.db"):
+        assert counted(UsageRequest(str(database), "2026-11-24")) == ()
+
+
+def test_a_fault_of_the_site_is_a_sentence_and_no_traceback(fleet: Fleet) -> None:
+    def broken() -> Page:
+        raise refusal("group_data/all.py", "port is no number", "write a number")
+
+    with serving(fleet, broken) as site:
+        answer = ask(site)
+    text = answer.read().decode()
+    assert (answer.status, "port is no number" in text, "Traceback" in text) == (500, True, False)
 
 
 def test_rates_are_of_the_last_hour_alone() -> None:

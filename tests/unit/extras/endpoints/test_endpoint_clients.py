@@ -9,10 +9,8 @@ import json
 import os
 import shutil
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ from sparkwright.catalog import Alias
 from sparkwright.config.secrets import VARIABLE
 from sparkwright.extras.endpoints.clients import render
 from sparkwright.site.endpoints import Endpoint, Key, ServedName
+from tests.host.serving import Handler, listening
 from tests.libyaml import safe_load
 from tests.unit.builders import ROOT, alone
 from tests.unit.extras.endpoints.test_endpoints import exported, lab
@@ -83,28 +82,16 @@ def _server() -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """An OpenAI-style server, and what it was asked: path, authorization and body."""
     asked: list[dict[str, Any]] = []
 
-    class Handler(BaseHTTPRequestHandler):
+    class Completions(Handler):
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            body = json.loads(self.body())
             shown = {"path": self.path, "authorization": self.headers["Authorization"]}
             asked.append({**shown, **body})
             answer = json.dumps({**COMPLETION, "model": body["model"]}).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
+            self.reply(200, answer, {"Content-Type": "application/json"})
 
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", asked
-    finally:
-        server.shutdown()
-        server.server_close()
+    with listening(Completions) as port:
+        yield f"http://127.0.0.1:{port}", asked
 
 
 @pytest.fixture

@@ -105,6 +105,29 @@ def test_a_service_of_the_host_alone_is_left_out_and_said(bind: str) -> None:
         exported(spark_2=(spark(bind=bind), {}))
 
 
+def test_the_fleets_address_stands_for_every_service_behind_it() -> None:
+    keys = {"laptop": {}, "family": {"models": ["other"]}}
+    other = {"other": {**SPARK["qwen36"], "served_names": ["other", "second"], "proxy": True}}
+    hosts = planned(
+        spark_1=(SPARK, {"address": {"port": 8443}, "keys": keys, "tls": "own"}),
+        spark_2=(SPARK, {"keys": keys, "tls": "own"}),
+        spark_3=(other, {"keys": keys, "tls": "own"}),
+    )
+    shared = export(hosts, "laptop").endpoints
+    assert {(each.base_url, each.host, each.shared) for each in shared} == {
+        ("https://spark-1:8443/v1", "spark-1", True)
+    }
+    names = [[name.name for name in each.names] for each in shared]
+    assert names == [["qwen36-35b-heretic", "qwen36-fast", "qwen36-deep"], ["other", "second"]]
+    (family,) = export(hosts, "family").endpoints
+    assert [name.name for name in family.names] == ["other"]
+    direct = export(hosts, "laptop", direct=True).endpoints
+    assert [each.base_url for each in direct] == [f"https://{host}:8000/v1" for host in hosts]
+    inner = planned(spark_1=(SPARK, {"address": {"bind": "127.0.0.1"}}))
+    with pytest.raises(UserError, match="nothing"):
+        export(inner)
+
+
 def test_hosts_without_an_address_are_reported_all_at_once() -> None:
     hosts = planned(spark_1=(SPARK, {}), spark_2=(SPARK, {}))
     for host, address in zip(hosts, ("@local", "@docker/x"), strict=True):

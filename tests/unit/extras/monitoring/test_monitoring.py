@@ -96,6 +96,19 @@ def test_a_service_without_a_proxy_is_scraped_in_clear() -> None:
     assert "__scheme__" not in result["targets/services.json"]
 
 
+@pytest.mark.parametrize("bind", ["*", "127.0.0.1"])
+def test_an_address_for_all_models_is_scraped(bind: str) -> None:
+    address = {"port": 8443, "bind": bind}
+    result = files([("10.0.0.5", plan(address=address, tls="own"))], 9100)
+    path, host = "targets/services.json", "10.0.0.5"
+    if bind != "*":
+        path, host = "targets/local/spark-1.json", bind
+    labels = {"host": "spark-1", "service": "address", "__scheme__": "https"}
+    assert {"targets": [f"{host}:8443"], "labels": labels} in json.loads(result[path])
+    others = [text for name, text in result.items() if name != path]
+    assert not any(":8443" in text for text in others)
+
+
 def test_panels_of_the_dashboard_have_their_own_ids_and_do_not_overlap() -> None:
     board = dashboard()
     panels = board["panels"]
