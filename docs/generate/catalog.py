@@ -12,8 +12,8 @@ from sparkwright.catalog.reader import KINDS, documented
 _INTRODUCTION = """\
 The catalog has the recipes that sparkwright serves without a file of yours: each as its card
 publishes it, recipes for several Sparks, and recipes for newer models as others publish them.
-AEON's images are for arm64, so for DGX Sparks only; RTX 50 boxes run stock vLLM, by vLLM's own
-recipes.
+AEON's images are for arm64, so for DGX Sparks only; RTX 50 boxes, H100 and H200 run stock vLLM, by
+vLLM's own recipes.
 
     sparkwright advise agents                     # recipes for a workload
     sparkwright catalog show aeon-vllm-ultimate   # one entry whole

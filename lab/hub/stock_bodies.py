@@ -1,8 +1,8 @@
-"""The fakes of what stock vLLM serves on RTX 50: NVIDIA's Qwen3.6-35B-A3B, and Qwen3.5-4B.
+"""The fakes of what stock vLLM serves: NVIDIA's and Qwen's Qwen3.6-35B-A3B, and Qwen3.5-4B.
 
-vLLM's recipes give formats (ModelOpt's NVFP4, BF16), context, vision and the MTP head. Names and
-shapes are as in the same family's other bodies here. Chosen: attention in NVFP4 too, three shards
-and one, and the dates.
+vLLM's recipes give formats (ModelOpt's NVFP4, FP8, BF16), context, vision and the MTP head. Names
+and shapes are as in the same family's other bodies here. Chosen: attention in NVFP4 and FP8 too,
+three shards and one, and the dates.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from . import qwen36_body
+from . import qwen3_fp8, qwen36_body
 from .miniature import Files, Miniature, Revision
-from .nvfp4 import modelopt, unquantized
+from .nvfp4 import Linear, modelopt, unquantized
 from .qwen35_hybrid import FAMILY, TEXT, VOCABULARY, Hybrid
 from .weights import Tensor, bf16, fit, index, named, safetensors, shard
 
 NVIDIA = "nvidia/Qwen3.6-35B-A3B-NVFP4"
+BLOCKWISE = "Qwen/Qwen3.6-35B-A3B-FP8"
 SMALL = "Qwen/Qwen3.5-4B"
 SMALL_MODEL = Hybrid(layers=32, hidden=2560, heads=16, key_heads=4, linear_value_heads=32)
 SMALL_WIDTH = 9216
@@ -55,8 +56,8 @@ def _small() -> list[Tensor]:
     ]
 
 
-def _nvidia_files(size: int) -> Files:
-    tensors = [*qwen36_body.tensors(modelopt), *_mtp(qwen36_body.MODEL)]
+def _large_files(size: int, linear: Linear) -> Files:
+    tensors = [*qwen36_body.tensors(linear), *_mtp(qwen36_body.MODEL)]
     return _weights(named(shard(fit(tensors, size), 3)))
 
 
@@ -72,7 +73,8 @@ def _weights(parts: dict[str, Sequence[Tensor]]) -> Files:
 MINIATURES = tuple(
     Miniature(repository, 6 << 20, (Revision("Upload checkpoint", date, files),), family=FAMILY)
     for repository, date, files in (
-        (NVIDIA, "2026-05-28T12:00:00.000Z", _nvidia_files),
+        (NVIDIA, "2026-05-28T12:00:00.000Z", partial(_large_files, linear=modelopt)),
+        (BLOCKWISE, "2026-04-17T12:00:00.000Z", partial(_large_files, linear=qwen3_fp8.fp8)),
         (SMALL, "2026-02-27T12:00:00.000Z", _small_files),
     )
 )

@@ -20,9 +20,9 @@ class Family:
     """GPUs of one compute capability that sparkwright serves on.
 
     Attributes:
-        title: as the README names it.
         group: of the inventory, whose file in group_data has the services.
         architecture: of the machines with such a GPU, in the registry's words.
+        generation: of its kernels, as vLLM's own recipes name it.
         cards: least memory of a card's own, in GiB, by the names that people call it; None where
             the GPU has none of its own.
         vllm_recipes: name of a card -> its name in vLLM's own recipes.
@@ -31,9 +31,9 @@ class Family:
 
     cap: str
     name: str
-    title: str
     group: str
     architecture: str
+    generation: str
     cards: Mapping[str, float | None]
     vllm_recipes: Mapping[str, str]
     pool_gib: float | None = None
@@ -43,12 +43,7 @@ _DATA: dict[str, Any] = beside(__file__, "gpus.yaml")
 FAMILIES = {entry["cap"]: Family(**entry) for entry in _DATA["families"]}
 #: A card's name -> its compute capability; a card's name -> its own memory, where it has any.
 GPUS = {card: family.cap for family in FAMILIES.values() for card in family.cards}
-VRAM = {
-    card: gib
-    for family in FAMILIES.values()
-    for card, gib in family.cards.items()
-    if gib is not None
-}
+VRAM = {card: gib for family in FAMILIES.values() for card, gib in family.cards.items() if gib}
 #: The least MemTotal that was seen where CPU and GPU share one pool: on a DGX Spark.
 LEAST_SPARK_GIB = min(family.pool_gib for family in FAMILIES.values() if family.pool_gib)
 #: GiB that the system of a Spark needs for itself: an estimate of this project.

@@ -351,8 +351,8 @@ class HostSettings(_Settings):
     Attributes:
         services: services by name.
         clusters: hosts that serve one model together, by name.
-        gpu: the host's GPU, for sizing a service that names a ``model``. Default: from the groups
-            ``sparks`` and ``rtx50``, or from other services' recipes.
+        gpu: the host's GPU, for sizing a service that names a ``model``. Default: from the host's
+            group, or from other services' recipes.
         image_tag: default ``image_tag`` of the host's services.
         image_mirrors: registry host -> ``http(s)://host:port`` to pull from; address of an image's
             git repository -> address to clone.

@@ -39,7 +39,7 @@ def verify(
     symptoms = [*gpu.driver_symptoms(seen, minimum_driver, host.distribution)]
     if compute_capability is not None:
         caps = [compute_capability] if isinstance(compute_capability, str) else compute_capability
-        symptoms += gpu.symptoms(seen.gpus, caps, memory_gib)
+        symptoms += gpu.symptoms(seen.gpus, caps, memory_gib, user="")
     first = seen.gpus[0] if seen.gpus else None
     yield from verified(
         CHECKS.report(symptoms), f"{first.name}, driver {first.driver}" if first else ""

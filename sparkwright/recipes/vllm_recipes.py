@@ -1,7 +1,7 @@
 """vLLM's own recipes (vllm-project/recipes): a file is a model with variants."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sparkwright.catalog.gpus import FAMILIES, GPUS, LEAST_SPARK_GIB, VRAM
@@ -9,8 +9,6 @@ from sparkwright.recipes.recipe import Foreign, Options, Remarks, Text, Unfit, t
 from sparkwright.recipes.yaml_mapping import environment, line, mapping, positive, strings
 from sparkwright.text.sizes import GIB
 
-#: What they key by beside it, the nearest first: the generation, then the brand.
-_KINDS = ("blackwell", "nvidia")
 #: One box, all of its GPUs: the way to start that fits one; and over boxes of one GPU each, where
 #: the recipe grants that to the hardware.
 _STRATEGY, _SPREAD = "single_node_tp", "multi_node_tp"
@@ -49,23 +47,25 @@ def _variant(
 ) -> Foreign:
     remarks = Remarks(f"{text.source} ({name})")
     model, about, tables = mapping(data, "model"), mapping(data, "meta"), texts()["vllm_recipes"]
-    box = FAMILIES[GPUS[options.gpu]].vllm_recipes[options.gpu]
+    family = FAMILIES[GPUS[options.gpu]]
+    # They key by these, the nearest first.
+    box, *kinds = keys = (family.vllm_recipes[options.gpu], family.generation, "nvidia")
     _refuse_other_hardware(variant, box, f"variants.{name}")
     spread = mapping(mapping(data, "strategy_hardware"), _SPREAD).get(box) in _GRANTED
     strategy = mapping(mapping(data, "strategy_overrides"), _SPREAD if spread else _STRATEGY)
     container = _image(model.get("docker_image"))
     given, variables = strings(model, "base_args"), environment(mapping(model, "base_env"))
-    part = _by_kind(strategy)
-    kinds = [part] if part else [_by_kind(data), _by_kind(variant)]
+    part = _by_kind(strategy, kinds)
+    wide = [part] if part else [_by_kind(data, kinds), _by_kind(variant, kinds)]
     exact = [mapping(mapping(part, "hardware_overrides"), box) for part in (variant, strategy)]
-    for layer in (variant, strategy, *kinds, *exact):
+    for layer in (variant, strategy, *wide, *exact):
         given += [*strings(layer, "extra_args"), *strings(layer, "vllm_args")]
         variables |= environment(mapping(layer, "extra_env") or mapping(layer, "env"))
         container = _image(layer.get("docker_image")) or container
     for variable in [name for name, value in variables.items() if value in _NETWORK]:
         shown = f"{variable}={variables.pop(variable)}"
         remarks.note("network", f"env.{variable}", shown)
-    given += _features(data, variant, box, remarks)
+    given += _features(data, variant, keys, remarks)
     if strings(about, "tasks") == ["embedding"]:  # theirs for every model that pools
         given = ["--runner", "pooling", *given]
     if container is None and model.get("nightly_required"):
@@ -76,7 +76,7 @@ def _variant(
             remarks.left_out(key, f"{key}: {line(value)}", reason)
     size, tp = variant.get("vram_minimum_gb"), variant.get("tp") or strategy.get("tp")
     if isinstance(tp, dict):  # keyed by hardware
-        tp = next((tp[kind] for kind in (box, *_KINDS, "default") if kind in tp), None)
+        tp = next((tp[kind] for kind in (*keys, "default") if kind in tp), None)
     if spread and isinstance(size, int | float):  # as many as hold it
         tp = max(2, math.ceil(size * 1e9 / GIB / VRAM.get(options.gpu, LEAST_SPARK_GIB)))
     title = str(about.get("title") or text.name.rpartition("/")[2])
@@ -111,14 +111,14 @@ def _refuse_other_hardware(variant: dict[str, Any], box: str, key: str) -> None:
         raise Unfit(f"{key}.precision_hardware", f"for {line(brand)}", "these are NVIDIA's GPUs")
 
 
-def _by_kind(data: dict[str, Any]) -> dict[str, Any]:
+def _by_kind(data: dict[str, Any], kinds: Sequence[str]) -> dict[str, Any]:
     """The overrides of a level for the generation, else for the brand."""
     overrides = mapping(data, "hardware_overrides")
-    return next((mapping(overrides, kind) for kind in _KINDS if overrides.get(kind)), {})
+    return next((mapping(overrides, kind) for kind in kinds if overrides.get(kind)), {})
 
 
 def _features(
-    data: dict[str, Any], variant: dict[str, Any], box: str, remarks: Remarks
+    data: dict[str, Any], variant: dict[str, Any], keys: Sequence[str], remarks: Remarks
 ) -> list[str]:
     """Arguments of every feature that is on unless a user turns it off: a feature that is not
     opt-in, or that the variant turns on by naming its mode.
@@ -135,8 +135,8 @@ def _features(
         if modes:
             names = (str(chosen.get(name)), str(part.get("default_mode")), *modes)
             part = mapping(modes, next(mode for mode in names if mode in modes))
-        exact = mapping(mapping(part, "hardware_overrides"), box)
-        given += strings(exact, "args") or strings(_by_kind(part), "args") or strings(part, "args")
+        layers = mapping(mapping(part, "hardware_overrides"), keys[0]), _by_kind(part, keys[1:])
+        given += next(filter(None, (strings(layer, "args") for layer in (*layers, part))), [])
     return given
 
 

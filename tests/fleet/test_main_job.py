@@ -45,7 +45,7 @@ class TestFirstRuns:
         untouched = fingerprint("hopper-1")
         run = site.deploy(refused={"hopper-1"})
         assert run.changed == set(GOOD)
-        assert "Hopper" in run.output
+        assert "for this GPU: qwen36-35b-a3b-fp8-h200; or take the host out" in run.output
         assert "NOT as planned: hopper-1" in run.output
         assert fingerprint("hopper-1") == untouched
         for host in GOOD:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from lab.fakes import GPUS
-from tests.fleet.site import ROOT, Site, ssh
+from tests.fleet.site import ROOT, Site, bare, ssh
 from tests.unit.builders import catalog
 
 #: A Spark's and a card's; the others have other images, bodies and figures, and are tried with the
@@ -29,6 +29,8 @@ def _host(recipe: str) -> tuple[str, str]:
     needs = catalog().recipes[recipe].needs
     if "12.1" in needs.compute_caps:
         return "spark-2", "gb10"
+    if "9.0" in needs.compute_caps:
+        return "hopper-1", "h200"
     cards = [
         (int(gpu["memory.total"].split()[0]) / 1024, name)
         for name, gpu in GPUS.items()
@@ -43,6 +45,7 @@ def systems(site: Site) -> Iterator[Site]:
     site.power_on()
     site.repair()
     yield site
+    bare("hopper-1")
     site.repair()
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from sparkwright.catalog.gpus import driver_major, family, recipes_for, unified
 from sparkwright.checks.host.facts import HostFacts
@@ -61,9 +62,10 @@ def given(gpus: Sequence[Gpu], service: ServicePlan) -> list[Gpu]:
 def _gpus(part: tuple[HostFacts, ServicePlan]) -> Iterator[Symptom]:
     host, service = part
     gpus, own, needs = host.gpus, given(host.gpus, service), service.recipe.needs
-    unfit = list(
-        symptoms(own, needs.compute_caps, needs.vram_gib, f" for recipe {service.recipe.name}")
-    )
+    caps, most = {gpu.compute_cap for gpu in own}, max(map(_gib, own), default=0)
+    others = ", ".join(recipes_for(host.desired.catalog, host.architecture, caps, most or None))
+    facts = {"user": f" for recipe {service.recipe.name}", "others": others}
+    unfit = list(symptoms(own, needs.compute_caps, needs.vram_gib, **facts))
     yield from unfit
     names = {name for gpu in own for name in (str(gpu.index), gpu.uuid)}
     if gpus and (unknown := [name for name in service.gpus if name not in names]):
@@ -82,9 +84,6 @@ def _gpus(part: tuple[HostFacts, ServicePlan]) -> Iterator[Symptom]:
         )
     image = host.desired.resolution.image(service.image)
     if host.architecture not in image.platforms:
-        others = recipes_for(
-            host.desired.catalog, host.architecture, {gpu.compute_cap for gpu in gpus}
-        )
         yield Symptom(
             "architecture",
             "others" if others else "",
@@ -92,14 +91,18 @@ def _gpus(part: tuple[HostFacts, ServicePlan]) -> Iterator[Symptom]:
             image=service.image,
             platforms=", ".join(sorted(image.platforms)) or "no platform",
             needed=host.architecture,
-            others=", ".join(others),
+            others=others,
         )
 
 
 def _fits(gpu: Gpu, compute_caps: Sequence[str], vram_gib: float | None) -> bool:
     # A GPU without memory of its own is asked for none.
-    enough = unified(gpu.compute_cap) or (gpu.memory_mib or 0) >= (vram_gib or 0) * 1024
+    enough = unified(gpu.compute_cap) or _gib(gpu) >= (vram_gib or 0)
     return gpu.compute_cap in compute_caps and enough
+
+
+def _gib(gpu: Gpu) -> float:
+    return (gpu.memory_mib or 0) / 1024
 
 
 def _named(gpu: Gpu) -> str:
@@ -107,14 +110,15 @@ def _named(gpu: Gpu) -> str:
 
 
 def symptoms(
-    gpus: Sequence[Gpu], compute_caps: Sequence[str], vram_gib: float | None, user: str = ""
+    gpus: Sequence[Gpu], compute_caps: Sequence[str], vram_gib: float | None, **facts: Any
 ) -> Iterator[Symptom]:
     """Faults of a host's GPUs; a host without any is the driver's to report.
 
     Args:
         compute_caps: of which the host needs one, e.g. ``12.1``.
         vram_gib: memory of the card itself that is needed; None for none of its own.
-        user: the recipe that needs it, for the message.
+        facts: of the messages: ``user``, the recipe that needs it, and ``others``, recipes that
+            run on these GPUs, as far as there are any.
     """
     fitting = [gpu for gpu in gpus if gpu.compute_cap in compute_caps]
     if gpus and not fitting:
@@ -123,8 +127,8 @@ def symptoms(
             f"{family(gpu.compute_cap)})"
             for gpu in gpus
         )
-        caps = " or ".join(compute_caps)
-        yield Symptom("gpu", observed=", ".join(there), caps=caps, user=user)
+        case, caps = "others" if facts.get("others") else "", " or ".join(compute_caps)
+        yield Symptom("gpu", case, observed=", ".join(there), caps=caps, **facts)
     elif fitting and not any(_fits(gpu, compute_caps, vram_gib) for gpu in fitting):
-        most = max((gpu.memory_mib or 0) for gpu in fitting) / 1024
-        yield Symptom("gpu-memory", gpu=fitting[0], most=most, vram=vram_gib, user=user)
+        most = max(map(_gib, fitting))
+        yield Symptom("gpu-memory", gpu=fitting[0], most=most, vram=vram_gib, **facts)

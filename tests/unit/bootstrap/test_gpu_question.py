@@ -26,7 +26,7 @@ def test_what_each_is(monkeypatch: pytest.MonkeyPatch) -> None:
         ("spark-1", "gb10"), ("rtx-1", "rtx5090"), ("old", None), ("printer", None), ("new", None),
         ("bare", None),
     ]  # fmt: skip
-    assert result[2].shown == "NVIDIA H200"
+    assert result[2].shown == "NVIDIA A100-SXM4-80GB"
     assert [item.why for item in result[3:]] == [
         "Permission denied (publickey).", "Host key verification failed.",
         "bash: nvidia-smi: command not found",

@@ -230,10 +230,10 @@ def test_nothing_is_left_in_the_inventory_of_what_was_not_agreed_to(
 def test_everything_wrong_is_told_before_anything_is_done(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world.gpus = {"old": (None, "NVIDIA H200"), "small": ("rtx5080", "")}
+    world.gpus = {"old": (None, "NVIDIA A100"), "small": ("rtx5080", "")}
     monkeypatch.setitem(VRAM, "rtx5080", 3.9)
     done = exits(2, "up", "old", "small", "--yes")
-    assert "NVIDIA H200" in done.output
+    assert "NVIDIA A100" in done.output
     assert "no recipe of the catalog fits the 3.9 GiB of rtx5080" in done.output
     assert not Path("deploy.py").exists()
     world.gpus = {}

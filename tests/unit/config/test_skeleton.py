@@ -22,6 +22,7 @@ HOSTS = (
     *("--host", "spark-1", "--gpu", "gb10", "--host", "rtx-1", "--gpu", "rtx5090"),
     *("--host", "big", "--gpu", "rtx-pro-6000", "--host", "small", "--gpu", "rtx5080"),
     *("--host", "laptop", "--gpu", "rtx5090-laptop", "--host", "ti", "--gpu", "rtx5070ti"),
+    *("--host", "h", "--gpu", "h100", "--host", "h2", "--gpu", "h200"),
 )
 
 
@@ -81,6 +82,8 @@ def test_hosts_stand_in_the_group_and_with_the_recipe_of_their_gpu(
         "small": ["qwen35-4b-rtx-16gb"],
         "laptop": ["qwen35-4b-rtx-24gb"],
         "ti": ["qwen35-4b-rtx-16gb"],
+        "h": ["qwen36-35b-a3b-fp8-h200"],
+        "h2": ["qwen36-35b-a3b-fp8-h200"],
     }
     assert not any(host.violations for host in planned.values())
 

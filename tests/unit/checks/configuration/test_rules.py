@@ -37,6 +37,7 @@ TURBO = "qwen36-27b-turboquant-k8v4"
 GEMMA = "gemma4-26b-a4b-dflash-production"
 OMNI2 = "qwen36-35b-a3b-heretic-omni-v2"
 QWEN_RTX = "qwen36-35b-a3b-nvfp4-rtx5090"
+HOPPER = "qwen36-35b-a3b-fp8-h200"
 AEON_RTX = "qwen36-35b-a3b-heretic-dflash-rtx5090"
 FIXED = "2026-06-11-pr41703"
 OLD = "2026-06-04-pr44389"
@@ -107,6 +108,10 @@ def test_a_name_of_quantization_that_vllm_replaces_passes_for_modelopts_weights_
         (HERETIC, "rtx5090", "made for GB10"),
         (QWEN_RTX, "rtx5090", ""),
         (HERETIC, "gb10", ""),
+        (HERETIC, "h200", "made for GB10"),
+        (QWEN_RTX, "h100", "made for RTX 50 / RTX PRO Blackwell"),
+        (HOPPER, "gb10", "made for Hopper (sm_90)"),
+        (HOPPER, "h200", ""),
     ],
 )
 def test_a_recipe_for_another_gpu_is_refused_with_recipes_for_the_hosts_own(

@@ -51,6 +51,14 @@ def test_each_fault_is_found_with_its_words_and_a_remedy(
     assert result.reason
 
 
+def test_a_host_with_another_gpu_is_refused_with_recipes_for_its_own() -> None:
+    refused = findings(smi="NVIDIA H200, 9.0, 580.159.04, 143771 MiB", architecture="x86_64")["gpu"]
+    own = {name for name, item in catalog().recipes.items() if "9.0" in item.needs.compute_caps}
+    assert own == set(refused.remedy.split(": ")[1].split("; ")[0].split(", "))
+    unserved = findings(smi="NVIDIA L40S, 8.9, 580.1, 46068 MiB")["gpu"]
+    assert "take a recipe for this GPU" in unserved.remedy
+
+
 @pytest.mark.parametrize("changes", FAULTS["sound"])
 def test_another_host_in_order_has_none_either(changes: dict[str, Any]) -> None:
     assert findings(**changes) == {}

@@ -254,7 +254,7 @@ def test_an_opt_in_feature_that_a_variant_turns_on_is_taken_and_passes_check(her
 
     modes = {
         "mtp": args(2),
-        "dspark": {**args(7), "hardware_overrides": {"dgx_spark_gb10": args(5)}},
+        "dspark": {**args(7), "hardware_overrides": {"dgx_spark_gb10": args(5), "hopper": args(3)}},
     }
     page = {
         "model": {"model_id": "example/Fused", "docker_image": "vllm/vllm-openai:v0.33.0"},
@@ -263,7 +263,7 @@ def test_an_opt_in_feature_that_a_variant_turns_on_is_taken_and_passes_check(her
         "variants": {"fused": {"default_modes": {"drafting": "dspark"}}, "plain": {}},
     }
     text = yaml.safe_dump(page)
-    for gpu, tokens in (("gb10", 5), ("rtx5090", 7)):
+    for gpu, tokens in (("gb10", 5), ("rtx5090", 7), ("h200", 3)):
         made = recipe(of_text(text, variants=("fused",), gpu=gpu))["arguments"]
         expected = {"method": "dspark", "num_speculative_tokens": tokens}
         assert made["speculative_config"] == expected

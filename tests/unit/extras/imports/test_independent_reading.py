@@ -20,7 +20,9 @@ def test_every_flag_of_sparkruns_recipes_is_as_a_second_reader_has_it() -> None:
 
 
 @pytest.mark.skipif(not REGISTRIES, reason="RECIPE_REGISTRIES=FOLDER:… names registries")
-@pytest.mark.parametrize(("gpu", "box"), [("gb10", "dgx_spark_gb10"), ("rtx5090", "rtx_5090")])
+@pytest.mark.parametrize(
+    ("gpu", "box"), [("gb10", "dgx_spark_gb10"), ("rtx5090", "rtx_5090"), ("h200", "h200")]
+)
 @pytest.mark.parametrize("registry", REGISTRIES, ids=str)
 def test_every_flag_of_a_public_registry_is_as_a_second_reader_has_it(
     registry: Path, gpu: str, box: str
