@@ -9,9 +9,9 @@ import pytest
 
 from sparkwright.checks.configuration.parts import Memory, Part
 from sparkwright.extras.dashboard.contents import Page
-from sparkwright.extras.dashboard.glance import Fetch
 from sparkwright.extras.dashboard.server import Site
 from sparkwright.extras.dashboard.view import Fleet
+from sparkwright.host.fetch.unfinished import UnfinishedFetch
 from sparkwright.host.lock import Owner
 from sparkwright.host.models.report import UsageRow
 from sparkwright.host.release import HistoryEntry, SwitchJournal
@@ -98,9 +98,9 @@ def test_a_host_dies_a_download_is_cut_and_a_roll_out_runs(
     progress: dict[str, object] = {
         "state": "running", "bytes_done": 3 * 10**9, "bytes_total": 20 * 10**9, "rate": 10**8,
     }  # fmt: skip
-    fleet.take("spark-1", glance(110.0, fetches=(Fetch("org/model", True, progress),)))
+    fleet.take("spark-1", glance(110.0, fetches=(UnfinishedFetch("org/model", True, progress),)))
     tab.wait(f"{card('spark-1')}.includes('org/model: running: 3.00 of 20.00 GB at 100 MB/s')")
-    fleet.take("spark-1", glance(115.0, fetches=(Fetch("org/model", False, progress),)))
+    fleet.take("spark-1", glance(115.0, fetches=(UnfinishedFetch("org/model", False, progress),)))
     tab.wait(f"{card('spark-1')}.includes('org/model: cut off')")
     work = {"lock": Owner(by="me@pc", since=NOW), "switch": SwitchJournal("1", "draining")}
     fleet.take("spark-3", glance(100.0, status=work))
@@ -124,7 +124,7 @@ def test_nothing_that_a_host_says_is_markup(tab: Tab, fleet: Fleet) -> None:
     with serving(hostile, empty, act, log=lambda *_: HOSTILE) as site:
         visit(tab, site, 1)
         count = "document.querySelectorAll('img, script, .host *').length"
-        fetch = Fetch(HOSTILE, True, {"state": HOSTILE, "message": HOSTILE})
+        fetch = UnfinishedFetch(HOSTILE, True, {"state": HOSTILE, "message": HOSTILE})
         more = {"fetches": (fetch,), "disks": {HOSTILE: (1, 2)}}
         hostile.take(HOSTILE, glance(100.0, names=(HOSTILE,), status=status, **more))
         tab.wait("document.getElementById('rollout').innerText.includes('<img')")
