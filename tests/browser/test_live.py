@@ -20,10 +20,11 @@ from tests.browser.chromium import _PROBE
 from tests.browser.tab import Tab, opened
 from tests.unit.builders import catalog
 from tests.unit.extras.bench.builders import NOON
-from tests.unit.extras.dashboard.glances import NOW, expected, glance, page_of, serving
+from tests.unit.extras.dashboard.glances import MODEL, NOW, expected, glance, page_of, serving
 
 MEMORY = Memory(119.7, True, (Part("#", "w", 22.9), Part("=", "kv", 60.9), Part("o", "s", 8.0)))
 ACTED: list[tuple[str, str, str]] = []
+COPY = "document.querySelector('.host[aria-label=spark-1] [data-copy]')"
 #: What would be markup, and what turns a line around.
 HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>\u202e'\"&amp;"
 
@@ -89,8 +90,17 @@ def test_a_host_dies_a_download_is_cut_and_a_roll_out_runs(
         fleet.take("spark-1", glance(at))
         fleet.take("spark-2", glance(at))
     shown = tab.wait(f"{card('spark-1')}.includes('40.0') && {card('spark-1')}")
-    for words in ("97 of 120 GiB", "66 °C", "2405 MHz", "54 W", "0.12 s", "✓ serves"):
+    for words in (
+        "97 of 120 GiB", "66 °C", "2405 MHz", "54 W", "0.12 s", "✓ serves", MODEL, "34 %",
+        "https://10.0.0.1:8000/v1", "1200 of 3700 GB free on /", "Tokens/s since this page began",
+        "Running\n2\n", "Waiting\n1\n", "weights 22.9 ", "KV cache 60.9 ", "others 8.0 ",
+        "free 27.9",
+    ):  # fmt: skip
         assert words in shown
+    tab.call("Browser.grantPermissions", permissions=["clipboardReadWrite"])
+    tab.value(f"{COPY}.click()")
+    tab.wait(f"{COPY}.innerText == 'Copied'")
+    assert tab.value("navigator.clipboard.readText()") == "https://10.0.0.1:8000/v1"
     assert "serve on 3 of 3 hosts" not in tab.value("document.getElementById('front').innerText")
     fleet.take("spark-2", OSError("not reached: no route"))
     tab.wait(f"{card('spark-2')}.includes('off, last seen')")

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import os
 import ssl
 import subprocess
 import time
@@ -15,17 +16,20 @@ from typing import Any
 import pytest
 
 from sparkwright.cli.lib.hosts import Hosts
+from sparkwright.engines import metric_names
 from sparkwright.extras.dashboard import dashboard
 from sparkwright.extras.dashboard.contents import Page
 from sparkwright.extras.dashboard.glance import counted
 from sparkwright.extras.dashboard.server import Site
 from sparkwright.extras.dashboard.view import Fleet
 from sparkwright.findings.user_error import refusal
-from sparkwright.host.fetch.unfinished import UnfinishedFetch
+from sparkwright.host.fetch.unfinished import UnfinishedFetch, unfinished
+from sparkwright.host.lib import systemd
 from sparkwright.host.lib.homes import Maintenance
+from sparkwright.host.lib.metrics import totals
 from sparkwright.host.lock import Owner
 from sparkwright.host.models.report import UsageRequest, UsageRow
-from sparkwright.host.release import HistoryEntry, SwitchJournal
+from sparkwright.host.release import HistoryEntry, Phase, SwitchJournal
 from sparkwright.host.watch.rates import rates, recent
 from sparkwright.host.watch.state import WatchFinding, WatchReport
 from tests.unit.builders import catalog
@@ -42,6 +46,11 @@ from tests.unit.extras.dashboard.glances import (
 )
 from tests.unit.extras.dashboard.test_page import NOON
 
+#: Each engine's counter of generated tokens.
+GENERATED_BY = {
+    "vllm": "vllm:generation_tokens_total", "sglang": "sglang:generation_tokens_total",
+    "llamacpp": "llamacpp:tokens_predicted_total",
+}  # fmt: skip
 ACTED: list[tuple[str, str, str]] = []
 
 
@@ -350,13 +359,50 @@ def test_a_roll_out_its_end_and_findings_are_told(fleet: Fleet) -> None:
     assert one["plan"] == f"differs: release {RELEASE}"
 
 
+def test_downloads_that_run_or_were_cut_are_found_and_ended_ones_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    half = {"state": "running", "bytes_done": 1, "bytes_total": 2}
+    written: dict[str, Any] = {
+        "cut": half, "done": {**half, "state": "done"}, "old": half, "other": {"state": "x"},
+        "runs": half,
+    }  # fmt: skip
+    for name, progress in written.items():
+        folder = tmp_path / f"sparkwright-{name}"
+        folder.mkdir()
+        (folder / "progress.json").write_text(json.dumps(progress))
+    os.utime(tmp_path / "sparkwright-old/progress.json", (1, 1))
+    (tmp_path / "sparkwright-runs/request.json").write_text('{"fetch": {"repo": "org/model"}}')
+    states = {"sparkwright-runs.service": "activating"}
+    monkeypatch.setattr(systemd, "unit", lambda name, **_: {"ActiveState": states.get(name, "")})
+    shown = [(each.name, each.runs) for each in unfinished(tmp_path)]
+    assert shown == [("sparkwright-cut", False), ("org/model", True)]
+
+
+@pytest.mark.parametrize(
+    ("engine", "first"), [("vllm", 0.25), ("sglang", 0.25), ("llamacpp", None)]
+)
+def test_the_time_to_the_first_token_is_that_of_every_engine_that_measures_it(
+    fleet: Fleet, engine: str, first: float | None
+) -> None:
+    for at in (100.0, 105.0):
+        name = f"{engine}:time_to_first_token_seconds"
+        text = f"{name}_sum {at / 4}\n{name}_count {at}\n{GENERATED_BY[engine]} {at}\n"
+        answer = glance(at)
+        load = replace(answer.load, services={"qwen36": totals(text, metric_names())})
+        fleet.take("spark-1", replace(answer, load=load))
+    (service,) = seen(fleet)["services"]
+    assert (service["first"], service["load"]["tokens"]) == (first, 1.0)
+
+
 def test_each_host_of_a_roll_out_waits_is_switched_or_is_done(fleet: Fleet) -> None:
     lock = Owner(by="me@pc", since=NOW + 40)
     end = HistoryEntry("qwen36", "a1", RELEASE, "me@pc", NOW + 70, (), 3.2, "good", ())
-    before = replace(end, at=NOW + 20)
+    before, phases = replace(end, at=NOW + 20), {"qwen36": Phase("loading weights", NOW + 80)}
     for switch, history, step in (
         (None, (before,), "not switched yet"),
         (SwitchJournal("1", "draining"), (before,), "draining"),
+        (SwitchJournal("1", "starting", phases=phases), (), "qwen36: loading weights for 20 s"),
         (SwitchJournal("1", "ended"), (before, end), "switched"),
     ):
         status = {"lock": lock, "switch": switch, "history": history}
