@@ -175,7 +175,7 @@ def test_without_a_key_nothing_is_measured_and_none_is_made(
     path = tmp_path / "none/api_key"
     done = bench("--data", f"api_key_file={path}")
     assert (done.exit_code, path.exists()) == (2, False)
-    assert "there is no API key of a fleet here" in done.output
+    assert "this folder has no API key of a fleet" in done.output
 
 
 def _service() -> Service:
