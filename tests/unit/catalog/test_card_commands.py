@@ -103,7 +103,7 @@ def test_every_recipe_is_compared_or_sized_by_this_project() -> None:
     assert set(recipes) - set(ENTRIES) == SIZED_HERE | unproven
     # Published by others, and run by nobody with this tool.
     assert spread <= unproven
-    publishers = ("MiaAI-Lab/", "spark-arena/", "vllm-project/recipes@")
+    publishers = ("MiaAI-Lab/", "sgl-project/sglang", "spark-arena/", "vllm-project/recipes@")
     gguf = {name for name in unproven if recipes[name].image == "llamacpp"}
     assert all(recipes[name].source.startswith(publishers) for name in unproven - gguf)
     assert {recipe.ranks.world for recipe in recipes.values() if recipe.ranks} == {2, 3, 4}
