@@ -2,12 +2,58 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-from sparkwright.catalog import Alias, ArgumentValue, Model, Recipe
+from sparkwright.catalog import Alias, ArgumentValue, Model, Mounted, Needs, Recipe
 from sparkwright.catalog.entries import Capability, License, Sampling, Task
 from sparkwright.config.settings import THINKING_TOKENS, SmokeSettings
 from sparkwright.engines.derivation import Derivation, Derived, DerivedFact, Subject
 from sparkwright.text.sizes import GIB
+
+#: In a template that takes tools, that has a switch for thinking, and that has a model think.
+_TOOLS, _SWITCH, _THINKS = "tools", "enable_thinking", "<think>"
+
+
+def marks() -> tuple[str, ...]:
+    """Texts that a chat template is searched for."""
+    return (_TOOLS, _SWITCH, _THINKS)
+
+
+def capabilities_of(template: tuple[str, ...]) -> Iterator[Capability]:
+    """Capabilities that a chat template claims, for an engine that parses by the template."""
+    if _TOOLS in template:
+        yield "tools"
+    if _SWITCH in template or _THINKS in template:
+        yield "thinking"
+        if _SWITCH not in template:
+            yield "thinking-only"
+
+
+def recipe_of(
+    subject: Subject,
+    model: Model,
+    arguments: Mapping[str, tuple[ArgumentValue, str]],
+    needs: Needs,
+    **more: Any,
+) -> Recipe:
+    """Recipe of a repository.
+
+    Args:
+        arguments: value and origin of each.
+        more: further fields of the recipe.
+    """
+    fields: dict[str, Any] = {"status": "expected", "source": subject.config, **more}
+    return Recipe(
+        kind="recipe",
+        name=f"{subject.name}.{model.name}",
+        image=subject.image.name,
+        body=Mounted(model=model.name, mount=f"/models/{subject.repository.rpartition('/')[2]}"),
+        served_names=(subject.repository,),
+        aliases=aliases_of(subject, model),
+        needs=needs,
+        arguments={key: value for key, (value, _) in arguments.items()},
+        **fields,
+    )
 
 
 def model_of(subject: Subject, capabilities: tuple[Capability, ...]) -> Model:

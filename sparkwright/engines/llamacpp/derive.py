@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from sparkwright.catalog import ArgumentValue, Model, Mounted, Needs, Recipe
+from sparkwright.catalog import ArgumentValue, Model, Needs
 from sparkwright.catalog.entries import Capability
 from sparkwright.catalog.gpus import LEAST_SPARK_GIB, SYSTEM_GIB
 from sparkwright.engines.derivation import (
@@ -15,29 +15,23 @@ from sparkwright.engines.derivation import (
     questions,
 )
 from sparkwright.engines.derived_entries import (
-    aliases_of,
+    capabilities_of,
     derived,
     facts_of_host,
     facts_of_sampling,
     model_of,
+    recipe_of,
 )
 from sparkwright.engines.llamacpp import memory
 from sparkwright.engines.llamacpp.limits import AUTO_SLOTS
 from sparkwright.findings.check import Symptom
 from sparkwright.text.sizes import GIB
 
-#: In a template that takes tools, that has a switch for thinking, and that has a model think.
-_TOOLS, _SWITCH, _THINKS = "tools", "enable_thinking", "<think>"
 #: The shortest context that is worth layers in the GPU's memory.
 _LEAST_CONTEXT = 8192
 #: Tokens of a batch of a model that pools: a text must fit one.
 _POOLED_BATCH = 2048
 _Argument = tuple[str, tuple[ArgumentValue, str]]
-
-
-def marks() -> tuple[str, ...]:
-    """Texts that a chat template is searched for."""
-    return (_TOOLS, _SWITCH, _THINKS)
 
 
 def derive(subject: Subject, advice: Advice) -> Derived:
@@ -56,37 +50,21 @@ def derive(subject: Subject, advice: Advice) -> Derived:
     cache = (memory.kv_bytes(model, given, _LEAST_CONTEXT) or 0) / GIB
     pool, least = _pool_gib(subject), weights - in_ram + cache + memory.OVERHEAD_GIB
     unified = subject.gpu.unified
-    recipe = Recipe(
-        kind="recipe",
-        name=f"{subject.name}.{model.name}",
-        title=f"{subject.repository}, by its file's own header",
-        status="expected",
-        source=subject.config,
-        image=subject.image.name,
-        body=Mounted(model=model.name, mount=f"/models/{subject.repository.rpartition('/')[2]}"),
-        served_names=(subject.repository,),
-        aliases=aliases_of(subject, model),
-        needs=Needs(
-            compute_caps=(subject.gpu.cap,),
-            memory_gib=110 if unified else round(8 + in_ram, 1),
-            vram_gib=None if unified else pool or math.ceil(least * 10) / 10,
-        ),
-        arguments=given,
+    needs = Needs(
+        compute_caps=(subject.gpu.cap,),
+        memory_gib=110 if unified else round(8 + in_ram, 1),
+        vram_gib=None if unified else pool or math.ceil(least * 10) / 10,
     )
+    title = f"{subject.repository}, by its file's own header"
+    recipe = recipe_of(subject, model, arguments, needs, title=title)
     return derived(subject, model, recipe, arguments, _facts(subject, model, in_ram))
 
 
 def _capabilities(subject: Subject) -> Iterator[Capability]:
     """Capabilities that the header claims and that llama-server can tell apart in its answers."""
-    template, header = subject.facts.template, subject.facts.gguf
-    if header and header.projector:
+    if subject.facts.gguf and subject.facts.gguf.projector:
         yield "image"
-    if _TOOLS in template:
-        yield "tools"
-    if _SWITCH in template or _THINKS in template:
-        yield "thinking"
-        if _SWITCH not in template:
-            yield "thinking-only"
+    yield from capabilities_of(subject.facts.template)
 
 
 def _pool_gib(subject: Subject) -> float | None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from sparkwright.catalog import ArgumentValue
 from sparkwright.engines.command_line import argument_words
+from sparkwright.engines.derived_entries import marks
 from sparkwright.engines.engine import Command, Engine, Launch, from_data
 from sparkwright.engines.llamacpp import arguments, derive, limits, memory, model_checks
 from sparkwright.engines.llamacpp.arguments import DATA, PARSER
@@ -53,6 +54,6 @@ ENGINE = Engine(
     kv_bytes=memory.kv_bytes,
     command=command,
     rank_misuses=rank_misuses,
-    template_marks=derive.marks,
+    template_marks=marks,
     derive=derive.derive,
 )

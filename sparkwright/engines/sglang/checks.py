@@ -4,12 +4,10 @@ from collections.abc import Iterator, Mapping
 
 from sparkwright.engines.arguments import amount
 from sparkwright.engines.engine import Configuration
-from sparkwright.engines.sglang.data import DATA, PARSER
+from sparkwright.engines.sglang.data import DATA, PARSER, SAFE_SHARE
 from sparkwright.engines.tables import release
 from sparkwright.findings.check import Symptom, check
 
-#: Share of a Spark's memory that SGLang was seen to keep its host alive with.
-_SAFE_SHARE = 0.80
 #: The first version whose images are built by CUDA 13, with kernels of sm_121a.
 _ON_GB10 = (0, 5, 11)
 #: Algorithms that draft with a model of their own, which has to be mounted.
@@ -31,7 +29,7 @@ def _on_a_spark(context: Configuration) -> Iterator[Symptom]:
         if backend in DATA["elsewhere"]:
             yield Symptom("sglang-attention", backend=backend, name=name)
     share = context.limits.share or 0.0
-    if share > _SAFE_SHARE:
+    if share > SAFE_SHARE:
         case = "" if "mem_fraction_static" in context.written else "default"
         yield Symptom("sglang-memory-share", case, share=share)
 
@@ -67,5 +65,5 @@ def _drafts(context: Configuration) -> Iterator[Symptom]:
 def seen_faults(arguments: Mapping[str, str], unified: bool) -> Iterator[Symptom]:
     """Faults in the command line of a container that runs."""
     share = amount(arguments.get("mem_fraction_static"))
-    if unified and share and share > _SAFE_SHARE:
+    if unified and share and share > SAFE_SHARE:
         yield Symptom("sglang-share-seen", share=share)

@@ -6,29 +6,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sparkwright.catalog import ArgumentValue, Model, Scalar
+from sparkwright.catalog import ArgumentValue, Scalar
 from sparkwright.catalog.entries import SAFETENSORS
 from sparkwright.engines.arguments import amount
 from sparkwright.engines.command_line import argument_words, has_media_list, media_words
-from sparkwright.engines.derivation import Advice, Derived, Subject
+from sparkwright.engines.derived_entries import marks
 from sparkwright.engines.engine import Command, Engine, Launch, Limits, Rank, from_data
+from sparkwright.engines.kv_cache import kv_bytes
 from sparkwright.engines.sglang import checks
-from sparkwright.engines.sglang.data import DATA, PARALLEL, PARSER
-from sparkwright.findings.user_error import Fault, Messages
+from sparkwright.engines.sglang.data import DATA, DEFAULT_SHARE, PARALLEL, PARSER
+from sparkwright.engines.sglang.derive import derive
+from sparkwright.findings.user_error import Fault
 
-_MESSAGES = Messages(__file__)
-
-
-def derive(subject: Subject, advice: Advice) -> Derived:
-    """Ask for a recipe: parsers and the drafting of a model are in no file of it."""
-    del advice
-    facts = {"repository": subject.repository}
-    question = _MESSAGES.mistake("no-recipe", f"{subject.where}.recipe", subject.host, **facts)
-    return Derived(subject.service, questions=(question,))
-
-
-#: SGLang takes a share by the GPU's size where none is set: 0.83 to 0.90 (memory_hook.py).
-DEFAULT_SHARE = 0.88
 _NEWEST = PARSER.tables.versions()[-1]
 
 
@@ -72,16 +61,6 @@ def _speculative(values: Mapping[str, Any]) -> Mapping[str, Scalar | None] | Non
 
 def _head(values: Mapping[str, Any]) -> str:
     return str(values.get("dist_init_addr", "")).rpartition(":")[0]
-
-
-def kv_bytes(
-    model: Model, arguments: Mapping[str, ArgumentValue | None], tokens: int
-) -> float | None:
-    """Bytes of a sequence's keys and values; None where the geometry of the cache is not known."""
-    width = DATA["kv_bytes"].get(str(arguments.get("kv_cache_dtype") or "auto").lower())
-    if not model.kv or width is None:
-        return None
-    return float(width) * 2 * sum(layer.numbers(tokens) for layer in model.kv)
 
 
 #: What listens on a Unix socket and asks for the key, before SGLang.
@@ -138,10 +117,11 @@ ENGINE = Engine(
     formats=SAFETENSORS,
     media_list=partial(has_media_list, first=HAS_DOMAINS),
     limits=limits,
-    kv_bytes=kv_bytes,
+    kv_bytes=partial(kv_bytes, DATA["kv_bytes"]),
     command=command,
     rank_environment=rank_environment,
     rank_misuses=rank_misuses,
     seen_faults=checks.seen_faults,
+    template_marks=marks,
     derive=derive,
 )

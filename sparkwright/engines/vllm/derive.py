@@ -3,18 +3,18 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from sparkwright.catalog import ArgumentValue, Model, Mounted, Needs, Recipe
+from sparkwright.catalog import ArgumentValue, Model, Needs
 from sparkwright.catalog.data import OWN
 from sparkwright.catalog.entries import Capability
 from sparkwright.engines.arguments import amount
 from sparkwright.engines.derivation import Advice, Derived, DerivedFact, Subject
 from sparkwright.engines.derivation import questions as worded
 from sparkwright.engines.derived_entries import (
-    aliases_of,
     derived,
     facts_of_host,
     facts_of_sampling,
     model_of,
+    recipe_of,
 )
 from sparkwright.engines.tables import release
 from sparkwright.engines.vllm import memory
@@ -72,20 +72,14 @@ def derive(subject: Subject, advice: Advice) -> Derived:
     parsers = {name: _parser(subject, kind, advice) for kind, name in ARGUMENT.items()}
     model = model_of(subject, tuple(_capabilities(subject, parsers, advice)))
     arguments = dict(_arguments(subject, model, parsers, advice))
-    repository = subject.repository
     recipe_and = "vLLM's recipe and " if advice.source else ""
-    recipe = Recipe(
-        kind="recipe",
-        name=f"{subject.name}.{model.name}",
-        title=f"{repository}, by {recipe_and}its own files",
-        status="expected",
+    recipe = recipe_of(
+        subject,
+        model,
+        arguments,
+        _needs(subject, model),
+        title=f"{subject.repository}, by {recipe_and}its own files",
         source=f"{subject.config}; {advice.source}" if advice.source else subject.config,
-        image=subject.image.name,
-        body=Mounted(model=model.name, mount=f"/models/{repository.rpartition('/')[2]}"),
-        served_names=(repository,),
-        aliases=aliases_of(subject, model),
-        needs=_needs(subject, model),
-        arguments={key: value for key, (value, _) in arguments.items()},
         environment=dict(advice.environment),
         boot_seconds=max(900, round(memory.weights_gib(model) * _SECONDS_PER_GIB)),
     )

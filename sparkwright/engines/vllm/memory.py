@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Mapping
+from functools import partial
 
 from sparkwright.catalog import ArgumentValue, Catalog, Model
 from sparkwright.catalog.gpus import LEAST_SPARK_GIB, SYSTEM_GIB
 from sparkwright.config.settings import HostSettings, ServiceSettings
+from sparkwright.engines import kv_cache
 from sparkwright.engines.arguments import amount
 from sparkwright.engines.derivation import Gpu
 from sparkwright.engines.vllm.data import DATA
@@ -17,8 +19,8 @@ DEFAULT_UTILIZATION = 0.92
 #: small side, so that what it refuses would fail for certain.
 OVERHEAD_GIB = 2.0
 
-#: Bytes of one number in the KV cache.
-KV_BYTES: dict[str, float] = DATA["kv_bytes"]
+#: Bytes of a sequence's keys and values.
+kv_bytes = partial(kv_cache.kv_bytes, DATA["kv_bytes"])
 
 #: The most that a derived service takes of a Spark: between the cards' 0.75 and 0.85 for a
 #: model that has it for itself.
@@ -27,16 +29,6 @@ _SHARE = "gpu_memory_utilization"
 #: Of what is left for keys and values, the part that one sequence is planned to fill.
 _FILLED = 0.9
 _STEP = 1024
-
-
-def kv_bytes(
-    model: Model, arguments: Mapping[str, ArgumentValue | None], tokens: int
-) -> float | None:
-    """Bytes of a sequence's keys and values; None where the geometry of the cache is not known."""
-    width = KV_BYTES.get(str(arguments.get("kv_cache_dtype") or "auto").lower())
-    if not model.kv or width is None:
-        return None
-    return width * 2 * sum(layer.numbers(tokens) for layer in model.kv)
 
 
 def pool_gib(gpu: Gpu) -> float | None:

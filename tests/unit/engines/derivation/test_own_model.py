@@ -131,6 +131,16 @@ def test_sizes_go_by_the_gpu(
     assert not errors(fleet.hosts["spark-1"].violations)
 
 
+@cases("group", "data", "config", "arguments")
+def test_sglang_serves_a_text_model_by_its_name_alone(
+    group: str, data: dict[str, Any], config: dict[str, Any], arguments: dict[str, Any] | None
+) -> None:
+    with on_the_hub(repository(config={**CONFIG, **config})):
+        fleet = planned({"engine": "sglang"}, group, **data)
+    assert not any(errors(host.violations) for host in fleet.hosts.values())
+    assert (None if fleet.problems else dict(chat(fleet).arguments)) == arguments
+
+
 @cases("config", "given", "key", "message")
 def test_what_can_not_be_known_is_asked_for_by_name(
     config: dict[str, Any] | None, given: dict[str, Any], key: str, message: str
