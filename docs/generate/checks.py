@@ -37,7 +37,8 @@ for Prometheus use the same ids and thresholds ([Troubleshooting](troubleshootin
 [Monitoring](monitoring.md))."""
 
 _FABRIC = """\
-`sparkwright fabric test` finds these on hosts that are joined by ConnectX-7, and `doctor` those
+`sparkwright fabric test` finds these faults on hosts that are joined by ConnectX-7, and `doctor`
+the faults
 of a cluster ([The fabric](clusters.md#the-fabric))."""
 
 _SLOW = """\

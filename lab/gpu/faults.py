@@ -35,7 +35,8 @@ def _state() -> list[str]:
 
 
 def _fault(name: str, command: str) -> dict[str, Any]:
-    """A fault that the host mends by itself: seconds until it serves, and what the doctor says."""
+    """A fault that the host repairs by itself: seconds until it serves, and what the doctor
+    says."""
     seconds = timed(lambda: ssh(f"{command}; sleep 2"))
     journal(f"{name}.log")
     return {"seconds to health": seconds, "state": _state(), "doctor": doctor(name)}

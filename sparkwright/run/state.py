@@ -105,7 +105,7 @@ class HostRun(DesiredHost):
     def address_files(self) -> dict[str, tuple[str, int]]:
         """Files that its address for all models needs: text and mode, by path."""
         return address.files_of(
-            self.proxies.door if self.proxies else None, self.settings.services_root
+            self.proxies.address if self.proxies else None, self.settings.services_root
         )
 
     @cached_property

@@ -209,7 +209,7 @@ def _desired_host(
     pools = planned_pools(host.plan for host in every.values()) if settings.address else ()
     proxies = proxies_of(plan, everyone, pools, dry=dry)
     proxies = proxies and replace(
-        proxies, door=door_of(plan, every, everyone, proxies.pools_socket)
+        proxies, address=door_of(plan, every, everyone, proxies.pools_socket)
     )
     peer = None
     if settings.peer_sharing:

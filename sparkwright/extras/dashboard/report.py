@@ -43,11 +43,11 @@ def stored(
     findings: bool = True,
     problems: Sequence[Finding] = (),
 ) -> contents.Page:
-    """The page of what runs and benchmarks left on the controller.
+    """The page of the results that runs and benchmarks left on the controller.
 
     Args:
         findings: whether the page has the watch's findings; a live page asks the hosts for them.
-        problems: shown besides those of the files.
+        problems: shown beside the problems of the files.
     """
     chosen = load(hosts).or_raise() if hosts != type(hosts)() else {}
     names = {host: [service.name for service in of.plan.services] for host, of in chosen.items()}
