@@ -331,7 +331,7 @@ def _problems(proxies: Proxies) -> Iterator[Finding]:
         if not _PATH.fullmatch(path):
             yield mistake("proxies", f"{path!r} is no path", "use letters, digits and ._-/")
     if not proxies.proxies:
-        yield mistake("proxies", "it has no proxy", "give it a service")
+        yield mistake("proxies", "the service has no proxy", "give it a service")
     yield from _twice("proxies", "proxy", (proxy.name for proxy in proxies.proxies))
     yield from _twice("proxies", "port", (str(proxy.port) for proxy in proxies.proxies))
     for proxy in proxies.proxies:
@@ -349,7 +349,7 @@ def _problems(proxies: Proxies) -> Iterator[Finding]:
 
 def _replicas(where: str, replicas: Sequence[Replica]) -> Iterator[Finding]:
     if not replicas:
-        yield mistake(where, "there is no replica behind it", "give it one")
+        yield mistake(where, "the pool has no replica", "give it one")
     yield from _twice(where, "replica", (replica.name for replica in replicas))
     for replica in replicas:
         own = f"{where}: {replica.name}"

@@ -149,7 +149,7 @@ DOCUMENT = Answer
 @names_argument(services=True)
 @click.option(
     "--model", "--alias", "model", default=None, metavar="NAME", shell_complete=aliases,
-    help="Use this served name, with its sampling; else the service's first.",
+    help="Use this served name, with its sampling; by default the service's first.",
 )  # fmt: skip
 @click.option("--prompt", default=None, metavar="TEXT", help="Answer this prompt, and exit.")
 @json_option
@@ -159,11 +159,11 @@ def command(hosts: Selection, model: str | None, prompt: str | None, as_json: bo
     Without a name it is the first service that answers. A model of another kind gets its kind's own
     request once: speech to write down, a word to say, a picture to draw, documents to order.
 
-    The prompt comes from --prompt, from standard input where that is no terminal, or line by line.
-    Reasoning is dimmed, and goes where the answer is not piped to. Ctrl-C ends an answer, another
-    one the chat; Ctrl-D ends it too. Nothing of it is kept. A port that this machine does not
+    The prompt comes from --prompt, from standard input if it is no terminal, or line by line.
+    Reasoning is dimmed, and never part of a piped answer. Ctrl-C ends an answer, a second Ctrl-C or
+    Ctrl-D the chat. No text is stored. A port that this machine does not
     reach is reached through your ssh. With --json an answer is one document, once it has ended.
-    Exit code 1: nobody answered.
+    Exit code 1: no service answered.
     """
     planned = load(hosts).or_raise()
     target, server = _first(targets(planned, hosts.means, model))

@@ -74,7 +74,7 @@ def stored(
 @_input("status.json", "Changes of releases, where there are any.", "--status")
 @click.option(
     "--output", type=_FILE, default=None,
-    help="Where the page is written.  [default: .sparkwright/report.html; with --json none]",
+    help="Path of the page.  [default: .sparkwright/report.html; with --json none]",
 )  # fmt: skip
 @json_option
 def command(
@@ -87,10 +87,9 @@ def command(
 ) -> None:
     """Show the fleet on one page: state, memory, versions, smoke tests, speed, history.
 
-    Made from what runs and benchmarks left here; no host is contacted. The page is one file without
-    anything from outside. Of named hosts, or of an inventory, the page has the memory as
-    planned. Exit code 1 when a service is not as it should be, or slower than its card or its
-    own past.
+    The page shows stored results of runs and benchmarks; no host is contacted. It is one file that
+    loads nothing from elsewhere. For named hosts or an inventory it shows the planned memory. Exit
+    code 1 when a service has a fault, or is slower than its card or its own past.
     """
     page = stored(hosts, results, last_run, status)
     if output is None and not as_json:

@@ -75,4 +75,4 @@ def ended(service: Service, rank: RankConfig) -> None:
     """No rank runs: a rank that served does not any more, and a waiting rank names its reason."""
     state = documents.record(RankState, Path(service.home, STATE))
     if state is not None and state.step == SERVING:
-        Rank(service, rank, "", state.release).say(WAITING, "its unit has ended")
+        Rank(service, rank, "", state.release).say(WAITING, "the rank's unit has ended")
