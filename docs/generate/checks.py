@@ -29,7 +29,7 @@ not hold here"}`. "(w)" marks a warning."""
 
 _ISSUES = """\
 Known faults of image tags and models, from `issues` of the catalog. The [known issues of the
-cards](known-issues.yaml) lists each issue that a card names, with its source and what finds it."""
+cards](known-issues.yaml) lists each issue of a card, with its source and check."""
 
 _DOCTOR = """\
 `sparkwright doctor` finds these on hosts and in logs. The watch on the hosts and the alert rules

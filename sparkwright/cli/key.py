@@ -163,7 +163,7 @@ def _forgotten(fleet: _Fleet, name: str, state: str, text: str, *, as_json: bool
 
 
 def _end(name: str, state: str, missing: list[str], *lines: str, as_json: bool) -> NoReturn:
-    """Say what became of a key, and of hosts that may not know it; with 1 where there are any."""
+    """Say what became of a key, and of hosts that may not know it; with 1 if there are any."""
     if as_json:
         print_json({"name": name, "state": state, "missing": missing})
     for line in lines if missing or not as_json else ():

@@ -105,7 +105,7 @@ class Proxy:
         exclusive: the service's group; None if it never sleeps.
         on_request: whether a request activates it.
         engine_key: whether the proxy sends a replica the engine's key instead of the client's.
-        engine: whose client routes pass; None where replicas may have any engine.
+        engine: whose client routes pass; None if replicas may have any engine.
     """
 
     name: str

@@ -79,7 +79,7 @@ def unverified(pools: Iterable[PlannedPool], everyone: Everyone) -> Iterator[Fin
 
 
 def replica_identity(host: str, data: Mapping[str, Any], *, dry: bool) -> TlsIdentity | None:
-    """How HAProxy verifies a replica; None where that serves http.
+    """How HAProxy verifies a replica; None if that serves http.
 
     Raises:
         UserError: for a certificate without a name for HAProxy to verify.

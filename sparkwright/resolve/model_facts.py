@@ -39,7 +39,7 @@ class ModelFacts(Data):
     """Facts about a model, from the files of a commit.
 
     Attributes:
-        architecture: the class that serves it; None where config.json names none.
+        architecture: the class that serves it; None if config.json names none.
         task: kind of requests that the hub says it is for, where that is not chat; else None.
         model_type: by which transformers and vLLM know the family.
         context: longest context in tokens.
@@ -98,7 +98,7 @@ def facts_of(
 
     Args:
         marks: texts that the template is searched for.
-        template: chat_template.jinja, where there is one; else tokenizer_config.json's counts.
+        template: chat_template.jinja, if any; else tokenizer_config.json's counts.
         hf_quant: whether there is a hf_quant_config.json, which ModelOpt writes.
         license, task: what the hub says of it.
     """

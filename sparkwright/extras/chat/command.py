@@ -50,7 +50,7 @@ class Answer:
 
     Attributes:
         finish: why it ended, such as ``stop`` or ``length``; None before the end.
-        tokens: of reasoning and text together; None where the server did not say.
+        tokens: of reasoning and text together; None if the server did not say.
         first_seconds, seconds: from the request to the first and to the last piece; None before it.
     """
 
@@ -67,7 +67,7 @@ class Answer:
     @computed_field  # type: ignore[prop-decorator]
     @property
     def tokens_per_second(self) -> float | None:
-        """Tokens a second after the first; None where it can't be told."""
+        """Tokens a second after the first; None if it can't be told."""
         if self.tokens is None or self.first_seconds is None or self.seconds is None:
             return None
         seconds = self.seconds - self.first_seconds
@@ -254,7 +254,7 @@ def _conversation(target: Target, server: Published) -> None:
 def _answered(
     target: Target, server: Published, messages: list[dict[str, str]], *, shown: bool = True
 ) -> tuple[Answer | None, bool]:
-    """Show an answer as it comes; None where there was none. And whether it was stopped."""
+    """Show an answer as it comes; None if there was none. And whether it was stopped."""
     endpoint, failure, stopped = target.endpoint, "", False
     answer = Answer(endpoint.host, endpoint.service, target.served.name)
     last = Piece("", reasoning=False)

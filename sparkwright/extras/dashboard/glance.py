@@ -106,7 +106,7 @@ def fetches(state: Path) -> Iterator[Fetch]:
 
 
 def counted(request: UsageRequest) -> tuple[UsageRow, ...]:
-    """Use by key; nothing where the database can't be read, for which `sparkwright usage` has the
+    """Use by key; empty if the database can't be read, for which `sparkwright usage` has the
     reason."""
     try:
         return report.main(request)

@@ -45,7 +45,7 @@ class Expected:
     Attributes:
         services: by name; none of a host without a plan.
         models: service -> repository of the model.
-        memory: None where no plan tells it.
+        memory: None if no plan tells it.
     """
 
     services: Mapping[str, Planned] = field(default_factory=dict)

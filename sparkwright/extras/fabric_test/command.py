@@ -32,7 +32,7 @@ class Measure:
     Attributes:
         test: ping, ib_write_bw or all-gather.
         where: hosts and device.
-        value: what was measured, with its unit in ``unit``; None where it was not.
+        value: what was measured, with its unit in ``unit``; None if it was not.
         published: what others measured.
         output: why it failed or was skipped.
     """

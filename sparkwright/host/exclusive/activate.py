@@ -46,7 +46,7 @@ class ActivateAnswer:
 
     Attributes:
         service_names: of every service of the host in a group.
-        group: of the service; None where the host has no such service.
+        group: of the service; None if the host has no such service.
         was: the previous member.
         switch: id of the started switch; None if there was nothing to do.
         result: good, reverted or failed; None without a switch.

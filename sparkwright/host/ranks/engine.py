@@ -40,7 +40,7 @@ class Rank:
         )
 
     def engine_ended(self) -> str | None:
-        """How the engine ended, in words; None while it runs or was not started."""
+        """How the engine ended, as text; None while it runs or was not started."""
         code = self._process.poll() if self._process else None
         if code is None:
             return None
