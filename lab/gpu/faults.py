@@ -60,7 +60,7 @@ def docker() -> dict[str, Any]:
 
 
 def reload() -> dict[str, Any]:
-    """systemd reads its units anew: does the container keep its GPU?"""
+    """systemd reloads its units: does the container keep its GPU?"""
     look = f"docker exec {UNIT} nvidia-smi -L"
     before = ssh(look)
     ssh("systemctl daemon-reload")
