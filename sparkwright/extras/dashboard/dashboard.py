@@ -209,11 +209,8 @@ def _listening(address: str, port: int) -> socket.socket:
     try:
         listening = socket.create_server((address, port), family=family, backlog=64)
     except OSError as error:
-        where, reason = (
-            f"command line: --listen {address} --page-port {port}",
-            error.strerror or error,
-        )
-        raise _MESSAGES.refusal("not-listening", where, reason=reason) from None
+        where, reason = f"command line: --listen {address} --page-port {port}", error.strerror
+        raise _MESSAGES.refusal("not-listening", where, reason=reason or error) from None
     if listening.getsockname()[0] in EVERY_ADDRESS:  # however it is written: "", 0, ::0
         listening.close()
         raise _MESSAGES.refusal("every-address", "command line: --listen", address=repr(address))
