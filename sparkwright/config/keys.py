@@ -38,6 +38,7 @@ class Keys:
             is among them, its current value first.
         engine: what its proxies show vLLM in place of a client's. It leaves the host never.
         address: what the fleet's address shows the proxies of services beside a client's.
+        page: what Open WebUI signs its sessions with.
         ranks: cluster -> what its ranks know each other by.
         services: service and name -> a secret of the user's for that service.
     """
@@ -47,6 +48,7 @@ class Keys:
     ranks: Mapping[str, Secret] = field(default_factory=dict)
     services: Mapping[tuple[str, str], Secret] = field(default_factory=dict)
     address: Secret = field(default_factory=lambda: Secret(""))
+    page: Secret = field(default_factory=lambda: Secret(""))
 
     @property
     def default(self) -> Secret:
@@ -144,7 +146,8 @@ def keys_of(
 
     ranks = {name: made_of(f"ranks of cluster {name}") for name in settings.clusters}
     address = made_of("the address of all models")
-    return Keys(clients, made_of(f"vLLM on {host}"), ranks, services, address)
+    page = made_of(f"sessions of Open WebUI on {host}")
+    return Keys(clients, made_of(f"vLLM on {host}"), ranks, services, address, page)
 
 
 def key_problems(

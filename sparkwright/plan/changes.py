@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from sparkwright.config.secrets import Secret
 from sparkwright.host.lib.exclusive import Group, member
 from sparkwright.host.lib.systemd import RUNNING
+from sparkwright.host.models.document import PAGE
 from sparkwright.host.observe import FileState, Listener, Observation, ServiceState
 from sparkwright.host.service import Service
 from sparkwright.plan.missing import differs, digest
@@ -14,7 +15,7 @@ from sparkwright.text.timestamps import epoch
 #: Path -> text of the 0600 files with keys.
 Secrets = Mapping[str, Secret]
 #: Units that are no service's.
-OWN_UNITS = ("sparkwright-gateway.service", "sparkwright-health.service",
+OWN_UNITS = ("sparkwright-gateway.service", "sparkwright-health.service", PAGE,
              "sparkwright-recover.service", "sparkwright-schedule.service",
              "sparkwright-wake.service", "sparkwright-watch.service")  # fmt: skip
 #: What systemd says of a unit that does not run, and is not to.

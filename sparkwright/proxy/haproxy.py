@@ -12,7 +12,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sparkwright.config.keys import ADDRESS, OWN
 from sparkwright.config.secrets import Secret, SecretText
@@ -32,6 +32,8 @@ ASLEEP_SECONDS = 60
 USER = "sparkwright-models"
 #: Name of the proxy that is the address for all models; no service's name has a dot.
 MODELS = "address.models"
+#: Name of the proxy before Open WebUI.
+PAGE = "address.open-webui"
 #: What Debian and Ubuntu verify public certificates by.
 PUBLIC_CAS = "/etc/ssl/certs/ca-certificates.crt"
 
@@ -140,6 +142,11 @@ class Proxy:
         """Whether it is the address for all models."""
         return self.name == MODELS
 
+    @property
+    def page(self) -> bool:
+        """Whether it is Open WebUI's, which asks browsers for accounts of its own."""
+        return self.name == PAGE
+
 
 class _Path:
     """Path of a file in one of the proxies' folders."""
@@ -149,6 +156,25 @@ class _Path:
 
     def __get__(self, proxies: object, _: type) -> str:
         return f"{getattr(proxies, self._folder, '')}/{self._name}"
+
+
+@dataclass(frozen=True)
+class Page:
+    """Open WebUI beside the address.
+
+    Attributes:
+        image: its name in the host's Docker.
+        url: of the address.
+        secrets: its API key, and what it signs its sessions with.
+        ca: by which it verifies the address; None for public CAs, and for http.
+        environment: further variables.
+    """
+
+    image: str
+    url: str
+    secrets: Mapping[str, Secret]
+    ca: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -167,6 +193,7 @@ class Proxies:
         wake: socket of the program that activates a service (``host/exclusive/on_request.py``).
         pools: behind the address for all models.
         address: configuration of the program behind the address for all models, if any.
+        page: Open WebUI beside that address, if any.
         limited: names of keys with rights or limits, which the address judges: a service's proxy
             takes their requests from there alone.
     """
@@ -183,6 +210,7 @@ class Proxies:
     pools: tuple[ModelPool, ...] = ()
     limited: tuple[str, ...] = ()
     address: Door | None = None
+    page: Page | None = None
 
     #: HAProxy's configuration: world-readable, holds no secret.
     config = _Path("home", "haproxy.cfg")
@@ -264,7 +292,7 @@ def render_proxies(proxies: Proxies) -> Files:
     Problems(_problems(proxies)).stop()
     context = {
         "proxies": proxies,
-        "endpoint": _endpoint,
+        "endpoint": endpoint,
         "public_cas": PUBLIC_CAS,
         "own": OWN,
         "address": ADDRESS,
@@ -320,7 +348,7 @@ def kept_servers(proxies: Proxies) -> list[list[str]]:
 # --- Details -----------------------------------------------------------------------------------
 
 
-def _endpoint(address: str, port: int) -> str:
+def endpoint(address: str, port: int) -> str:
     if address.startswith("/"):
         return f"unix@{address}"
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

@@ -104,8 +104,11 @@ class HostRun(DesiredHost):
     @cached_property
     def address_files(self) -> dict[str, tuple[str, int]]:
         """Files that its address for all models needs: text and mode, by path."""
-        return address.files_of(
-            self.proxies.address if self.proxies else None, self.settings.services_root
+        if self.proxies is None:
+            return {}
+        root = self.settings.services_root
+        return address.files_of(self.proxies.address, root) | address.page_files(
+            self.proxies.page, root
         )
 
     @cached_property

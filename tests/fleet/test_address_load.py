@@ -15,7 +15,7 @@ from tests.fleet.bad_tags import NEW
 from tests.fleet.load import Load
 from tests.fleet.proxies import BALANCER
 from tests.fleet.security.test_tls import trusting
-from tests.fleet.site import Site, bare, ssh
+from tests.fleet.site import Site, bare, ssh, until
 
 INVENTORY = "inventory/address.py"
 #: Seconds of load beside the roll-out; ten minutes for a proof of endurance.
@@ -33,13 +33,14 @@ for _name, _port in (("chat", 8001), ("writer", 8002)):
 sparks[1][1]["activation"] = {"stay_seconds": 1, "wait_seconds": 120}
 rtx50 = []
 gateways = [_host("hopper-1", "10.213.77.14")]
-gateways[0][1].update(services={}, address={"port": 8080})
+gateways[0][1].update(services={}, address={"port": 8080, "open_webui": {"tag": "lab"}})
 """
 KEYS = {
     "laptop": {},
     "family": {"models": ["qwen36-fast"]},
     "writers": {"models": ["writer", "chat"]},
     "guest": {"models": ["qwen36-fast"], "requests_minute": 2},
+    "open-webui": {},
 }
 
 
@@ -110,6 +111,35 @@ def test_no_request_is_lost_and_each_is_counted(address: Site) -> None:
     assert all(row["tokens_out"] and not row["failed"] for row in json.loads(printed))
 
 
+def test_the_page_opens_by_tls_and_chats_with_a_key_of_its_own(address: Site) -> None:
+    context = trusting(address)
+
+    def page(method: str, path: str, body: str | None = None) -> tuple[int, str]:
+        connection = http.client.HTTPSConnection(BALANCER, 3000, timeout=60, context=context)
+        try:
+            connection.request(method, path, body, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            connection.close()
+
+    until(lambda: page("GET", "/")[0] == 200, "Open WebUI is up")
+    assert "Open WebUI" in page("GET", "/")[1]
+    chat = {"model": "qwen36-fast", "messages": [{"role": "user", "content": "1 2 3"}]}
+    status, text = page("POST", "/api/chat/completions", json.dumps(chat))
+    assert (status, bool(json.loads(text).get("choices"))) == (200, True), text
+    time.sleep(5)
+    rows = json.loads(address.call("usage", INVENTORY, "--json").stdout)
+    assert [row["requests"] for row in rows if row["key"] == "open-webui"] == [1]
+    unit = "sparkwright-open-webui"
+    seen = (
+        f"sudo docker inspect {unit}; sudo journalctl -u {unit} -u sparkwright-gateway --no-pager"
+    )
+    assert _key(address, "open-webui") not in ssh("hopper-1", seen)
+    # No other program of the host reaches it beside HAProxy, and nothing listens on a port.
+    assert ssh("hopper-1", f"sudo stat -c %a:%G /run/{unit}") == "750:haproxy"
+
+
 def test_a_second_deploy_changes_nothing(address: Site) -> None:
     address.deploy("--data", f"image_tag={NEW}", inventory=INVENTORY)
     assert address.deploy("--data", f"image_tag={NEW}", inventory=INVENTORY).changed == set()
@@ -131,6 +161,7 @@ def test_a_removed_address_leaves_the_use_of_keys_alone(address: Site) -> None:
     removal = ("remove", INVENTORY, "--limit", "hopper-1", "--yes")
     text = address.sparkwright(*removal)
     assert "hopper-1: left /var/lib/sparkwright-models/usage.db: the use of API keys" in text
+    assert "hopper-1: left /var/lib/sparkwright-open-webui: accounts, chats and files" in text
     left = "ls /etc/systemd/system/sparkwright-models* /etc/sysusers.d/sparkwright*"
     assert ssh("hopper-1", f"{left}; id sparkwright-models; true") == ""
     assert ssh("hopper-1", "sudo stat -c %U /var/lib/sparkwright-models/usage.db") == "root"

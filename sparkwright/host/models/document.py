@@ -14,6 +14,10 @@ KINDS = (
 )  # fmt: skip
 #: systemd's socket, at which HAProxy hands requests over.
 DOOR = "/run/sparkwright-models/door.sock"
+#: Open WebUI's socket and unit, and the directory of its accounts, chats and files.
+PAGE_SOCKET = "/run/sparkwright-open-webui/http.sock"
+PAGE = "sparkwright-open-webui.service"
+PAGE_DATA = "/var/lib/sparkwright-open-webui"
 #: The database of usage; systemd makes its directory for the program's user.
 USAGE = "/var/lib/sparkwright-models/usage.db"
 #: Name of a pool with the same servers, unchecked, so that a request reaches a sleeping service.

@@ -131,7 +131,7 @@ MODEL = {"kind": "model", "name": "a", "repository": "a/b", "family": "f", "role
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
-        ([{"kind": "recipe", "name": "a", "extends": "nothing"}], "catalog has no recipe 'nothing'"),
+        ([{"kind": "recipe", "name": "a", "extends": "nothing"}], "has no recipe 'nothing'"),
         ([{"kind": "recipe", "name": "a", "extends": "a"}], "'a' extends this entry"),
         ([{"kind": "model", "name": "a", "extends": True}], "no model 'a' to extend"),
         ([{"kind": "recipe", "name": "a", "extends": "b"},
