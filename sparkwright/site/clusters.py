@@ -120,7 +120,7 @@ def unlike_releases(hosts: Mapping[str, Desired]) -> Iterator[Finding]:
     """Ranks that would run another release than their head: other weights, image or arguments.
 
     Args:
-        hosts: what the hosts of a run are to be.
+        hosts: desired states of the hosts of a run.
     """
     services = {(host, service.name): service
                 for host, desired in hosts.items() for service in desired.services}  # fmt: skip
