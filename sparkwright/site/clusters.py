@@ -13,7 +13,7 @@ _MESSAGES = Messages(__file__)
 #: The setting that names hosts of a fabric.
 _KEY = "fabric_addresses"
 
-if TYPE_CHECKING:  # what renders releases is not loaded for those who only check
+if TYPE_CHECKING:  # `check` does not load the modules that render releases
     from sparkwright.plan.desired import Desired
 
 
