@@ -1,6 +1,6 @@
-"""Cost of a request through a gateway that chooses the engine by `model`, beside a direct request.
+"""Cost of a request through a program that chooses the engine by `model`, beside a direct request.
 
-    python -m benchmarks.gateways [NAME=PROGRAM ...]
+    ``python -m benchmarks.gateways [NAME=PROGRAM ...]``
 
 PROGRAM is where a candidate lies: litellm=VENV/bin/litellm, production-stack=VENV/bin/vllm-router,
 envoy=VENV/bin/envoy; HAProxy is the host's. All listen on loopback; rounds take turns. Times are
@@ -103,7 +103,7 @@ def memory(pid: int) -> float:
 
 
 async def main() -> None:
-    """Start all candidates, measure them in turns, and print the table."""
+    """Start all candidates, measure them alternately, and print the table."""
     run = tempfile.mkdtemp()
     places = {"here": HERE, "python": sys.executable, "run": run}
     places |= dict(item.split("=", 1) for item in sys.argv[1:])

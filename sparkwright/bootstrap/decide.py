@@ -42,7 +42,7 @@ class Judged:
     addresses: tuple[str, ...]
 
     def of(self, name: str) -> Iterator[StepPlan | Finding]:
-        """The step as it is to be done, or what is in its way; nothing where it is done."""
+        """The step as it is to be done, or what is in its way; empty if it is done."""
         judge: Callable[[], Iterator[StepPlan | Finding]] | None
         if judge := getattr(self, f"_{name.replace('-', '_')}", None):
             yield from judge()
@@ -193,7 +193,7 @@ class Decision:
     """Bootstrap steps to do on a host.
 
     Attributes:
-        steps: in their order; nothing where everything is as asked for.
+        steps: in their order; empty if everything is as asked for.
         reboot: whether the driver needs a reboot after them.
         findings: why something is not done; with an error, nothing is.
     """

@@ -15,7 +15,7 @@ def is_new_enough(state: BootstrapState) -> bool:
 
 
 def obstacle(box: Box, state: BootstrapState) -> Finding | None:
-    """Why no driver is installed here; None where one may be."""
+    """Why no driver is installed here; None if one may be."""
     causes = {
         "driver-of-dgx-os": box.kind is Kind.DGX,
         "driver-of-gb10": box.kind is Kind.GB10,

@@ -58,7 +58,7 @@ class Login:
 
     Attributes:
         name, data: of the host, as an inventory has them.
-        ask: asks the user; None where nobody can be asked.
+        ask: asks the user; None if nobody can be asked.
         password: the password that the box took, for the login or for sudo.
         made_key: the private key that was made, where the user had none.
         jumps: the jump hosts on the way there, as ssh's ProxyJump; ssh_config's jump hosts without.

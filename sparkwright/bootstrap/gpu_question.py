@@ -20,7 +20,7 @@ class Box:
     """A box and its GPU.
 
     Attributes:
-        gpu: its name for `init`; None where it has none that the catalog knows.
+        gpu: its name for `init`; None if missing that the catalog knows.
         shown: nvidia-smi's name for it.
         why: what ssh or nvidia-smi said, where there is no GPU.
     """

@@ -38,7 +38,7 @@ class License(data.Data):
     """Under which terms something is published.
 
     Attributes:
-        name: an SPDX identifier where there is one; None where no source names a licence.
+        name: an SPDX identifier where there is one; None if no source names a licence.
         note: parts with other terms, and sources that disagree.
     """
 
@@ -78,7 +78,7 @@ class ImageVariable(data.Data):
 
     Attributes:
         name: of the variable.
-        default: without it; None where the card gives none, or it is required.
+        default: without it; None if the card gives none, or it is required.
         meaning: what it sets, and the values that the card names.
     """
 
@@ -348,24 +348,24 @@ class Model(data.Data):
         role: ``body`` computes the answer, ``drafter`` proposes tokens for it.
         revision: branch, tag or commit.
         not_before: commits older than this day are known to be bad.
-        format: how it is quantized; None where no card says it.
+        format: how it is quantized; None if no card says it.
         file: of a repository of GGUF files, the path of the file that is served. The other parts
             of a split file (``-00001-of-00003.gguf``) come with it, and nothing else.
         projector: path of the GGUF file that reads images for it (mmproj).
         gguf: what the header of that file says. A run reads it, and replaces what is written here.
         architecture: the class in its config.json, by which vLLM finds its implementation; None
             leaves that unchecked.
-        size_gib: of all files together, from the card's GB; None where nobody gives it.
+        size_gib: of all files together, from the card's GB; None if nobody gives it.
         loaded_gib: what the weights take once loaded, from the card's GB.
         context: tokens that the model was made for.
         capabilities: what it can do beside text.
-        kv: layers that keep keys and values; empty where no card gives them.
+        kv: layers that keep keys and values; empty if no card gives them.
         hybrid: whether its other layers keep a state instead (Gated DeltaNet, Mamba), by which
             vLLM's defaults differ.
         pairs_with: drafters made for this body.
         sampling: what its authors advise.
         status, reason: what the cards say of it, and why where it fails.
-        known_bad: older revisions, in words, and what is wrong with them.
+        known_bad: older revisions, as text, and what is wrong with them.
         code: Python files of the repository that ``trust_remote_code`` may run, once read.
         switches: what a request can set in the chat template.
         gpus: what its card says of GPUs.
@@ -488,7 +488,7 @@ class Needs(data.Data):
     Attributes:
         compute_caps: accepted compute capabilities.
         memory_gib: least MemTotal of the host, in GiB.
-        vram_gib: least memory of a GPU with memory of its own, in GiB; None where it runs on
+        vram_gib: least memory of a GPU with memory of its own, in GiB; None if it runs on
             unified memory alone.
     """
 
@@ -575,8 +575,8 @@ class Recipe(data.Data):
         patches: steps that make a derived image of ``image``, in order.
         boot_seconds: how long a first boot may take until ``/health`` answers.
         first_answer_seconds: how long the first generation may take after that.
-        notes: what a reader should know, in words, each with its source.
-        ran: runs on real hardware with this tool; empty where there was none.
+        notes: what a reader should know, as text, each with its source.
+        ran: runs on real hardware with this tool; empty if there was none.
         adapters: LoRA adapters of the body, each a model of its own at the address.
         kv_offload: room beside the GPU's memory for the KV cache of earlier conversations.
     """

@@ -25,7 +25,7 @@ class Condition(Data):
         none_of: none of these; an absent value is none of them.
         above, below: a number beyond this.
         present: whether there is a value at all, written or vLLM's default.
-        unlike: a pattern that a value, where there is one, does not match as a whole, letter by
+        unlike: a pattern that a value, if any, does not match as a whole, letter by
             letter.
     """
 

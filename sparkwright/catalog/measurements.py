@@ -90,8 +90,8 @@ class Measurement(Data):
 
     Attributes:
         body, drafter: the models that were measured; drafter None without one.
-        image, tag: what served; tag None where the card does not say.
-        recipe: the catalog's recipe with the same settings, where there is one.
+        image, tag: what served; tag None if the card does not say.
+        recipe: the catalog's recipe with the same settings, if any.
         gpu: as the card names it.
         conditions: settings of the run that the card names, e.g. ``temperature: 0``.
         status: ``measured``; ``provisional`` and ``historical`` where the card says so.

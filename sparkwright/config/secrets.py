@@ -149,7 +149,7 @@ def refuse_readable(path: Path, subject: str) -> None:
 
 
 def exposure(path: Path, subject: str) -> tuple[str, str] | None:
-    """Other users who may read a file with a secret, and the remedy; None where nobody may.
+    """Other users who may read a file with a secret, and the remedy; None if nobody may.
 
     Besides this user and root, the owner of the site may own it: a run executes their deploy.py.
     """

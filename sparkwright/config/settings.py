@@ -260,7 +260,7 @@ class ServiceSettings(_Settings):
 
     @property
     def choice(self) -> str:
-        """The quantization or file that ``model`` names; empty where it names none."""
+        """The quantization or file that ``model`` names; empty if it names none."""
         return split(self.model or "/")[1]
 
     @property

@@ -69,7 +69,7 @@ class Advice:
     """A recipe that the engine's authors publish for a model, as far as it fits this host.
 
     Attributes:
-        source: its address; empty where there is no recipe.
+        source: its address; empty if there is no recipe.
         least_version: the engine's version that it needs.
         facts: used and unused parts, with the reason.
     """

@@ -377,7 +377,7 @@ def keep_a_channel_open(transport: Any) -> None:
 
 
 def transport_of(host: Host) -> Any:
-    """paramiko's transport of this host's connection; None where the connector has none.
+    """paramiko's transport of this host's connection; None if the connector has none.
 
     Reason: pyinfra sets no socket options and no keep-alive, and offers no way to.
 

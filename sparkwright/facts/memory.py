@@ -30,7 +30,7 @@ class HostMemory:
         break_lock: whether this run takes the host's lock from another run.
         stale: whether the host was changed since it was observed.
         asked, observation: the last request to the host and its answer; None before.
-        changes: what operations changed, in words, in their order.
+        changes: what operations changed, as text, in their order.
         pending: what they would change, as ``--dry`` shows it, by pyinfra's hash of the operation.
         others: operations that changed it and are not ours, by pyinfra's hash.
         guard: called before an operation that is not ours changes it; raises HostError when it may

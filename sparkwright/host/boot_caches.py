@@ -32,7 +32,7 @@ _QUERY = ("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheade
 
 
 def gpus() -> str:
-    """GPUs and driver in nvidia-smi's words; empty where it does not answer."""
+    """GPUs and driver in nvidia-smi's words; empty if it does not answer."""
     try:
         done = subprocess.run(_QUERY, capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -140,7 +140,7 @@ def _key(image: str, hardware: str) -> str:
 
 
 def _image(note: Path) -> str | None:
-    """The image of a release, by its release.json; None where that says none."""
+    """The image of a release, by its release.json; None if that says none."""
     try:
         return str(json.loads(note.read_text(encoding="utf-8"))["image"])
     except (OSError, ValueError, KeyError, TypeError):

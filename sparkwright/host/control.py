@@ -55,7 +55,7 @@ class ControlAnswer:
 
     Attributes:
         service_names: of every service of the host.
-        done: service -> what was done, in words.
+        done: service -> what was done, as text.
         faults: what went wrong, as lines.
     """
 

@@ -25,7 +25,7 @@ class DiskUsageRequest:
     Attributes:
         planned: directories and images that the plan needs.
         keep_releases: releases that are kept of each service.
-        plan_known: False where the plan is broken: models and images may be its, all of them.
+        plan_known: False if the plan is broken: models and images may be its, all of them.
     """
 
     models_root: str = "/opt/models"
@@ -45,7 +45,7 @@ class Item:
         size: bytes on the disk.
         frees: bytes that nothing else shares.
         used_by: releases that need it, and ``the plan``, or ``perhaps the plan``.
-        fault: what is wrong with it, or prevents its removal.
+        fault: its fault, or prevents its removal.
     """
 
     kind: str

@@ -82,7 +82,7 @@ def take(host: Host, *, emergency: bool = False) -> None:
 
 
 def in_the_way(host: Host) -> str | None:
-    """Other owner of the host's lock, as observed; None where the lock can be taken."""
+    """Other owner of the host's lock, as observed; None if the lock can be taken."""
     host_memory = memory(host)
     holder = host_memory.observation.lock if host_memory.observation else None
     if not host_memory.observation or holder is None or host_memory.break_lock or _is_dead(holder):

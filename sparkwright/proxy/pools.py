@@ -79,7 +79,7 @@ def unverified(pools: Iterable[PlannedPool], everyone: Everyone) -> Iterator[Fin
 
 
 def replica_identity(host: str, data: Mapping[str, Any], *, dry: bool) -> TlsIdentity | None:
-    """How HAProxy verifies a replica; None where that serves http.
+    """How HAProxy verifies a replica; None if that serves http.
 
     Raises:
         UserError: for a certificate without a name for HAProxy to verify.
@@ -92,7 +92,7 @@ def replica_identity(host: str, data: Mapping[str, Any], *, dry: bool) -> TlsIde
     tls_identity = identity(host, data, tls, where, dry=dry)
     if tls_identity is not None and tls_identity.name is None:
         problem = "its certificate is for addresses alone, and HAProxy verifies names"
-        raise refusal(where, problem, "have a name added to it")
+        raise refusal(where, problem, "have a name added to the certificate")
     return tls_identity
 
 

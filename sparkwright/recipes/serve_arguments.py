@@ -28,7 +28,7 @@ def read_arguments(arguments: Sequence[str], version: str | None, remarks: Remar
     """The arguments; what can't be carried over is said.
 
     Args:
-        version: of the engine, which judges; None where nobody says it.
+        version: of the engine, which judges; None if nobody says it.
     """
     parser = engine(remarks.engine).parser
     tables, left = parser.tables.known_to(version), list(arguments)

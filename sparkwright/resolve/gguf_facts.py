@@ -78,7 +78,7 @@ def facts_of_headers(
 
 
 def _by_layer(values: Mapping[str, Any], key: str, layers: int) -> list[int]:
-    """A number for every block: given once for all, or as a list; empty where it is not given."""
+    """A number for every block: given once for all, or as a list; empty if it is not given."""
     given = values.get(key, ())
     result = [given] * layers if not isinstance(given, tuple) else list(given)
     if len(result) not in (0, layers) or not all(_counts(item) for item in result):

@@ -102,7 +102,7 @@ class PlatformImage:
 
     Attributes:
         digest: of its own manifest.
-        manifests: what Docker reads before any layer: index, where there is one, and manifest.
+        manifests: what Docker reads before any layer: index, if any, and manifest.
         config: with the ids of the unpacked layers.
         layers: in order; a layer may occur twice.
     """

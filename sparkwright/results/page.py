@@ -39,7 +39,7 @@ class Weighed:
 
     Attributes:
         problem: after hosts and service: ``answers 31 % slower since the driver changed 1 → 2``.
-        low, high: share that ``problem`` names as ``{}``; None where it names none.
+        low, high: share that ``problem`` names as ``{}``; None if it names none.
         began: since when, as far as that is known.
         seen: when that was seen.
         more: what explains it, and what to do: a line each.

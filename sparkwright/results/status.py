@@ -50,7 +50,7 @@ class Deployment(HostStatus):
     """A host's status, and what is planned for it.
 
     Attributes:
-        plan_known: False where the plan is broken: nobody can say what differs from it.
+        plan_known: False if the plan is broken: nobody can say what differs from it.
         refused: ids of preflight's errors, for which a deploy would leave a differing host alone.
     """
 
@@ -280,7 +280,7 @@ def _difference(drift: Sequence[str], *, was_stopped: bool) -> str:
     """Differences in words, and what the next deploy does with the service.
 
     Args:
-        was_stopped: whether somebody stopped it, which is no difference from the plan.
+        was_stopped: whether a user stopped it, which is no difference from the plan.
     """
     changed = [word for word in drift if word not in _ENDS and not word.startswith("stopped ")]
     ends = [f"a deploy {_ENDS[word]}" for word in drift if word in _ENDS]

@@ -55,7 +55,7 @@ def keep(rows: Sequence[UsageRow]) -> None:
 
 
 def kept(problems: list[Finding]) -> tuple[list[UsageRow], dt.datetime | None]:
-    """The rows that were kept, and when; None where `sparkwright usage` never ran."""
+    """The rows that were kept, and when; None if `sparkwright usage` never ran."""
     if not KEPT.exists():
         return [], None
     rows: list[UsageRow] = read(list[UsageRow], KEPT, "remove it and run again", problems) or []

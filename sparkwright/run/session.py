@@ -95,7 +95,7 @@ class Session:
         return self.answers(answers)
 
     def watch(self, watch: Watch[T]) -> Iterator[tuple[str, T] | None]:
-        """Answers as they come, with their hosts; None where none came for a quarter of a second.
+        """Answers as they come, with their hosts; None if none came for a quarter of a second.
 
         Ends once no host is watched any more. A host that failed has its reason in `answers`.
         """

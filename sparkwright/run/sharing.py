@@ -108,7 +108,7 @@ def asked_for(run: Run, host_run: HostRun) -> list[str]:
 
 
 def described(run: Run) -> Iterator[str]:
-    """Every host that would serve others, in words."""
+    """Every host that would serve others, as text."""
     for item in run.live():
         for content in asked_for(run, item):
             yield f"{item.name} would serve {content} to other hosts"

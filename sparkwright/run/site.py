@@ -181,7 +181,7 @@ def read_files(invocation: Invocation) -> BaseException | None:
     """Check the user's files before pyinfra reads them.
 
     Returns:
-        What is wrong with group_data, in a run that goes on without it.
+        Faults of group_data, in a run that goes on without it.
 
     Raises:
         UserError: for everything else that can't be read.

@@ -47,10 +47,10 @@ class HostRun(DesiredHost):
         findings: preflight's.
         outcomes: what services run where that is not what was planned, by name.
         connection: addresses of controller and host, as far as they see each other directly.
-        left: why this run leaves the host alone, although nothing is wrong with it; None where it
+        left: why this run leaves the host alone, although nothing is wrong with it; None if it
             does not.
         plan_known: False in a run without a plan: services are read from the host.
-        cured: preflight's findings that bootstrap answers before anything else is done; None where
+        cured: preflight's findings that bootstrap answers before anything else is done; None if
             it was not called.
     """
 
@@ -93,7 +93,7 @@ class HostRun(DesiredHost):
 
     @cached_property
     def watch(self) -> Watch | None:
-        """Its watch; None where it wants none."""
+        """Its watch; None if it wants none."""
         return watch_of(self.desired.plan, self.services)
 
     @cached_property
@@ -107,7 +107,7 @@ class HostRun(DesiredHost):
         if self.proxies is None:
             return {}
         root = self.settings.services_root
-        return address.files_of(self.proxies.door, root) | address.page_files(
+        return address.files_of(self.proxies.address, root) | address.page_files(
             self.proxies.page, root
         )
 
@@ -166,7 +166,7 @@ class Run:
         everyone: names of every host of the inventory.
         takes_from: content -> host -> hosts that it takes it from; None until that is decided.
         broken: the plan's mistake, in one line; then nothing is planned, and the run uses the state
-            stored on the hosts. None where the plan is whole.
+            stored on the hosts. None if the plan is whole.
     """
 
     inventory: str

@@ -67,7 +67,7 @@ class Endpoint:
 
     Attributes:
         model: repository of the model that answers to every name.
-        context: tokens of prompt and answer together; None where unknown.
+        context: tokens of prompt and answer together; None if unknown.
         images, tools, reasoning: what requests may hold or ask for.
         kinds: of requests that it answers, each with its route.
         chats: whether a chat is one of them.

@@ -80,7 +80,7 @@ class Serving:
 
     @property
     def uptime(self) -> float:
-        """Seconds since the service's container started; 0 where none runs."""
+        """Seconds since the service's container started; 0 if none runs."""
         container = self.seen.container
         if container is None or not container.running:
             return 0.0

@@ -93,7 +93,7 @@ class MeasureFinding:
 
     Attributes:
         loads: at how many loads.
-        of: how many loads were compared; None where unknown.
+        of: how many loads were compared; None if unknown.
         cell, worst: where it is worst.
     """
 

@@ -119,7 +119,7 @@ class Page:
     """Everything that the page says.
 
     Attributes:
-        last_run: when the last run was; None where there was none.
+        last_run: when the last run was; None if there was none.
         memory: by host, as planned; empty without an inventory.
         checks: names of the smoke test's checks, in its order.
         problems: files that could not be read.
@@ -156,7 +156,7 @@ class Page:
 
 
 def read_last_run(path: Path, problems: list[Finding]) -> LastRun | None:
-    """The last run's record; None where there is none, or none that can be read."""
+    """The last run's record; None if missing, or none that can be read."""
     return _read(LastRun, path, problems)  # type: ignore[no-any-return]
 
 

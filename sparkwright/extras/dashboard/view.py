@@ -47,7 +47,7 @@ class Expected:
     Attributes:
         services: by name; none of a host without a plan.
         models: service -> repository of the model.
-        memory: None where no plan tells it.
+        memory: None if no plan tells it.
         read: when the plan was read, seconds since the epoch.
     """
 

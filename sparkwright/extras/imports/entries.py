@@ -38,7 +38,7 @@ class Chosen:
     Attributes:
         name, tag: of the catalog.
         version: of the engine inside, where somebody says it.
-        entry: its new entry, as YAML has it; None where the catalog has it already.
+        entry: its new entry, as YAML has it; None if the catalog has it already.
     """
 
     name: str

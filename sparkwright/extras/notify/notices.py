@@ -148,7 +148,7 @@ class Recipient(BaseModel):
     why: str = ""
 
     def held_back(self, now: float) -> str:
-        """Why nothing is sent now; empty where something may be. Times ahead of the clock do not
+        """Why nothing is sent now; empty if something may be. Times ahead of the clock do not
         count: it was set back."""
         if self.failures and 0 < self.retry - now <= _HOUR:
             return "it failed, and is tried again later"

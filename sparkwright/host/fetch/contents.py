@@ -51,7 +51,7 @@ def faults(base: Path, names: Iterable[str], expect: ExpectedContents) -> list[s
 
 
 def _tensors(path: Path) -> set[str]:
-    """Return the tensor names of a safetensors file. Raises ValueError with what is wrong."""
+    """Return the tensor names of a safetensors file. Raises ValueError with the fault."""
     size = path.stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")

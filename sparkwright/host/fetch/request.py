@@ -55,7 +55,7 @@ class ExpectedContents:
     """Contents of a model according to the catalog.
 
     Attributes:
-        format: modelopt, compressed-tensors, bf16, ...; None where the catalog names none.
+        format: modelopt, compressed-tensors, bf16, ...; None if the catalog names none.
     """
 
     format: str | None = None
@@ -191,8 +191,8 @@ class TlsIdentity:
     """How others verify a host.
 
     Attributes:
-        name: what its certificate is for; None where it is for addresses alone.
-        ca: by which CA, PEM; None where that is a public one.
+        name: what its certificate is for; None if it is for addresses alone.
+        ca: by which CA, PEM; None if that is a public one.
     """
 
     name: str | None

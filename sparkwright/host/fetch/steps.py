@@ -174,7 +174,7 @@ def check(imports: Sequence[str] = (), **values: dict[str, str]) -> None:
 
 
 def main(mode: str) -> str | None:
-    """Print the layer in base64, or check every promise. Returns what is wrong, in a line."""
+    """Print the layer in base64, or check every promise. Returns the faults, in a line."""
     folder = Path(__file__).parent
     try:
         steps = json.loads((folder / "steps.json").read_text("utf-8"))
