@@ -21,7 +21,8 @@ class Prefixes:
     def digests(self, pool: str, start: bytes) -> list[bytes]:
         """Digests of the beginnings of a request to a pool, the longest first."""
         whole = hashlib.blake2b(pool.encode(), key=self._salt, digest_size=16)
-        result, done = [], 0
+        result: list[bytes] = []
+        done = 0
         for length in reversed(LENGTHS):
             if len(start) >= length:
                 whole.update(start[done:length])
