@@ -7,6 +7,8 @@ import ssl
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ from tests.fleet.bad_tags import NEW
 from tests.fleet.load import Load
 from tests.fleet.proxies import BALANCER
 from tests.fleet.security.test_tls import trusting
-from tests.fleet.site import Site, bare, ssh, until
+from tests.fleet.site import Site, bare, inside, ssh, until
 
 INVENTORY = "inventory/address.py"
 #: Seconds of load beside the roll-out; ten minutes for a proof of endurance.
@@ -39,6 +41,7 @@ rtx50 = []
 gateways = [_host("hopper-1", "10.213.77.14")]
 gateways[0][1].update(services={}, address={"port": 8080, "open_webui": {"tag": "lab"}})
 """
+ATTACKS = Path(__file__).with_name("attacks.py")
 _HEALTH = "curl -sko /dev/null -w '%{http_code}' https://127.0.0.1:8000/health"
 KEYS = {
     "laptop": {},
@@ -134,10 +137,26 @@ def test_a_replica_that_dies_costs_its_running_requests_alone(address: Site) -> 
         ssh("spark-1", "sudo docker kill sparkwright-qwen36")
         served = load.served
         until(lambda: load.served > served + 50, "answers of the other replica")
-    # A prompt is never sent twice. Of six workers each may lose the request that was at the replica,
-    # and the next one, before the replica counts as down.
+    # A prompt is never sent twice. Each of six workers may lose the request that was at the
+    # replica, and the next one, before the replica counts as down.
     assert len(load.faults) <= 12, load.faults
     until(lambda: "200" in ssh("spark-1", _HEALTH), "the replica is back", 120)
+
+
+@pytest.mark.timeout(300)
+def test_attacks_without_a_key_disturb_no_client_of_the_address(address: Site) -> None:
+    ssh("rtx-1", f"cat > /tmp/attacks.py <<'END'\n{ATTACKS.read_text()}\nEND")
+    key, context = _key(address, "laptop"), trusting(address)
+    command = ("python3", "/tmp/attacks.py", f"{BALANCER}:8080", "60")
+    with ThreadPoolExecutor(1) as pool, Load(BALANCER, 8080, key, context=context) as load:
+        counts = json.loads(pool.submit(inside, "rtx-1", *command).result(180))
+    assert load.faults == []
+    assert load.served > 50
+    assert load.longest < 30
+    assert counts["half"] > 1024  # more than one address may have without a key
+    assert min(counts["heads"], counts["huge"]) >= 16
+    for unit in ("sparkwright-gateway", "sparkwright-models"):
+        assert inside("hopper-1", "systemctl", "show", "-P", "NRestarts", unit) == "0", unit
 
 
 def test_the_page_opens_by_tls_and_chats_with_a_key_of_its_own(address: Site) -> None:
