@@ -1,4 +1,4 @@
-"""GGUF files of a repository, and what the header of such a file says."""
+"""GGUF files of a repository, and facts of their headers."""
 
 from typing import Annotated, Literal
 

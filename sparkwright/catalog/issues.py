@@ -90,7 +90,7 @@ class Issue(Data):
             ``body.family``, ``body.format``, ``body.name``, ``drafter.name``, ``compute_cap``,
             ``vram_gib`` (of a card of its own), ``architecture``, ``image``, ``tag``.
         problem: of a service that meets all conditions.
-        instead: what to write.
+        instead: the setting to write.
     """
 
     id: Name

@@ -95,7 +95,7 @@ class Measurement(Data):
         gpu: as the card names it.
         conditions: settings of the run that the card names, e.g. ``temperature: 0``.
         status: ``measured``; ``provisional`` and ``historical`` where the card says so.
-        note: what a reader must know before comparing with it.
+        note: caution for a comparison with it.
         rows: the table's lines.
     """
 

@@ -1,4 +1,4 @@
-"""``sparkwright advise``: which recipe for a workload on a GPU, and who says why."""
+"""``sparkwright advise``: recipes for a workload on a GPU, with reasons and sources."""
 
 from collections.abc import Iterator
 from typing import get_args

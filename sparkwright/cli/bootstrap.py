@@ -64,5 +64,5 @@ def bootstrapped(*_: object) -> None:
 
 
 def _asks() -> bool:
-    """Whether somebody can be asked."""
+    """Whether a user can be asked."""
     return sys.stdin.isatty()

@@ -1,4 +1,4 @@
-"""``sparkwright doctor``: what is wrong with hosts and services, why, and what helps."""
+"""``sparkwright doctor``: faults of hosts and services, with causes and remedies."""
 
 import sys
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""``sparkwright top``: what the fleet does now, a line for each service."""
+"""``sparkwright top``: present load of the fleet, a line for each service."""
 
 import json
 import os

@@ -182,7 +182,7 @@ class Derived:
     Attributes:
         service: its settings, with the recipe's name.
         derivation: origins of its values.
-        questions: what the user has to answer first; then the other fields do not count.
+        questions: open questions to the user; then the other fields do not count.
     """
 
     service: ServiceSettings

@@ -119,7 +119,7 @@ class Routes:
     """Routes of an engine's server, each with its method.
 
     Attributes:
-        clients: what a proxy lets through, with the API key; ``{id}`` is one part of a path.
+        clients: routes that a proxy passes with the API key; ``{id}`` is one part of a path.
         inference: what costs or tells something.
         guarded: beginnings of the paths that the engine's own key check covers.
     """
@@ -318,7 +318,7 @@ class Engine:
             ``queue`` (histograms of seconds), ``accepted_by_position``.
         checks: modules with judgements of known mistakes, over a ``Configuration``.
         check_texts: YAML file with the texts of these checks.
-        allowlist: what a recipe of somebody else's may set.
+        allowlist: settings that an imported recipe may use.
         stock_image: the catalog's image for a model that no recipe is for.
         probes: what host programs ask of its server beside OpenAI's routes.
         in_image: paths of chat templates that its images have, as patterns of fnmatch.
@@ -331,7 +331,7 @@ class Engine:
         gpu_counts: arguments whose product is the GPUs that it asks for.
         formats: formats of weights that it serves.
         healthcheck: whether its images bring a check for Docker, which asks a port of their own.
-        unproven: why nothing of it counts as tried; empty once the real engine ran.
+        unproven: reason why no part counts as tried; empty once the real engine ran.
         drafter: argument whose value is the drafter; empty if it is a part of another one's.
         one_name: whether it lists a model under one name alone.
         name_mark: a character that no served name can have.

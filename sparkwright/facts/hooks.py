@@ -141,7 +141,7 @@ def guard_connections() -> None:
 
 
 def _printable(record: logging.LogRecord) -> bool:
-    """Have the terminal obey nothing of a line but its colours."""
+    """Remove terminal codes other than colours from a line."""
     record.msg, record.args = visible_but_colours(record.getMessage()), ()
     return True
 

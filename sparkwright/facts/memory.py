@@ -57,7 +57,7 @@ class HostMemory:
     runtimes: set[str] = field(default_factory=set)
 
     def forget(self) -> None:
-        """The host was changed: what is known of it must be observed again where needed."""
+        """The host was changed: drop its observation, so that the next use observes it again."""
         self.stale = True
 
 

@@ -216,7 +216,7 @@ def pruned(item: Item) -> Item:
 
 
 def main(request: DiskUsageRequest) -> DiskUsage:
-    """List, and remove what is not needed when requested."""
+    """List stored content, and remove unneeded content on request."""
     root, services = Path(request.models_root), Path(request.services_root)
     things = list(items(request))
     if request.prune:

@@ -1,4 +1,4 @@
-"""Collects what a doctor needs to see of this host; changes nothing. Runs as root.
+"""Collect a doctor's observations of this host, without a change. Runs as root.
 
 Every question has a time limit of its own, and all of them together take half a minute at most on
 a host that answers. No key leaves the host: secrets are removed from everything that is reported.

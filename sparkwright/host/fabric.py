@@ -83,7 +83,7 @@ class Rail:
     Attributes:
         cage: the port that the cable is in, 0 or 1: each has two twins.
         twin: 0 for the first PCIe link's device, 1 for the second's.
-        carrier: whether a cable with somebody at its other end is in.
+        carrier: whether a cable with a powered port at its other end is plugged in.
         speed: in Mb/s; None without a link.
         addresses: with their prefix lengths, ``192.168.177.11/24``.
     """

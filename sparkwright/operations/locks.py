@@ -1,6 +1,6 @@
 """Lock on a host, with owner and age: a run takes it before its first change, one run at a time.
 
-A host that is as planned is never locked, so that looking costs nothing. The lock of a run that
+A host as planned is never locked, so a run without changes costs nothing. The lock of a run that
 died on this machine is taken over; any other is broken on request (``break_lock``).
 """
 

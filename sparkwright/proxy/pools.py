@@ -15,7 +15,7 @@ from sparkwright.host.fetch.request import TlsIdentity
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.tls.host_certificates import identity
 
-#: Data of every host of the inventory, whatever the run is limited to. Those that it is not
+#: Data of every host of the inventory, also outside the run's limit. Those that it is not
 #: limited to were judged by nobody yet.
 Everyone = Mapping[str, Mapping[str, Any]]
 

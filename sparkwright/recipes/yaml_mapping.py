@@ -1,4 +1,4 @@
-"""Somebody else's YAML, read with bounds."""
+"""Foreign YAML, read with bounds."""
 
 import re
 from typing import Any

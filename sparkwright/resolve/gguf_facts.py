@@ -36,7 +36,7 @@ def facts_of_headers(
         file: path of the first part.
         projector: path and size of the file that reads images; None and 0 without one.
         marks: texts that the chat template is searched for.
-        license: what the hub says of it.
+        license: the hub's information on it.
 
     Raises:
         Unusable: for a file that is no model, or whose values contradict each other.

@@ -56,7 +56,7 @@ class Resolution(BaseModel):
         return self.models[reference.key]
 
     def add(self, other: Resolution) -> None:
-        """Take over what another one has."""
+        """Take over entries of another lock."""
         self.images.update(other.images)
         self.models.update(other.models)
 

@@ -100,7 +100,7 @@ def facts_of(
         marks: texts that the template is searched for.
         template: chat_template.jinja, if any; else tokenizer_config.json's counts.
         hf_quant: whether there is a hf_quant_config.json, which ModelOpt writes.
-        license, task: what the hub says of it.
+        license, task: the hub's information on it.
     """
     inner = config.get("text_config")
     text: Mapping[str, Any] = inner if isinstance(inner, dict) else config

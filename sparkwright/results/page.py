@@ -92,8 +92,8 @@ class Section:
 
     Attributes:
         folder, template: of its HTML, below templates/; it gets this section as ``section``.
-        context: what the template uses.
-        services: (host, service) -> what was measured.
+        context: values for the template.
+        services: (host, service) -> measurements.
         lines: the same in short, for a terminal.
         data: the same as JSON, by the keys of the page's document.
         problems: files that could not be read.

@@ -20,7 +20,7 @@ _HEAD = ("key", "model", "requests", "failed", "tokens in", "tokens out", "hours
 def summed(rows: Iterable[UsageRow], *, by_day: bool = True) -> list[UsageRow]:
     """Rows of several addresses as one row for each key and model, of each day or of all days.
 
-    A row of all days has the last of them.
+    A row of all days has the last day.
     """
     sums: dict[tuple[str, ...], UsageRow] = {}
     for row in sorted(rows, key=lambda row: (row.day, row.key, row.model)):

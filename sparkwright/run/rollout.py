@@ -216,7 +216,7 @@ def record(
         if service.sleeps:
             continue  # it was written, and nothing of it ran
         checks = ended.checks.get(service.name)
-        # Nothing is observed where the plan is broken.
+        # Without a valid plan no host is observed.
         before = host_run.memory.observation
         seen = before.services.get(service.name) if before else None
         container = seen.container if seen else None

@@ -1,4 +1,4 @@
-"""Static addresses of a host's rails, by netplan: what is to be, and what is in the way.
+"""Static addresses of a host's rails, by netplan: wanted files and obstacles.
 
 The file has the same shape as the files of eugr/spark-vllm-docker and sparkrun.
 """

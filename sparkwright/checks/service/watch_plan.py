@@ -1,4 +1,4 @@
-"""The watch of a host: what it looks at, and its units."""
+"""The watch of a host: its configuration and units."""
 
 import json
 from collections.abc import Sequence

@@ -28,7 +28,7 @@ from sparkwright.host.service import CheckResult
 from sparkwright.plan.plan import HostPlan
 
 CHECK = "outside"
-#: What a server answers that lets nobody in, or has no such route.
+#: Statuses of a server that refuses the request or lacks the route.
 _REFUSALS = (401, 404)
 #: Seconds for one connection, and for all that is asked of a host.
 _CONNECT, _ALL = 2.0, 15.0

@@ -40,7 +40,7 @@ def kv_bytes(
 
 
 def pool_gib(gpu: Gpu) -> float | None:
-    """The memory that a share is of, of a card in whole GiB; None if unknown before the
+    """The whole memory of a share, of a card in whole GiB; None if unknown before the
     host is asked."""
     if gpu.unified:
         return LEAST_SPARK_GIB

@@ -1,4 +1,4 @@
-"""The load generator, NVIDIA's AIPerf: its installation, what it is given, and what it reports.
+"""The load generator, NVIDIA's AIPerf: its installation, input and report.
 
 AIPerf is a program of its own in a venv of its own (README, decisions), which ``make bench-tools``
 makes; nothing of it is imported here. A run is described by a file of JSON, which is YAML too, and
@@ -150,7 +150,7 @@ def reach(name: str, candidates: Iterable[Service]) -> Service:
 
 
 NAME = "aiperf"
-#: What a result calls it. Other prompts, or sent otherwise, are other figures: the number goes up,
+#: Its name in a result. Other prompts, or sent otherwise, are other figures: the number goes up,
 #: and results of another name do not count as a service's past.
 LABEL = "sparkwright's prompts 1 by aiperf"
 #: Names another venv than the project's ``.venv-bench``.

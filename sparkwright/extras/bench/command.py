@@ -160,7 +160,7 @@ def _bench(
     program: Path, target: _Target, sweep: tuple[Batch, ...], before: Facts, hosts: Hosts,
     directory: Path,
 ) -> Bench:  # fmt: skip
-    """Measure one service, and keep what was measured."""
+    """Measure one service, and store the result."""
     host, plan = target.host.plan.host, target.service
     service = reach(target.name, target.candidates)
     when = dt.datetime.now(dt.UTC).replace(microsecond=0)

@@ -69,7 +69,7 @@ class FleetRow:
 
     Attributes:
         state: of the last run; ``measured only`` and ``not deployed`` where it has no part in it.
-        well: whether nothing is wrong with it, its speed included.
+        well: whether it has no finding, slow speed included.
         decode, first_token: tokens/s and seconds of one stream of a short prompt.
         measured: when they were measured.
         models: ``repository@commit``, the commit short.
@@ -123,9 +123,9 @@ class Page:
         memory: by host, as planned; empty without an inventory.
         checks: names of the smoke test's checks, in its order.
         problems: files that could not be read.
-        findings: what is wrong, the heaviest first.
+        findings: the gravest first.
         sections: further sections, of other extras.
-        front: the first line: what is wrong, and where.
+        front: the first line: the gravest finding and its host.
     """
 
     made: dt.datetime

@@ -1,4 +1,4 @@
-"""Compares fetched files with what the catalog says of the model, by headers and small files only.
+"""Compare fetched files with the catalog's data on the model, by headers and small files only.
 
 Hashes prove that the bytes are the repository's. They do not find mistakes of the repository
 itself: tensors under other names, a missing shard, another quantization.

@@ -89,7 +89,7 @@ class PeerServer:
             self.tls.load_cert_chain(request.certificate)
 
     def used(self, connection: socket.socket) -> None:
-        """Somebody with a key asks: the idle time begins anew."""
+        """A request with a key restarts the idle time."""
         self.connections.identified(connection)
         self._last = time.monotonic()
 

@@ -1,4 +1,4 @@
-"""How far a fetch is: counters, progress.json for whoever follows it, and log lines."""
+"""Progress of a fetch: counters, progress.json for followers, and log lines."""
 
 from __future__ import annotations
 

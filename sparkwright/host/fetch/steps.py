@@ -23,7 +23,7 @@ from typing import Any
 Hunk = tuple[int, "list[str]"]
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _RECORD = Path("/usr/share/sparkwright/steps.json")
-#: Marks of a diff's lines -> those of the diff that takes it back.
+#: Marks of a diff's lines -> marks of the reversed diff.
 _BACK = {"+": "-", "-": "+", " ": " "}
 #: Changes that no hunk holds.
 _OTHERS = (
