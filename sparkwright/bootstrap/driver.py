@@ -1,4 +1,4 @@
-"""The driver: whether it is new enough, and what keeps bootstrap from installing another one."""
+"""The driver: whether it is new enough, and obstacles to a newer driver."""
 
 from sparkwright.bootstrap.box import Box, Kind
 from sparkwright.bootstrap.findings import finding

@@ -1,4 +1,4 @@
-"""GPUs of boxes, asked for by the user's own ssh. Nothing is changed there."""
+"""GPUs of boxes, asked for by the user's own ssh. The question changes nothing there."""
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor

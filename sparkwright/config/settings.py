@@ -34,7 +34,7 @@ from sparkwright.config.secrets import Command, Source
 THINKING_TOKENS = 2048
 #: Where only the host itself reaches a server.
 LOOPBACK = "127.0.0.1"
-#: What a server binds that listens at every address of its host.
+#: Addresses that mean every address of the host.
 EVERY_ADDRESS = ("0.0.0.0", "::", "*")
 
 

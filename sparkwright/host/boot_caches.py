@@ -1,4 +1,5 @@
-"""Caches of what an engine compiles at its first start, for later starts. Run by a service's unit.
+"""Caches of an engine's compiled files from its first start, for later starts. Run by a service's
+unit.
 
     python3 -IS boot_caches.py before HOME            (ExecStartPre)
     python3 -IS boot_caches.py after HOME SECONDS MARK     (ExecStopPost)
@@ -49,7 +50,7 @@ class Caches:
         self._state = self._root / "state.json"
 
     def before(self, hardware: str) -> Path:
-        """Make ready what a start of the current release uses; returns its directory."""
+        """Prepare the caches of a start of the current release; returns their directory."""
         path = (self._home / "current").resolve()
         release, image = path.name, _image(path / "release.json") or ""
         self._root.mkdir(mode=0o700, exist_ok=True)

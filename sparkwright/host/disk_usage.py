@@ -45,7 +45,7 @@ class Item:
         size: bytes on the disk.
         frees: bytes that nothing else shares.
         used_by: releases that need it, and ``the plan``, or ``perhaps the plan``.
-        fault: its fault, or prevents its removal.
+        fault: its fault, or the obstacle to its removal.
     """
 
     kind: str

@@ -125,7 +125,7 @@ def look(inspect: Callable[[Host], Sequence[str]]) -> Commands:
     """Look at the host once everything before this is done; a fault fails the host.
 
     Args:
-        inspect: Returns the faults, as lines. Raises HostError.
+        inspect: returns the faults, as lines. Raises HostError.
     """
     if not ctx_state.get().is_executing:
         return

@@ -218,7 +218,7 @@ def session(
         frames: whether pyinfra's own frames are around it.
 
     Raises:
-        UserError: for what is wrong with the user's input, before any host is connected to.
+        UserError: for mistakes in the user's input, before a connection to any host.
         click.ClickException: for what pyinfra can't use of it.
     """
     _set_output(shown=shown, frames=frames)

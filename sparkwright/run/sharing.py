@@ -164,7 +164,7 @@ def _by_rails(host_run: HostRun, other: HostRun) -> Iterator[str]:
 
 
 def _is_asked(run: Run, host_run: HostRun, content: str) -> bool:
-    """Whether this host is the first choice of another one."""
+    """Whether this host is another host's first choice."""
     leeches = _decided(run).get(content, {}).values()
     return any(others[:1] == [host_run.name] for others in leeches)
 

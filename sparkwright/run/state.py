@@ -1,7 +1,7 @@
 """A run over a site: the desired state of each host, and its outcome so far.
 
-It is attached to pyinfra's host objects, so that two runs in one process know nothing of each
-other. Operations take arguments and need none of this; the site's roles hand them the plan.
+It is attached to pyinfra's host objects, so two runs in one process are independent. Operations
+take arguments and need none of this; the site's roles hand them the plan.
 """
 
 import time
@@ -198,7 +198,7 @@ def attach(run: Run, hosts: dict[str, Host]) -> None:
             settings.models_root,
         )
         host_memory.break_lock = settings.break_lock
-        # What a user's role changes is under the same lock as all the rest.
+        # Changes of a user's role happen under the same lock.
         host_memory.guard = partial(locks.take, host)
 
 

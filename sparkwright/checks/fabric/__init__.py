@@ -1,1 +1,1 @@
-"""The fabric between hosts: how they are cabled, its fault, addresses, speed."""
+"""The fabric between hosts: cabling, faults, addresses, speed."""

@@ -27,7 +27,7 @@ class Look:
     Attributes:
         last: HAProxy's mark of its last request.
         busy: whether it works on a request.
-        since: when it was asked last, by a clock that nobody sets.
+        since: time of the last request, by the monotonic clock.
     """
 
     last: str

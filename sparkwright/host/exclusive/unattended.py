@@ -25,7 +25,7 @@ from sparkwright.host.lib import documents, exclusive, systemd
 from sparkwright.host.lib.exclusive import due
 from sparkwright.host.lock import Owner
 
-#: Exit code of what is to be tried again (sysexits.h).
+#: Exit code of an activation to try again (sysexits.h).
 AGAIN = 75
 _OURS = "on the host itself, boot "
 #: Seconds between two looks at a switch.
