@@ -46,7 +46,7 @@ class HostInput:
 
 
 def site_inventory() -> Path:
-    """The site's inventory, where none is named.
+    """The site's inventory, if the command names none.
 
     It is SPARKWRIGHT_INVENTORY, else the only file in inventory/, else `inventory` of
     group_data/all.py, else inventory/lab.py.

@@ -34,7 +34,7 @@ from sparkwright.config.secrets import Command, Source
 THINKING_TOKENS = 2048
 #: Where only the host itself reaches a server.
 LOOPBACK = "127.0.0.1"
-#: What a server binds that listens at every address of its host.
+#: Addresses that mean every address of the host.
 EVERY_ADDRESS = ("0.0.0.0", "::", "*")
 
 
@@ -260,7 +260,7 @@ class ServiceSettings(_Settings):
 
     @property
     def choice(self) -> str:
-        """The quantization or file that ``model`` names; empty where it names none."""
+        """The quantization or file that ``model`` names; empty if it names none."""
         return split(self.model or "/")[1]
 
     @property

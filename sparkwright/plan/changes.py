@@ -23,7 +23,7 @@ RESTING = ("inactive", "failed")
 
 
 def runs_instead(service: Service, observed: Observation) -> str | None:
-    """The member of its group that runs while a service sleeps; None where it is to run itself."""
+    """The member of its group that runs while a service sleeps; None if it is to run itself."""
     if service.exclusive is None:
         return None
     runs = member(Group(service.members), observed.active.get(service.exclusive))
@@ -100,7 +100,7 @@ def restarts(steps: Sequence[str]) -> bool:
 
 
 def former(state: ServiceState, release: str) -> str | None:
-    """The release to go back to when this one does not answer; None where there is none."""
+    """The release to go back to when this one does not answer; None if missing."""
     container = state.container
     runs = state.current if container and container.running else None
     return next((item for item in (state.good, runs) if item and item != release), None)

@@ -42,7 +42,7 @@ class ServicePlan:
     Attributes:
         settings: as written; settings that need no decision are read here.
         engine: name of the engine in its image.
-        version: of that engine; None where no card says it.
+        version: of that engine; None if no card says it.
         origins: ``argument.<name>``, ``environment.<NAME>`` and the like -> where it comes from.
         served_names: all names for clients, adapters' names last.
         adapters: by the names that clients ask for.
@@ -159,7 +159,7 @@ class HostPlan:
 
     Attributes:
         locked: whether its lock file is there.
-        gpu: the host's own, by its setting or its group; None where neither says it.
+        gpu: the host's own, by its setting or its group; None if neither says it.
         python_files: model's name in the catalog -> Python files of its commit; None before that
             is known.
         resolved: models by the key of their reference, as far as they are known.

@@ -72,7 +72,7 @@ def _model_pool(pool: PlannedPool, everyone: Everyone, *, dry: bool) -> ModelPoo
 
 
 def health_file(plan: HostPlan) -> str | None:
-    """Input file of the health program; None where no service is behind a proxy."""
+    """Input file of the health program; None if no service is behind a proxy."""
     services = tuple(
         HealthService(
             name=service.name,

@@ -1,4 +1,4 @@
-"""The address for all models: its pools, its document, and what is wrong with keys and models."""
+"""The address for all models: its pools, its document, and mistakes of keys and models."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

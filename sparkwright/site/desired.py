@@ -211,7 +211,7 @@ def _desired_host(
     proxies = proxies_of(plan, everyone, pools, dry=dry)
     proxies = proxies and replace(
         proxies,
-        door=door_of(plan, every, everyone, proxies.pools_socket),
+        address=door_of(plan, every, everyone, proxies.pools_socket),
         page=page_of(plan, everyone, keys, desired.resolution, dry=dry),
     )
     peer = None

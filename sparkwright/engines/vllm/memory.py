@@ -32,7 +32,7 @@ _STEP = 1024
 
 
 def pool_gib(gpu: Gpu) -> float | None:
-    """The memory that a share is of, of a card in whole GiB; None where it is not known before the
+    """The whole memory of a share, of a card in whole GiB; None if unknown before the
     host is asked."""
     if gpu.unified:
         return LEAST_SPARK_GIB
@@ -64,7 +64,7 @@ def _written(service: ServiceSettings, catalog: Catalog) -> float | None:
 
 
 def weights_gib(model: Model) -> float:
-    """Size of the weights in GiB; 0 where no size is known."""
+    """Size of the weights in GiB; 0 if no size is known."""
     return model.loaded_gib or model.size_gib or 0.0
 
 
@@ -75,8 +75,8 @@ def fitting_context(
     arguments: Mapping[str, ArgumentValue | None],
     pool: float,
 ) -> int | None:
-    """Tokens of the longest sequence that the share has room for, at most the model's own; None
-    where the geometry of its cache is not known, or nothing fits."""
+    """Tokens of the longest sequence that the share has room for, at most the model's own; None if
+    the geometry of its cache is not known, or nothing fits."""
     whole = kv_bytes(model, arguments, context)
     if not whole:
         return None

@@ -61,7 +61,7 @@ _NAME = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_.:@/-]{0,252}")
 @click.command("dashboard")
 @services_argument
 @click.option("--page-port", "port", default=8484, show_default=True, type=click.IntRange(0, 65535),
-              help="Where the page is; 0 takes a free port.")  # fmt: skip
+              help="Port of the page; 0 takes a free port.")  # fmt: skip
 @click.option("--listen", default=LOOPBACK, metavar="ADDRESS", show_default=True,
               help="Another address of this machine, by https alone.")  # fmt: skip
 @click.option("--control", is_flag=True,

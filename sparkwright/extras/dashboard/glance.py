@@ -46,7 +46,7 @@ class Glance:
 
 
 def counted(request: UsageRequest) -> tuple[UsageRow, ...]:
-    """Use by key; nothing where the database can't be read, for which `sparkwright usage` has the
+    """Use by key; empty if the database can't be read, for which `sparkwright usage` has the
     reason."""
     try:
         return report.main(request)

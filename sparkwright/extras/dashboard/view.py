@@ -28,7 +28,7 @@ from sparkwright.text.visible import paragraph, visible
 
 #: Seconds after its end for which a switch is part of the roll-out.
 _LATELY = 3600
-#: Seconds after which an answer tells nothing of now.
+#: Seconds after which an answer is outdated.
 _STALE = 30.0
 #: Difference of a release that was switched to after this command had read the plan.
 _NEWER = "switched since the dashboard was started: start it again to compare with the plan"
@@ -47,7 +47,7 @@ class Expected:
     Attributes:
         services: by name; none of a host without a plan.
         models: service -> repository of the model.
-        memory: None where no plan tells it.
+        memory: None if no plan tells it.
         read: when the plan was read, seconds since the epoch.
     """
 
@@ -223,7 +223,7 @@ def _work(seen: Deployment) -> str:
 
 
 class Fleet:
-    """All hosts, and the pages that are open: a page waits here for what is new.
+    """All hosts, and the open pages, which wait here for changes.
 
     Args:
         meant: whether a service of a host is shown.

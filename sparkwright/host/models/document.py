@@ -33,7 +33,7 @@ class Model:
     Attributes:
         pool: name in HAProxy's map of pools.
         kind: one of KINDS.
-        context: tokens of the longest request with its answer; None where it is not known.
+        context: tokens of the longest request with its answer; None if unknown.
         wakes: whether a request may go to the pool ``wake-NAME`` while no server is up.
     """
 

@@ -156,7 +156,7 @@ def test_a_release_that_is_not_planned_is_reported_and_its_settings_are_unknown(
     [
         (("inventory/lab.py", "--service", "qwen63"), "did you mean 'qwen36'"),
         (("inventory/lab.py", "--concurrency", "0"), "is not a number from 1 to 1024"),
-        (("inventory/lab.py", "--categories", "poems"), "there are no prompts for it"),
+        (("inventory/lab.py", "--categories", "poems"), "this category has no prompts"),
     ],
 )
 def test_wrong_words_end_with_a_message(
