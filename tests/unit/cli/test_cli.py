@@ -74,7 +74,7 @@ def test_advice_for_a_card_names_no_image_without_its_architecture(workload: str
 
 def test_the_catalog_lists_and_shows() -> None:
     listed = json.loads(run("catalog", "list", "--json").output)
-    assert len(listed["recipes"]) == 37
+    assert len(listed["recipes"]) == 39
     assert "kv-cache" in listed["rules"]
     assert "version: 0.20.1" in run("catalog", "show", "vllm-openai").output
 
