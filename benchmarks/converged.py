@@ -3,8 +3,9 @@
     make bench            (or: python -m benchmarks.converged --rounds 5)
     make bench BEFORE=../other-checkout
 
-On 1 and on 4 hosts of the virtual fleet, and on 1 host at the end of a line of 20 ms, in turns, so
-that noise of the machine meets all alike: sparkwright; the same of another checkout, where one is
+On 1 and on 4 hosts of the virtual fleet, and on 1 host at the end of a line of 20 ms, alternately,
+so that noise of the machine meets all alike: sparkwright; the same of another checkout, where one
+is
 named; the same deploy on pyinfra's stock connection, and without a lock; the same tasks as stock
 pyinfra operations; the same tasks as an Ansible playbook (not over the line). The alternatives are
 given digests and commits, so sparkwright has them from its lock. Reported are medians and ratios of
@@ -54,7 +55,7 @@ Ways = dict[str, Callable[[], Cost]]
 
 
 def main() -> int:
-    """Converge once, then measure in turns."""
+    """Converge once, then measure alternately."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--before", type=Path, help="another checkout to compare with")

@@ -29,7 +29,7 @@ MACHINES = (("sparks", "spark-1"), ("sparks", "spark-2"), ("rtx50", "rtx-1"))
 
 
 def main() -> int:
-    """Measure each number of names in turns."""
+    """Measure each number of names alternately."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--names", type=int, nargs="+", default=[8, 32, 128])
     parser.add_argument("--rounds", type=int, default=3)
@@ -74,7 +74,7 @@ def main() -> int:
 
 
 def many_names(number: int) -> Path:
-    """An inventory of so many names, in turns for each machine."""
+    """An inventory of so many names, spread evenly over the machines."""
     virtual = runpy.run_path(str(VIRTUAL))
     groups: dict[str, list[tuple[str, dict[str, Any]]]] = {group: [] for group, _ in MACHINES}
     for n in range(number):

@@ -2,7 +2,7 @@
 
     make bench-networks      (or: python -m benchmarks.networks --rounds 3 --requests 2000)
 
-On one virtual host, in turns: HAProxy sends the same requests to the service's socket, and to a
+On one virtual host, alternately: HAProxy sends the same requests to the service's socket, and to a
 second container of the same image, started by hand with the host's network and a port of loopback.
 Asked from outside: for the shortest answer that there is (the list of models), and for streams, of
 which the time to the first token and the tokens a second count. The fake needs no time of its own

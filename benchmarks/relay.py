@@ -5,8 +5,8 @@
 
 Both directions wait half a round trip each, and a new connection as long as TCP's handshake takes.
 Bytes under way are bounded by memory alone: the line is long, not narrow. Each side of the
-relay is a connection of its own, so that acknowledgements and slow start are those of this machine:
-a real line of the same length is somewhat slower, most of all for what sends much.
+relay is a separate connection, so acknowledgements and slow start are as on this machine: a real
+    line of the same length is somewhat slower, above all for large transfers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ UNDER_WAY = 1024
 def line(address: str, port: int, round_trip: float) -> Iterator[int]:
     """A port of this machine that leads to an address so many seconds away, while the block runs.
 
-    The relay is a process of its own, so that its work does not wait for that of the caller, and
+    The relay is a process of its own, so that its work does not wait for the caller's work, and
     it ends with the caller however that ends.
     """
     command = [sys.executable, "-m", "benchmarks.relay", address, str(port), str(round_trip)]

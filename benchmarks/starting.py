@@ -2,7 +2,7 @@
 
     make bench-starting      (or: python -m benchmarks.starting --rounds 3)
 
-On one virtual host, on the CPU, with torch.compile: a service's first start, then in turns
+On one virtual host, on the CPU, with torch.compile: a service's first start, then alternately
 `systemctl restart` of its unit, which makes a new container with the caches of the first, and
 `docker restart` of a container by hand that keeps everything. Seconds from the command to the
 first 200 of /health.

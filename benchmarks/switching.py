@@ -2,7 +2,8 @@
 
     make bench-switching      (or: python -m benchmarks.switching --rounds 5)
 
-On one virtual host, in turns: a new tag by `pyinfra`, and the same container by hand as the cards
+On one virtual host, alternately: a new tag by `pyinfra`, and the same container by hand as the
+cards
 have it. Both are watched from outside: /health every 10 ms, and down is from the last 200 before to
 the first 200 after. The fake boots in about a second and a real engine in minutes, so besides
 the ratio the difference in seconds is given: it does not grow with the engine.

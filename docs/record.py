@@ -1,14 +1,14 @@
 """Record the output of commands on the virtual fleet for the pages: ``python -m docs.record``.
 
 A page shows an output between two marks, ``<!-- output: NAME -->`` and ``<!-- /output -->``.
-`docs.generate` writes there what was recorded, so a page never shows an output that was made up.
+`docs.generate` writes there what was recorded, so a page never shows an invented output.
 """
 
 import re
 import shlex
 import subprocess
 import sys
-from itertools import dropwhile
+from itertools import dropwhile, groupby, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -23,44 +23,65 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def commands(root: Path) -> dict[str, dict[str, Any]]:
-    """Name of an output -> its command, exit code and number of lines."""
+    """Name of an output -> its command and the other keys of docs/outputs.yaml."""
     data: dict[str, dict[str, Any]] = yaml.safe_load((root / COMMANDS).read_text("utf-8"))
     return data
 
 
 def inserted(page: str, root: Path) -> str:
-    """A page with the recorded outputs between its marks."""
+    """A page with the recorded outputs between its marks; an output without a record is empty."""
 
     def block(match: re.Match[str]) -> str:
         command = commands(root)[match[2]]["command"]
-        text = (root / DIRECTORY / f"{match[2]}.txt").read_text("utf-8")
-        return f"{match[1]}```text\n$ {command}\n{text}```\n{match[3]}"
+        file = root / DIRECTORY / f"{match[2]}.txt"
+        if not file.is_file():
+            return match[1] + match[3]
+        return f"{match[1]}```text\n$ {command}\n{file.read_text('utf-8')}```\n{match[3]}"
 
     return _BLOCK.sub(block, page)
 
 
-def record(root: Path, name: str, command: str, code: int, begin: str) -> None:
-    """Run a command and keep its output without colours, from the first line with a begin on.
+def kept(lines: list[str], item: dict[str, Any]) -> list[str]:
+    """Lines that a page shows: `from` one begin `until` another, runs that match `omit` as dots."""
+    lines = [*dropwhile(lambda line: not line.startswith(item.get("from", "")), lines)]
+    if end := item.get("until"):
+        lines = [*takewhile(lambda line: not line.startswith(end), lines)]
+    if omitted := item.get("omit"):
+        runs = groupby(lines, lambda line: re.search(omitted, line) is not None)
+        lines = [line for gone, run in runs for line in (["    ..."] if gone else run)]
+    return lines
+
+
+def run(root: Path, command: str, code: int) -> list[str]:
+    """Lines of a command's output, without colours.
 
     Raises:
         SystemExit: when the command ends with another code.
     """
     arguments = shlex.split(command)
-    program = Path(sys.executable).with_name(arguments[0])
-    run = subprocess.run(
-        [program, *arguments[1:]], cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True, timeout=900,
+    own = Path(sys.executable).with_name(arguments[0])
+    done = subprocess.run(
+        [own if own.is_file() else arguments[0], *arguments[1:]],
+        cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900,
     )  # fmt: skip
-    if run.returncode != code:
-        sys.exit(f"{command}: exit {run.returncode}, {code} expected\n{run.stdout}")
-    text = _ESCAPES.sub("", run.stdout).replace(f"{root}/", "")
-    lines = [line.rstrip() for line in text.splitlines()]
-    kept = [*dropwhile(lambda line: not line.startswith(begin), lines)]
-    (root / DIRECTORY / f"{name}.txt").write_text("\n".join(kept).strip("\n") + "\n", "utf-8")
+    if done.returncode != code:
+        sys.exit(f"{command}: exit {done.returncode}, {code} expected\n{done.stdout}")
+    text = _ESCAPES.sub("", done.stdout).replace(f"{root}/", "")
+    return [line.rstrip() for line in text.splitlines()]
+
+
+def record(root: Path, name: str, item: dict[str, Any]) -> None:
+    """Keep the output of a command, run between the commands of `before` and `after`."""
+    for command in item.get("before", ()):
+        run(root, command, 0)
+    lines = kept(run(root, item["command"], item.get("exit", 0)), item)
+    for command in item.get("after", ()):
+        run(root, command, 0)
+    (root / DIRECTORY / f"{name}.txt").write_text("\n".join(lines).strip("\n") + "\n", "utf-8")
 
 
 if __name__ == "__main__":
     wanted = set(sys.argv[1:])
     for output, item in commands(DATA).items():
         if not wanted or output in wanted:
-            record(DATA, output, item["command"], item.get("exit", 0), item.get("from", ""))
+            record(DATA, output, item)

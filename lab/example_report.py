@@ -2,8 +2,8 @@
 
     python -m lab.example_report DIR --hosts 4 --runs 6
 
-Nothing in it was measured. The shape of the figures follows the card of Qwen3.6-35B-A3B (seed
-001); spark-2 lost speed with a driver update, and rtx-1 failed a check.
+Nothing in it was measured. The shape of the figures follows the card of Qwen3.6-35B-A3B; spark-2
+lost speed with a driver update, and rtx-1 failed a check.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Cost of a request through a gateway that chooses the engine by `model`, beside a direct request.
+"""Cost of a request through a program that chooses the engine by `model`, beside a direct request.
 
-    python -m benchmarks.gateways [NAME=PROGRAM ...]
+    ``python -m benchmarks.gateways [NAME=PROGRAM ...]``
 
 PROGRAM is where a candidate lies: litellm=VENV/bin/litellm, production-stack=VENV/bin/vllm-router,
 envoy=VENV/bin/envoy; HAProxy is the host's. All listen on loopback; rounds take turns. Times are
@@ -11,6 +11,7 @@ that was none, -1 a connection that broke off.
 import asyncio
 import json
 import os
+import ssl
 import statistics
 import subprocess
 import sys
@@ -26,6 +27,14 @@ from docs.generate.markdown import table
 
 HERE = Path(__file__).parent
 ROUNDS, STREAMS, TOKENS = int(os.environ.get("ROUNDS", "5")), 64, 128
+#: Ports with TLS. Each connection has a handshake of its own.
+SECURE = set[int]()
+TLS = ssl.create_default_context()
+TLS.check_hostname, TLS.verify_mode = False, ssl.CERT_NONE
+CERTIFICATE = (
+    "openssl req -x509 -nodes -days 9 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 "
+    "-subj /CN=bench -keyout {run}/tls.pem.key -out {run}/tls.pem"
+)
 IMAGES = {"1 KB": 1000, "1 MB": 10**6, "20 MB": 20 * 10**6}
 HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" \
     b"Content-Type: application/json\r\nAuthorization: Bearer sk-bench\r\n" \
@@ -46,7 +55,8 @@ async def ask(port: int, text: bytes) -> tuple[float, bytes]:
     """Milliseconds to the first event, and the answer."""
     first, result, begun = -1.0, b"", time.perf_counter()
     try:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        secure = TLS if port in SECURE else None
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=secure)
         writer.write(text)
         while data := await asyncio.wait_for(reader.read(1 << 18), 20):
             result += data
@@ -103,11 +113,12 @@ def memory(pid: int) -> float:
 
 
 async def main() -> None:
-    """Start all candidates, measure them in turns, and print the table."""
+    """Start all candidates, measure them alternately, and print the table."""
     run = tempfile.mkdtemp()
     places = {"here": HERE, "python": sys.executable, "run": run}
     places |= dict(item.split("=", 1) for item in sys.argv[1:])
     environment, quiet = {**os.environ, "HERE": str(HERE), "RUN": run}, subprocess.DEVNULL
+    subprocess.run(CERTIFICATE.format(run=run).split(), check=True, capture_output=True)
     started = [subprocess.Popen((sys.executable, "-m", "benchmarks.gateways.engine"))]
     ports, pids = {}, {"direct": 0}
     figures: defaultdict[str, Figures] = defaultdict(lambda: defaultdict(list))
@@ -119,11 +130,12 @@ async def main() -> None:
             if words := command.format(**places).split():
                 started.append(subprocess.Popen(words, env=environment, stdout=quiet, stderr=quiet))
             ports[name] = candidate["port"]
+            SECURE.update([candidate["port"]] if candidate.get("tls") else [])
             pids.setdefault(name, started[-1].pid)
             while (await ask(ports[name], request("small")))[0] < 0:
                 await asyncio.sleep(0.5)
         for name in list(ports) * ROUNDS:
-            both = [pids[name], pids["haproxy"]] if name == "reader" else [pids[name]]
+            both = [pids[name], pids["haproxy"]] if name.startswith("reader") else [pids[name]]
             await measure(ports[name], [pid for pid in both if pid], figures[name])
     finally:
         for process in started:

@@ -1,6 +1,6 @@
 """Candidate: a program behind HAProxy that reads `model`, and counts tokens. Standard library only.
 
-python -m benchmarks.gateways.reader RUN      # listens at RUN/reader.sock, asks RUN/models.sock
+``python -m benchmarks.gateways.reader RUN`` # listens at RUN/reader.sock, asks RUN/models.sock
 """
 
 import asyncio

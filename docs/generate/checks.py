@@ -29,7 +29,7 @@ not hold here"}`. "(w)" marks a warning."""
 
 _ISSUES = """\
 Known faults of image tags and models, from `issues` of the catalog. The [known issues of the
-cards](known-issues.yaml) lists each issue that a card names, with its source and what finds it."""
+cards](known-issues.yaml) lists each issue of a card, with its source and check."""
 
 _DOCTOR = """\
 `sparkwright doctor` finds these on hosts and in logs. The watch on the hosts and the alert rules
@@ -37,7 +37,8 @@ for Prometheus use the same ids and thresholds ([Troubleshooting](troubleshootin
 [Monitoring](monitoring.md))."""
 
 _FABRIC = """\
-`sparkwright fabric test` finds these on hosts that are joined by ConnectX-7, and `doctor` those
+`sparkwright fabric test` finds these faults on hosts that are joined by ConnectX-7, and `doctor`
+the faults
 of a cluster ([The fabric](clusters.md#the-fabric))."""
 
 _SLOW = """\

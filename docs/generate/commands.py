@@ -91,8 +91,8 @@ def page() -> str:
     shared = {row for row, count in uses.items() if count >= _MANY}
     parts = ["# Commands", GENERATED.format(what="sparkwright/cli")]
     parts += [_INTRODUCTION + _list(sorted(shared)), _CONNECTION]
-    parts.append(_list((f"{', '.join(names)}{f' {metavar}' if metavar else ''}", text)
-                       for names, metavar, text in OPTIONS))  # fmt: skip
+    names = ", ".join(f"`{name}`" for names, _, _ in OPTIONS for name in names)
+    parts.append(f"`--help` explains them: {names}.")
     for path, command, context in every:
         parts += _command(path, command, context, shared)
     return "\n\n".join(parts) + "\n"

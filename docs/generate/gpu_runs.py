@@ -106,7 +106,7 @@ def _releases(runs: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
     same = runs["reload"]["before"] == runs["reload"]["after"]
     yield (
         "reload",
-        f"the container {'keeps' if same else 'loses'} its GPU when systemd reads its units anew",
+        f"the container {'keeps' if same else 'loses'} its GPU when systemd reloads its units",
     )
     share = runs["share"]
     text = (

@@ -38,7 +38,7 @@ def _schemas() -> dict[str, Any]:
 
 
 def schema(command: str) -> Any:
-    """The JSON Schema of what a command prints."""
+    """The JSON Schema of a command's document."""
     whole = _schemas()
     return {**whole["properties"][command], "$defs": whole["$defs"]}
 
@@ -59,29 +59,14 @@ def page() -> str:
     rows = []
     for name, _, _ in commands():
         if document := whole["properties"].get(name):
-            rows.append((f"`{name}`", in_words(document, _name), _keys(document, whole["$defs"])))
+            rows.append((f"`{name}`", in_words(document, _name)))
     return "\n\n".join([
         "# JSON",
         GENERATED.format(what="the types that docs/generate/documents.py and extras name"),
         _INTRODUCTION.format(pyinfra="`, `".join(PYINFRAS)),
-        table(("command", "document", "keys"), rows),
+        table(("command", "document"), rows),
     ]) + "\n"  # fmt: skip
 
 
 def _name(type_: str) -> str:
     return f"`{type_}`"
-
-
-def _keys(part: Any, types: dict[str, Any]) -> str:
-    """Keys of the first type that a schema leads to."""
-    while "properties" not in part:
-        options = [each for each in part.get("anyOf", ()) if each.get("type") != "null"]
-        if "$ref" in part:
-            part = types[part["$ref"].rpartition("/")[2]]
-        elif options:
-            part = options[0]
-        elif inner := part.get("items") or part.get("additionalProperties"):
-            part = {} if inner is True else inner
-        else:
-            return ""
-    return ", ".join(part["properties"])

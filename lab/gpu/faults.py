@@ -35,7 +35,8 @@ def _state() -> list[str]:
 
 
 def _fault(name: str, command: str) -> dict[str, Any]:
-    """A fault that the host mends by itself: seconds until it serves, and what the doctor says."""
+    """A fault that the host repairs by itself: seconds until it serves, and what the doctor
+    says."""
     seconds = timed(lambda: ssh(f"{command}; sleep 2"))
     journal(f"{name}.log")
     return {"seconds to health": seconds, "state": _state(), "doctor": doctor(name)}
@@ -59,7 +60,7 @@ def docker() -> dict[str, Any]:
 
 
 def reload() -> dict[str, Any]:
-    """systemd reads its units anew: does the container keep its GPU?"""
+    """systemd reloads its units: does the container keep its GPU?"""
     look = f"docker exec {UNIT} nvidia-smi -L"
     before = ssh(look)
     ssh("systemctl daemon-reload")

@@ -126,7 +126,7 @@ def _in_turns(ways: Mapping[str, str], levels: tuple[tuple[int, ...], ...]) -> l
 
 
 def proxy() -> dict[str, Any]:
-    """Streams by HAProxy and at the engine's socket, in turns, both asked on the host itself."""
+    """Streams by HAProxy and at the engine's socket, alternately, both asked on the host itself."""
     plain = {"engine": SOCKET, "proxy": f"127.0.0.1:{PORT}"}
     runs = _in_turns(plain, LEVELS)
     threads = ssh(f"grep nbthread {GATEWAY}").split()[-1]

@@ -43,6 +43,11 @@ import sys
 
 sys.path.insert(0, "/{INSTALLED}")
 from fake_vllm.asgi import Config, Server
+
+if __name__ == "__main__":
+    from fake_vllm.open_webui import main
+
+    sys.exit(main(sys.argv[1:]))
 """
 #: Folders with tables of arguments, as the engines themselves gave them.
 ENGINES = HERE.parent.parent / "sparkwright/engines"
@@ -71,6 +76,7 @@ def fake_files() -> dict[str, tuple[bytes, int]]:
         f"{PACKAGES}/uvicorn.py": (UVICORN.encode(), 0o644),
         f"{PACKAGES}/sglang/__init__.py": (b"", 0o644),
         f"{PACKAGES}/sglang/launch_server.py": (_launcher("sglang"), 0o644),
+        "app/backend/fake": (b"a fake for Open WebUI\n", 0o644),
         "etc/passwd": (b"root:x:0:0:root:/root:/bin/bash\n", 0o644),
         "etc/group": (b"root:x:0:\n", 0o644),
     }

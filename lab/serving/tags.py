@@ -10,6 +10,7 @@ OMNI = "aeon-7/vllm-spark-omni-q36"
 STOCK = "vllm/vllm-openai"
 SGLANG = "lmsysorg/sglang"
 LLAMACPP = "ggml-org/llama.cpp"
+OPEN_WEBUI = "open-webui/open-webui"
 """Under the names that the real images have on their own registries."""
 
 BOTH = ("arm64", "amd64")
@@ -80,4 +81,5 @@ TAGS = (
     _stock(("v0.32.0",), "0.32.0"),
     _stock(("v0.28.0", "v0.24.0"), "0.24.0"),
     _stock(("v0.20.1", "latest"), "0.23.0"),
+    _stock(("lab",), "0.11.3", OPEN_WEBUI, "bash", "start.sh"),
 )

@@ -34,5 +34,11 @@ def fetched(_: Host, host_run: HostRun) -> None:
     )
     gpu.seen_in_containers(
         name="GPU: seen from inside the image",
-        images=sorted({image.name for image in desired.images}),
+        images=sorted(
+            {
+                image.name
+                for image in desired.images
+                if image.planned not in desired.plan.page_images
+            }
+        ),
     )

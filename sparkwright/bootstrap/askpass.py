@@ -48,7 +48,7 @@ def run(
 
     Args:
         answer: to a prompt, in this thread.
-        stdin: what the command on the host reads.
+        stdin: input of the command on the host.
 
     Returns:
         Its exit code, 255 where it did not end in time, and both outputs.

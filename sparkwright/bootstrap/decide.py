@@ -1,6 +1,6 @@
 """Decide which steps bootstrap still has to do on a host, or why it can't.
 
-Each step is judged against what the host is: what is left of it, or what is in its way.
+Each step is judged against the host's state: its remaining work, or its obstacle.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +30,7 @@ _OF_GB10 = ("clocks", "watchdog")
 
 @dataclass(frozen=True)
 class Judged:
-    """Every step, judged against what the host is.
+    """Every step, judged against the host's state.
 
     Attributes:
         addresses: the host's own in the LAN, as numbers.
@@ -42,7 +42,7 @@ class Judged:
     addresses: tuple[str, ...]
 
     def of(self, name: str) -> Iterator[StepPlan | Finding]:
-        """The step as it is to be done, or what is in its way; nothing where it is done."""
+        """The remaining step, or its obstacle; empty if it is done."""
         judge: Callable[[], Iterator[StepPlan | Finding]] | None
         if judge := getattr(self, f"_{name.replace('-', '_')}", None):
             yield from judge()
@@ -193,7 +193,7 @@ class Decision:
     """Bootstrap steps to do on a host.
 
     Attributes:
-        steps: in their order; nothing where everything is as asked for.
+        steps: in their order; empty if everything is as asked for.
         reboot: whether the driver needs a reboot after them.
         findings: why something is not done; with an error, nothing is.
     """

@@ -1,4 +1,4 @@
-"""The driver: whether it is new enough, and what keeps bootstrap from installing another one."""
+"""The driver: whether it is new enough, and obstacles to a newer driver."""
 
 from sparkwright.bootstrap.box import Box, Kind
 from sparkwright.bootstrap.findings import finding
@@ -15,7 +15,7 @@ def is_new_enough(state: BootstrapState) -> bool:
 
 
 def obstacle(box: Box, state: BootstrapState) -> Finding | None:
-    """Why no driver is installed here; None where one may be."""
+    """Why no driver is installed here; None if one may be."""
     causes = {
         "driver-of-dgx-os": box.kind is Kind.DGX,
         "driver-of-gb10": box.kind is Kind.GB10,

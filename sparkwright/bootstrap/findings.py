@@ -1,4 +1,4 @@
-"""Findings of bootstrap: what is in the way of a step on a host, by texts of findings.yaml."""
+"""Findings of bootstrap: obstacles of a step on a host, by texts of findings.yaml."""
 
 from functools import cache, partial
 

@@ -21,13 +21,14 @@ class Opening:
 def ports_of(plan: HostPlan) -> tuple[int, ...]:
     """TCP ports that others reach: services, the address of all models, peers."""
     client_ports = [service.port for service in plan.services if not is_loopback(service.bind)]
-    client_ports += [plan.settings.address.port] if plan.settings.address else []
+    if address := plan.settings.address:
+        client_ports += [address.port, *([address.open_webui.port] if address.open_webui else [])]
     client_ports += [plan.settings.peer_port] if plan.settings.peer_sharing else []
     return tuple(dict.fromkeys(client_ports))
 
 
 def network_of(state: BootstrapState, addresses: Sequence[str]) -> str | None:
-    """The network in which others reach the host at its addresses; None where it is not known."""
+    """The network in which others reach the host at its addresses; None if unknown."""
     own = {ip_address(address) for address in addresses}
     for network in state.networks:
         try:

@@ -58,7 +58,7 @@ class Login:
 
     Attributes:
         name, data: of the host, as an inventory has them.
-        ask: asks the user; None where nobody can be asked.
+        ask: asks the user; None without a terminal.
         password: the password that the box took, for the login or for sudo.
         made_key: the private key that was made, where the user had none.
         jumps: the jump hosts on the way there, as ssh's ProxyJump; ssh_config's jump hosts without.
@@ -117,7 +117,7 @@ class Login:
         """
         code, out = self._by_key(_LOOK)
         if code == 0 or "0" in out.splitlines():
-            self.password = None  # nobody asks for it any more
+            self.password = None  # no later step asks for it
         elif code == 4:
             self._become_root()
         else:

@@ -1,4 +1,4 @@
-"""GPUs of boxes, asked for by the user's own ssh. Nothing is changed there."""
+"""GPUs of boxes, asked for by the user's own ssh. The question changes nothing there."""
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +20,7 @@ class Box:
     """A box and its GPU.
 
     Attributes:
-        gpu: its name for `init`; None where it has none that the catalog knows.
+        gpu: its name for `init`; None if missing that the catalog knows.
         shown: nvidia-smi's name for it.
         why: what ssh or nvidia-smi said, where there is no GPU.
     """

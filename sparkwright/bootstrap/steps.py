@@ -18,7 +18,7 @@ class StepPlan:
     """A step that is to be done on a host.
 
     Attributes:
-        would: what it will do, in words, line by line.
+        would: its planned work, as text, line by line.
         packages: to install.
         repository: that they come from; None for the host's own sources.
         files: text by path; root's, for all to read.

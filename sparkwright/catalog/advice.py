@@ -20,11 +20,11 @@ class Choice(Data):
     """A recipe for a workload.
 
     Attributes:
-        workload: what the service is for.
+        workload: purpose of the service.
         gpus: compute capabilities that this holds for.
         recipe: an entry of the catalog.
         rank: 1 is the first choice; this project's, whoever says the rest.
-        by: who says ``why``: the card that ``source`` names, or this project, reading it.
+        by: author of ``why``: the card that ``source`` names, or this project.
         measurements: the catalog's, of the same models, whose whole range is shown; a speed in
             ``why`` is one of theirs.
         figure: of these, which one the order goes by.

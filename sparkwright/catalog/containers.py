@@ -6,7 +6,7 @@ from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from sparkwright.catalog.data import Data
 
-#: Capabilities that a container may be given, and what for. With any other one (SYS_ADMIN,
+#: Capabilities that a container may be given, each with its purpose. With any other one (SYS_ADMIN,
 #: DAC_OVERRIDE, NET_ADMIN ...) root in a container is, or soon becomes, root on the host.
 CAPABILITIES = {
     "IPC_LOCK": "locks memory beyond its limit, as buffers of RDMA are",

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
 #: A size in GiB.
 Gib = Annotated[float, Field(gt=0)]
-#: What is said of an entry as a whole.
+#: Statements about an entry as a whole.
 Status = Literal["recommended", "works", "expected", "superseded", "fails", "unproven"]
 #: Who says so, where an entry of a user's own catalog does not name anybody.
 OWN = "your own catalog"

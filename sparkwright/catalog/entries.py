@@ -25,7 +25,7 @@ class GpuClaim(data.Data):
         gpu: as the card names it.
         claim: ``validated`` was run by the card's author, ``listed`` is named as fitting,
             ``untested`` is expected to fit, ``rebuild`` needs an image of its own, ``no`` fails.
-        note: what the card adds.
+        note: the card's addition.
     """
 
     gpu: str
@@ -38,7 +38,7 @@ class License(data.Data):
     """Under which terms something is published.
 
     Attributes:
-        name: an SPDX identifier where there is one; None where no source names a licence.
+        name: an SPDX identifier where there is one; None if no source names a licence.
         note: parts with other terms, and sources that disagree.
     """
 
@@ -63,7 +63,7 @@ class Switch(data.Data):
 
     Attributes:
         key: its name.
-        value: what the card sends.
+        value: the card's value.
         meaning: what that does.
     """
 
@@ -78,8 +78,8 @@ class ImageVariable(data.Data):
 
     Attributes:
         name: of the variable.
-        default: without it; None where the card gives none, or it is required.
-        meaning: what it sets, and the values that the card names.
+        default: without it; None if the card gives none, or it is required.
+        meaning: its setting, and the values that the card names.
     """
 
     name: str
@@ -105,10 +105,10 @@ class Ran(data.Data):
     """A run of a recipe on real hardware, deployed with this tool.
 
     Attributes:
-        gpu: what it ran on.
+        gpu: the GPU of the run.
         date: the day.
         outcome: the steps that were tried, and their outcome.
-        source: who ran it, and where that can be read.
+        source: author of the run, and its publication.
     """
 
     gpu: str
@@ -125,11 +125,11 @@ class Tag(data.Data):
 
     Attributes:
         version: of the engine inside; ``None`` where no card says it.
-        digest: what the tag is pinned to by the card itself.
+        digest: the card's own pin of the tag.
         names: other tags that pointed here at some time, such as ``latest``.
         rollback: the tag that the card names to go back to.
         architectures: as the card claims them; the registry's manifest is what counts.
-        components: what is inside beside the engine -> its version, as its card gives it.
+        components: program beside the engine -> version, as its card gives it.
         adds, fixes, breaks: in words, over the tag before; breakage that can be checked is in the
             image's issues.
         date: when it was pushed, as far as a card says.
@@ -152,9 +152,9 @@ class ImageSize(data.Data):
     """Sizes in GiB, for checks made before the registry is queried.
 
     Attributes:
-        pull_gib: what is downloaded.
-        unpacked_gib: what it takes on the disk.
-        source: who says so, or that it is an estimate and of what.
+        pull_gib: size of the download.
+        unpacked_gib: its size on the disk.
+        source: author of the figure, or the basis of an estimate.
     """
 
     pull_gib: data.Gib
@@ -189,7 +189,7 @@ class Variables(data.Data):
         served_name: the main served name.
         extra_arguments: the variable for arguments without one of their own.
         arguments: ``vllm serve`` argument -> its variable.
-        defaults: what the entry point takes for an argument whose variable is not set.
+        defaults: the entry point's values of arguments whose variable is not set.
         sets: flags that the entry point sets by itself; taken back where the service has them not.
     """
 
@@ -210,7 +210,7 @@ class Image(data.Data):
         repository: registry host and path, without a tag.
         size: sizes of a pull and on the disk.
         newest_tag: what services take that name no tag.
-        tags: tag -> what it holds.
+        tags: tag -> its content.
         engine: the engine inside, a name of ``sparkwright.engines``.
         entrypoint: the engine's program; for an image that is driven by variables the path of its
             own entry point, which starts the engine's program by its name.
@@ -220,8 +220,8 @@ class Image(data.Data):
         known_files: paths of its chat templates and plugins, which arguments may name; ``*`` stands
             for any letters.
         gpus: what its card says of GPUs.
-        license: the terms of what is inside.
-        duties: what its card asks of whoever runs it.
+        license: terms of its content.
+        duties: its card's demands on an operator.
         settings: variables that its card documents beside ``variables``.
         beside: other images that its card names.
         issues: known mistakes with this image, by tag.
@@ -263,7 +263,7 @@ Format = Literal[
 #: Formats of models in safetensors.
 SAFETENSORS = tuple(form for form in get_args(Format) if form != "gguf")
 
-#: What a model can do beside text; ``thinking-only`` thinks first, whatever a request says.
+#: Abilities of a model beside text; ``thinking-only`` always thinks first.
 Capability = Literal["image", "video", "tools", "thinking", "thinking-only", "mtp"]
 
 
@@ -348,30 +348,30 @@ class Model(data.Data):
         role: ``body`` computes the answer, ``drafter`` proposes tokens for it.
         revision: branch, tag or commit.
         not_before: commits older than this day are known to be bad.
-        format: how it is quantized; None where no card says it.
+        format: how it is quantized; None if no card says it.
         file: of a repository of GGUF files, the path of the file that is served. The other parts
             of a split file (``-00001-of-00003.gguf``) come with it, and nothing else.
         projector: path of the GGUF file that reads images for it (mmproj).
-        gguf: what the header of that file says. A run reads it, and replaces what is written here.
+        gguf: facts of that file's header. A run reads it, and replaces what is written here.
         architecture: the class in its config.json, by which vLLM finds its implementation; None
             leaves that unchecked.
-        size_gib: of all files together, from the card's GB; None where nobody gives it.
-        loaded_gib: what the weights take once loaded, from the card's GB.
+        size_gib: of all files together, from the card's GB; None if unknown.
+        loaded_gib: memory of the loaded weights, from the card's GB.
         context: tokens that the model was made for.
-        capabilities: what it can do beside text.
-        kv: layers that keep keys and values; empty where no card gives them.
+        capabilities: its abilities beside text.
+        kv: layers that keep keys and values; empty if no card gives them.
         hybrid: whether its other layers keep a state instead (Gated DeltaNet, Mamba), by which
             vLLM's defaults differ.
         pairs_with: drafters made for this body.
         sampling: what its authors advise.
-        status, reason: what the cards say of it, and why where it fails.
-        known_bad: older revisions, in words, and what is wrong with them.
+        status, reason: the cards' verdict, and the reason of a failure.
+        known_bad: older revisions and their faults, as text.
         code: Python files of the repository that ``trust_remote_code`` may run, once read.
-        switches: what a request can set in the chat template.
+        switches: settings of the chat template in a request.
         gpus: what its card says of GPUs.
         license: the terms that it is published under.
-        duties: what its card asks of whoever runs it.
-        checks: what the files must show, so that a bad revision is known by its content too.
+        duties: its card's demands on an operator.
+        checks: required content of the files, which also reveals a bad revision.
         issues: known mistakes with this model.
     """
 
@@ -488,7 +488,7 @@ class Needs(data.Data):
     Attributes:
         compute_caps: accepted compute capabilities.
         memory_gib: least MemTotal of the host, in GiB.
-        vram_gib: least memory of a GPU with memory of its own, in GiB; None where it runs on
+        vram_gib: least memory of a GPU with memory of its own, in GiB; None if it runs on
             unified memory alone.
     """
 
@@ -561,10 +561,10 @@ class Recipe(data.Data):
         needs: GPU and memory that it needs.
         environment: variables of the container.
         tag: the tag that the card gives it on; None for the image's newest.
-        tags: those it is known to run on; empty for every tag of the image.
+        tags: tags on which it is known to run; empty for every tag of the image.
         by_tag: what differs on one tag.
         ranks: how it is spread over the hosts of a cluster; None for one host.
-        aliases: served name -> what it is meant for; names without advice are left out.
+        aliases: served name -> its purpose; names without advice are left out.
         arguments: ``vllm serve`` arguments, in order, with underscores; ``true`` is a bare flag.
         shm_gib: size of /dev/shm that the card asks for.
         memlock: whether the card lifts the limit of locked memory.
@@ -575,8 +575,8 @@ class Recipe(data.Data):
         patches: steps that make a derived image of ``image``, in order.
         boot_seconds: how long a first boot may take until ``/health`` answers.
         first_answer_seconds: how long the first generation may take after that.
-        notes: what a reader should know, in words, each with its source.
-        ran: runs on real hardware with this tool; empty where there was none.
+        notes: notes for a reader, as text, each with its source.
+        ran: runs on real hardware with this tool; empty if there was none.
         adapters: LoRA adapters of the body, each a model of its own at the address.
         kv_offload: room beside the GPU's memory for the KV cache of earlier conversations.
     """

@@ -1,4 +1,4 @@
-"""Files, secrets and patches of a service: what it has beside its image and its weights.
+"""Files, secrets and patches of a service, beside its image and weights.
 
 Patches change an image: the recipe's image is the base, and a derived image serves.
 """
@@ -69,10 +69,10 @@ class Patch(Data):
         patch: a unified diff, in the folder of the recipe's own file or below it.
         into: the folder of the image whose files the diff changes.
         strip: leading folders that the diff's paths have beyond ``into``.
-        optional: whether the image may lack what the diff changes. The diff is applied whole, or
+        optional: whether the image may lack the file of the diff. The diff is applied whole, or
             not at all.
         reverse: whether the diff is taken back (``patch -R``).
-        promises: what the image must hold after the steps.
+        promises: required content of the image after the steps.
     """
 
     files: tuple[CopiedFile, ...] = ()
@@ -108,7 +108,7 @@ _DATA: dict[str, Any] = beside(__file__, "files.yaml")
 
 
 def overlap(path: str, other: str) -> bool:
-    """Whether two paths are one, or one of them is a folder of the other."""
+    """Whether two paths are equal, or one path is a folder of the other."""
     return f"{path}/".startswith(f"{other}/") or f"{other}/".startswith(f"{path}/")
 
 

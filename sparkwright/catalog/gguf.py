@@ -1,4 +1,4 @@
-"""GGUF files of a repository, and what the header of such a file says."""
+"""GGUF files of a repository, and facts of their headers."""
 
 from typing import Annotated, Literal
 
@@ -49,7 +49,7 @@ class Gguf(data.Data):
         projector: path of the file that reads images; None without one.
         projector_bytes: size of that file.
         architecture: as llama.cpp names it, such as ``qwen3moe``.
-        quantization: the name of its file type, such as ``Q4_K_M``; None where it has no name.
+        quantization: the name of its file type, such as ``Q4_K_M``; None if it has no name.
         context: tokens that it was made for.
         pooling: pooling of a model that gives vectors or scores; None for a model that writes text.
         layer_bytes: bytes of the tensors of each block, all parts of the file together.

@@ -23,7 +23,7 @@ class Family:
         group: of the inventory, whose file in group_data has the services.
         architecture: of the machines with such a GPU, in the registry's words.
         generation: of its kernels, as vLLM's own recipes name it.
-        cards: least memory of a card's own, in GiB, by the names that people call it; None where
+        cards: least memory of a card's own, in GiB, by the names that people call it; None if
             the GPU has none of its own.
         vllm_recipes: name of a card -> its name in vLLM's own recipes.
         pool_gib: least MemTotal that was seen, where CPU and GPU share one pool.
@@ -79,7 +79,7 @@ def family(cap: str | None) -> str:
 
 
 def driver_major(version: str | None) -> int | None:
-    """``580.95.05`` -> 580; None where there is no number to read."""
+    """``580.95.05`` -> 580; None if there is no number to read."""
     match = re.match(r"\d{1,9}", version or "")
     return int(match[0]) if match else None
 
@@ -116,7 +116,7 @@ def recipes_for(
 
 
 def largest_for(gpu: str, catalog: Catalog) -> Recipe | None:
-    """The recipe made for the most memory that a card of this name has; None where none fits. This
+    """The recipe made for the most memory that a card of this name has; None if none fits. This
     is the default of a new site: an unproven recipe is it only where no other fits.
 
     Only for cards with memory of their own: a Spark's pool is shared, and no recipe says how much

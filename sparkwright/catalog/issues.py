@@ -25,7 +25,7 @@ class Condition(Data):
         none_of: none of these; an absent value is none of them.
         above, below: a number beyond this.
         present: whether there is a value at all, written or vLLM's default.
-        unlike: a pattern that a value, where there is one, does not match as a whole, letter by
+        unlike: a pattern that a value, if any, does not match as a whole, letter by
             letter.
     """
 
@@ -90,7 +90,7 @@ class Issue(Data):
             ``body.family``, ``body.format``, ``body.name``, ``drafter.name``, ``compute_cap``,
             ``vram_gib`` (of a card of its own), ``architecture``, ``image``, ``tag``.
         problem: of a service that meets all conditions.
-        instead: what to write.
+        instead: the setting to write.
     """
 
     id: Name

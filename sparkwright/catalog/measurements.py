@@ -90,12 +90,12 @@ class Measurement(Data):
 
     Attributes:
         body, drafter: the models that were measured; drafter None without one.
-        image, tag: what served; tag None where the card does not say.
-        recipe: the catalog's recipe with the same settings, where there is one.
+        image, tag: what served; tag None if the card does not say.
+        recipe: the catalog's recipe with the same settings, if any.
         gpu: as the card names it.
         conditions: settings of the run that the card names, e.g. ``temperature: 0``.
         status: ``measured``; ``provisional`` and ``historical`` where the card says so.
-        note: what a reader must know before comparing with it.
+        note: caution for a comparison with it.
         rows: the table's lines.
     """
 

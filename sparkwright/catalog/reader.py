@@ -94,7 +94,7 @@ def _markdown(text: str) -> str:
 
 
 def allowed(kind: str, path: tuple[str, ...]) -> str:
-    """Allowed values of a key, in a few words; empty where any value of its type is allowed."""
+    """Allowed values of a key, in a few words; empty if any value of its type is allowed."""
     whole = KINDS[kind].model_json_schema()
     result: Any = whole
     for part in path:

@@ -1,4 +1,4 @@
-"""``sparkwright advise``: which recipe for a workload on a GPU, and who says why."""
+"""``sparkwright advise``: recipes for a workload on a GPU, with reasons and sources."""
 
 from collections.abc import Iterator
 from typing import get_args
@@ -83,7 +83,7 @@ def command(workload: Workload, gpu: str, hosts: int, as_json: bool) -> None:
         ])  # fmt: skip
         return
     if not choices:
-        echo(f"The catalog names nothing for {workload} on {gpu}. Other workloads: --help")
+        echo(f"The catalog has no recipe for {workload} on {gpu}. Other workloads: --help")
         return
     together = [
         recipe

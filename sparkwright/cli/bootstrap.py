@@ -32,13 +32,13 @@ from sparkwright.config.bootstrap_settings import Step
 def command(
     hosts: Hosts, steps: tuple[str, ...], dry: bool, password: bool, reboot: bool, as_json: bool
 ) -> None:
-    """Make bare hosts ready for a deploy: Docker, NVIDIA's container toolkit, and the like.
+    """Install what a deploy needs on bare hosts, such as Docker and NVIDIA's container toolkit.
 
     \b
     sparkwright bootstrap my-spark --password --step sudoers --step docker
 
     A deploy does the same for hosts whose settings name steps (`bootstrap = [...]`); this is for a
-    first time with a password. Steps that are done already change nothing.
+    first time with a password. Finished steps are not repeated.
     """
     named = any(host.data.get("bootstrap") for host in hosts.read())
     overrides = hosts.overrides
@@ -64,5 +64,5 @@ def bootstrapped(*_: object) -> None:
 
 
 def _asks() -> bool:
-    """Whether somebody can be asked."""
+    """Whether a user can be asked."""
     return sys.stdin.isatty()

@@ -49,8 +49,8 @@ def command(
     """Fetch everything that the locked plan needs into DIRECTORY.
 
     Carry the directory and this project to the other site, and deploy there with
-    --data 'bundle="DIRECTORY"': hosts then take everything from the controller, and nobody asks
-    outside. Run it again to go on after a cut, or to bring the directory up to date.
+    --data 'bundle="DIRECTORY"': hosts then take everything from the controller, and no program asks
+    the internet. Run it again to go on after a cut, or to bring the directory up to date.
     """
     planned = load(hosts).or_raise()
     plans = [host.plan for host in planned.values()]

@@ -17,7 +17,7 @@ def command(as_json: bool) -> None:
     """Print the certificate of the site's own CA, for clients to import.
 
     With `tls = "own"` the first deploy makes it. Its fingerprint goes to standard error: compare it
-    where the certificate came over a network. Its private key is never printed. No host is
+    if the certificate came over a network. Its private key is never printed. No host is
     contacted.
     """
     try:

@@ -1,4 +1,4 @@
-"""``sparkwright catalog``: what there is and who says so; entries of a user's own, and help for
+"""``sparkwright catalog``: entries with their sources; a user's own entries, and help for
 editors."""
 
 import json

@@ -37,7 +37,7 @@ def _services(command: _Command) -> _Command:
 def start(**more: Any) -> None:
     """Start services as the last deploy left them, and at every boot again.
 
-    Exit code 0 only when every host answered and what was started gives real answers.
+    Exit code 0 only when every host answered and every started service gives real answers.
     """
     _control("start", **more)
 
@@ -51,8 +51,9 @@ def stop(**more: Any) -> None:
     """Stop services: out of the pool, drained, and ended.
 
     As `systemctl stop` has it: until the next start, a boot or a restart of Docker included. A
-    deploy starts them again, and says who had stopped them. It waits for nobody's lock: a deploy
-    that died may hold it. Exit code 0 only when every host answered and every service stopped.
+    deploy starts them again, and reports who stopped them. It does not wait for the host's lock,
+    which a killed deploy may still hold. Exit code 0 only when every host answered and every
+    service stopped.
     """
     _control("stop", **more)
 
@@ -64,8 +65,8 @@ def stop(**more: Any) -> None:
 def restart(**more: Any) -> None:
     """Restart services: out of the pool, drained, stopped, started, and back once they answer.
 
-    One host after the other, so that other replicas serve meanwhile; after a host that does not
-    come back no further host is touched. With --now all at once, and requests are cut off. Exit
+    Host by host, so that other replicas serve meanwhile; if a host does not come back, no further
+    host is touched. With --now all at once, and requests are cut off. Exit
     code 0 only when every host answered and every service gives real answers.
     """
     _control("restart", **more)
@@ -139,9 +140,9 @@ def _activated(service: str, host: str, answer: ActivateAnswer, *, dry: bool) ->
 def maintenance(hosts: Hosts, switch: str, why: str, as_json: bool) -> None:
     """Take a HOST out of every pool, drained, and have deploys leave it alone; or put it back.
 
-    Its services keep running but can only be reached from the host. The host remembers it over
-    boots, with who, when and why, for every controller. `off` puts it back once every service
-    answers, and ends with 1 as long as one does not.
+    Its services keep running but can only be reached from the host. The host stores the mode, its
+    author, time and reason through boots, for every controller. `off` puts the host back once every
+    service answers; otherwise it exits with 1.
     """
     host = only_host(hosts)
     from sparkwright.run import changes
@@ -221,7 +222,7 @@ def rollback(hosts: Hosts, to: str | None, dry: bool, yes: bool, as_json: bool) 
 def remove(hosts: Hosts, yes: bool, as_json: bool, bootstrap: bool | None, weights: bool) -> None:
     """Stop and remove services, units, releases and images; weights on request.
 
-    A host that is named is left as bootstrap found it, too; --no-bootstrap keeps Docker and sudo as
+    For named hosts, bootstrap's changes are undone, too; --no-bootstrap keeps Docker and sudo as
     they are, for a deploy that follows. Containers that were taken over from an installation by
     hand are started again. Exit code 0 only when every host answered.
     """

@@ -1,4 +1,4 @@
-"""``sparkwright doctor``: what is wrong with hosts and services, why, and what helps."""
+"""``sparkwright doctor``: faults of hosts and services, with causes and remedies."""
 
 import sys
 from collections.abc import Iterator
@@ -25,8 +25,8 @@ from sparkwright.findings.user_error import UserError
 def command(hosts: Hosts, explain: str | None, as_json: bool) -> None:
     """Examine every host: symptom, likely cause, remedy and source. Changes nothing.
 
-    Takes about ten seconds, half a minute where a service seems to hang; of a cluster on ConnectX-7
-    its fabric is judged, too. Exit code 0 only when every host answered and nothing was found.
+    Takes about ten seconds, or half a minute if a service seems to hang. The fabric of a cluster on
+    ConnectX-7 is judged, too. Exit code 0 only when every host answered and nothing was found.
     """
     if explain is not None:
         explanation.explain(explain, as_json=as_json)

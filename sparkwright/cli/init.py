@@ -33,8 +33,8 @@ def command(folder: Path, names: tuple[str, ...], gpus: tuple[str, ...], as_json
     sparkwright init my-lab --host spark-1 --host me@rtx-1
 
     Without --gpu each host is asked for its GPU, by your own ssh without any question. Without
-    --host the inventory has no hosts: `sparkwright up HOST` adds one. Nothing is overwritten: when
-    a file is in the way, nothing is written at all.
+    --host the inventory has no hosts: `sparkwright up HOST` adds one. No file is overwritten: if a
+    file is in the way, `init` writes nothing.
     """
     hosts = _hosts(names, gpus)
     catalog = load_catalog(catalogs())

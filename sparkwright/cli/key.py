@@ -100,8 +100,8 @@ def list_command(fleet: _Fleet, as_json: bool) -> None:
 def rotate_command(fleet: _Fleet, name: str, as_json: bool) -> None:
     """Make a new key. The proxies accept both until `sparkwright key retire`.
 
-    The new one is the current one, for clients and for `sparkwright endpoints`, once every host
-    knows it. No service restarts and no request fails. A revoked key gets a new value.
+    Once every host knows the new key, it is the current key, for clients and for `sparkwright
+    endpoints`. No service restarts and no request fails. A revoked key gets a new value.
     """
     files = fleet.files(name)
     retire = _call("retire", fleet, name)
@@ -163,7 +163,7 @@ def _forgotten(fleet: _Fleet, name: str, state: str, text: str, *, as_json: bool
 
 
 def _end(name: str, state: str, missing: list[str], *lines: str, as_json: bool) -> NoReturn:
-    """Say what became of a key, and of hosts that may not know it; with 1 where there are any."""
+    """Say what became of a key, and of hosts that may not know it; with 1 if there are any."""
     if as_json:
         print_json({"name": name, "state": state, "missing": missing})
     for line in lines if missing or not as_json else ():

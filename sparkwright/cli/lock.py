@@ -44,8 +44,9 @@ def command(
 ) -> None:
     """Pin every tag to a digest and every model to a commit, in fleet.lock.
 
-    With a lock a run resolves nothing from outside; without one it takes what the tags are then.
-    Asks registries and hubs only for what is not locked yet, and nobody with --check.
+    With a lock a run resolves nothing from outside; without a lock it takes the tags' present
+    content.
+    Asks registries and hubs only for unlocked entries, and with --check not at all.
     """
     if hosts.limit:
         raise click.UsageError("a lock is of the whole inventory: name no host")

@@ -52,8 +52,8 @@ def command(
     """Show the services' logs of all hosts, oldest first; control characters are escaped.
 
     Access lines of sparkwright's own checks are left out without --probes. Times are this
-    machine's. With -f it goes on until Ctrl-C, by the system's own ssh; with --json one object a
-    line then. Exit code 1 when a host did not answer, 2 when no host has a service of this name.
+    machine's. -f follows until Ctrl-C, by the system's own ssh, and prints an object a line with
+    --json. Exit code 1 when a host did not answer, 2 when no host has a service of this name.
     """
     from sparkwright.run import questions
 

@@ -24,7 +24,8 @@ def models() -> None:
 @hosts_argument
 @options.json_option
 def list_command(hosts: Hosts, as_json: bool) -> None:
-    """List models, images and unfinished fetches with their sizes, and who needs them."""
+    """List models, images and unfinished fetches with their sizes and the releases that need
+    them."""
     from sparkwright.run import questions
 
     answers = hosts.ask(questions.used_disk, planless=True)
@@ -69,8 +70,8 @@ def _show(result: Answers[DiskUsage], *, as_json: bool, pruning: bool) -> None:
 def verify(hosts: Hosts, as_json: bool) -> None:
     """Hash every file of the planned models on their hosts again.
 
-    A deploy trusts files by size and time of change; this finds what a disk has turned since. A
-    wrong file is named, and the next deploy fetches it anew. Changes nothing else.
+    A deploy trusts files by size and time of change; this command also finds corrupted bytes. A
+    wrong file is named, and the next deploy fetches it again. Changes nothing else.
     """
     from sparkwright.run import changes
 

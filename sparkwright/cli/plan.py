@@ -42,8 +42,8 @@ _WIDTH = 48
 def command(hosts: Selection, files: bool, as_json: bool) -> None:
     """Show the desired state of each host.
 
-    Resolved settings with where each comes from, what is to be fetched, and a bar of the memory; at
-    the end, once, licences and operators' duties. No host or registry is contacted, and the
+    The plan has resolved settings with their sources, downloads, a bar of the memory, and at the
+    end licences and operators' duties. No host or registry is contacted, and the
     hub only for a model that a service names without a recipe and that the lock does not have.
     Exit code 2 when anything would stop a run.
     """

@@ -19,9 +19,10 @@ from sparkwright.cli.lib.output import echo
 def command(hosts: Hosts, as_json: bool) -> None:
     """Ask every service for everything that its recipe promises.
 
-    Names, key, chat, stream, thinking, tools, JSON, images, long prompts, the context's end,
-    drafts, cached prefixes, and as many requests at once as it lets in. It takes minutes and loads
-    the services; nothing is changed. Results also lie in .sparkwright/smoke/. Exit code 1 when a
+    Tests names, key, chat, stream, thinking, tools, JSON, images, long prompts, the context's end,
+    drafts, cached prefixes, and as many requests at once as the service accepts. The test takes
+    minutes and loads the services; it changes nothing. Results also lie in .sparkwright/smoke/.
+    Exit code 1 when a
     check fails or a host does not answer.
     """
     from sparkwright.run import questions

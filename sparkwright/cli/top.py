@@ -1,4 +1,4 @@
-"""``sparkwright top``: what the fleet does now, a line for each service."""
+"""``sparkwright top``: present load of the fleet, a line for each service."""
 
 import json
 import os
@@ -30,10 +30,10 @@ _ANSWERS, _ONCE = 2, 1.0
 def command(hosts: Hosts, interval: float, once: bool, as_json: bool) -> None:
     """Show what every service does: tokens/s, requests, KV cache, drafts, GPU and memory.
 
-    TOK/S and ACC (the share of drafted tokens that is accepted) are of the last interval, the rest
-    is of now; of several GPUs the busiest. A screen that is drawn anew at a terminal; else a table
-    for each interval, with --json a line. Ctrl-C ends it. One connection to each host, and one
-    execution a look. Exit code 1 when a host does not answer.
+    TOK/S and ACC (the share of drafted tokens that is accepted) are of the last interval, other
+    figures are current; of several GPUs the busiest counts. At a terminal the screen is redrawn;
+    elsewhere `top` prints a table for each interval, or with --json a line. Ctrl-C ends it. Exit
+    code 1 when a host does not answer.
     """
     from sparkwright.run.questions import current_load, follow
 

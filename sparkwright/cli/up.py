@@ -109,10 +109,10 @@ def command(
     \b
     sparkwright up me@my-spark.local
 
-    It asks for the box's host key, its password and the plan, each once. The password is used in
-    this run only: it installs your SSH key, and the rule by which sudo asks for none. Finished
-    steps are not repeated: the same command goes on where it was cut off, and another box
-    joins the same site. Exit code 0 only when every box has answered.
+    `up` asks once each for the box's host key, its password and the plan. The password is used in
+    this run only: it installs your SSH key and a rule for sudo without a password. Finished steps
+    are not repeated: the same command continues an interrupted run, and another box joins the same
+    site. Exit code 0 only when every box has answered.
     """
     terminal = _on_a_terminal()
     if not (yes or terminal):

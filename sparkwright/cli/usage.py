@@ -45,8 +45,8 @@ def _of_hosts(command: Callable[..., None]) -> Callable[..., None]:
 def command(hosts: Hosts, key: str | None, model: str | None, since: str, as_json: bool) -> None:
     """Show requests and tokens of each key and model, as the fleet's addresses counted them.
 
-    Days are UTC's; with --json there is a row for each. Requests that went to a service itself, not
-    to an address, are not counted. Exit code 1 when an address did not answer.
+    Days are UTC's; with --json there is a row for each. Requests to a service's own port are not
+    counted. Exit code 1 when an address did not answer.
     """
     from sparkwright.run import questions
 

@@ -46,7 +46,7 @@ class HostInput:
 
 
 def site_inventory() -> Path:
-    """The site's inventory, where none is named.
+    """The site's inventory, if the command names none.
 
     It is SPARKWRIGHT_INVENTORY, else the only file in inventory/, else `inventory` of
     group_data/all.py, else inventory/lab.py.
@@ -62,7 +62,7 @@ def site_inventory() -> Path:
     if named := _inventory_setting():
         return Path(named)
     if _USUAL not in files:
-        there = ", ".join(map(str, files)) or "none in ./inventory"
+        there = f"there are {', '.join(map(str, files))}" if files else "./inventory has none"
         raise _MESSAGES.refusal("no-inventory", "INVENTORY", there=there)
     return _USUAL
 

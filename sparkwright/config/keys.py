@@ -25,7 +25,7 @@ OWN = "sparkwright"
 #: The name under which an address for all models tells proxies of services that a request is its.
 ADDRESS = "address"
 DIRECTORY = Path(".sparkwright/keys")
-#: What the keys between proxies and vLLM, and between the ranks of a cluster, are made of.
+#: Source of the keys between proxies and vLLM, and between the ranks of a cluster.
 ENGINE = Path(".sparkwright/engine_key")
 
 
@@ -37,7 +37,8 @@ class Keys:
         clients: name -> the values that open its proxies, none for a revoked key; the fleet's own
             is among them, its current value first.
         engine: what its proxies show vLLM in place of a client's. It leaves the host never.
-        address: what the fleet's address shows the proxies of services beside a client's.
+        address: key that the fleet's address shows services' proxies beside a client's key.
+        page: what Open WebUI signs its sessions with.
         ranks: cluster -> what its ranks know each other by.
         services: service and name -> a secret of the user's for that service.
     """
@@ -47,6 +48,7 @@ class Keys:
     ranks: Mapping[str, Secret] = field(default_factory=dict)
     services: Mapping[tuple[str, str], Secret] = field(default_factory=dict)
     address: Secret = field(default_factory=lambda: Secret(""))
+    page: Secret = field(default_factory=lambda: Secret(""))
 
     @property
     def default(self) -> Secret:
@@ -81,7 +83,7 @@ class KeyFile:
         api_key(self.new, {})
 
     def promote(self) -> None:
-        """Have the new value be the current one. The one before stays valid."""
+        """Have the new value be the current one. The previous key stays valid."""
         if self.path.exists():
             made(self.old, self.path.read_text(encoding="utf-8"))
         self.new.replace(self.path)
@@ -116,7 +118,7 @@ def keys_of(
     """The keys of a host; missing keys are made.
 
     Args:
-        dry: whether nothing is written.
+        dry: whether the run writes nothing.
         commands: whether commands of services' secrets run; without, those secrets are left out.
 
     Raises:
@@ -144,7 +146,8 @@ def keys_of(
 
     ranks = {name: made_of(f"ranks of cluster {name}") for name in settings.clusters}
     address = made_of("the address of all models")
-    return Keys(clients, made_of(f"vLLM on {host}"), ranks, services, address)
+    page = made_of(f"sessions of Open WebUI on {host}")
+    return Keys(clients, made_of(f"vLLM on {host}"), ranks, services, address, page)
 
 
 def key_problems(

@@ -1,4 +1,4 @@
-"""Where notices go: ``notify`` in the settings; from elsewhere those with a secret in them.
+"""Addresses of notices: ``notify`` in the settings, and from elsewhere addresses with a secret.
 
 An address is ``ntfy:``, ``mailto:`` or ``webhook:``; where secrets come from, every URL of
 Apprise's too (``tgram://…``, ``discord://…``).

@@ -92,7 +92,7 @@ def api_key(source: Source | Path, environment: Mapping[str, str], *, dry: bool 
 
 
 def existing_key(source: Source, environment: Mapping[str, str]) -> Secret:
-    """The key as ``api_key`` gives it, but none is made.
+    """The key of ``api_key``, without making a key.
 
     Raises:
         UserError: when there is none, and as ``api_key``.
@@ -149,7 +149,7 @@ def refuse_readable(path: Path, subject: str) -> None:
 
 
 def exposure(path: Path, subject: str) -> tuple[str, str] | None:
-    """Other users who may read a file with a secret, and the remedy; None where nobody may.
+    """Other users who may read a file with a secret, and the remedy; None without such users.
 
     Besides this user and root, the owner of the site may own it: a run executes their deploy.py.
     """

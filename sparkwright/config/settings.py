@@ -34,7 +34,7 @@ from sparkwright.config.secrets import Command, Source
 THINKING_TOKENS = 2048
 #: Where only the host itself reaches a server.
 LOOPBACK = "127.0.0.1"
-#: What a server binds that listens at every address of its host.
+#: Addresses that mean every address of the host.
 EVERY_ADDRESS = ("0.0.0.0", "::", "*")
 
 
@@ -260,7 +260,7 @@ class ServiceSettings(_Settings):
 
     @property
     def choice(self) -> str:
-        """The quantization or file that ``model`` names; empty where it names none."""
+        """The quantization or file that ``model`` names; empty if it names none."""
         return split(self.model or "/")[1]
 
     @property
@@ -270,16 +270,34 @@ class ServiceSettings(_Settings):
         return self.bind or ("0.0.0.0" if self.proxy else LOOPBACK)
 
 
+class OpenWebuiSettings(_Settings):
+    """Open WebUI beside an address for all models, on a port of its own.
+
+    Attributes:
+        port: TCP port that browsers use, at the address's ``bind``.
+        tag: of ghcr.io/open-webui/open-webui. The default is pinned by digest.
+        key: name in ``keys`` of the API key that Open WebUI shows the address.
+        environment: further variables of Open WebUI.
+    """
+
+    port: values.Port = 3000
+    tag: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")] = "v0.11.3"
+    key: str = "open-webui"
+    environment: dict[data.VariableName, str] = {}
+
+
 class AddressSettings(_Settings):
     """One address for all models of the inventory, on the host that has this setting.
 
     Attributes:
         port: TCP port that clients use.
         bind: address to listen on; ``*`` is every IPv4 address.
+        open_webui: Open WebUI as a page of these models (docs/proxy.md).
     """
 
     port: values.Port = 8080
     bind: values.Address = "*"
+    open_webui: OpenWebuiSettings | None = None
 
 
 _Limit = Annotated[values.Whole, Field(ge=1)]

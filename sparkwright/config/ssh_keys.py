@@ -44,7 +44,7 @@ def fault(name: str) -> tuple[str, str] | None:
 def unusable_key(
     host: str, data: Mapping[str, Any], origin: Callable[[str], str]
 ) -> Iterator[Finding]:
-    """A private key that nobody can log in with. It fails its host alone, when that is reached."""
+    """A private key that is no use for a login. It fails its host alone, when that is reached."""
     key = data.get("ssh_key")
     if isinstance(key, str) and (result := fault(key)):
         yield replace(mistake(f"{origin('ssh_key')}: ssh_key", *result, host), id=SSH_KEY)

@@ -21,7 +21,7 @@ Seconds = Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)]
 WholeSeconds = Annotated[Whole, Field(gt=0, le=86400)]
 #: GiB of memory or disk.
 Gib = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
-#: What a system keeps its own files in or below, and what its programs share.
+#: Directories of a system's own files, and directories that its programs share.
 _SYSTEM = re.compile(
     r"/+((bin|boot|dev|etc|lib(32|64|x32|exec)?|proc|run(?!/media/)|sbin|sys)(/.*)?|(home|opt|root|tmp|usr|var|var/lib)?/*)"
 )

@@ -25,7 +25,7 @@ class Unusable(Exception):
     Attributes:
         what: is wrong with it.
         remedy: what to do.
-        line: where, from 1; None where it is about the whole.
+        line: where, from 1; None if it is about the whole.
     """
 
     def __init__(self, problem: str, remedy: str, line: int | None = None) -> None:

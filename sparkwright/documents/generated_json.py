@@ -12,7 +12,7 @@ from sparkwright.findings.validation import problems_of
 
 
 def valid(kind: Any, data: Any, where: str, problems: list[Finding]) -> Any:
-    """The data as a value of this type; else None, and what is wrong is added to problems."""
+    """The data as a value of this type; otherwise None, and the mistake is added to problems."""
     try:
         return TypeAdapter(kind).validate_python(data)
     except ValidationError as error:
@@ -26,7 +26,7 @@ def read(kind: Any, path: Path, remedy: str, problems: list[Finding], **further:
     Stricter than Python's own reader: what it takes can be written into a page.
 
     Args:
-        remedy: against what is no JSON object.
+        remedy: for data that is no JSON object.
         further: more keys of the object.
     """
     try:

@@ -44,7 +44,7 @@ class ParsedFiles:
         return value
 
     def keep(self) -> None:
-        """Keep what was loaded for the next run, where this run may write."""
+        """Keep the loaded data for the next run, if this run may write."""
         if caches.WRITTEN.is_set() and self._values != self._kept:
             with suppress(OSError, UserError):  # it only costs time
                 text_files.write(FILE, _text(self._values), 0o600)
@@ -62,7 +62,7 @@ def _text(value: Any) -> str:
 
 
 def _stays(value: Any) -> bool:
-    """Whether JSON gives back what it was given."""
+    """Whether JSON returns the same data."""
     try:
         return bool(_value(_text(value)) == value)
     except (TypeError, ValueError):

@@ -53,7 +53,7 @@ def make_folder(path: Path, mode: int = 0o777) -> None:
             state.chmod(0o700)
         except PermissionError:
             remedy = f"sudo chown -R $USER {state}, or run this as its owner"
-            raise refusal(str(state), "it belongs to another user", remedy) from None
+            raise refusal(str(state), "the file belongs to another user", remedy) from None
     path.mkdir(mode, parents=True, exist_ok=True)
 
 

@@ -120,7 +120,7 @@ class Parser:
         """Everything that a version does not take.
 
         Args:
-            version: None where no card says it, and then arguments are not judged.
+            version: None if no card says it, and then arguments are not judged.
             arguments: with underscores, as recipes have them.
             also: argument -> values that this build takes besides the stock engine's.
         """
@@ -264,7 +264,7 @@ _MAPPING = re.compile(r"\s*\{\s*[\"'}]")
 
 
 def _wrong_type(argument: Argument, value: ArgumentValue) -> str | None:
-    """Fault of a value's type; None where there is none."""
+    """Fault of a value's type; None if missing."""
     if argument.kind == "flag":
         if not isinstance(value, bool):
             return "a flag takes no value"

@@ -69,7 +69,7 @@ class Advice:
     """A recipe that the engine's authors publish for a model, as far as it fits this host.
 
     Attributes:
-        source: its address; empty where there is no recipe.
+        source: its address; empty if there is no recipe.
         least_version: the engine's version that it needs.
         facts: used and unused parts, with the reason.
     """
@@ -182,7 +182,7 @@ class Derived:
     Attributes:
         service: its settings, with the recipe's name.
         derivation: origins of its values.
-        questions: what the user has to answer first; then the other fields do not count.
+        questions: open questions to the user; then the other fields do not count.
     """
 
     service: ServiceSettings

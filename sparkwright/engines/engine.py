@@ -78,7 +78,7 @@ class Launch:
         socket: path of the Unix socket that it listens on instead; None for host and port.
         environment: the recipe's and the service's variables.
         media_domains: hosts that the engine may fetch media of requests from.
-        version: of the engine in the image's tag; None where no card says it.
+        version: of the engine in the image's tag; None if no card says it.
         variables: names of an image that is driven by variables; None for one with arguments.
         caches: the container's directory for boot caches; None without them.
     """
@@ -119,7 +119,7 @@ class Routes:
     """Routes of an engine's server, each with its method.
 
     Attributes:
-        clients: what a proxy lets through, with the API key; ``{id}`` is one part of a path.
+        clients: routes that a proxy passes with the API key; ``{id}`` is one part of a path.
         inference: what costs or tells something.
         guarded: beginnings of the paths that the engine's own key check covers.
     """
@@ -145,7 +145,7 @@ class Routes:
 
 @dataclass(frozen=True)
 class Probes:
-    """Questions to an engine's server, and traces of it on a host; empty where there are none.
+    """Questions to an engine's server, and traces of it on a host; empty if there are none.
 
     Attributes:
         version: route that answers with the version.
@@ -168,10 +168,10 @@ class Probes:
 
 @dataclass(frozen=True)
 class Limits:
-    """A service's arguments by neutral names; None where the engine decides, or has no such thing.
+    """A service's arguments by neutral names; None if the engine decides, or has no such thing.
 
     Attributes:
-        context: tokens of one sequence; 0 where the engine takes what fits.
+        context: tokens of one sequence; 0 if the engine takes what fits.
         sequences: requests that it serves at once.
         share: part of a GPU's memory that it takes.
         gpus: how many it asks for.
@@ -180,8 +180,8 @@ class Limits:
         speculative: settings of speculative decoding; None without it.
         caching: whether prefixes stay in the cache.
         blind: argument by which a model with vision is served without it.
-        cache: tokens of all sequences that the engine sets memory aside for at its start; None
-            where its share of the memory decides.
+        cache: tokens of all sequences that the engine sets memory aside for at its start; None if
+            its share of the memory decides.
         remote_code: whether code of the model's repository runs.
         head: address of the rank that gathers the other ranks.
         pools: whether it gives vectors or scores instead of text; ``embeddings`` or ``rerank``
@@ -213,11 +213,11 @@ class Configuration:
     """A service's configuration, as its engine's checks judge it.
 
     Attributes:
-        version: of the engine in the image's tag; None where no card says it.
+        version: of the engine in the image's tag; None if no card says it.
         drafter_mount: path of the drafter in the container.
         unified: whether CPU and GPU share one pool of memory.
-        gpus: how many it can have on all of its hosts; None where unknown.
-        pool_gib: memory of the GPU, or of the pool that it shares; None where unknown.
+        gpus: how many it can have on all of its hosts; None if unknown.
+        pool_gib: memory of the GPU, or of the pool that it shares; None if unknown.
     """
 
     engine: Engine
@@ -267,7 +267,7 @@ class Configuration:
         return self.engine.limits(self.effective)
 
     def number(self, argument: str) -> float | None:
-        """An argument's number, written or by default, ``"32k"`` too; None where it has none."""
+        """An argument's number, written or by default, ``"32k"`` too; None if missing."""
         return amount(self.effective.get(argument))
 
 
@@ -318,7 +318,7 @@ class Engine:
             ``queue`` (histograms of seconds), ``accepted_by_position``.
         checks: modules with judgements of known mistakes, over a ``Configuration``.
         check_texts: YAML file with the texts of these checks.
-        allowlist: what a recipe of somebody else's may set.
+        allowlist: settings that an imported recipe may use.
         stock_image: the catalog's image for a model that no recipe is for.
         probes: what host programs ask of its server beside OpenAI's routes.
         in_image: paths of chat templates that its images have, as patterns of fnmatch.
@@ -331,22 +331,22 @@ class Engine:
         gpu_counts: arguments whose product is the GPUs that it asks for.
         formats: formats of weights that it serves.
         healthcheck: whether its images bring a check for Docker, which asks a port of their own.
-        unproven: why nothing of it counts as tried; empty once the real engine ran.
-        drafter: argument whose value is the drafter; empty where it is a part of another one's.
+        unproven: reason why no part counts as tried; empty once the real engine ran.
+        drafter: argument whose value is the drafter; empty if it is a part of another one's.
         one_name: whether it lists a model under one name alone.
         name_mark: a character that no served name can have.
         media_list: whether a version fetches media of the hosts of a list alone.
         limits: returns the limits in the arguments of a plan, or of a container's command line,
             where values are texts.
-        weights_gib: returns the GiB of a model's weights in the GPU's memory; None where no size is
+        weights_gib: returns the GiB of a model's weights in the GPU's memory; None if no size is
             known.
-        kv_bytes: returns the bytes of the KV cache of a sequence of so many tokens; None where a
+        kv_bytes: returns the bytes of the KV cache of a sequence of so many tokens; None if a
             model's geometry is not known.
         command: returns command line and environment of a service's container.
         refused: yields variables of an image that the service's own settings set.
         read_back: moves variables that stand for an argument to the arguments: of an image, the
             arguments, the environment, and the origins of both.
-        additions: returns arguments for adapters (paths by name), their largest rank (0 where
+        additions: returns arguments for adapters (paths by name), their largest rank (0 if
             unknown) and offload, in a version; none for what it lacks.
         rank_environment: returns the engine's own variables of a rank, beside the collective
             libraries' variables.

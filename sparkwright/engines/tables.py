@@ -22,7 +22,7 @@ class Argument:
         kind: ``flag``, ``int``, ``float``, ``size`` (also ``32k``), ``auto-size`` (also ``auto``),
             ``folded`` (a choice in any case, with dashes or underscores), ``many`` or ``any``.
         negatable: whether a flag has a ``--no-`` form.
-        default: what the version takes where nothing is written; None where its parser leaves that
+        default: what the version takes where nothing is written; None if its parser leaves that
             to the engine.
     """
 

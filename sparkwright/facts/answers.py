@@ -89,7 +89,7 @@ def typed(label: str, kind: type[_Answer], data: object) -> _Answer:
 
 
 def of_each(label: str, expected: Collection[str], answer: dict[str, Any]) -> None:
-    """An answer by name must be about what was asked, all of it and nothing else.
+    """An answer by name must cover exactly the names of the request.
 
     Raises:
         HostError: naming what is too many or too few.

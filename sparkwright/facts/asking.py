@@ -44,7 +44,7 @@ def ask(
     Args:
         secrets: whether the request may hold one. Without, it travels in the command itself, which
             saves a round trip; others on the host can see that.
-        answer: type of the program's answer: what the host sends is checked against it.
+        answer: type of the program's answer, which is checked against it.
         timeout: seconds until the host counts as lost.
 
     Raises:
@@ -89,7 +89,7 @@ def execute(
     """Run a command on a host; the lines of its standard output.
 
     Args:
-        stdin: what it reads, so that it is seen in no process list.
+        stdin: its input, which no process list shows.
 
     Raises:
         HostError: with the reason, in one line.

@@ -141,7 +141,7 @@ def guard_connections() -> None:
 
 
 def _printable(record: logging.LogRecord) -> bool:
-    """Have the terminal obey nothing of a line but its colours."""
+    """Remove terminal codes other than colours from a line."""
     record.msg, record.args = visible_but_colours(record.getMessage()), ()
     return True
 
@@ -377,7 +377,7 @@ def keep_a_channel_open(transport: Any) -> None:
 
 
 def transport_of(host: Host) -> Any:
-    """paramiko's transport of this host's connection; None where the connector has none.
+    """paramiko's transport of this host's connection; None if the connector has none.
 
     Reason: pyinfra sets no socket options and no keep-alive, and offers no way to.
 

@@ -30,7 +30,7 @@ class HostMemory:
         break_lock: whether this run takes the host's lock from another run.
         stale: whether the host was changed since it was observed.
         asked, observation: the last request to the host and its answer; None before.
-        changes: what operations changed, in words, in their order.
+        changes: what operations changed, as text, in their order.
         pending: what they would change, as ``--dry`` shows it, by pyinfra's hash of the operation.
         others: operations that changed it and are not ours, by pyinfra's hash.
         guard: called before an operation that is not ours changes it; raises HostError when it may
@@ -57,7 +57,7 @@ class HostMemory:
     runtimes: set[str] = field(default_factory=set)
 
     def forget(self) -> None:
-        """The host was changed: what is known of it must be observed again where needed."""
+        """The host was changed: drop its observation, so that the next use observes it again."""
         self.stale = True
 
 

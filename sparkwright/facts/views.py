@@ -19,7 +19,7 @@ hooks.printable(Observation, Gpu, DockerState, Memory, Disk, FabricState)
 
 
 class NvidiaDriver(View[str | None]):
-    """Version of the NVIDIA driver, e.g. ``580.95.05``; None where there is none."""
+    """Version of the NVIDIA driver, e.g. ``580.95.05``; None if missing."""
 
     def part(self, observation: Observation) -> str | None:
         """The driver of the first GPU."""
@@ -37,7 +37,7 @@ class Gpus(View[tuple[Gpu, ...]]):
 
 
 class Docker(View[DockerState | None]):
-    """Docker's version, root, runtimes and storage driver; None where it does not answer."""
+    """Docker's version, root, runtimes and storage driver; None if it does not answer."""
 
     def part(self, observation: Observation) -> DockerState | None:
         """Docker's own account of itself."""
@@ -45,7 +45,7 @@ class Docker(View[DockerState | None]):
 
 
 class ContainerToolkit(View[str | None]):
-    """First line of ``nvidia-ctk --version``; None where it is not installed."""
+    """First line of ``nvidia-ctk --version``; None if it is not installed."""
 
     def part(self, observation: Observation) -> str | None:
         """The toolkit's version."""

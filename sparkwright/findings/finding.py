@@ -42,7 +42,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Finding:
-    """A fault. Its fields are its JSON; text is empty where there is none.
+    """A fault. Its fields are its JSON; text is empty if there is none.
 
     Attributes:
         id: the check's stable name, e.g. ``nvidia-driver``.
@@ -51,7 +51,7 @@ class Finding:
         reason: why it matters, for someone who has not read the cards.
         remedy: what to do, as a command where there is one.
         source: who says so.
-        silenced: the user's reason for passing over it; None where it counts.
+        silenced: the user's reason for passing over it; None if it counts.
     """
 
     id: str

@@ -34,7 +34,7 @@ def text(
     """A block of lines for each.
 
     Args:
-        hosts: whether hosts are named; not where all are of one host, named before.
+        hosts: whether lines name hosts; not if a heading names the only host.
     """
     lines = [
         line

@@ -1,4 +1,5 @@
-"""Caches of what an engine compiles at its first start, for later starts. Run by a service's unit.
+"""Caches of an engine's compiled files from its first start, for later starts. Run by a service's
+unit.
 
     python3 -IS boot_caches.py before HOME            (ExecStartPre)
     python3 -IS boot_caches.py after HOME SECONDS MARK     (ExecStopPost)
@@ -32,7 +33,7 @@ _QUERY = ("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheade
 
 
 def gpus() -> str:
-    """GPUs and driver in nvidia-smi's words; empty where it does not answer."""
+    """GPUs and driver in nvidia-smi's words; empty if it does not answer."""
     try:
         done = subprocess.run(_QUERY, capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -49,7 +50,7 @@ class Caches:
         self._state = self._root / "state.json"
 
     def before(self, hardware: str) -> Path:
-        """Make ready what a start of the current release uses; returns its directory."""
+        """Prepare the caches of a start of the current release; returns their directory."""
         path = (self._home / "current").resolve()
         release, image = path.name, _image(path / "release.json") or ""
         self._root.mkdir(mode=0o700, exist_ok=True)
@@ -140,7 +141,7 @@ def _key(image: str, hardware: str) -> str:
 
 
 def _image(note: Path) -> str | None:
-    """The image of a release, by its release.json; None where that says none."""
+    """The image of a release, by its release.json; None if that says none."""
     try:
         return str(json.loads(note.read_text(encoding="utf-8"))["image"])
     except (OSError, ValueError, KeyError, TypeError):

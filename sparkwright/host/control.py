@@ -33,8 +33,8 @@ class ControlRequest:
         action: start, stop or restart.
         services: names, those among them that are here; None for every one.
         now: whether running requests are cut off, and a switch that is under way is ended.
-        keep: whether what is stopped stays so over a boot.
-        wait: whether what is started must answer.
+        keep: whether stopped services stay stopped through boots.
+        wait: whether started services must answer.
         boot_lines: as in a switch's request.
     """
 
@@ -55,7 +55,7 @@ class ControlAnswer:
 
     Attributes:
         service_names: of every service of the host.
-        done: service -> what was done, in words.
+        done: service -> the action, as text.
         faults: what went wrong, as lines.
     """
 

@@ -25,7 +25,7 @@ class DiskUsageRequest:
     Attributes:
         planned: directories and images that the plan needs.
         keep_releases: releases that are kept of each service.
-        plan_known: False where the plan is broken: models and images may be its, all of them.
+        plan_known: False if the plan is broken: models and images may be its, all of them.
     """
 
     models_root: str = "/opt/models"
@@ -45,7 +45,7 @@ class Item:
         size: bytes on the disk.
         frees: bytes that nothing else shares.
         used_by: releases that need it, and ``the plan``, or ``perhaps the plan``.
-        fault: what is wrong with it, or prevents its removal.
+        fault: its fault, or the obstacle to its removal.
     """
 
     kind: str
@@ -216,7 +216,7 @@ def pruned(item: Item) -> Item:
 
 
 def main(request: DiskUsageRequest) -> DiskUsage:
-    """List, and remove what is not needed when requested."""
+    """List stored content, and remove unneeded content on request."""
     root, services = Path(request.models_root), Path(request.services_root)
     things = list(items(request))
     if request.prune:

@@ -1,4 +1,4 @@
-"""Collects what a doctor needs to see of this host; changes nothing. Runs as root.
+"""Collect a doctor's observations of this host, without a change. Runs as root.
 
 Every question has a time limit of its own, and all of them together take half a minute at most on
 a host that answers. No key leaves the host: secrets are removed from everything that is reported.
@@ -91,10 +91,10 @@ class ServiceSeen:
     Attributes:
         unit: systemd's properties.
         log: journal and container log, oldest first.
-        gpu_inside: ``nvidia-smi -L`` within the container; None where none runs.
+        gpu_inside: ``nvidia-smi -L`` within the container; None if none runs.
         metrics: two looks, some seconds apart; fewer where the service gives none.
         stopped: by whom it was stopped last; it may have been started since.
-        waits: which ranks of its cluster are missing; None where none is, or it has none.
+        waits: which ranks of its cluster are missing; None if none is, or it has none.
     """
 
     unit: dict[str, str]
@@ -130,7 +130,7 @@ class Examination:
         pressure: resource -> ``some`` and ``full``, percent of the last minute.
         docker: None when it does not answer.
         ports: ConnectX ports that are up, in Mb/s.
-        maintenance: None where nobody has taken the host out of every pool.
+        maintenance: None if nobody has taken the host out of every pool.
     """
 
     now: float

@@ -53,7 +53,7 @@ class Rdma:
 
     Attributes:
         state: of its port, ``ACTIVE`` or ``DOWN``.
-        rate: in Gb/s; None where the kernel does not say.
+        rate: in Gb/s; None if the kernel does not say.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Rail:
     Attributes:
         cage: the port that the cable is in, 0 or 1: each has two twins.
         twin: 0 for the first PCIe link's device, 1 for the second's.
-        carrier: whether a cable with somebody at its other end is in.
+        carrier: whether a cable with a powered port at its other end is plugged in.
         speed: in Mb/s; None without a link.
         addresses: with their prefix lengths, ``192.168.177.11/24``.
     """
@@ -112,14 +112,14 @@ class FabricState:
     Attributes:
         rails: by cage and twin; none where there is no ConnectX.
         interfaces: addresses by interface, of all interfaces.
-        management: the interface of the default route; empty where there is none.
+        management: the interface of the default route; empty if there is none.
         cma_over: bytes of free contiguous memory beyond its total, which can't be pinned.
         driver: version of NVIDIA's kernel module.
         nccl: of each process that has several, the NCCL libraries that it has loaded.
         tools: installed tools of the fabric: ib_write_bw, netplan, lldpcli.
-        netplan: text of the file of ours; None where there is none.
+        netplan: text of the file of ours; None if missing.
         configured: device -> another file of netplan's that names it.
-        image: id of the image of the request; None where it is not there.
+        image: id of the image of the request; None if it is not there.
     """
 
     rails: tuple[Rail, ...] = ()
@@ -158,12 +158,12 @@ def position(device: Path) -> tuple[int, int] | None:
 
 
 def _text(path: Path) -> str:
-    """A file's text without blanks around it; empty where it can't be read."""
+    """A file's text without blanks around it; empty if it can't be read."""
     return (documents.text(path) or "").strip()
 
 
 def number(path: Path) -> int | None:
-    """A file's number; None where there is none: a port without a link has no speed."""
+    """A file's number; None if missing: a port without a link has no speed."""
     text = _text(path)
     return int(text) if text.lstrip("-").isdigit() else None
 

@@ -49,7 +49,7 @@ _SECONDS = 180
 
 
 def main(request: AddressesRequest) -> tuple[str, ...]:
-    """Do a step. Returns what is wrong; nothing where it is done."""
+    """Do a step. Returns the faults; empty if it is done."""
     if request.step == "arm":
         return arm(request.text, request.devices, request.seconds)
     failures = prove(request.pings, request.seconds)
@@ -90,7 +90,7 @@ def arm(text: str, devices: tuple[str, ...], seconds: int) -> tuple[str, ...]:
 
 
 def refused(text: str) -> str | None:
-    """Why netplan does not take the file beside the others; None where it does."""
+    """Why netplan does not take the file beside the others; None if it does."""
     with tempfile.TemporaryDirectory(prefix="sparkwright-netplan-") as folder:
         for tree in _TREES:
             if Path("/", tree).is_dir():

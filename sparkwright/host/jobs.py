@@ -81,7 +81,7 @@ class JobStatus:
     """How a job is.
 
     Attributes:
-        progress: its progress.json, which is its own; None where there is none.
+        progress: its progress.json, which is its own; None if missing.
         journal: its last lines when it failed.
         now: the host's clock, seconds since the epoch.
     """

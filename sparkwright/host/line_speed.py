@@ -13,7 +13,7 @@ _CURL = ("curl", "--disable", "--silent", "--fail", "--location", "--http1.1", "
 
 def main(request: str) -> int:
     """Have curl receive what its configuration names, side by side, and answer bytes per second: 0
-    where nothing came.
+    if nothing came.
 
     A token is in the configuration, and not among arguments, which every user of the host can see.
     """

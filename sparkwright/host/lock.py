@@ -56,7 +56,7 @@ class LockAnswer:
 
     Attributes:
         by: who has it otherwise, and now: the host's clock then.
-        last: token of the owner before; None where there was none.
+        last: token of the owner before; None if there was none.
     """
 
     held: bool

@@ -38,7 +38,7 @@ class MaintenanceAnswer:
     """Result of a maintenance request, and the state of the host after it.
 
     Attributes:
-        now: None where it is not in maintenance.
+        now: None if it is not in maintenance.
         done, left: in words: what was done, and what of it could not be.
         faults: why it stays in maintenance, as lines.
     """

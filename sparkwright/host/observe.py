@@ -126,7 +126,7 @@ class ServiceState:
     Attributes:
         current: id of the release that ``current`` points to.
         good: id of the last release that gave real answers.
-        format: of the current release's record, 0 where it has none; None without a release.
+        format: of the current release's record, 0 if it has none; None without a release.
         compose, record, unit: sha256 of the planned release's compose file and release.json, and of
             the installed unit.
         files: sha256 of the files that the planned release's container reads, by name.
@@ -162,7 +162,7 @@ class Listener:
 
 @dataclass(frozen=True)
 class Observation:
-    """Everything observed on a host. The second block is empty where sudo does not work.
+    """Everything observed on a host. The second block is empty if sudo does not work.
 
     Attributes:
         time: the host's clock, seconds since the epoch.
@@ -187,7 +187,7 @@ class Observation:
         packages: by name, what is there or could be.
         addresses: interface -> its addresses that others may use, IPv4 first.
         reached: other hosts by name, and where they were reached.
-        maintenance: who has taken the host out of every pool; None where nobody has.
+        maintenance: who has taken the host out of every pool; None if nobody has.
         active: group of exclusive services -> the service that was activated last.
     """
 
@@ -320,7 +320,7 @@ def service_state(home: Path, planned: str) -> ServiceState:
 
 
 def _format(release: Path) -> int:
-    """Format of a release's record; 0 where it has none."""
+    """Format of a release's record; 0 if it has none."""
     number = (documents.read(release / "release.json") or {}).get("format")
     return number if isinstance(number, int) else 0
 
@@ -340,7 +340,7 @@ def ports(wanted: tuple[int, ...]) -> dict[int, Listener]:
 
 
 def container_at(port: int, command: str, cgroup: str) -> str | None:
-    """``name restart-policy`` of the container that listens on a port; None where it is none."""
+    """``name restart-policy`` of the container that listens on a port; None if missing."""
     match = re.search(r"docker[-/]([0-9a-f]{64})", cgroup)
     name = match[1] if match else None
     if command in ("docker-proxy", "dockerd"):  # the second without "userland-proxy"

@@ -20,7 +20,7 @@ class ServiceSwitch:
     Attributes:
         service: as it must run afterwards.
         from_release: the release that it goes back to, if it has to.
-        why: its differences, in words.
+        why: its differences, as text.
         restart: whether it is stopped and started.
         sleeps: whether another one of its group runs afterwards: it is written, and not started.
         slept: whether another one ran before, so that it sleeps again after a way back.
@@ -88,7 +88,7 @@ class Phase:
     Attributes:
         began: seconds since the epoch.
         expected: seconds that it takes, as at the last boot here; None if unknown.
-        longest: seconds that the whole boot may take, by the recipe; None where that is not known.
+        longest: seconds that the whole boot may take, by the recipe; None if that is not known.
     """
 
     name: str

@@ -29,7 +29,7 @@ def due(service: Service) -> bool:
 
 
 def kv_blocks(gate: SmokeRequest) -> int | None:
-    """Blocks of a service's KV cache; None where it does not say."""
+    """Blocks of a service's KV cache; None if it does not say."""
     try:
         answer = Server(gate.address, gate.port, api_key(gate.secrets)).get("/metrics")
     except (NoAnswer, OSError, KeyError):

@@ -33,7 +33,7 @@ class SmokeRequest:
         boot_seconds: until /health must answer.
         first_answer_seconds: deadline of one answer.
         warm_ups: answers requested beyond the first, since the first ones compile kernels.
-        proxy: address and port of the proxy in front of it; None where there is none.
+        proxy: address and port of the proxy in front of it; None if missing.
         certificate: file that the proxy serves https with; where it is not there, it serves http.
         speculates: whether tokens must be drafted and accepted.
         thinking: whether the model thinks before its answers here.
@@ -230,7 +230,7 @@ def check_names(name: str, release: str) -> None:
 
 
 def kept(home: Path, release: str) -> Service | None:
-    """A release that this host keeps; None where its record is missing, damaged or of another
+    """A release that this host keeps; None if its record is missing, damaged or of another
     version."""
     document = documents.read(home / "releases" / release / "release.json") or {}
     try:

@@ -42,7 +42,7 @@ class KeptRelease:
 
     Attributes:
         at: when it was written there, seconds since the epoch.
-        service: its record; None where it is damaged, or of another version of sparkwright.
+        service: its record; None if it is damaged, or of another version of sparkwright.
     """
 
     at: float
@@ -56,7 +56,7 @@ class ServiceStatus:
     Attributes:
         current, good: the release that is to run, and the last that gave real answers.
         unit: systemd's properties.
-        health: None where nobody says at which port.
+        health: None if nobody says at which port.
         texts: name -> text of what runs, where requested.
         stopped: by whom it was stopped last; it may have been started since.
     """
@@ -77,8 +77,8 @@ class HostStatus:
 
     Attributes:
         now: the host's clock, seconds since the epoch.
-        watch: None where no watch is.
-        maintenance: None where nobody has taken the host out of every pool.
+        watch: None if no watch is.
+        maintenance: None if nobody has taken the host out of every pool.
         sleeping: exclusive services that sleep -> the one of their group that runs.
         actions: starts, stops and maintenance by request, oldest first.
     """

@@ -70,7 +70,7 @@ class Switch:
         self._waking = [switch for switch in self._restarting if not switch.sleeps]
         self._unmanaged = request.unmanaged
         self._soak_seconds = max(map(_soak_seconds, self._waking), default=0.0)
-        #: When what served before was stopped; None where nothing served.
+        #: When what served before was stopped; None if nothing served.
         self._stopped: float | None = None
         self._down = 0.0
         self._checks: dict[str, tuple[CheckResult, ...]] = {}
@@ -156,7 +156,7 @@ class Switch:
         return True
 
     def _journal(self) -> SwitchJournal | None:
-        """How far this request is; None where it has not begun."""
+        """How far this request is; None if it has not begun."""
         journal = documents.record(SwitchJournal, self._folder / "progress.json")
         return journal if journal and journal.id == self._request.id else None
 
@@ -204,7 +204,7 @@ class Switch:
         return before if before.get("id") == self._request.id else {}
 
     def _open_proxies(self, which: str) -> list[str]:
-        """Have the new plan's proxies, or the former proxies. Returns what is wrong."""
+        """Have the new plan's proxies, or the former proxies. Returns the faults."""
         proxies = self._request.proxies
         if not proxies:
             return []
@@ -314,7 +314,7 @@ class Switch:
         return self._end(REVERTED, reasons)
 
     def _gate(self, services: list[ServiceSwitch], which: str) -> list[str]:
-        """Ask every service that was started for real answers. Returns what is wrong."""
+        """Ask every service that was started for real answers. Returns the faults."""
         problems = self._answers(services, which)
         if not problems and which == "to":
             problems = self._second_boot(services)

@@ -29,7 +29,7 @@ from sparkwright.text.visible import visible
 
 #: What an operation yields.
 Commands = Generator[PyinfraCommand, None, None]
-#: Changes the host; returns what it did, in words. Raises HostError.
+#: Changes the host; returns what it did, as text. Raises HostError.
 Act = Callable[[Host], Sequence[str]]
 _P = ParamSpec("_P")
 
@@ -125,7 +125,7 @@ def look(inspect: Callable[[Host], Sequence[str]]) -> Commands:
     """Look at the host once everything before this is done; a fault fails the host.
 
     Args:
-        inspect: returns what is wrong, as lines. Raises HostError.
+        inspect: returns the faults, as lines. Raises HostError.
     """
     if not ctx_state.get().is_executing:
         return

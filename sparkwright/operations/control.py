@@ -66,7 +66,7 @@ def in_maintenance(
     answered: Callable[[MaintenanceAnswer], object] = unheard,
     drain: float = _DRAIN,
 ) -> Commands:
-    """Have a host out of every pool and left alone by deploys, or back where it was.
+    """Take a host out of every pool and out of deploys, or put it back.
 
     Args:
         answered: called with what was done, also where it stays in maintenance.

@@ -1,4 +1,4 @@
-"""Exclusive groups on a host: what it must know of them, and another member activated."""
+"""Exclusive groups on a host: their files, and the activation of another member."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -45,7 +45,7 @@ _BEGIN = 60
 
 @operation()
 def declared(files: Files) -> Commands:
-    """Have a host know its exclusive groups, and what activating a member needs.
+    """Install a host's exclusive groups and the programs that activate a member.
 
     Args:
         files: ``files_of`` its services; none for a host without a group.
@@ -73,12 +73,13 @@ def activated(
     answered: Callable[[ActivateAnswer], object] = unheard,
     unless: Callable[[], str | None] = lambda: None,
 ) -> Commands:
-    """Have another member of an exclusive group run, proved by real answers; else the one before.
+    """Run another member of an exclusive group, proved by real answers; else go back to the
+    previous member.
 
     Args:
         request: its ``dry`` only asks.
-        answered: called with what became of it, also where something went wrong.
-        unless: why it is not to be done after all; None while it is.
+        answered: called with the result, also after a failure.
+        unless: returns a reason to skip the activation, or None.
 
     **Example:**
 
@@ -125,7 +126,7 @@ def _followed(host: Host, answer: ActivateAnswer) -> ActivateAnswer:
 
 
 def files_of(services: Sequence[Service], settings: HostSettings) -> dict[str, tuple[str, int]]:
-    """Files with which a host switches between exclusive services by itself, if there are any."""
+    """Files with which a host switches between exclusive services without a controller, if any."""
     members = {each.exclusive: each.members for each in services if each.exclusive is not None}
     if not members:
         return {}
@@ -170,7 +171,7 @@ def request_of(files: Files, services_root: str) -> ObservationRequest:
 
 
 def _triggers(files: Files) -> tuple[str, ...]:
-    """The units that start the others, of those that are wanted."""
+    """The wanted units that start other units."""
     return tuple(unit for unit in (TIMER, SOCKET) if f"{UNITS}/{unit}" in files)
 
 

@@ -87,8 +87,8 @@ def present(
         watched = watched_job(image, how.services_root)
         pull = PullRequest(
             name=image,
-            # Not by the index: Docker from 29.1 on then asks for attestations, too, which nobody
-            # here has (sonatype/nexus-public#1070).
+            # Not by the index: Docker from 29.1 on then asks for attestations, too, which hosts do
+            # not have (sonatype/nexus-public#1070).
             source=f"127.0.0.1:{how.peer_port}/{repository}@{platform.digest}",
             token_file=how.peer_keys.server_file,
             layers=tuple(hex_digits(layer) for layer, _ in platform.layers),

@@ -82,7 +82,7 @@ def follow(host: Host, names: Mapping[WatchedJob, str]) -> None:
 
 @operation()
 def finished(jobs: Mapping[WatchedJob, str], proved: ProofRequest) -> Commands:
-    """Wait until jobs have ended, then prove that what they were to bring is there.
+    """Wait until jobs have ended, then prove that their files are there.
 
     Args:
         jobs: job -> what it is called; none when nothing was to be fetched.

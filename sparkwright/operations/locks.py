@@ -1,6 +1,6 @@
 """Lock on a host, with owner and age: a run takes it before its first change, one run at a time.
 
-A host that is as planned is never locked, so that looking costs nothing. The lock of a run that
+A host as planned is never locked, so a run without changes costs nothing. The lock of a run that
 died on this machine is taken over; any other is broken on request (``break_lock``).
 """
 
@@ -82,7 +82,7 @@ def take(host: Host, *, emergency: bool = False) -> None:
 
 
 def in_the_way(host: Host) -> str | None:
-    """Other owner of the host's lock, as observed; None where the lock can be taken."""
+    """Other owner of the host's lock, as observed; None if the lock can be taken."""
     host_memory = memory(host)
     holder = host_memory.observation.lock if host_memory.observation else None
     if not host_memory.observation or holder is None or host_memory.break_lock or _is_dead(holder):

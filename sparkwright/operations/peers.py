@@ -26,10 +26,10 @@ _IDLE = 900
 
 @operation()
 def serving(contents: Callable[[], Sequence[str]], *, sources: Sources | None = None) -> Commands:
-    """Have the host serve models and images to other hosts, as long as somebody asks.
+    """Serve models and images to other hosts, until no host asks for a while.
 
     Args:
-        contents: what others will ask for, in words; nothing starts no server. Called when the
+        contents: what others will ask for, as text; nothing starts no server. Called when the
             operation runs: it depends on what all hosts were observed to have.
         sources: port, addresses and keys of the server.
 

@@ -29,7 +29,7 @@ PACKAGE = "haproxy"
 
 @operation()
 def serving(proxies: Proxies | None, files: Files, *, later: bool = False) -> Commands:
-    """Have HAProxy serve these proxies, and no other; nobody who is connected is cut off.
+    """Run exactly these proxies in HAProxy, without cutting off a connected client.
 
     Args:
         proxies: all proxies of the host; None takes everything of them away.
@@ -168,7 +168,7 @@ def pending(proxies: Proxies | None, files: Files, state: Observation) -> list[s
 def switched(
     proxies: Proxies | None, files: Files, seen: Observation, services_root: str
 ) -> ProxyRequest | None:
-    """The proxies' part of a switch; None where they are as desired."""
+    """The proxies' part of a switch; None if they are as desired."""
     if not pending(proxies, files, seen):
         return None
     home = proxies or _empty(services_root)

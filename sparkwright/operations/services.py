@@ -46,7 +46,7 @@ def running(
     turn: Turn | None = None,
     ended: Ended | None = None,
 ) -> Commands:
-    """Have services run as desired, proved by real answers; else what ran before runs again.
+    """Run services as desired, proved by real answers; otherwise go back to the previous release.
 
     One transaction on the host, for all services together: what is not as desired is written, what
     changed is stopped and started, tested with real requests and observed for a while. A service

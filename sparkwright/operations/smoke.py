@@ -39,7 +39,7 @@ def answers(
     Args:
         entrances: ports at which nobody may get anything without the key.
         judged: called with the result of each service, by name.
-        noticed: called with what is wrong without failing the host: ports that answer there and
+        noticed: called with the fault without failing the host: ports that answer there and
             not here.
 
     **Example:**

@@ -196,6 +196,6 @@ def _words(journal: release.SwitchJournal, now: float) -> str:
     """Present step of a switch, and its duration so far.
 
     Args:
-        now: the host's clock, seconds since the epoch; 0 where it is not asked.
+        now: the host's clock, seconds since the epoch; 0 if it is not asked.
     """
     return phases(journal.phases, now) or _WORDS.get(journal.step, "starting the switch")

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from sparkwright.config.secrets import Secret
 from sparkwright.host.lib.exclusive import Group, member
 from sparkwright.host.lib.systemd import RUNNING
+from sparkwright.host.models.document import PAGE
 from sparkwright.host.observe import FileState, Listener, Observation, ServiceState
 from sparkwright.host.service import Service
 from sparkwright.plan.missing import differs, digest
@@ -14,7 +15,7 @@ from sparkwright.text.timestamps import epoch
 #: Path -> text of the 0600 files with keys.
 Secrets = Mapping[str, Secret]
 #: Units that are no service's.
-OWN_UNITS = ("sparkwright-gateway.service", "sparkwright-health.service",
+OWN_UNITS = ("sparkwright-gateway.service", "sparkwright-health.service", PAGE,
              "sparkwright-recover.service", "sparkwright-schedule.service",
              "sparkwright-wake.service", "sparkwright-watch.service")  # fmt: skip
 #: What systemd says of a unit that does not run, and is not to.
@@ -22,7 +23,7 @@ RESTING = ("inactive", "failed")
 
 
 def runs_instead(service: Service, observed: Observation) -> str | None:
-    """The member of its group that runs while a service sleeps; None where it is to run itself."""
+    """The member of its group that runs while a service sleeps; None if it is to run itself."""
     if service.exclusive is None:
         return None
     runs = member(Group(service.members), observed.active.get(service.exclusive))
@@ -99,7 +100,7 @@ def restarts(steps: Sequence[str]) -> bool:
 
 
 def former(state: ServiceState, release: str) -> str | None:
-    """The release to go back to when this one does not answer; None where there is none."""
+    """The release to go back to when this one does not answer; None if missing."""
     container = state.container
     runs = state.current if container and container.running else None
     return next((item for item in (state.good, runs) if item and item != release), None)

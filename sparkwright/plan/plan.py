@@ -42,7 +42,7 @@ class ServicePlan:
     Attributes:
         settings: as written; settings that need no decision are read here.
         engine: name of the engine in its image.
-        version: of that engine; None where no card says it.
+        version: of that engine; None if no card says it.
         origins: ``argument.<name>``, ``environment.<NAME>`` and the like -> where it comes from.
         served_names: all names for clients, adapters' names last.
         adapters: by the names that clients ask for.
@@ -159,7 +159,7 @@ class HostPlan:
 
     Attributes:
         locked: whether its lock file is there.
-        gpu: the host's own, by its setting or its group; None where neither says it.
+        gpu: the host's own, by its setting or its group; None if neither says it.
         python_files: model's name in the catalog -> Python files of its commit; None before that
             is known.
         resolved: models by the key of their reference, as far as they are known.
@@ -202,10 +202,20 @@ class HostPlan:
         return sum(needs[name] for name in self.counted(needs))
 
     @property
+    def page_images(self) -> tuple[ImageReference, ...]:
+        """The image of Open WebUI, where the address has it."""
+        page = self.settings.address and self.settings.address.open_webui
+        if not page:
+            return ()
+        name, repository = "open-webui", "ghcr.io/open-webui/open-webui"
+        digest = OPEN_WEBUI_DIGESTS.get(page.tag)
+        return (pulled_reference(name, repository, page.tag, self.settings, digest),)
+
+    @property
     def references(self) -> References:
-        """Images and models that the services name, the hub, and the registries' credentials."""
+        """Images and models that the host needs, the hub, and the registries' credentials."""
         return References(
-            images=tuple(service.image for service in self.services),
+            images=(*(service.image for service in self.services), *self.page_images),
             models=tuple(model for service in self.services for model in service.models),
             hub_endpoint=self.settings.hub_endpoint,
             registry_auth=self.settings.registry_auth_source,
@@ -217,6 +227,10 @@ class HostPlan:
         )  # fmt: skip
 
 
+#: Index of arm64 and amd64 at a tag of ghcr.io/open-webui/open-webui.
+OPEN_WEBUI_DIGESTS = {
+    "v0.11.3": "sha256:751b617714b91e4cfd0186a509c72480c858e012976103b09a30dad053c36175"
+}
 #: Directories of the engines' sockets, which only root and HAProxy's user enter.
 SOCKETS = "/run/sparkwright-engines"
 #: GiB of RAM through which a KV cache goes to a disk: cpu_bytes_to_use of vLLM's engine.yaml.
@@ -413,10 +427,7 @@ def image_reference(
     image: Image, tag: str, settings: HostSettings, catalog: Catalog
 ) -> ImageReference:
     """Where an image is pulled from: its own registry, or the mirror set for that registry."""
-    mirrors, keys = settings.image_mirrors, settings.image_keys
-    host, _, path = image.repository.partition("/")
-    registry = mirrors.get(host, f"https://{host}")
-    build = None
+    mirrors, build = settings.image_mirrors, None
     if image.build:
         base = catalog.images[image.build.base]
         build = BuildReference(
@@ -425,16 +436,25 @@ def image_reference(
             base=image_reference(base, image.build.base_tag, settings, catalog),
             base_name=f"{base.repository}:{image.build.base_tag}",
         )
+    reference = pulled_reference(image.name, image.repository, tag, settings)
+    return replace(reference, digest=image.tags[tag].digest, build=build)
+
+
+def pulled_reference(
+    name: str, repository: str, tag: str, settings: HostSettings, digest: str | None = None
+) -> ImageReference:
+    """Where an image of a registry is pulled from, and the key that must have signed it."""
+    host, _, path = repository.partition("/")
+    registry, keys = settings.image_mirrors.get(host, f"https://{host}"), settings.image_keys
     return ImageReference(
-        image=image.name,
-        name=f"{image.repository}:{tag}",
+        image=name,
+        name=f"{repository}:{tag}",
         registry=registry,
         repository=path,
         pull_name=f"{registry.split('://', 1)[1]}/{path}",
         tag=tag,
-        digest=image.tags[tag].digest,
-        key=next((keys[name] for name in keys if fnmatchcase(image.repository, name)), None),
-        build=build,
+        digest=digest,
+        key=next((keys[name] for name in keys if fnmatchcase(repository, name)), None),
     )
 
 
@@ -462,6 +482,8 @@ def _listeners(
                 yield f"clusters.{rank.cluster}.port", port, f", of {user},", user
     if settings.address:
         yield "address.port", settings.address.port, "", "the address of all models"
+        if page := settings.address.open_webui:
+            yield "address.open_webui.port", page.port, "", "Open WebUI"
 
 
 def _twice(

@@ -30,10 +30,10 @@ T = TypeVar("T")
 #: Requests after a start, before a service counts as ready: the first ones compile kernels.
 WARM_UPS = 2
 #: GiB of a compiler's job at most: nvcc of FlashInfer takes 3 to 8 (flashinfer#3634, vllm#54237).
-#: Four jobs built where one for each core was killed (flashinfer#3636).
+#: Four jobs built on a machine where a job for each core was killed (flashinfer#3636).
 _JOB_GIB, _MOST_JOBS = 8, 4
 
-#: What starts the engine of a rank: its unit's main process is the rank's program.
+#: Command that starts the engine of a rank: its unit's main process is the rank's program.
 _UP = (
     *("/usr/bin/docker", "compose", "--ansi", "never", "up", "--pull", "never", "--no-color"),
     *("--no-log-prefix", "--abort-on-container-exit", "--exit-code-from", "engine"),

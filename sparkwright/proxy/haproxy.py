@@ -1,8 +1,9 @@
 """The proxy: HAProxy in front of an engine's replicas, as text. No socket is opened and no file
 written.
 
-It asks for the API key, passes the engine's client routes and no other, sends a request to the
-replica with the fewest, and can take a replica out of service without cutting anyone off. A proxy
+The proxy asks for the API key, passes only the engine's client routes, sends a request to the
+replica with the fewest requests, and can take a replica out of service without cutting off a
+client. A proxy
 in front of a single replica is the same proxy. The address for all models is a proxy, too: behind
 it stands the host's own program (``host/models/``), which names the pool that serves a request.
 """
@@ -11,7 +12,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sparkwright.config.keys import ADDRESS, OWN
 from sparkwright.config.secrets import Secret, SecretText
@@ -31,6 +32,8 @@ ASLEEP_SECONDS = 60
 USER = "sparkwright-models"
 #: Name of the proxy that is the address for all models; no service's name has a dot.
 MODELS = "address.models"
+#: Name of the proxy before Open WebUI.
+PAGE = "address.open-webui"
 #: What Debian and Ubuntu verify public certificates by.
 PUBLIC_CAS = "/etc/ssl/certs/ca-certificates.crt"
 
@@ -41,11 +44,11 @@ _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 
 @dataclass(frozen=True)
 class ReplicaTls:
-    """How a replica that serves https is verified.
+    """Verification of a replica that serves https.
 
     Attributes:
-        name: what its certificate must be for.
-        ca: by which CA, PEM; None for the public ones that the host knows.
+        name: the name that its certificate must have.
+        ca: PEM of the CA that signs it; None for the host's public CAs.
     """
 
     name: str
@@ -58,10 +61,10 @@ class Replica:
 
     Attributes:
         address: of a host, or the path of a Unix socket, which has no port.
-        health_port: where its health is asked for, on the same address. An engine's own ``/health``
+        health_port: port of its health check, on the same address. An engine's own ``/health``
             says only that its loop runs: ask something that generates.
-        health: path of the Unix socket where its health is asked for instead.
-        tls: how it is verified; None where it serves http.
+        health: path of the Unix socket of its health check, instead of a port.
+        tls: its verification; None if it serves http.
         dns: whether its address is a name that DNS knows: HAProxy asks again where it is.
     """
 
@@ -101,10 +104,10 @@ class Proxy:
     Attributes:
         bind: address to listen on; ``*`` is all of IPv4.
         health_path: answers 200 while the replica's last real generation worked.
-        exclusive: the group of which the service is one; None where it never sleeps.
+        exclusive: the service's group; None if it never sleeps.
         on_request: whether a request activates it.
-        engine_key: whether a replica is shown the engine's key in place of the client's.
-        engine: whose client routes pass; None where replicas may have any engine.
+        engine_key: whether the proxy sends a replica the engine's key instead of the client's.
+        engine: whose client routes pass; None if replicas may have any engine.
     """
 
     name: str
@@ -139,6 +142,11 @@ class Proxy:
         """Whether it is the address for all models."""
         return self.name == MODELS
 
+    @property
+    def page(self) -> bool:
+        """Whether it is Open WebUI's, which asks browsers for accounts of its own."""
+        return self.name == PAGE
+
 
 class _Path:
     """Path of a file in one of the proxies' folders."""
@@ -151,21 +159,41 @@ class _Path:
 
 
 @dataclass(frozen=True)
-class Proxies:
-    """All proxies of a host: one HAProxy of its own, beside the distribution's.
+class Page:
+    """Open WebUI beside the address.
 
     Attributes:
-        tls: certificate and key, PEM, that all of them serve https with; None serves http.
-        home: where its files lie.
-        runtime: where its sockets lie; systemd makes it and takes it away.
-        user: what the workers run as; None leaves them as they were started.
+        image: its name in the host's Docker.
+        url: of the address.
+        secrets: its API key, and what it signs its sessions with.
+        ca: by which it verifies the address; None for public CAs, and for http.
+        environment: further variables.
+    """
+
+    image: str
+    url: str
+    secrets: Mapping[str, Secret]
+    ca: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Proxies:
+    """All proxies of a host: an HAProxy instance beside the distribution's.
+
+    Attributes:
+        tls: certificate and key of all proxies, PEM; None serves http.
+        home: directory of its files.
+        runtime: directory of its sockets; systemd makes and removes it.
+        user: of the workers; None leaves their user as started.
         wait_seconds: how long a request may wait for a replica when none is ready.
         idle_seconds: how long a connection may be silent. A prompt of 262144 tokens is read for
             minutes, and an answer that is not streamed is silent to its end.
         check_milliseconds: between two health checks of a replica.
-        wake: where requests go that activate a service (``host/exclusive/on_request.py``).
+        wake: socket of the program that activates a service (``host/exclusive/on_request.py``).
         pools: behind the address for all models.
-        door: document of that address's program; None without an address.
+        address: configuration of the program behind the address for all models, if any.
+        page: Open WebUI beside that address, if any.
         limited: names of keys with rights or limits, which the address judges: a service's proxy
             takes their requests from there alone.
     """
@@ -181,7 +209,8 @@ class Proxies:
     wake: str = WAKE_SOCKET
     pools: tuple[ModelPool, ...] = ()
     limited: tuple[str, ...] = ()
-    door: Door | None = None
+    address: Door | None = None
+    page: Page | None = None
 
     #: HAProxy's configuration: world-readable, holds no secret.
     config = _Path("home", "haproxy.cfg")
@@ -207,19 +236,19 @@ class Proxies:
 
     @property
     def asleep(self) -> str | None:
-        """The map of services that sleep, which is the host's own: who runs instead. None where
-        no service is of a group."""
+        """Path of the host's map of sleeping services and the services that run instead; None if no
+        service has a group."""
         groups = any(proxy.exclusive for proxy in self.proxies)
         return f"{self.home}/{ASLEEP_MAP}" if groups else None
 
     @property
     def tls_places(self) -> tuple[str, ...]:
-        """Where files of TLS lie, if there are any."""
+        """Paths of TLS files, if any."""
         return (self.certificate, self.replicas_ca)
 
     @property
     def tls_files(self) -> dict[str, tuple[str, int]]:
-        """Which of the two above are needed: text and mode, by path."""
+        """Needed files of TLS: text and mode, by path."""
         result: dict[str, tuple[str, int]] = {}
         if self.tls:
             result[self.certificate] = (self.tls, 0o600)
@@ -230,12 +259,12 @@ class Proxies:
 
     @property
     def names(self) -> bool:
-        """Whether any replica has a name that HAProxy is to ask DNS for."""
+        """Whether HAProxy asks DNS for any replica's name."""
         return any(replica.dns for replica in self.replicas)
 
     @property
     def replicas(self) -> list[Replica]:
-        """Every server of them, pools' among them."""
+        """Every server of all proxies, including servers of pools."""
         return [replica for _, replicas in self.backends for replica in replicas]
 
     @property
@@ -263,7 +292,7 @@ def render_proxies(proxies: Proxies) -> Files:
     Problems(_problems(proxies)).stop()
     context = {
         "proxies": proxies,
-        "endpoint": _endpoint,
+        "endpoint": endpoint,
         "public_cas": PUBLIC_CAS,
         "own": OWN,
         "address": ADDRESS,
@@ -279,7 +308,7 @@ def render_proxies(proxies: Proxies) -> Files:
 
 
 def key_hash(key: Secret) -> str:
-    """A key as HAProxy's ``sha2(256),hex`` has it."""
+    """Hash of a key, as HAProxy's ``sha2(256),hex`` makes it."""
     return hashlib.sha256(key.value.encode()).hexdigest().upper()
 
 
@@ -287,8 +316,8 @@ def key_map(keys: Mapping[str, Iterable[Secret]]) -> str:
     """The map of the keys that open the proxies: SHA-256 and name, a line each.
 
     Hashes, because HAProxy's lookup compares byte by byte and its runtime API prints what it
-    loaded; a file, because a reload reads it again while an environment is read at the start
-    alone. Two values of a name change a key without anyone noticing; none lets nobody in.
+    loaded; a file, because a reload reads it again but reads the environment only at the start.
+    With two values of a name a key changes without an interruption; without a value nobody gets in.
     """
     return "".join(f"{key_hash(key)} {name}\n" for name, some in keys.items() for key in some)
 
@@ -319,7 +348,7 @@ def kept_servers(proxies: Proxies) -> list[list[str]]:
 # --- Details -----------------------------------------------------------------------------------
 
 
-def _endpoint(address: str, port: int) -> str:
+def endpoint(address: str, port: int) -> str:
     if address.startswith("/"):
         return f"unix@{address}"
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
@@ -330,7 +359,7 @@ def _problems(proxies: Proxies) -> Iterator[Finding]:
         if not _PATH.fullmatch(path):
             yield mistake("proxies", f"{path!r} is no path", "use letters, digits and ._-/")
     if not proxies.proxies:
-        yield mistake("proxies", "it has no proxy", "give it a service")
+        yield mistake("proxies", "the service has no proxy", "give it a service")
     yield from _twice("proxies", "proxy", (proxy.name for proxy in proxies.proxies))
     yield from _twice("proxies", "port", (str(proxy.port) for proxy in proxies.proxies))
     for proxy in proxies.proxies:
@@ -348,7 +377,7 @@ def _problems(proxies: Proxies) -> Iterator[Finding]:
 
 def _replicas(where: str, replicas: Sequence[Replica]) -> Iterator[Finding]:
     if not replicas:
-        yield mistake(where, "there is no replica behind it", "give it one")
+        yield mistake(where, "the pool has no replica", "give it one")
     yield from _twice(where, "replica", (replica.name for replica in replicas))
     for replica in replicas:
         own = f"{where}: {replica.name}"
@@ -376,7 +405,7 @@ def _addressed(where: str, address: str, ports: Sequence[int]) -> Iterator[Findi
 
 
 def is_address(text: str) -> bool:
-    """Whether it is an IP address or a host's name, and nothing else."""
+    """Whether a text is exactly an IP address or a host's name."""
     return ip_address(text) is not None or _HOST_NAME.fullmatch(text) is not None
 
 

@@ -15,7 +15,7 @@ from sparkwright.host.fetch.request import TlsIdentity
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.tls.host_certificates import identity
 
-#: Data of every host of the inventory, whatever the run is limited to. Those that it is not
+#: Data of every host of the inventory, also outside the run's limit. Those that it is not
 #: limited to were judged by nobody yet.
 Everyone = Mapping[str, Mapping[str, Any]]
 
@@ -79,7 +79,7 @@ def unverified(pools: Iterable[PlannedPool], everyone: Everyone) -> Iterator[Fin
 
 
 def replica_identity(host: str, data: Mapping[str, Any], *, dry: bool) -> TlsIdentity | None:
-    """How HAProxy verifies a replica; None where that serves http.
+    """How HAProxy verifies a replica; None if that serves http.
 
     Raises:
         UserError: for a certificate without a name for HAProxy to verify.
@@ -92,7 +92,7 @@ def replica_identity(host: str, data: Mapping[str, Any], *, dry: bool) -> TlsIde
     tls_identity = identity(host, data, tls, where, dry=dry)
     if tls_identity is not None and tls_identity.name is None:
         problem = "its certificate is for addresses alone, and HAProxy verifies names"
-        raise refusal(where, problem, "have a name added to it")
+        raise refusal(where, problem, "have a name added to the certificate")
     return tls_identity
 
 

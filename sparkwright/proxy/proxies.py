@@ -9,10 +9,10 @@ from sparkwright.config.settings import RolloutSettings
 from sparkwright.config.templates import template
 from sparkwright.engines import engine, metric_names
 from sparkwright.host.lib.records import encode
-from sparkwright.host.models.document import DOOR
+from sparkwright.host.models.document import DOOR, PAGE_SOCKET
 from sparkwright.host.proxy.pool import HEALTH, SELF, HealthConfig, HealthService, Pool
 from sparkwright.plan.plan import HostPlan, ServicePlan
-from sparkwright.proxy.haproxy import MODELS, ModelPool, Proxies, Proxy, Replica, ReplicaTls
+from sparkwright.proxy.haproxy import MODELS, PAGE, ModelPool, Proxies, Proxy, Replica, ReplicaTls
 from sparkwright.proxy.pools import Everyone, PlannedPool, replica_identity
 from sparkwright.tls.host_certificates import serves_with
 
@@ -38,6 +38,9 @@ def proxies_of(
     if address := plan.settings.address:
         program = Replica("program", DOOR, health=DOOR)
         proxies.append(Proxy(MODELS, address.port, (program,), address.bind))
+        if address.open_webui:
+            page = Replica("page", PAGE_SOCKET, health=PAGE_SOCKET)
+            proxies.append(Proxy(PAGE, address.open_webui.port, (page,), address.bind))
     behind = tuple(_model_pool(each, everyone, dry=dry) for each in pools if address)
     limited = tuple(name for name, key in sorted(plan.settings.keys.items()) if key.limited)
     home = f"{plan.settings.services_root}/gateway"
@@ -69,7 +72,7 @@ def _model_pool(pool: PlannedPool, everyone: Everyone, *, dry: bool) -> ModelPoo
 
 
 def health_file(plan: HostPlan) -> str | None:
-    """Input file of the health program; None where no service is behind a proxy."""
+    """Input file of the health program; None if no service is behind a proxy."""
     services = tuple(
         HealthService(
             name=service.name,

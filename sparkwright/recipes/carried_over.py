@@ -27,7 +27,7 @@ def settled(
 
     Args:
         model: the repository that is served.
-        version: of the engine that its image holds; None where nobody says it.
+        version: of the engine that its image holds; None if nobody says it.
     """
     remarks, code = foreign.remarks, {"trust_remote_code"} if options.remote_code else set()
     if _TEMPLATE.fullmatch(template := str(values.get("chat_template"))):

@@ -15,10 +15,10 @@ from sparkwright.engines.arguments import Parser
 from sparkwright.engines.tables import Argument, Table
 from sparkwright.recipes.recipe import Remarks
 
-#: Arguments that name what is served, of each engine.
+#: Arguments that name the served model, of each engine.
 _MODELS = ("model", "model_path", "hf_repo")
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
-#: What a service is without being told.
+#: Defaults of a service.
 _USUAL = (("port", "8000"), ("host", "0.0.0.0"))
 _NUMBER = re.compile(r"-\d+(\.\d+)?")
 _INT, _FLOAT = re.compile(r"-?\d{1,18}", re.ASCII), re.compile(r"-?\d{0,18}\.\d{1,18}", re.ASCII)
@@ -28,7 +28,7 @@ def read_arguments(arguments: Sequence[str], version: str | None, remarks: Remar
     """The arguments; what can't be carried over is said.
 
     Args:
-        version: of the engine, which judges; None where nobody says it.
+        version: of the engine, which judges; None if nobody says it.
     """
     parser = engine(remarks.engine).parser
     tables, left = parser.tables.known_to(version), list(arguments)

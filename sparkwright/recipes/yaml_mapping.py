@@ -1,4 +1,4 @@
-"""Somebody else's YAML, read with bounds."""
+"""Foreign YAML, read with bounds."""
 
 import re
 from typing import Any
@@ -34,7 +34,7 @@ def read_yaml(text: str) -> dict[str, Any]:
 
 
 def mapping(data: dict[str, Any], key: str) -> dict[str, Any]:
-    """A key's mapping; empty where it is missing, or says nothing.
+    """A key's mapping; empty if it is missing, or says nothing.
 
     Raises:
         Unfit: for another type.

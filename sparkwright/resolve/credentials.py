@@ -20,7 +20,7 @@ from sparkwright.documents.bounds import Unusable
 from sparkwright.findings.user_error import UserError
 from sparkwright.resolve.messages import MESSAGES
 
-#: What an HTTP header takes.
+#: Characters of an HTTP header.
 _TOKEN = re.compile(r"[\x21-\x7e]{1,4096}")
 #: What Docker's file calls Docker Hub, and the host that is asked for its images.
 _HUB = {"index.docker.io": "registry-1.docker.io", "docker.io": "registry-1.docker.io"}

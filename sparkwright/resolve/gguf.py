@@ -1,7 +1,9 @@
 """Headers of GGUF files, versions 2 and 3: values and tensors, read from a file's beginning.
 
-https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. Strangers write these files: nothing is
-allocated by a length that a header claims, and no text of it gets into a message.
+https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+
+These files are untrusted: no length in a header decides an allocation, and no text of a header gets
+into a message.
 """
 
 import math
@@ -33,8 +35,8 @@ class Header:
     """A header.
 
     Attributes:
-        values: by key; of arrays the short ones of numbers alone.
-        tensors: name -> how many numbers it has, and their bytes.
+        values: by key; of arrays only short arrays of numbers.
+        tensors: name -> count of its numbers, and their bytes.
     """
 
     values: Mapping[str, Value]
@@ -95,7 +97,7 @@ def _tensors(text: "_Text", count: int, alignment: object) -> dict[str, tuple[in
 
 
 class _Text:
-    """The beginning of a file, fetched as far as it is read.
+    """First part of a file, fetched as the reader needs it.
 
     Attributes:
         at: offset of the next byte.
@@ -108,7 +110,7 @@ class _Text:
         self.at, self.order = 0, "<"
 
     def need(self, end: int) -> None:
-        """Have every byte before ``end``."""
+        """Fetch every byte before ``end``."""
         if end > self.size:
             raise _fault("it is cut off, or claims more than it has")
         if end > MOST_BYTES:
@@ -131,7 +133,7 @@ class _Text:
         return self.numbers(1, letter)[0]
 
     def numbers(self, count: int, letter: str) -> tuple[Any, ...]:
-        """The next numbers; nothing of more than are kept."""
+        """The next numbers; empty if there are too many to keep."""
         data = self.take(count * struct.calcsize(f"={letter}"))
         return struct.unpack(f"{self.order}{count}{letter}", data) if count <= _KEPT else ()
 
@@ -147,7 +149,7 @@ class _Text:
         return self.take(self.count(_NAME)).decode("utf-8", "replace")
 
     def value(self, kind: int) -> Any:
-        """The next value; None for what is not kept."""
+        """The next value; None for a value that is not kept."""
         if letter := _NUMBERS.get(kind):
             return self.number(letter)
         if kind == _STRING:

@@ -36,7 +36,7 @@ def facts_of_headers(
         file: path of the first part.
         projector: path and size of the file that reads images; None and 0 without one.
         marks: texts that the chat template is searched for.
-        license: what the hub says of it.
+        license: the hub's information on it.
 
     Raises:
         Unusable: for a file that is no model, or whose values contradict each other.
@@ -78,7 +78,7 @@ def facts_of_headers(
 
 
 def _by_layer(values: Mapping[str, Any], key: str, layers: int) -> list[int]:
-    """A number for every block: given once for all, or as a list; empty where it is not given."""
+    """A number for every block: given once for all, or as a list; empty if it is not given."""
     given = values.get(key, ())
     result = [given] * layers if not isinstance(given, tuple) else list(given)
     if len(result) not in (0, layers) or not all(_counts(item) for item in result):

@@ -37,7 +37,7 @@ class GgufModel:
 
     Attributes:
         parts: paths, the first part's first; one path of a file that is not split.
-        label: its quantization, as the path names it; empty where it names none.
+        label: its quantization, as the path names it; empty if it names none.
         size: bytes of all parts.
     """
 
@@ -143,7 +143,7 @@ def _quantizations(models: list[GgufModel]) -> list[GgufModel]:
 
 
 def _projector(sizes: Mapping[str, int]) -> str | None:
-    """The file that reads images, where there is one."""
+    """The file that reads images, if any."""
     paths = sorted(path for path in sizes if _served(path) and "mmproj" in path.lower())
     first = [
         path for label in _PROJECTORS for path in paths if label in _LABEL.findall(path.upper())

@@ -1,7 +1,7 @@
-"""Asking a Hugging Face hub what a revision is: its commit and every file's size and hash.
+"""Resolution of a revision at a Hugging Face hub: its commit, and every file's size and hash.
 
 Facts about a LoRA adapter come from its adapter_config.json and the header of its weights: both are
-data of strangers, and values of another form than theirs count as not said.
+untrusted data, and values of an unexpected form count as missing.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Lora(Data):
 
     Attributes:
         kind: its method, as PEFT names it; ``LORA`` alone is served.
-        base: name of the model that it was made for; None where it names none.
-        rank: the largest of its matrices; 0 where it has none in safetensors.
-        hidden_size: of the body that it fits; None where its matrices do not show it.
+        base: name of the model that it was made for; None without a name.
+        rank: the largest of its matrices; 0 without matrices in safetensors.
+        hidden_size: of the body that it fits; None if its matrices do not show it.
     """
 
     kind: Word | None = None
@@ -147,7 +147,7 @@ class ResolvedModel:
         date: day of that commit, where the hub says.
         files: by path.
         kv: layers that keep keys and values, by the commit's own config.json.
-        facts: what its small files say; None where they were not asked for.
+        facts: what its small files say; None if they were not asked for.
         recipe: of a registry of vLLM's own recipes, where one has it.
         hidden_size: numbers of a token's state, by its config.json.
         lora: facts about it as an adapter; None for a repository of another kind.

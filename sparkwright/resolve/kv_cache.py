@@ -11,7 +11,7 @@ MOST = 1 << 30
 
 
 def kv_layers(config: Any) -> tuple[KvLayers, ...]:
-    """The geometry of the KV cache; empty where the configuration lacks part of it.
+    """The geometry of the KV cache; empty if the configuration lacks part of it.
 
     Reads the keys of transformers' configurations: layer_types or full_attention_interval,
     num_key_value_heads, head_dim, sliding_window, and Gemma's global_head_dim with

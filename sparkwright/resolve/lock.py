@@ -56,7 +56,7 @@ class Resolution(BaseModel):
         return self.models[reference.key]
 
     def add(self, other: Resolution) -> None:
-        """Take over what another one has."""
+        """Take over entries of another lock."""
         self.images.update(other.images)
         self.models.update(other.models)
 
@@ -161,7 +161,7 @@ class Lock(Resolution):
 
 
 def read_lock(path: pathlib.Path) -> Lock | None:
-    """The lock, or None where there is none.
+    """The lock, or None if missing.
 
     Raises:
         UserError: for a file that is no lock.
@@ -295,13 +295,13 @@ def _files(named: Iterable[References]) -> dict[str, PinnedText]:
 
 
 def locked_image(lock: Lock, image: ImageReference) -> ResolvedImage | None:
-    """An image's pin; None where it is not there with a signature of the key that is named."""
+    """An image's pin; None if it is not there with a signature of the key that is named."""
     result = lock.images.get(image.name)
     return result if result and result.is_signed(image.pulled.key) else None
 
 
 def locked_model(lock: Lock, model: ModelReference) -> ResolvedModel | None:
-    """A model's pin; None where it is not there with all that is needed of it."""
+    """A model's pin; None if it is not there with all that is needed of it."""
     result = lock.models.get(model.key)
     return None if result and model.facts and result.facts is None else result
 

@@ -1,7 +1,7 @@
-"""Facts about a model in a commit's own small files, as far as serving depends on them.
+"""Facts about a model from a commit's own small files, for the settings that depend on them.
 
-config.json, generation_config.json, tokenizer_config.json and the chat template are data of
-strangers: what has not the form that it must have counts as not said, and nothing of them is run.
+config.json, generation_config.json, tokenizer_config.json and the chat template are untrusted data:
+values of an unexpected form count as missing, and no code of theirs is run.
 """
 
 import math
@@ -39,10 +39,10 @@ class ModelFacts(Data):
     """Facts about a model, from the files of a commit.
 
     Attributes:
-        architecture: the class that serves it; None where config.json names none.
+        architecture: the class that serves it; None if config.json names none.
         task: kind of requests that the hub says it is for, where that is not chat; else None.
         model_type: by which transformers and vLLM know the family.
-        context: tokens that it was made for.
+        context: longest context in tokens.
         quantization: ``quant_method``; None for weights that are not quantized.
         dtype: of weights that are not quantized.
         vision: whether config.json has a vision tower.
@@ -72,11 +72,11 @@ class ModelFacts(Data):
 
 
 class ModelRecipe(Data):
-    """A recipe of vllm-project/recipes, as a registry had it, without what is written for people.
+    """A recipe of vllm-project/recipes, as a registry has it, without its text for readers.
 
     Attributes:
         source: ``repository@commit:path``.
-        data: its keys, as they are there; read by ``imports.vllm_recipes``.
+        data: its unchanged keys; read by ``imports.vllm_recipes``.
     """
 
     source: str
@@ -98,9 +98,9 @@ def facts_of(
 
     Args:
         marks: texts that the template is searched for.
-        template: chat_template.jinja, where there is one; else tokenizer_config.json's counts.
+        template: chat_template.jinja, if any; else tokenizer_config.json's counts.
         hf_quant: whether there is a hf_quant_config.json, which ModelOpt writes.
-        license, task: what the hub says of it.
+        license, task: the hub's information on it.
     """
     inner = config.get("text_config")
     text: Mapping[str, Any] = inner if isinstance(inner, dict) else config

@@ -228,7 +228,7 @@ def asking(subject: str, server: str, *, answer: str, setting: str) -> Iterator[
     """Make one finding of a query's errors.
 
     Args:
-        answer: what the server should return, in words.
+        answer: what the server should return, as text.
         setting: where another server is named.
 
     Raises:

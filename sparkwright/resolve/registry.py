@@ -1,4 +1,4 @@
-"""Asking a container registry what a tag is: digest, platforms and bytes to pull.
+"""Resolution of a tag at a container registry: digest, platforms and bytes to pull.
 
 Speaks the OCI distribution protocol (https://github.com/opencontainers/distribution-spec) with
 the anonymous token dance that public registries want.
@@ -91,7 +91,7 @@ _MANIFESTS = (
 _MOST_PLATFORMS = 100
 #: Signatures of an image that are looked at, and where cosign writes each.
 _MOST_SIGNATURES, _SIGNATURE = 32, "dev.cosignproject.cosign/signature"
-#: What the kernel calls a machine -> what registries call it.
+#: Kernel's name of a machine -> registries' name.
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "amd64": "amd64", "arm64": "arm64"}
 Architecture = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_.-]+$")]
 
@@ -102,7 +102,7 @@ class PlatformImage:
 
     Attributes:
         digest: of its own manifest.
-        manifests: what Docker reads before any layer: index, where there is one, and manifest.
+        manifests: what Docker reads before any layer: index, if any, and manifest.
         config: with the ids of the unpacked layers.
         layers: in order; a layer may occur twice.
     """

@@ -13,7 +13,7 @@ class Answers(Generic[T]):
     Attributes:
         failures: why a host gave no answer. Every command treats that as a failure: nobody knows
             what such a host runs.
-        broken: what of the plan is broken, in one line; None where the plan is whole.
+        broken: what of the plan is broken, in one line; None if the plan is whole.
     """
 
     answers: dict[str, T]

@@ -19,7 +19,7 @@ class KeyRow:
     Attributes:
         state: ``current``, ``new``, ``old``, ``revoked``, ``command``, or ``unknown``: hosts know a
             key that this controller does not have.
-        created: when its file was made, RFC 3339; None where there is none.
+        created: when its file was made, RFC 3339; None if missing.
         hosts: whose proxies know it.
     """
 

@@ -140,7 +140,7 @@ def _service(line: Line, now: Metrics, before: Metrics | None, seconds: float) -
 
 
 def _rise(now: float | None, before: float | None) -> float | None:
-    """How far a counter rose; None where it began again."""
+    """How far a counter rose; None if it began again."""
     return None if now is None or before is None or now < before else now - before
 
 

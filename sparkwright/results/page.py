@@ -39,7 +39,7 @@ class Weighed:
 
     Attributes:
         problem: after hosts and service: ``answers 31 % slower since the driver changed 1 → 2``.
-        low, high: share that ``problem`` names as ``{}``; None where it names none.
+        low, high: share that ``problem`` names as ``{}``; None if it names none.
         began: since when, as far as that is known.
         seen: when that was seen.
         more: what explains it, and what to do: a line each.
@@ -92,8 +92,8 @@ class Section:
 
     Attributes:
         folder, template: of its HTML, below templates/; it gets this section as ``section``.
-        context: what the template uses.
-        services: (host, service) -> what was measured.
+        context: values for the template.
+        services: (host, service) -> measurements.
         lines: the same in short, for a terminal.
         data: the same as JSON, by the keys of the page's document.
         problems: files that could not be read.

@@ -16,7 +16,7 @@ def together(
     """All fetches of a host as one: sums, sources, and as message each with its share.
 
     Args:
-        jobs: name -> what the host reports of a fetch; None where it has not begun.
+        jobs: name -> what the host reports of a fetch; None if it has not begun.
         ended: names of jobs that run no more.
     """
     every = {name: progress or _BEFORE for name, progress in jobs.items()}

@@ -25,7 +25,7 @@ class ServiceRow:
         ca: file on the controller by which https is verified; None for public CAs.
         image: reference by digest.
         models: repository -> commit.
-        smoke: None where the test was not reached.
+        smoke: None if the test was not reached.
         outcome: difference between the host's release and the plan: ``reverted``, ``left``, ``taken
             back`` or ``failed``; then release and image are the running ones.
         head: the host that answers for it, where that is another one of its cluster.
@@ -59,10 +59,10 @@ class Row:
     Attributes:
         refused: why the host was left alone or failed; None when all went well.
         left: why it was left alone although nothing is wrong with it: maintenance.
-        changes: what was changed on it in this run.
+        changes: its changes in this run.
         pending: what would be changed, in a run that only looks.
         executions: remote executions that the run needed.
-        gpu, driver: as the host's nvidia-smi has them; None where it was not asked or did not say.
+        gpu, driver: as the host's nvidia-smi has them; None if it was not asked or did not say.
     """
 
     host: str
@@ -90,7 +90,7 @@ class Outcome:
     Attributes:
         state: ``reverted``, ``left``, ``taken back``, ``failed``, or ``sleeps``: another one of its
             exclusive group runs.
-        release: what it runs; None where unknown.
+        release: its running release; None if unknown.
         image: by which image.
         smoke: the gate's verdict on it.
     """
@@ -172,7 +172,7 @@ def state(row: Row, service: ServiceRow, dry: bool) -> str:
     if row.left:
         return "maintenance"
     if row.refused:
-        # Nothing is claimed of a host that was not touched.
+        # A summary makes no claim about an untouched host.
         return "failed" if service.smoke is not None or row.changes else "left alone"
     if dry:
         return "planned"

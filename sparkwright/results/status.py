@@ -47,10 +47,10 @@ class Planned:
 
 @dataclass(frozen=True)
 class Deployment(HostStatus):
-    """A host's status, and what is planned for it.
+    """A host's status and its plan.
 
     Attributes:
-        plan_known: False where the plan is broken: nobody can say what differs from it.
+        plan_known: False if the plan is broken, which hides differences.
         refused: ids of preflight's errors, for which a deploy would leave a differing host alone.
     """
 
@@ -130,7 +130,7 @@ def _notes(seen: Deployment) -> Iterator[str]:
 def well(seen: Deployment) -> bool:
     """Whether everything planned runs, is healthy and as planned, and the watch sees no error.
 
-    Without a plan nobody can say so. A host in maintenance is not judged: somebody took it out.
+    Without a plan this is unknown. A host in maintenance is not judged, since a user took it out.
     """
     if not seen.plan_known:
         return False
@@ -158,7 +158,7 @@ def past(seen: Deployment) -> list[HistoryEntry | Action]:
 
 
 def render_history(deployments: Mapping[str, Deployment], last: int) -> str:
-    """Render switches, starts, stops and maintenance: who, what, when, why; newest last.
+    """Render switches, starts, stops and maintenance with user, time and reason; newest last.
 
     Of a switch also its downtime, and how it ended.
     """
@@ -280,7 +280,7 @@ def _difference(drift: Sequence[str], *, was_stopped: bool) -> str:
     """Differences in words, and what the next deploy does with the service.
 
     Args:
-        was_stopped: whether somebody stopped it, which is no difference from the plan.
+        was_stopped: whether a user stopped it, which is no difference from the plan.
     """
     changed = [word for word in drift if word not in _ENDS and not word.startswith("stopped ")]
     ends = [f"a deploy {_ENDS[word]}" for word in drift if word in _ENDS]

@@ -20,7 +20,7 @@ _HEAD = ("key", "model", "requests", "failed", "tokens in", "tokens out", "hours
 def summed(rows: Iterable[UsageRow], *, by_day: bool = True) -> list[UsageRow]:
     """Rows of several addresses as one row for each key and model, of each day or of all days.
 
-    A row of all days has the last of them.
+    A row of all days has the last day.
     """
     sums: dict[tuple[str, ...], UsageRow] = {}
     for row in sorted(rows, key=lambda row: (row.day, row.key, row.model)):
@@ -55,7 +55,7 @@ def keep(rows: Sequence[UsageRow]) -> None:
 
 
 def kept(problems: list[Finding]) -> tuple[list[UsageRow], dt.datetime | None]:
-    """The rows that were kept, and when; None where `sparkwright usage` never ran."""
+    """The rows that were kept, and when; None if `sparkwright usage` never ran."""
     if not KEPT.exists():
         return [], None
     rows: list[UsageRow] = read(list[UsageRow], KEPT, "remove it and run again", problems) or []

@@ -72,7 +72,7 @@ class Readiness:
         findings: all that is wrong with it, without what bootstrap's steps answer.
         weights, image: bytes to download.
         free: bytes of the file system for the weights.
-        speed: bytes per second that the host receives from the hub; 0 where it was not measured.
+        speed: bytes per second that the host receives from the hub; 0 if it was not measured.
         hub: the server that it was measured on.
     """
 

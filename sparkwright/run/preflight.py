@@ -30,7 +30,7 @@ def passed(warnings: int, again: Callable[[Host], Sequence[str]] | None = None) 
     """The result of preflight as an operation, so that pyinfra's results show it.
 
     Args:
-        again: judges the host once bootstrap is done; returns what is wrong with it then.
+        again: judges the host once bootstrap is done, and returns its faults.
     """
     problems = list(look(again)) if again else []
     yield from problems

@@ -47,7 +47,7 @@ from sparkwright.run.state import HostRun
 T = TypeVar("T")
 #: Seconds for one look at the load: nvidia-smi has 10, and each service's metrics have 5.
 _LOOK = 20
-#: Seconds after which a host that nobody wants to be asked is considered again.
+#: Seconds after which a skipped host is considered again.
 _IDLE = 0.25
 #: Seconds between the doctor's two looks at the metrics.
 _BETWEEN = 5

@@ -106,7 +106,7 @@ def _row(name: str, host_run: HostRun, *, dry: bool) -> table.Row:
 def service_row(host_run: HostRun, service: ServicePlan, rendered: Service) -> table.ServiceRow:
     """Row of a service as planned, or as it runs where the host runs something else."""
     outcome = host_run.outcomes.get(service.name)
-    # One that only the host itself reaches is not at the host's address.
+    # A service that only the host itself reaches is not at the host's address.
     at = service.bind if is_loopback(service.bind) else host_run.address
     row = table.ServiceRow(
         name=service.name,

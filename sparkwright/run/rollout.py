@@ -117,7 +117,7 @@ def proxies_of(host_run: HostRun) -> ProxyRequest | None:
 
 
 def asleep(host_run: HostRun) -> set[str]:
-    """The exclusive services that sleep, as the report says them: nobody asks those."""
+    """The sleeping exclusive services, for the report: they get no requests."""
     result = {
         service.name: service
         for service in host_run.services
@@ -194,7 +194,7 @@ def to_take_back(host: Host, run: Run, host_run: HostRun) -> list[ServiceSwitch]
 def remember_taken_back(
     run: Run, host_run: HostRun, services: Sequence[ServiceSwitch], ended: SwitchJournal
 ) -> None:
-    """The host runs what it ran before, and that is not what was planned.
+    """The host runs its previous release instead of the planned release.
 
     Raises:
         HostError: saying so; the host is not as planned in either case.
@@ -216,7 +216,7 @@ def record(
         if service.sleeps:
             continue  # it was written, and nothing of it ran
         checks = ended.checks.get(service.name)
-        # Nothing is observed where the plan is broken.
+        # Without a valid plan no host is observed.
         before = host_run.memory.observation
         seen = before.services.get(service.name) if before else None
         container = seen.container if seen else None

@@ -95,7 +95,7 @@ class Session:
         return self.answers(answers)
 
     def watch(self, watch: Watch[T]) -> Iterator[tuple[str, T] | None]:
-        """Answers as they come, with their hosts; None where none came for a quarter of a second.
+        """Answers as they come, with their hosts; None if none came for a quarter of a second.
 
         Ends once no host is watched any more. A host that failed has its reason in `answers`.
         """
@@ -218,7 +218,7 @@ def session(
         frames: whether pyinfra's own frames are around it.
 
     Raises:
-        UserError: for what is wrong with the user's input, before any host is connected to.
+        UserError: for mistakes in the user's input, before a connection to any host.
         click.ClickException: for what pyinfra can't use of it.
     """
     _set_output(shown=shown, frames=frames)

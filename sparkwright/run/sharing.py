@@ -108,7 +108,7 @@ def asked_for(run: Run, host_run: HostRun) -> list[str]:
 
 
 def described(run: Run) -> Iterator[str]:
-    """Every host that would serve others, in words."""
+    """Every host that would serve others, as text."""
     for item in run.live():
         for content in asked_for(run, item):
             yield f"{item.name} would serve {content} to other hosts"
@@ -164,7 +164,7 @@ def _by_rails(host_run: HostRun, other: HostRun) -> Iterator[str]:
 
 
 def _is_asked(run: Run, host_run: HostRun, content: str) -> bool:
-    """Whether this host is the first choice of another one."""
+    """Whether this host is another host's first choice."""
     leeches = _decided(run).get(content, {}).values()
     return any(others[:1] == [host_run.name] for others in leeches)
 

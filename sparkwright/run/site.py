@@ -53,7 +53,7 @@ _LONGEST = 300
 
 
 def unplanned_fleet(hosts: Mapping[str, Mapping[str, Any]]) -> DesiredFleet:
-    """Hosts of which nothing is planned.
+    """Hosts without a plan.
 
     Args:
         hosts: by name, what could be read of its data.
@@ -181,7 +181,7 @@ def read_files(invocation: Invocation) -> BaseException | None:
     """Check the user's files before pyinfra reads them.
 
     Returns:
-        What is wrong with group_data, in a run that goes on without it.
+        Faults of group_data, in a run that goes on without it.
 
     Raises:
         UserError: for everything else that can't be read.
@@ -331,7 +331,7 @@ def _planned(inventory: Inventory, hosts: dict[str, Host], invocation: Invocatio
 
 
 def unplanned(hosts: dict[str, Host], invocation: Invocation, why: str) -> Run:
-    """A run of hosts of which nothing is planned.
+    """A run of hosts without a plan.
 
     Args:
         why: what of the plan is broken.

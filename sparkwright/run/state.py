@@ -1,7 +1,7 @@
 """A run over a site: the desired state of each host, and its outcome so far.
 
-It is attached to pyinfra's host objects, so that two runs in one process know nothing of each
-other. Operations take arguments and need none of this; the site's roles hand them the plan.
+It is attached to pyinfra's host objects, so two runs in one process are independent. Operations
+take arguments and need none of this; the site's roles hand them the plan.
 """
 
 import time
@@ -47,10 +47,10 @@ class HostRun(DesiredHost):
         findings: preflight's.
         outcomes: what services run where that is not what was planned, by name.
         connection: addresses of controller and host, as far as they see each other directly.
-        left: why this run leaves the host alone, although nothing is wrong with it; None where it
+        left: why this run leaves the host alone, although nothing is wrong with it; None if it
             does not.
         plan_known: False in a run without a plan: services are read from the host.
-        cured: preflight's findings that bootstrap answers before anything else is done; None where
+        cured: preflight's findings that bootstrap answers before anything else is done; None if
             it was not called.
     """
 
@@ -93,7 +93,7 @@ class HostRun(DesiredHost):
 
     @cached_property
     def watch(self) -> Watch | None:
-        """Its watch; None where it wants none."""
+        """Its watch; None if it wants none."""
         return watch_of(self.desired.plan, self.services)
 
     @cached_property
@@ -104,8 +104,11 @@ class HostRun(DesiredHost):
     @cached_property
     def address_files(self) -> dict[str, tuple[str, int]]:
         """Files that its address for all models needs: text and mode, by path."""
-        return address.files_of(
-            self.proxies.door if self.proxies else None, self.settings.services_root
+        if self.proxies is None:
+            return {}
+        root = self.settings.services_root
+        return address.files_of(self.proxies.address, root) | address.page_files(
+            self.proxies.page, root
         )
 
     @cached_property
@@ -163,7 +166,7 @@ class Run:
         everyone: names of every host of the inventory.
         takes_from: content -> host -> hosts that it takes it from; None until that is decided.
         broken: the plan's mistake, in one line; then nothing is planned, and the run uses the state
-            stored on the hosts. None where the plan is whole.
+            stored on the hosts. None if the plan is whole.
     """
 
     inventory: str
@@ -195,7 +198,7 @@ def attach(run: Run, hosts: dict[str, Host]) -> None:
             settings.models_root,
         )
         host_memory.break_lock = settings.break_lock
-        # What a user's role changes is under the same lock as all the rest.
+        # Changes of a user's role happen under the same lock.
         host_memory.guard = partial(locks.take, host)
 
 

@@ -1,4 +1,4 @@
-"""The address for all models: its pools, its document, and what is wrong with keys and models."""
+"""The address for all models: its pools, its document, and mistakes of keys and models."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -67,6 +67,10 @@ def address_problems(planned: Mapping[str, PlannedHost], everyone: Everyone) -> 
         for name, key in plan.settings.keys.items():
             if key.limited and not named:
                 yield _MESSAGES.mistake("limits-without-address", f"keys.{name}", plan.host)
+        page = plan.settings.address and plan.settings.address.open_webui
+        if page and page.key not in plan.settings.keys:
+            facts = {"key": page.key}
+            yield _MESSAGES.mistake("no-page-key", "address.open_webui.key", plan.host, **facts)
     pools = planned_pools(plans)
     if not named or planned.keys() < everyone.keys():
         return

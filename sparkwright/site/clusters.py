@@ -13,7 +13,7 @@ _MESSAGES = Messages(__file__)
 #: The setting that names hosts of a fabric.
 _KEY = "fabric_addresses"
 
-if TYPE_CHECKING:  # what renders releases is not loaded for those who only check
+if TYPE_CHECKING:  # `check` does not load the modules that render releases
     from sparkwright.plan.desired import Desired
 
 
@@ -120,7 +120,7 @@ def unlike_releases(hosts: Mapping[str, Desired]) -> Iterator[Finding]:
     """Ranks that would run another release than their head: other weights, image or arguments.
 
     Args:
-        hosts: what the hosts of a run are to be.
+        hosts: desired states of the hosts of a run.
     """
     services = {(host, service.name): service
                 for host, desired in hosts.items() for service in desired.services}  # fmt: skip

@@ -21,6 +21,7 @@ from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.rollout import agreed
 from sparkwright.plan.service import render_service, service_home
 from sparkwright.proxy.haproxy import Proxies
+from sparkwright.proxy.page import page_of
 from sparkwright.proxy.pools import planned_pools, with_others
 from sparkwright.proxy.proxies import leave_and_return, proxies_of
 from sparkwright.resolve.credentials import account, hub_token
@@ -209,7 +210,9 @@ def _desired_host(
     pools = planned_pools(host.plan for host in every.values()) if settings.address else ()
     proxies = proxies_of(plan, everyone, pools, dry=dry)
     proxies = proxies and replace(
-        proxies, door=door_of(plan, every, everyone, proxies.pools_socket)
+        proxies,
+        address=door_of(plan, every, everyone, proxies.pools_socket),
+        page=page_of(plan, everyone, keys, desired.resolution, dry=dry),
     )
     peer = None
     if settings.peer_sharing:

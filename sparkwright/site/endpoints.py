@@ -29,7 +29,7 @@ class Key:
 
 @dataclass(frozen=True)
 class ServedName:
-    """A name that the service answers to, and what a client should send with it."""
+    """A served name, and the parameters that a client should send with it."""
 
     name: str
     advice: Alias | None
@@ -67,13 +67,13 @@ class Endpoint:
 
     Attributes:
         model: repository of the model that answers to every name.
-        context: tokens of prompt and answer together; None where unknown.
+        context: tokens of prompt and answer together; None if unknown.
         images, tools, reasoning: what requests may hold or ask for.
         kinds: of requests that it answers, each with its route.
-        chats: whether a chat is one of them.
+        chats: whether it answers chats.
         ca: absolute path on the controller of the CA by which https is verified; None for the
             public ones that every client knows, and for http.
-        shared: whether its address is the one for all models.
+        shared: whether its address serves all models.
     """
 
     host: str

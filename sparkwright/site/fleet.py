@@ -374,7 +374,7 @@ class Fleet:
     problems: tuple[Finding, ...]
 
     def or_raise(self) -> dict[str, PlannedHost]:
-        """The hosts, when nothing is wrong with any."""
+        """The hosts, if none has a mistake."""
         Problems(self.problems).stop()
         return self.hosts
 

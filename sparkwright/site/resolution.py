@@ -36,7 +36,7 @@ def site_problems(
 ) -> list[Finding]:
     """Faults of hosts that can be planned, and of files on the controller.
 
-    Nothing is written, no command of the user's is run, and nobody is asked.
+    It writes nothing, runs no command of the user's, and contacts no server.
 
     Args:
         everyone: data of every host of the inventory, whatever the run is limited to.

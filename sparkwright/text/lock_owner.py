@@ -1,4 +1,4 @@
-"""Owner of a host's lock, in words."""
+"""Owner of a host's lock, as text."""
 
 from sparkwright.host.lock import Owner
 from sparkwright.text.visible import visible

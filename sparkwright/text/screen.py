@@ -17,12 +17,12 @@ _Seen = TypeVar("_Seen")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 #: A line's own indentation, and a label or a mark that what follows stands beside.
 _BEGINNING = re.compile(r"( *)((?:[a-z]{4,9}: +|- |\d+\. )?)")
-#: Narrower than this nothing is readable.
+#: A narrower screen is unreadable.
 _NARROWEST = 40
 
 
 def width() -> int | None:
-    """Columns of the terminal; None where standard output is none."""
+    """Columns of the terminal; None if standard output is none."""
     given = os.environ.get("COLUMNS", "")
     if given.isdecimal() and int(given):
         return max(_NARROWEST, int(given))

@@ -21,7 +21,7 @@ _UNSAFE_BUT_LINES = re.compile(f"(?!\n)[{_CLASS}]")
 #: What click writes for colours; nothing that hides text or moves.
 _COLOUR = re.compile(r"(\x1b\[(?:[0-2]|3[0-7]|9[0-7])m)")
 _PAINT = re.compile(r"\x1b\[[0-9;:]*[mABCDGHJK]")
-#: Characters of one thing that a host says; what is longer tells nobody more.
+#: Characters of one message of a host; longer messages are cut.
 LONGEST = 2000
 #: What prose and code need, and no terminal obeys: a tab, and what joins letters and emoji.
 _PROSE = re.compile("([\t\u200c\u200d])")

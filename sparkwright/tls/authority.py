@@ -34,7 +34,7 @@ HOST_VALID = dt.timedelta(days=365)
 #: For clocks that are behind.
 _EARLIER = dt.timedelta(hours=1)
 _PRIVATE = 0o600
-#: Addresses that every CA permits, all of them private: those of hosts change within a range.
+#: Addresses that every CA permits, all of them private: hosts' addresses change within a range.
 _RANGES = [ip_network(item) for item in (
     "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16",
     "127.0.0.0/8", "fc00::/7", "fe80::/10", "::1")]  # fmt: skip

@@ -43,7 +43,7 @@ def serves_with(
     *,
     dry: bool = False,
 ) -> SecretText | None:
-    """Certificate and key of a host, PEM; None where it serves http.
+    """Certificate and key of a host, PEM; None if it serves http.
 
     Args:
         data: the host's data of inventory and group_data.
@@ -67,7 +67,7 @@ def serves_with(
 def identity(
     host: str, data: Mapping[str, Any], settings: Tls, where: str = "tls", *, dry: bool = False
 ) -> TlsIdentity | None:
-    """How others verify a host; None where it serves http. See ``serves_with``."""
+    """How others verify a host; None if it serves http. See ``serves_with``."""
     if settings is None:
         return None
     if isinstance(settings, TlsSettings):
@@ -95,7 +95,7 @@ def peer_certificate(
     *,
     dry: bool = False,
 ) -> PeerCertificate | None:
-    """A host's part in peer sharing; None where that is in clear.
+    """A host's part in peer sharing; None if that is in clear.
 
     Args:
         proxies: what its proxies serve with, which is for more addresses; None without any.

@@ -12,10 +12,11 @@ from lab import example_report
 from sparkwright.catalog import load_catalog
 from sparkwright.config.places import CATALOG
 from sparkwright.extras.dashboard.contents import Page
-from sparkwright.extras.dashboard.glance import Fetch
 from sparkwright.extras.dashboard.render import html
 from sparkwright.extras.dashboard.view import Fleet
+from sparkwright.host.fetch.unfinished import UnfinishedFetch
 from sparkwright.host.lock import Owner
+from sparkwright.host.models.report import UsageRow
 from sparkwright.host.release import HistoryEntry, Phase, SwitchJournal
 from sparkwright.host.watch.state import WatchFinding, WatchReport
 from tests.browser.chromium import look, screenshot
@@ -45,9 +46,9 @@ def dashboard(folder: Path) -> None:
     fleet = Fleet({name: expected("qwen36", memory=memory(name)) for name in names})
     fetch = {"state": "running", "bytes_done": 9 * 10**9, "bytes_total": 23 * 10**9, "rate": 10**8}
     phases = {"qwen36": Phase("loading weights", NOW + 80)}
+    waits = {"lock": Owner(by="me@laptop", since=NOW)}
     work = {
-        "lock": Owner(by="me@laptop", since=NOW),
-        "switch": SwitchJournal("1", "starting", phases=phases), "services": {},
+        **waits, "switch": SwitchJournal("1", "starting", phases=phases), "services": {},
     }  # fmt: skip
     end = HistoryEntry(
         "qwen36", "0aa1c5ffab17", RELEASE, "me@laptop", NOW + 60, (), 94.2, "good", ()
@@ -55,9 +56,12 @@ def dashboard(folder: Path) -> None:
     watch = WatchReport(
         NOW + 100, (WatchFinding("disk-fills", None, "warning", "94 % of / is used", NOW),)
     )
+    usage = (UsageRow("2026-11-24", "openclaw", "qwen36", 1204, 3, 2_400_000, 351_234, 9.0, 0),)
     special: dict[str, dict[str, Any]] = {
-        "spark-1": {"status": {"history": (end,)}}, "spark-2": {"status": {"watch": watch}},
-        "spark-3": {"status": work}, "spark-4": {"fetches": (Fetch("org/model", True, fetch),)},
+        "spark-1": {"status": {**waits, "history": (end,)}, "usage": usage},
+        "spark-2": {"status": {"watch": watch}}, "spark-3": {"status": work},
+        "rtx-1": {"status": waits},
+        "spark-4": {"fetches": (UnfinishedFetch("org/model", True, fetch),)},
     }  # fmt: skip
     title = "Example fleet (invented figures)"
     with serving(fleet, _page_of_nothing, title=title) as site, opened() as tab:

@@ -9,9 +9,9 @@ import pytest
 
 from sparkwright.checks.configuration.parts import Memory, Part
 from sparkwright.extras.dashboard.contents import Page
-from sparkwright.extras.dashboard.glance import Fetch
 from sparkwright.extras.dashboard.server import Site
 from sparkwright.extras.dashboard.view import Fleet
+from sparkwright.host.fetch.unfinished import UnfinishedFetch
 from sparkwright.host.lock import Owner
 from sparkwright.host.models.report import UsageRow
 from sparkwright.host.release import HistoryEntry, SwitchJournal
@@ -20,10 +20,11 @@ from tests.browser.chromium import _PROBE
 from tests.browser.tab import Tab, opened
 from tests.unit.builders import catalog
 from tests.unit.extras.bench.builders import NOON
-from tests.unit.extras.dashboard.glances import NOW, expected, glance, page_of, serving
+from tests.unit.extras.dashboard.glances import MODEL, NOW, expected, glance, page_of, serving
 
 MEMORY = Memory(119.7, True, (Part("#", "w", 22.9), Part("=", "kv", 60.9), Part("o", "s", 8.0)))
 ACTED: list[tuple[str, str, str]] = []
+COPY = "document.querySelector('.host[aria-label=spark-1] [data-copy]')"
 #: What would be markup, and what turns a line around.
 HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>\u202e'\"&amp;"
 
@@ -89,8 +90,17 @@ def test_a_host_dies_a_download_is_cut_and_a_roll_out_runs(
         fleet.take("spark-1", glance(at))
         fleet.take("spark-2", glance(at))
     shown = tab.wait(f"{card('spark-1')}.includes('40.0') && {card('spark-1')}")
-    for words in ("97 of 120 GiB", "66 °C", "2405 MHz", "54 W", "0.12 s", "✓ serves"):
+    for words in (
+        "97 of 120 GiB", "66 °C", "2405 MHz", "54 W", "0.12 s", "✓ serves", MODEL, "34 %",
+        "https://10.0.0.1:8000/v1", "1200 of 3700 GB free on /", "Tokens/s since this page began",
+        "Running\n2\n", "Waiting\n1\n", "weights 22.9 ", "KV cache 60.9 ", "others 8.0 ",
+        "free 27.9",
+    ):  # fmt: skip
         assert words in shown
+    tab.call("Browser.grantPermissions", permissions=["clipboardReadWrite"])
+    tab.value(f"{COPY}.click()")
+    tab.wait(f"{COPY}.innerText == 'Copied'")
+    assert tab.value("navigator.clipboard.readText()") == "https://10.0.0.1:8000/v1"
     assert "serve on 3 of 3 hosts" not in tab.value("document.getElementById('front').innerText")
     fleet.take("spark-2", OSError("not reached: no route"))
     tab.wait(f"{card('spark-2')}.includes('off, last seen')")
@@ -98,9 +108,9 @@ def test_a_host_dies_a_download_is_cut_and_a_roll_out_runs(
     progress: dict[str, object] = {
         "state": "running", "bytes_done": 3 * 10**9, "bytes_total": 20 * 10**9, "rate": 10**8,
     }  # fmt: skip
-    fleet.take("spark-1", glance(110.0, fetches=(Fetch("org/model", True, progress),)))
+    fleet.take("spark-1", glance(110.0, fetches=(UnfinishedFetch("org/model", True, progress),)))
     tab.wait(f"{card('spark-1')}.includes('org/model: running: 3.00 of 20.00 GB at 100 MB/s')")
-    fleet.take("spark-1", glance(115.0, fetches=(Fetch("org/model", False, progress),)))
+    fleet.take("spark-1", glance(115.0, fetches=(UnfinishedFetch("org/model", False, progress),)))
     tab.wait(f"{card('spark-1')}.includes('org/model: cut off')")
     work = {"lock": Owner(by="me@pc", since=NOW), "switch": SwitchJournal("1", "draining")}
     fleet.take("spark-3", glance(100.0, status=work))
@@ -124,7 +134,7 @@ def test_nothing_that_a_host_says_is_markup(tab: Tab, fleet: Fleet) -> None:
     with serving(hostile, empty, act, log=lambda *_: HOSTILE) as site:
         visit(tab, site, 1)
         count = "document.querySelectorAll('img, script, .host *').length"
-        fetch = Fetch(HOSTILE, True, {"state": HOSTILE, "message": HOSTILE})
+        fetch = UnfinishedFetch(HOSTILE, True, {"state": HOSTILE, "message": HOSTILE})
         more = {"fetches": (fetch,), "disks": {HOSTILE: (1, 2)}}
         hostile.take(HOSTILE, glance(100.0, names=(HOSTILE,), status=status, **more))
         tab.wait("document.getElementById('rollout').innerText.includes('<img')")

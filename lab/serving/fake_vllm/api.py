@@ -114,7 +114,7 @@ class Api:
             return True
         if request.path in self.unguarded or not request.path.startswith(self.guarded):
             return True
-        if self._backend.faults.open_door and request.path == "/v1/completions":
+        if self._backend.faults.open_route and request.path == "/v1/completions":
             return True
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
         digest = hashlib.sha256(key.encode("latin-1", "replace")).digest()

@@ -10,7 +10,7 @@ They come from FAKE_VLLM_FAULT or /etc/fake-vllm-fault, several by commas:
     blind                 answers `!!!!` to images, as with a vision tower that was not loaded
     no-sight              answers images as if it saw something else
     no-alias              serves the first of its names alone
-    open-door             /v1/completions needs no key
+    open-route            /v1/completions needs no key
     never-stops           plain chats run on until their budget ends
     no-completions        /v1/completions gives empty texts
     no-stream             holds a stream back and sends it all at once
@@ -55,7 +55,7 @@ class Faults:
     blind: bool = False
     no_sight: bool = False
     no_alias: bool = False
-    open_door: bool = False
+    open_route: bool = False
     never_stops: bool = False
     no_completions: bool = False
     no_stream: bool = False

@@ -18,11 +18,11 @@ class Hardware:
     """Hardware of a host: from its probe, or assumed from the needs of its recipes.
 
     Attributes:
-        compute_cap: None where unknown.
+        compute_cap: None if unknown.
         memory_gib: MemTotal.
         vram_gib: memory of the GPU itself; None on unified memory.
-        architecture: of the registry's words (``arm64``); None where unknown.
-        gpus: how many there are; None where unknown.
+        architecture: of the registry's words (``arm64``); None if unknown.
+        gpus: how many there are; None if unknown.
     """
 
     compute_cap: str | None

@@ -22,13 +22,13 @@ _ROUNDED_GIB = 0.01
 
 @dataclass(frozen=True)
 class Budget:
-    """Memory of a service, in GiB; None where unknown.
+    """Memory of a service, in GiB; None if unknown.
 
     Attributes:
         share: memory that the engine may take.
         kv: what is left of it for the KV cache.
         context: what one sequence of the full length takes of that.
-        length: tokens of that sequence; None or 0 where the engine takes what fits.
+        length: tokens of that sequence; None or 0 if the engine takes what fits.
         offload: RAM for an offloaded KV cache.
     """
 

@@ -24,7 +24,7 @@ class Memory:
     """A host's memory.
 
     Attributes:
-        total_gib: None where it is not known before a host was looked at.
+        total_gib: None if unknown before a host was looked at.
         unified: whether CPU and GPU share it.
     """
 

@@ -1,1 +1,1 @@
-"""The fabric between hosts: how they are cabled, what is wrong with it, addresses, speed."""
+"""The fabric between hosts: cabling, faults, addresses, speed."""

@@ -1,4 +1,4 @@
-"""Static addresses of a host's rails, by netplan: what is to be, and what is in the way.
+"""Static addresses of a host's rails, by netplan: wanted files and obstacles.
 
 The file has the same shape as the files of eugr/spark-vllm-docker and sparkrun.
 """
@@ -62,7 +62,7 @@ def pings(wanted: FabricAddresses, given: tuple[Address, ...]) -> tuple[Ping, ..
 
 
 def pending(wanted: FabricAddresses, given: tuple[Address, ...], state: FabricState) -> list[str]:
-    """Pending changes, in words; empty where everything is applied already."""
+    """Pending changes, as text; empty if everything is applied already."""
     live = all(
         item.address in item.rail.addresses and item.rail.mtu == wanted.mtu for item in given
     )

@@ -59,7 +59,7 @@ def unknown_neighbours(states: Mapping[str, FabricState]) -> dict[str, tuple[str
 
 
 def shape_of(states: Mapping[str, FabricState]) -> str | None:
-    """pair, ring or switch, as the hosts are cabled; None where that is not seen.
+    """pair, ring or switch, as the hosts are cabled; None if unknown.
 
     A device that sees two hosts hangs on a switch; so do more hosts than see each other over
     cables of their own.

@@ -17,7 +17,7 @@ SPEED, MTU = 200_000, 9000
 
 @dataclass(frozen=True)
 class Fabric:
-    """Hosts that serve together, as they were observed.
+    """Hosts that serve together, as observed.
 
     Attributes:
         states: by host, in the cluster's order.

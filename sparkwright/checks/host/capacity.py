@@ -20,7 +20,7 @@ CUDA_PART = 31.4 / 31.84
 
 
 def hardware_of(host: HostFacts) -> Hardware:
-    """The hardware, as it was observed."""
+    """The hardware, as observed."""
     # Of several GPUs, those that its services get: others are nobody's.
     gpus = [gpu for service in host.plan.services for gpu in given(host.gpus, service)]
     vram = max((gpu.memory_mib or 0 for gpu in gpus), default=0) / 1024 * CUDA_PART

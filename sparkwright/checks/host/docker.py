@@ -15,8 +15,9 @@ OTHER_DOCKERS = ("snap", "desktop", "rootless", "podman")
 
 @check("docker-kind", "docker", "docker-user", "docker-compose", "nvidia-container-toolkit")
 def _docker(host: HostFacts) -> Iterator[Symptom]:
-    if host.plan.services:
+    if host.plan.services or host.plan.page_images:
         yield from docker_symptoms(host.observed, LEAST_DOCKER)
+    if host.plan.services:
         yield from toolkit_symptoms(host.observed)
 
 

@@ -1,4 +1,4 @@
-"""Facts that preflight judges: a host as it was observed, and its part of the plan."""
+"""Facts that preflight judges: a host as observed, and its part of the plan."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from sparkwright.resolve.registry import ARCHITECTURES
 
 @dataclass(frozen=True)
 class HostFacts:
-    """A host as it was observed, and what is desired of it.
+    """A host as observed, and what is desired of it.
 
     Attributes:
         now: the controller's clock at the time of the observation, seconds since the epoch.
@@ -28,7 +28,7 @@ class HostFacts:
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:
-        """GPUs that nvidia-smi lists; empty where it fails."""
+        """GPUs that nvidia-smi lists; empty if it fails."""
         return self.observed.gpu.gpus
 
     def serves(self, service: str) -> bool:

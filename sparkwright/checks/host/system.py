@@ -73,6 +73,8 @@ def _ports(host: HostFacts) -> Iterator[Symptom]:
     """Ports of services and of the fleet's address that others hold."""
     settings = host.plan.settings
     users = {settings.address.port: "the address of all models"} if settings.address else {}
+    if settings.address and (page := settings.address.open_webui):
+        users[page.port] = "Open WebUI"
     for service in host.plan.services:
         users[service.port] = f"service {service.name}"
     for port, user in sorted(users.items()):

@@ -72,7 +72,7 @@ class Facts(Examination):
 
 @dataclass(frozen=True)
 class Serving:
-    """A service of a host as it was seen, beside what is planned for it."""
+    """An observed service of a host, beside its plan."""
 
     facts: Facts
     seen: ServiceSeen
@@ -80,7 +80,7 @@ class Serving:
 
     @property
     def uptime(self) -> float:
-        """Seconds since the service's container started; 0 where none runs."""
+        """Seconds since the service's container started; 0 if none runs."""
         container = self.seen.container
         if container is None or not container.running:
             return 0.0
@@ -93,7 +93,7 @@ class Serving:
 
     @property
     def restarts(self) -> int:
-        """How often systemd has started it again since somebody last did."""
+        """Restarts by systemd since the last start by a user."""
         text = self.seen.unit.get("NRestarts", "")
         return int(text) if re.fullmatch(r"[0-9]{1,9}", text) else 0
 

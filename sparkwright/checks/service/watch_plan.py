@@ -1,4 +1,4 @@
-"""The watch of a host: what it looks at, and its units."""
+"""The watch of a host: its configuration and units."""
 
 import json
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ class Watch:
 
 
 def watch_of(plan: HostPlan, services: Sequence[Service]) -> Watch | None:
-    """A host's watch; None where it has no services, or wants none."""
+    """A host's watch; None if it has no services, or wants none."""
     settings = plan.settings
     if not settings.watch or not plan.services:
         return None

@@ -1,4 +1,4 @@
-"""The deep smoke test's request: what a service must be able to do, by its plan and the catalog.
+"""The deep smoke test's request: required abilities of a service, by its plan and the catalog.
 
 Pure: which checks do not apply, and why, is decided here and tested without a host.
 """

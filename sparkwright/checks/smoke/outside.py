@@ -28,7 +28,7 @@ from sparkwright.host.service import CheckResult
 from sparkwright.plan.plan import HostPlan
 
 CHECK = "outside"
-#: What a server answers that lets nobody in, or has no such route.
+#: Statuses of a server that refuses the request or lacks the route.
 _REFUSALS = (401, 404)
 #: Seconds for one connection, and for all that is asked of a host.
 _CONNECT, _ALL = 2.0, 15.0
@@ -43,7 +43,7 @@ class Entrance:
 
     Attributes:
         name: of the service, or of the address of all models.
-        bind, port: where clients connect; port None where only the host itself does.
+        bind, port: where clients connect; port None if only the host itself does.
         closed: ports that are the host's alone.
         https: whether clients connect by https.
     """
@@ -60,7 +60,7 @@ class Outside:
     """Result of the requests from this machine to an entrance.
 
     Attributes:
-        result: None where it can't be told.
+        result: None if it can't be told.
         note: why it can't.
         closed: address and port that took no connection.
     """
@@ -103,7 +103,7 @@ def look(
     """Ask at all of them, within 15 seconds.
 
     Args:
-        address: the host's, as this machine reaches it by itself; None where it does not.
+        address: the host's, as this machine reaches it by itself; None if it does not.
         ipv4: where that is one of IPv6, the host's of IPv4: services listen there by default.
     """
     if address is None:
@@ -115,7 +115,7 @@ def look(
 
 
 def unreachable_ports(host: str, results: Sequence[Outside]) -> Finding | None:
-    """The finding of a host's ports that did not answer here; None where all did."""
+    """The finding of a host's ports that did not answer here; None if all did."""
     closed = [result for result in results if result.closed]
     if not closed:
         return None

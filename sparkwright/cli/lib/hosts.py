@@ -87,7 +87,7 @@ class Hosts(Selection):
 
 
 def reported(answers: Answers[T]) -> Answers[T]:
-    """The answers, after what is broken and who is silent was printed on standard error."""
+    """The answers, after printing faults and silent hosts on standard error."""
     if answers.broken:
         echo(answers.broken, err=True)
     for host, reason in answers.failures.items():
@@ -96,7 +96,7 @@ def reported(answers: Answers[T]) -> Answers[T]:
 
 
 def complain(host: str, text: str) -> None:
-    """Print on standard error what is wrong with a host; the text is visible already."""
+    """Print a host's fault on standard error; the text is already escaped."""
     echo(f"{click.style(host, fg='red')}: {text}", err=True)
 
 

@@ -24,8 +24,7 @@ def given() -> dict[str, Any]:
 
 @contextmanager
 def shown() -> Iterator[Callable[[str, str], None]]:
-    """Show who has answered while the hosts are asked, and what the others do; without a terminal
-    only what they do.
+    """Show which hosts have answered and the others' work; without a terminal only the work.
 
     Yields:
         A function that takes a host and its latest event.

@@ -59,7 +59,7 @@ class Selection:
         return (*self.services, *self.of_hosts.get(host, ())) or None
 
     def means(self, host: str, service: str) -> bool:
-        """Whether a service of one of the hosts is meant."""
+        """Whether the selection has a service of these hosts."""
         return service in (self.services_of(host) or (service,))
 
     def subject(self, everything: str = "every service", link: str = "on") -> str:
@@ -168,7 +168,7 @@ def inventory_argument(kind: type[Selection] = Selection) -> Callable[[_Command]
 
 
 def only_host(hosts: Selection) -> str:
-    """Name of the one host that is meant. Raises UserError for none or several."""
+    """Name of the selected host. Raises UserError for none or several."""
     names = [host.name for host in hosts.read()]
     if not hosts.limit or len(names) != 1:
         where, shown = "command line: HOST", ", ".join(names) if hosts.limit else "no host"

@@ -1,1 +1,1 @@
-"""llama.cpp's ``llama-server``: what it takes, what it says, and how it goes wrong."""
+"""llama.cpp's ``llama-server``: arguments, log and faults."""

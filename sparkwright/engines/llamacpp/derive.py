@@ -90,7 +90,7 @@ def _capabilities(subject: Subject) -> Iterator[Capability]:
 
 
 def _pool_gib(subject: Subject) -> float | None:
-    """Memory of the GPU for this service, among all that name a model; None where it is unknown."""
+    """Memory of the GPU for this service, among all that name a model; None if it is unknown."""
     whole, settings = subject.gpu.vram_gib, subject.settings
     if subject.gpu.unified:
         whole = LEAST_SPARK_GIB - SYSTEM_GIB - sum(settings.sidecars.values())

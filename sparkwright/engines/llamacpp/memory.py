@@ -29,7 +29,7 @@ WORTH_A_WORD = 0.01
 def kv_bytes(
     model: Model, arguments: Mapping[str, ArgumentValue | None], tokens: int
 ) -> float | None:
-    """Bytes of a sequence's keys and values; None where the geometry of the cache is not known."""
+    """Bytes of a sequence's keys and values; None if the geometry of the cache is not known."""
     types = (str(arguments.get(f"cache_type_{part}") or "f16") for part in ("k", "v"))
     widths = [KV_BYTES.get(name) for name in types]
     if not model.kv or None in widths:
@@ -60,7 +60,7 @@ def prompts_gib(arguments: Mapping[str, Any]) -> float:
 
 
 def weights_gib(model: Model, arguments: Mapping[str, Any]) -> float | None:
-    """GiB of the weights in the GPU's memory; None where no size is known.
+    """GiB of the weights in the GPU's memory; None if no size is known.
 
     llama.cpp keeps the last ``n_gpu_layers`` layers there, of which the output counts as one, and
     leaves the experts of the first ``n_cpu_moe`` layers to the CPU.
@@ -81,8 +81,8 @@ def weights_gib(model: Model, arguments: Mapping[str, Any]) -> float | None:
 def fitting_context(
     model: Model, arguments: Mapping[str, ArgumentValue | None], pool: float
 ) -> int | None:
-    """Tokens of the longest context that the pool has room for, at most the model's own; None where
-    sizes are not known, and 0 where nothing fits."""
+    """Tokens of the longest context that the pool has room for, at most the model's own; None if
+    sizes are not known, and 0 if nothing fits."""
     weights, context = weights_gib(model, arguments), model.context
     if weights is None or not context or not (whole := kv_bytes(model, arguments, context)):
         return None

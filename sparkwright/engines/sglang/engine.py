@@ -77,7 +77,7 @@ def _head(values: Mapping[str, Any]) -> str:
 def kv_bytes(
     model: Model, arguments: Mapping[str, ArgumentValue | None], tokens: int
 ) -> float | None:
-    """Bytes of a sequence's keys and values; None where the geometry of the cache is not known."""
+    """Bytes of a sequence's keys and values; None if the geometry of the cache is not known."""
     width = DATA["kv_bytes"].get(str(arguments.get("kv_cache_dtype") or "auto").lower())
     if not model.kv or width is None:
         return None

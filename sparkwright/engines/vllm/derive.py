@@ -96,7 +96,7 @@ def _parser(subject: Subject, kind: Kind, advice: Advice) -> str | None:
     """Parser that the service names, else the parser of vLLM's recipe, else the parser of the
     family.
 
-    None where none is known, or where this vLLM has not got it.
+    None if none is known, or where this vLLM has not got it.
     """
     given, facts = {**advice.arguments, **subject.service.arguments}, subject.facts
     if ARGUMENT[kind] in given:

@@ -32,7 +32,7 @@ _STEP = 1024
 def kv_bytes(
     model: Model, arguments: Mapping[str, ArgumentValue | None], tokens: int
 ) -> float | None:
-    """Bytes of a sequence's keys and values; None where the geometry of the cache is not known."""
+    """Bytes of a sequence's keys and values; None if the geometry of the cache is not known."""
     width = KV_BYTES.get(str(arguments.get("kv_cache_dtype") or "auto").lower())
     if not model.kv or width is None:
         return None
@@ -40,7 +40,7 @@ def kv_bytes(
 
 
 def pool_gib(gpu: Gpu) -> float | None:
-    """The memory that a share is of, of a card in whole GiB; None where it is not known before the
+    """The whole memory of a share, of a card in whole GiB; None if unknown before the
     host is asked."""
     if gpu.unified:
         return LEAST_SPARK_GIB
@@ -72,7 +72,7 @@ def _written(service: ServiceSettings, catalog: Catalog) -> float | None:
 
 
 def weights_gib(model: Model) -> float:
-    """Size of the weights in GiB; 0 where no size is known."""
+    """Size of the weights in GiB; 0 if no size is known."""
     return model.loaded_gib or model.size_gib or 0.0
 
 
@@ -83,8 +83,8 @@ def fitting_context(
     arguments: Mapping[str, ArgumentValue | None],
     pool: float,
 ) -> int | None:
-    """Tokens of the longest sequence that the share has room for, at most the model's own; None
-    where the geometry of its cache is not known, or nothing fits."""
+    """Tokens of the longest sequence that the share has room for, at most the model's own; None if
+    the geometry of its cache is not known, or nothing fits."""
     whole = kv_bytes(model, arguments, context)
     if not whole:
         return None

@@ -31,7 +31,7 @@ def scheduled_token_budget(batched: int, seqs: int, tokens: int, vllm: str | Non
 
     Args:
         batched: max_num_batched_tokens; seqs: max_num_seqs; tokens: num_speculative_tokens.
-        vllm: the version; None where no card says it, and then the older, stricter way counts.
+        vllm: the version; None if no card says it, and then the older, stricter way counts.
 
     Source: VllmConfig._set_max_num_scheduled_tokens and
     SpeculativeConfig.max_num_new_slots_for_drafting, as 0.23.0, 0.24.0, 0.26.0 to 0.30.0 and
@@ -47,7 +47,7 @@ def _settings(context: Configuration) -> Mapping[str, Scalar | None]:
 
 
 def _tokens(context: Configuration) -> int | None:
-    """The draft tokens; None where that is no whole number."""
+    """The draft tokens; None if that is no whole number."""
     tokens = _settings(context).get("num_speculative_tokens")
     return tokens if isinstance(tokens, int) and not isinstance(tokens, bool) else None
 

@@ -1,4 +1,4 @@
-"""The load generator, NVIDIA's AIPerf: its installation, what it is given, and what it reports.
+"""The load generator, NVIDIA's AIPerf: its installation, input and report.
 
 AIPerf is a program of its own in a venv of its own (README, decisions), which ``make bench-tools``
 makes; nothing of it is imported here. A run is described by a file of JSON, which is YAML too, and
@@ -42,7 +42,7 @@ class Service:
     Attributes:
         url: ``http://host:port``.
         model: the name in requests.
-        context: tokens that prompt and answer may have together; None where it does not say.
+        context: tokens that prompt and answer may have together; None if it does not say.
         ca: file by which https is verified; None for the public CAs.
     """
 
@@ -102,7 +102,7 @@ class Service:
 @contextmanager
 def metrics_without_key(service: Service) -> Iterator[str | None]:
     """Where a load generator that can't show a key reads the service's metrics: on loopback, for a
-    run's time; None where the service asks for no key."""
+    run's time; None if the service asks for no key."""
     if service.metrics(key=False)[0] == 200:
         yield None
         return
@@ -150,7 +150,7 @@ def reach(name: str, candidates: Iterable[Service]) -> Service:
 
 
 NAME = "aiperf"
-#: What a result calls it. Other prompts, or sent otherwise, are other figures: the number goes up,
+#: Its name in a result. Other prompts, or sent otherwise, are other figures: the number goes up,
 #: and results of another name do not count as a service's past.
 LABEL = "sparkwright's prompts 1 by aiperf"
 #: Names another venv than the project's ``.venv-bench``.
@@ -284,8 +284,8 @@ def cell(
 
     Args:
         errors: requests that failed.
-        report: ``profile_export_aiperf.json``; empty where every request failed.
-        metrics: ``server_metrics.json``; empty where the server's were not to be had.
+        report: ``profile_export_aiperf.json``; empty if every request failed.
+        metrics: ``server_metrics.json``; empty if the server's were not to be had.
     """
 
     def value(name: str, statistic: str) -> float | None:
@@ -338,7 +338,7 @@ def counted(metrics: Mapping[str, Any], name: str, of: str = "total") -> float |
 
 
 def foreign_requests(load: Load, metrics: Mapping[str, Any]) -> int:
-    """Requests of other clients that the server began meanwhile; 0 where not certain.
+    """Requests of other clients that the server began meanwhile; 0 if not certain.
 
     The metrics are read three times a second, so that requests of the warm-up may be among them.
     """

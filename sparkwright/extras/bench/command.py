@@ -73,7 +73,7 @@ class _Target:
 @click.option("--quick", is_flag=True, help="Send two categories, 1 and 8 at a time, 2k: minutes.")
 @click.option(
     "--results", type=click.Path(path_type=Path, file_okay=False), show_default=True,
-    default=Path(".sparkwright/bench"), help="Where results are kept.",
+    default=Path(".sparkwright/bench"), help="Directory of the results.",
 )  # fmt: skip
 @options.json_option
 @connection_options
@@ -89,8 +89,8 @@ def command(
     """Measure services, and compare with the cards' figures and with their own past.
 
     First and next tokens, decode and prefill rates, and how much of the draft is accepted, by
-    kind of prompt, requests at a time and length of the prompt. It is measured from here, one
-    service after the other; whoever uses them meanwhile spoils the figures. Exit code 1 when
+    kind of prompt, requests at a time and length of the prompt. This machine measures service by
+    service; other use of the services meanwhile distorts the figures. Exit code 1 when
     something is out of range or requests failed.
     """
     default = loads.QUICK if quick else loads.FULL
@@ -160,7 +160,7 @@ def _bench(
     program: Path, target: _Target, sweep: tuple[Batch, ...], before: Facts, hosts: Hosts,
     directory: Path,
 ) -> Bench:  # fmt: skip
-    """Measure one service, and keep what was measured."""
+    """Measure one service, and store the result."""
     host, plan = target.host.plan.host, target.service
     service = reach(target.name, target.candidates)
     when = dt.datetime.now(dt.UTC).replace(microsecond=0)

@@ -34,7 +34,7 @@ class Verdict:
         low, high: the range in which a healthy service's figure may lie.
         why: why the range is that wide.
         source: the card's table.
-        basis: in what the card's run differs from this one; empty where it does not.
+        basis: in what the card's run differs from this one; empty if it does not.
     """
 
     measure: str
@@ -211,7 +211,7 @@ def tables(result: Result, catalog: Catalog) -> tuple[Table, ...]:
 
 
 def figure(cell: Cell, measure: Measure, published: Sequence[Table]) -> Figure | None:
-    """The nearest published figure for a measure of a cell, or None where no card has one.
+    """The nearest published figure for a measure of a cell, or None if no card has one.
 
     Of the nearest tables, the row that names this category alone; of several rows, the row with the
     nearest length of answers; then the newest.

@@ -24,7 +24,7 @@ class Bench:
 
     Attributes:
         cells: each load beside the cards' figures, with likely causes of a gap.
-        regressions: what is worse than the service's own past.
+        regressions: figures that are worse than the service's own past.
         runs: how many results there are.
     """
 
@@ -60,7 +60,7 @@ class Bench:
     @computed_field  # type: ignore[prop-decorator]
     @property
     def well(self) -> bool:
-        """Whether nothing is wrong with it."""
+        """Whether it has no fault."""
         return not (self.count("worse") or self.regressions or self.errors)
 
     @computed_field  # type: ignore[prop-decorator]
@@ -93,7 +93,7 @@ class MeasureFinding:
 
     Attributes:
         loads: at how many loads.
-        of: how many loads were compared; None where unknown.
+        of: how many loads were compared; None if unknown.
         cell, worst: where it is worst.
     """
 

@@ -49,7 +49,7 @@ class ProbeAnswer:
 
 
 def first_gpu() -> Gpu | None:
-    """The first GPU now; None where there is none."""
+    """The first GPU now; None if missing."""
     return next(iter(gpu.ask().gpus), None)
 
 

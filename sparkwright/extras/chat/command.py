@@ -50,7 +50,7 @@ class Answer:
 
     Attributes:
         finish: why it ended, such as ``stop`` or ``length``; None before the end.
-        tokens: of reasoning and text together; None where the server did not say.
+        tokens: of reasoning and text together; None if the server did not say.
         first_seconds, seconds: from the request to the first and to the last piece; None before it.
     """
 
@@ -67,7 +67,7 @@ class Answer:
     @computed_field  # type: ignore[prop-decorator]
     @property
     def tokens_per_second(self) -> float | None:
-        """Tokens a second after the first; None where it can't be told."""
+        """Tokens a second after the first; None if it can't be told."""
         if self.tokens is None or self.first_seconds is None or self.seconds is None:
             return None
         seconds = self.seconds - self.first_seconds
@@ -149,7 +149,7 @@ DOCUMENT = Answer
 @names_argument(services=True)
 @click.option(
     "--model", "--alias", "model", default=None, metavar="NAME", shell_complete=aliases,
-    help="Use this served name, with its sampling; else the service's first.",
+    help="Use this served name, with its sampling; by default the service's first.",
 )  # fmt: skip
 @click.option("--prompt", default=None, metavar="TEXT", help="Answer this prompt, and exit.")
 @json_option
@@ -159,11 +159,11 @@ def command(hosts: Selection, model: str | None, prompt: str | None, as_json: bo
     Without a name it is the first service that answers. A model of another kind gets its kind's own
     request once: speech to write down, a word to say, a picture to draw, documents to order.
 
-    The prompt comes from --prompt, from standard input where that is no terminal, or line by line.
-    Reasoning is dimmed, and goes where the answer is not piped to. Ctrl-C ends an answer, another
-    one the chat; Ctrl-D ends it too. Nothing of it is kept. A port that this machine does not
+    The prompt comes from --prompt, from standard input if it is no terminal, or line by line.
+    Reasoning is dimmed, and never part of a piped answer. Ctrl-C ends an answer, a second Ctrl-C or
+    Ctrl-D the chat. No text is stored. A port that this machine does not
     reach is reached through your ssh. With --json an answer is one document, once it has ended.
-    Exit code 1: nobody answered.
+    Exit code 1: no service answered.
     """
     planned = load(hosts).or_raise()
     target, server = _first(targets(planned, hosts.means, model))
@@ -254,7 +254,7 @@ def _conversation(target: Target, server: Published) -> None:
 def _answered(
     target: Target, server: Published, messages: list[dict[str, str]], *, shown: bool = True
 ) -> tuple[Answer | None, bool]:
-    """Show an answer as it comes; None where there was none. And whether it was stopped."""
+    """Show an answer as it comes; None if there was none. And whether it was stopped."""
     endpoint, failure, stopped = target.endpoint, "", False
     answer = Answer(endpoint.host, endpoint.service, target.served.name)
     last = Piece("", reasoning=False)

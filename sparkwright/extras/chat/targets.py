@@ -21,7 +21,7 @@ class Target:
 
     Attributes:
         endpoint: the service, at the address that clients connect to.
-        served: the name, with what is advised for it.
+        served: the name, with its card's advice.
         published: whether other machines can connect to it.
         inner: address and port at which the host itself reaches it.
         data: the host's data of inventory and group_data.
@@ -67,7 +67,7 @@ def targets(
     meant: Callable[[str, str], bool] = lambda *_: True,
     model: str | None = None,
 ) -> list[Target]:
-    """Everyone who can be spoken to: replicas of one service, in the inventory's order.
+    """Services that can answer: replicas of one service, in the inventory's order.
 
     Args:
         meant: whether a service of a host may be spoken to.

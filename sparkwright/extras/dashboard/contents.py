@@ -69,7 +69,7 @@ class FleetRow:
 
     Attributes:
         state: of the last run; ``measured only`` and ``not deployed`` where it has no part in it.
-        well: whether nothing is wrong with it, its speed included.
+        well: whether it has no finding, slow speed included.
         decode, first_token: tokens/s and seconds of one stream of a short prompt.
         measured: when they were measured.
         models: ``repository@commit``, the commit short.
@@ -119,13 +119,13 @@ class Page:
     """Everything that the page says.
 
     Attributes:
-        last_run: when the last run was; None where there was none.
+        last_run: when the last run was; None if there was none.
         memory: by host, as planned; empty without an inventory.
         checks: names of the smoke test's checks, in its order.
         problems: files that could not be read.
-        findings: what is wrong, the heaviest first.
+        findings: the gravest first.
         sections: further sections, of other extras.
-        front: the first line: what is wrong, and where.
+        front: the first line: the gravest finding and its host.
     """
 
     made: dt.datetime
@@ -156,7 +156,7 @@ class Page:
 
 
 def read_last_run(path: Path, problems: list[Finding]) -> LastRun | None:
-    """The last run's record; None where there is none, or none that can be read."""
+    """The last run's record; None if missing, or none that can be read."""
     return _read(LastRun, path, problems)  # type: ignore[no-any-return]
 
 

@@ -61,7 +61,7 @@ _NAME = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_.:@/-]{0,252}")
 @click.command("dashboard")
 @services_argument
 @click.option("--page-port", "port", default=8484, show_default=True, type=click.IntRange(0, 65535),
-              help="Where the page is; 0 takes a free port.")  # fmt: skip
+              help="Port of the page; 0 takes a free port.")  # fmt: skip
 @click.option("--listen", default=LOOPBACK, metavar="ADDRESS", show_default=True,
               help="Another address of this machine, by https alone.")  # fmt: skip
 @click.option("--control", is_flag=True,
@@ -209,11 +209,8 @@ def _listening(address: str, port: int) -> socket.socket:
     try:
         listening = socket.create_server((address, port), family=family, backlog=64)
     except OSError as error:
-        where, reason = (
-            f"command line: --listen {address} --page-port {port}",
-            error.strerror or error,
-        )
-        raise _MESSAGES.refusal("not-listening", where, reason=reason) from None
+        where, reason = f"command line: --listen {address} --page-port {port}", error.strerror
+        raise _MESSAGES.refusal("not-listening", where, reason=reason or error) from None
     if listening.getsockname()[0] in EVERY_ADDRESS:  # however it is written: "", 0, ::0
         listening.close()
         raise _MESSAGES.refusal("every-address", "command line: --listen", address=repr(address))

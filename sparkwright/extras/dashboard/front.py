@@ -1,4 +1,5 @@
-"""The page's beginning: the heaviest finding, every finding, and the fleet, equal hosts as one."""
+"""First part of the page: the gravest finding, every finding, and the fleet, with a row for equal
+hosts."""
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
@@ -55,19 +56,19 @@ def _span(seconds: float) -> str:
 
 
 def age_mark(when: dt.datetime | None, now: dt.datetime, *, measured: bool) -> str:
-    """``old: 9 days`` for what may not hold any more, else nothing."""
+    """``old: 9 days`` for outdated information, else nothing."""
     age = (now - when).total_seconds() if when else 0
     return f"old: {_span(age)}" if age >= 86400 * (_MEASUREMENT if measured else _LOOK) else ""
 
 
 def bad_state(row: FleetRow) -> str:
-    """The state of a service that is not well; one that serves says that this is not all."""
+    """State of a service with a finding; a serving service is marked as such."""
     more = ", see Findings" if row.state.startswith(("serving", "measured")) else ""
     return f"{row.state}{more}"
 
 
 def groups(fleet: Sequence[FleetRow]) -> list[list[FleetRow]]:
-    """The fleet with equal hosts as one, their speed aside; those that are not well first."""
+    """The fleet with equal hosts as one row, their speed aside; hosts with findings first."""
     alike: dict[object, list[FleetRow]] = {}
     for row in fleet:
         same = replace(row, host="", address=None, decode=None, first_token=None, measured=None)
@@ -76,7 +77,7 @@ def groups(fleet: Sequence[FleetRow]) -> list[list[FleetRow]]:
 
 
 def memories(memory: Mapping[str, Memory]) -> list[tuple[list[str], Memory]]:
-    """Memory of hosts, those with equal budgets together."""
+    """Memory of hosts; hosts with equal budgets are together."""
     hosts: dict[Memory, list[str]] = {}
     for host, budget in memory.items():
         hosts.setdefault(budget, []).append(host)

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from pathlib import Path
 
 from sparkwright.host import load, status
-from sparkwright.host.lib import documents, metrics, systemd
-from sparkwright.host.lib.annotations import Any
+from sparkwright.host.fetch.unfinished import UnfinishedFetch, unfinished
 from sparkwright.host.lib.records import dataclass, field, replace
 from sparkwright.host.load import HostLoad, LoadRequest
 from sparkwright.host.models import report
 from sparkwright.host.models.report import UsageRequest, UsageRow
 from sparkwright.host.status import HostStatus, StatusRequest
+from sparkwright.host.watch.rates import rates, recent
 
-#: Seconds: of the samples in a rate, at least and at most; after the watch's last look.
-_LEAST, _HOUR, _FRESH = 120.0, 3600.0, 180.0
-#: Seconds after which a fetch that did not end is forgotten, and ends of switches that are told.
-_OLD, _ENDS = 86400, 5
+#: Ends of switches that an answer has.
+_ENDS = 5
 
 
 @dataclass(frozen=True)
@@ -29,20 +24,6 @@ class GlanceRequest:
     load: LoadRequest
     status: StatusRequest
     usage: UsageRequest
-
-
-@dataclass(frozen=True)
-class Fetch:
-    """A download that has not ended well.
-
-    Attributes:
-        runs: whether its job runs; without, it was cut off or failed.
-        progress: the job's progress.json.
-    """
-
-    name: str
-    runs: bool
-    progress: dict[str, object]
 
 
 @dataclass(frozen=True)
@@ -58,55 +39,14 @@ class Glance:
 
     load: HostLoad
     status: HostStatus
-    fetches: tuple[Fetch, ...] = ()
+    fetches: tuple[UnfinishedFetch, ...] = ()
     hour: dict[str, float] = field(default_factory=dict)
     disks: dict[str, tuple[int, int]] = field(default_factory=dict)
     usage: tuple[UsageRow, ...] = ()
 
 
-def recent(ring: list[Mapping[str, Any]], now: float) -> list[Mapping[str, Any]]:
-    """The watch's samples of the last hour; none where the watch stands still."""
-    ring = [sample for sample in ring if 0 <= now - sample["at"] <= _HOUR]
-    return ring if ring and now - ring[-1]["at"] <= _FRESH else []
-
-
-def rates(ring: list[Mapping[str, Any]]) -> dict[str, float]:
-    """Tokens a second of each service over samples of the watch, oldest first.
-
-    A counter that fell began again with its engine.
-    """
-    counts: dict[str, list[tuple[float, float]]] = {}
-    for sample in ring:
-        for name, service in sample.get("services", {}).items():
-            if (count := service.get("metrics", {}).get(metrics.GENERATED)) is not None:
-                counts.setdefault(name, []).append((sample["at"], count))
-    result = {}
-    for name, points in counts.items():
-        seconds = ring[-1]["at"] - points[0][0]
-        rises = pairwise(points)
-        tokens = sum(now - before if now >= before else now for (_, before), (_, now) in rises)
-        if seconds >= _LEAST:
-            result[name] = tokens / seconds
-    return result
-
-
-def fetches(state: Path) -> Iterator[Fetch]:
-    """Downloads of the last day that run, or did not end well."""
-    for file in sorted(state.glob("sparkwright-*/progress.json")):
-        progress = documents.read(file)
-        old = time.time() - file.stat().st_mtime > _OLD
-        if progress is None or "bytes_total" not in progress or old or progress["state"] == "done":
-            continue
-        unit = systemd.unit(f"{file.parent.name}.service", timeout=10)
-        request = documents.read(file.with_name("request.json")) or {}
-        fetch = request.get("fetch", request)
-        name = fetch.get("repo") if isinstance(fetch, dict) else None
-        runs = unit.get("ActiveState") in systemd.RUNNING
-        yield Fetch(str(name or file.parent.name), runs, progress)
-
-
 def counted(request: UsageRequest) -> tuple[UsageRow, ...]:
-    """Use by key; nothing where the database can't be read, for which `sparkwright usage` has the
+    """Use by key; empty if the database can't be read, for which `sparkwright usage` has the
     reason."""
     try:
         return report.main(request)
@@ -124,12 +64,11 @@ def main(request: GlanceRequest) -> Glance:
         else replace(service, releases={})
         for name, service in seen.services.items()
     }
-    watch: Any = documents.read(state / "watch.json") or {}
-    ring = recent(watch.get("ring") or [], time.time())
+    ring = recent(state / "watch.json")
     return Glance(
         load=load.main(request.load),
         status=replace(seen, services=services, history=seen.history[-_ENDS:], actions=()),
-        fetches=tuple(fetches(state)),
+        fetches=tuple(unfinished(state)),
         hour=rates(ring),
         disks=ring[-1].get("disks", {}) if ring else {},
         usage=counted(request.usage),

@@ -24,7 +24,7 @@ from sparkwright.text.visible import cut
 
 #: States of a service that is as planned.
 _WELL = ("serving", "serving, changed", "planned", "maintenance", "sleeps", "measured only")
-#: Order of what has versions; programs and models follow.
+#: Order of versioned parts; programs and models follow.
 _ORDER = ("GPU", "driver", "image tag", "image")
 #: What a service's state means, where it is not well, and how much that weighs.
 _STATES = beside(__file__, "states.yaml")
@@ -45,7 +45,7 @@ def page_of(
     problems: Sequence[Finding] = (),
     sections: Sequence[Section] = (),
 ) -> contents.Page:
-    """Judge and arrange what was read.
+    """Judge and arrange the stored results.
 
     Args:
         deep: the deep smoke test's verdicts: shown instead of a run's where they are of the same

@@ -43,11 +43,11 @@ def stored(
     findings: bool = True,
     problems: Sequence[Finding] = (),
 ) -> contents.Page:
-    """The page of what runs and benchmarks left on the controller.
+    """The page of the results that runs and benchmarks left on the controller.
 
     Args:
         findings: whether the page has the watch's findings; a live page asks the hosts for them.
-        problems: shown besides those of the files.
+        problems: shown beside the problems of the files.
     """
     chosen = load(hosts).or_raise() if hosts != type(hosts)() else {}
     names = {host: [service.name for service in of.plan.services] for host, of in chosen.items()}
@@ -74,7 +74,7 @@ def stored(
 @_input("status.json", "Changes of releases, where there are any.", "--status")
 @click.option(
     "--output", type=_FILE, default=None,
-    help="Where the page is written.  [default: .sparkwright/report.html; with --json none]",
+    help="Path of the page.  [default: .sparkwright/report.html; with --json none]",
 )  # fmt: skip
 @json_option
 def command(
@@ -87,10 +87,9 @@ def command(
 ) -> None:
     """Show the fleet on one page: state, memory, versions, smoke tests, speed, history.
 
-    Made from what runs and benchmarks left here; no host is contacted. The page is one file without
-    anything from outside. Of named hosts, or of an inventory, the page has the memory as
-    planned. Exit code 1 when a service is not as it should be, or slower than its card or its
-    own past.
+    The page shows stored results of runs and benchmarks; no host is contacted. It is one file that
+    loads nothing from elsewhere. For named hosts or an inventory it shows the planned memory. Exit
+    code 1 when a service has a fault, or is slower than its card or its own past.
     """
     page = stored(hosts, results, last_run, status)
     if output is None and not as_json:

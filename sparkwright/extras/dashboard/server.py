@@ -1,4 +1,4 @@
-"""The live page's server: who may read it, and its few addresses.
+"""The live page's server: its access control and its few addresses.
 
 Any page of a browser can send requests here, so that each request must name this server as its
 host, come from this page or nowhere, and bring the cookie. Loaded after ``sparkwright.run``, which

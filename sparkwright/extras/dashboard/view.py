@@ -28,8 +28,10 @@ from sparkwright.text.visible import paragraph, visible
 
 #: Seconds after its end for which a switch is part of the roll-out.
 _LATELY = 3600
-#: Seconds after which an answer tells nothing of now.
+#: Seconds after which an answer is outdated.
 _STALE = 30.0
+#: Difference of a release that was switched to after this command had read the plan.
+_NEWER = "switched since the dashboard was started: start it again to compare with the plan"
 #: Items of a list, and characters of a text, that a page gets.
 _ITEMS, _LETTERS = 64, 500
 #: Lists and records within each other that a page gets: those of a host are no deeper.
@@ -45,13 +47,15 @@ class Expected:
     Attributes:
         services: by name; none of a host without a plan.
         models: service -> repository of the model.
-        memory: None where no plan tells it.
+        memory: None if no plan tells it.
+        read: when the plan was read, seconds since the epoch.
     """
 
     services: Mapping[str, Planned] = field(default_factory=dict)
     models: Mapping[str, str] = field(default_factory=dict)
     memory: Memory | None = None
     known: bool = True
+    read: float = field(default_factory=time.time)
 
 
 @dataclass
@@ -145,12 +149,13 @@ class HostView:
 
     def _deployment(self, answer: Glance) -> Deployment:
         """The status beside the plan; of what differs only the release is looked at."""
+        newer = {end.to for end in answer.status.history if end.at > self.expected.read}
         planned = {}
         for name, service in self.expected.services.items():
             status = answer.status.services.get(name)
             runs = status.current if status else None
-            drift = () if runs == service.release else (f"release {service.release}",)
-            planned[name] = replace(service, drift=drift)
+            drift = (_NEWER if runs in newer else f"release {service.release}",)
+            planned[name] = replace(service, drift=() if runs == service.release else drift)
         return Deployment(**vars(answer.status), planned=planned, plan_known=self.expected.known)
 
     def _planned(self, name: str) -> dict[str, Any]:
@@ -206,16 +211,19 @@ def _bounded(value: Any, levels: int = _LEVELS) -> Any:
 
 
 def _work(seen: Deployment) -> str:
-    """Owner of the host's lock, and the step of its switch."""
+    """Owner of the host's lock, and how far its switch is: hosts of a roll-out take turns."""
     owner = described(seen.lock, seen.now) if seen.lock else ""
     step = ""
     if seen.switch and seen.switch.step not in ("", "ended"):
         step = phases(seen.switch.phases, seen.now) or visible(seen.switch.step, 40)
+    elif seen.lock:
+        since = seen.now if seen.lock.since is None else seen.lock.since
+        step = "switched" if any(end.at >= since for end in seen.history) else "not switched yet"
     return ": ".join(filter(None, (owner, step)))
 
 
 class Fleet:
-    """All hosts, and the pages that are open: a page waits here for what is new.
+    """All hosts, and the open pages, which wait here for changes.
 
     Args:
         meant: whether a service of a host is shown.

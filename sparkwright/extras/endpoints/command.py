@@ -150,15 +150,16 @@ DOCUMENT = Endpoints
 )  # fmt: skip
 @click.option(
     "--key", default=DEFAULT, metavar="NAME", shell_complete=completion.keys,
-    help="A client's key of `keys`; else the fleet's own.",
+    help="A client's key of `keys`; without it, the fleet's own key.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text (docs/json.md).")
 def command(hosts: Selection, form: str, key: str, output: Path | None, as_json: bool) -> None:
     """Write clients' configuration for the planned fleet.
 
-    Where the fleet has an address for all models, it is that address; HOST or HOST/SERVICE names a
-    service's own. With served names, the cards' advice on sampling, context and longest answer.
-    API keys are named, never written: a variable that the client reads. No host is contacted.
+    If the fleet has an address for all models, clients get this address; HOST or HOST/SERVICE gives
+    them a service's own. The configuration has served names, and the cards' advice on sampling,
+    context and longest answer. It never contains an API key, but names a variable that the client
+    reads. No host is contacted.
     """
     direct = bool(hosts.limit or hosts.named_services)
     exported = export(load(hosts).or_raise(), key, direct=direct)

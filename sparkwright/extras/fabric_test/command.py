@@ -32,7 +32,7 @@ class Measure:
     Attributes:
         test: ping, ib_write_bw or all-gather.
         where: hosts and device.
-        value: what was measured, with its unit in ``unit``; None where it was not.
+        value: what was measured, with its unit in ``unit``; None if it was not.
         published: what others measured.
         output: why it failed or was skipped.
     """
@@ -128,8 +128,8 @@ _HEADS = ("TEST", "WHERE", "RESULT", "MEASURED", "PUBLISHED", "")
 def command(hosts: Hosts, look: bool, as_json: bool) -> None:
     """Judge the fabric between hosts, and measure it against published figures.
 
-    A ping that fills the MTU on every rail, ib_write_bw on both twins at once where it is
-    installed, and an all-gather through the serving image itself. It takes a minute and some GiB of
+    A ping that fills the MTU on every rail, ib_write_bw on both twins at once if it is installed,
+    and an all-gather through the serving image itself. It takes a minute and some GiB of
     memory on each host, and changes nothing. Exit code 1 when an error is found, a measure fails,
     or a host does not answer.
     """

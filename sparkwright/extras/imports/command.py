@@ -48,7 +48,7 @@ def write(imported: Imported, directory: Path, *, replace: bool) -> dict[Path, b
             if changed[path] and path.exists() and path.parent.name != "models"]  # fmt: skip
     remedy = "--replace overwrites it (what you changed in it is lost); --name NAME keeps both"
     if not replace:
-        Problems(mistake(str(path), "it is there already", remedy) for path in kept).stop()
+        Problems(mistake(str(path), "the file exists already", remedy) for path in kept).stop()
     for path, content in texts.items():
         if changed[path]:
             documents.write(path, content)
@@ -129,8 +129,8 @@ def command(
     SOURCE is a file, a folder, https://HOST/REPOSITORY, or @NAME of the setting `registries`;
     RECIPES are the names of some of its recipes, and @NAME/RECIPE is short for one. The original
     is kept beside the new recipe, whose status is "unproven". Every key that could not be carried
-    over is named with the reason. Nothing of a recipe is run: a mod is read as files and patches
-    where each of its lines is understood.
+    over is named with the reason. No code of a recipe is run: a mod becomes files and patches if
+    each of its lines is understood.
 
     Exit code 1 when a recipe could not be imported, or lost something that it needs: a mod, a
     plugin, a template, an argument that its image does not have.
@@ -143,7 +143,7 @@ def command(
     wanted = Options(**options, allowed=allowed_names(inventory))
     results = list(import_texts(chosen(texts_of(trees[0]), recipes), catalog, wanted))
     if not results:
-        raise refusal(source, "it has no recipe", f"formats: {', '.join(FORMATS)}")
+        raise refusal(source, "the source has no recipe", f"formats: {', '.join(FORMATS)}")
     if options["name"] is not None and len(results) > 1:
         raise click.UsageError(f"--name is for one recipe, and there are {len(results)}")
     lines: list[str] = []

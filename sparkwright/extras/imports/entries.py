@@ -38,7 +38,7 @@ class Chosen:
     Attributes:
         name, tag: of the catalog.
         version: of the engine inside, where somebody says it.
-        entry: its new entry, as YAML has it; None where the catalog has it already.
+        entry: its new entry, as YAML has it; None if the catalog has it already.
     """
 
     name: str
@@ -128,7 +128,7 @@ def _name(repository: str, tag: str) -> str:
 def _note_risks(
     foreign: Foreign, repository: str, tag: str, digest: str | None, version: str | None
 ) -> None:
-    """Note whom a deploy trusts with what is in it."""
+    """Note the publisher whose content a deploy would run."""
     shown, note = f"{repository.removeprefix(_HUB + '/')}:{tag}", foreign.remarks.note
     if repository != _VLLMS:
         note("publisher", "container", shown)

@@ -47,7 +47,7 @@ def texts_of(tree: Snapshot | Path) -> list[Text]:
 @cache
 def mod_of(name: str, trees: tuple[Snapshot | Path, ...]) -> dict[str, str]:
     """Files of a mod's folder in the first registry that has it: name -> text, "\\0" for what is no
-    text; empty where no registry has it."""
+    text; empty if no registry has it."""
     for tree in (tree for tree in trees if isinstance(tree, Snapshot)):
         plain, paths = set(tree.files()), [path.rpartition("/") for path in tree.files(every=True)]
         folders = [at for at, _, file in paths if f"/{at}/{file}".endswith(f"/{name}/run.sh")]
@@ -99,7 +99,7 @@ def of_path(path: Path) -> list[Text]:
         return [_read(path, path.stem)]
     if not path.is_dir():
         remedy = "name a file, a folder, https://HOST/REPOSITORY, or @NAME of `registries`"
-        raise refusal(str(path), "there is no such file or folder", remedy)
+        raise refusal(str(path), "this file or folder does not exist", remedy)
     texts: list[Text] = []
     for folder, folders, files in os.walk(path, followlinks=False):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -127,7 +127,7 @@ def chosen(texts: list[Text], names: Sequence[str]) -> list[Text]:
         named = [text for text in texts if f"/{text.name}".endswith(f"/{wanted}")]
         if not named:
             near = suggest(wanted, [text.names[0] for text in texts])
-            problems.append(mistake(name, "there is no such recipe", near[:300]))
+            problems.append(mistake(name, "the source has no recipe of this name", near[:300]))
         matching |= {text.source: text for text in named}
     problems.stop()
     return list(matching.values())

@@ -23,7 +23,7 @@ DOCUMENT = list[str]
     help="Directory for the files.",
 )
 @click.option(
-    "--node-port", default=9100, show_default=True, help="Where node_exporter listens on hosts."
+    "--node-port", default=9100, show_default=True, help="Port of node_exporter on hosts."
 )
 @json_option
 def command(hosts: Selection, output: Path, node_port: int, as_json: bool) -> None:

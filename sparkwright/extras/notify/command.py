@@ -33,7 +33,7 @@ _DRY = {"sent": "would be sent"}
 @click.command("notify")
 @hosts_argument
 @click.option("--test", is_flag=True, help="Send a test to every address. Asks no host.")
-@click.option("--dry", is_flag=True, help="Print what would be sent; send and write nothing.")
+@click.option("--dry", is_flag=True, help="Print the notices; send and write nothing.")
 @json_option
 def command(hosts: Hosts, test: bool, dry: bool, as_json: bool) -> None:
     """Examine every host once, and send new findings to the addresses of `notify`.

@@ -1,4 +1,4 @@
-"""Notices: what is new for each address, as text, and the record of its notices.
+"""Notices: new findings for each address, as text, and the record of its notices.
 
 Everything is told once, also after a restart: when it begins, when it worsens, when it ends.
 
@@ -148,7 +148,7 @@ class Recipient(BaseModel):
     why: str = ""
 
     def held_back(self, now: float) -> str:
-        """Why nothing is sent now; empty where something may be. Times ahead of the clock do not
+        """Why nothing is sent now; empty if something may be. Times ahead of the clock do not
         count: it was set back."""
         if self.failures and 0 < self.retry - now <= _HOUR:
             return "it failed, and is tried again later"
@@ -171,7 +171,7 @@ class Recipient(BaseModel):
 
 
 class Record(BaseModel):
-    """The file with what was said to whom: by address (its hash)."""
+    """The file of sent notices, by address (its hash)."""
 
     recipients: dict[str, Recipient] = {}
 
@@ -213,7 +213,7 @@ class Sent:
 
     Attributes:
         state: ``sent``, ``nothing new``, ``held back`` or ``failed``.
-        why: of what was held back or failed.
+        why: reason of a delay or failure.
         title, body: the notice; empty for nothing new.
     """
 
@@ -232,10 +232,10 @@ def go(
     now: float,
     send: Send,
 ) -> list[Sent]:
-    """Tell every address what it was not told yet; the record is changed.
+    """Send every address its new notices, and update the record.
 
     Args:
-        findings: what is wrong, errors first.
+        findings: errors first.
         unknown: hosts of which nothing else is known now.
         now: seconds since the epoch.
     """

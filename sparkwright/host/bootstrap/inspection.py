@@ -127,7 +127,7 @@ def docker_is_older() -> bool:
 
 
 def firewall() -> Firewall | None:
-    """The firewall at work, and what it lets through."""
+    """The active firewall, and its open ports."""
     if "ENABLED=yes" in (documents.text(_UFW / "ufw.conf") or ""):
         rules = (documents.text(_UFW / "user.rules") or "").splitlines()
         return Firewall("ufw", tuple(rule for rule in rules if rule.startswith("### tuple ###")))

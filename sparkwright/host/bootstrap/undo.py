@@ -29,7 +29,7 @@ _GOES = re.compile(r"^(?:Purg|Remv) (\S+)", re.MULTILINE)
 
 
 def undo(name: str, step: Step) -> tuple[list[str], list[str]]:
-    """Undo a step. Returns what was done, and what was left."""
+    """Undo a step. Returns the changes, and the remaining parts."""
     done: list[str] = []
     left = [f"{name}: {step.undo.apart}"] if step.undo.apart else []
     for command in step.undo.commands:

@@ -1,7 +1,7 @@
 """Begins a switch to another member of an exclusive group. Runs on the host as root.
 
-The switch itself is a job of systemd's, the one that a deploy starts: it drains and stops what
-runs, starts the other, has it give real answers, and goes back where it gives none.
+The switch is the same systemd job as a deploy's: it drains and stops the running service, starts
+the other, requires real answers, and goes back if there are none.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from sparkwright.host.service import Service, current
 
 @dataclass(frozen=True)
 class ActivateRequest:
-    """A member of a group that is to run.
+    """Request to run a member of a group.
 
     Attributes:
         token: of the run that has the host's lock.
-        dry: whether it is only said what would be done.
+        dry: whether the answer only says what a switch would do.
         rests: whether the service is stopped instead, and no member runs.
         boot_lines: as in a switch's request.
     """
@@ -45,12 +45,12 @@ class ActivateAnswer:
     """Result of an activation.
 
     Attributes:
-        service_names: of every service of the host that is of a group.
-        group: of the service; None where the host has no such service.
-        was: the member that ran before.
-        switch: id of the switch that was begun; None where there was nothing to do.
-        result: good, reverted or failed; None where nothing was switched.
-        down_seconds: from the stop of the one to the first healthy answer of the other.
+        service_names: of every service of the host in a group.
+        group: of the service; None if the host has no such service.
+        was: the previous member.
+        switch: id of the started switch; None if there was nothing to do.
+        result: good, reverted or failed; None without a switch.
+        down_seconds: from the old member's stop to the new member's first healthy answer.
         faults: what went wrong, or why nothing was done, as lines.
     """
 
@@ -64,7 +64,7 @@ class ActivateAnswer:
 
 
 def main(request: ActivateRequest) -> ActivateAnswer:
-    """Begin it, unless it is the one that runs; of a name that is of no group nothing is done."""
+    """Start the switch, unless the member already runs or the name is in no group."""
     state = Path(request.services_root, "state")
     groups, runs = exclusive.groups(state), exclusive.running(state)
     members = ((name, group) for group, its in groups.groups.items() for name in its.members)
@@ -109,7 +109,7 @@ def main(request: ActivateRequest) -> ActivateAnswer:
 
 
 def _in_the_way(state: Path, request: ActivateRequest, new: Service | None) -> str | None:
-    """Why the host can't be switched to a service now; None when it can."""
+    """Reason why the host can't switch to a service now; None if it can."""
     if (mark := homes.maintenance()) is not None:
         return f"the host is in maintenance, by {mark.by}"
     holder = documents.record(Owner, state / "lock.json")

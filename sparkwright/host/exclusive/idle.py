@@ -1,4 +1,4 @@
-"""Stops services with ``idle`` once nobody has asked them for long enough.
+"""Stop services with ``idle`` after that time without a request.
 
 Only POST requests with a key count, since only they start the service again: a client that lists
 models or reads metrics keeps no service running. Part of the waking program (on_request.py).
@@ -27,7 +27,7 @@ class Look:
     Attributes:
         last: HAProxy's mark of its last request.
         busy: whether it works on a request.
-        since: when it was asked last, by a clock that nobody sets.
+        since: time of the last request, by the monotonic clock.
     """
 
     last: str
@@ -59,7 +59,7 @@ class Idle:
             time.sleep(_LOOK)
 
     def look(self, now: float) -> None:
-        """Look once, and stop what was not asked for long enough."""
+        """Look once, and stop idle services."""
         runs = exclusive.running(self._root / "state").values()
         for name, seconds in exclusive.groups(self._root / "state").idle.items():
             before = self._looks.pop(name, None)

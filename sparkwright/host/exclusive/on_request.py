@@ -1,10 +1,10 @@
-"""Answers for exclusive services that sleep, and activates the one that a request names.
+"""Answers for sleeping exclusive services, and activates the service that a request names.
 
-HAProxy sends it requests that came with a key, for services with ``activate = "on-request"``. The
-first one has the service activated, by the transaction and the gate of every other switch; it waits
-for that and gets the service's own answer, a stream with comments meanwhile. A request for
-another service of the group meanwhile, or too soon after the last change, gets 503 with
-``Retry-After``. The program also stops idle services (idle.py).
+HAProxy sends it requests with a valid key for services with ``activate = "on-request"``. The first
+request activates the service by the same transaction and gate as any switch, waits, and gets the
+service's own answer; a stream gets comments meanwhile. A request for another service of the group
+gets 503 with ``Retry-After`` during a switch, or too soon after one. The program also stops idle
+services (idle.py).
 
 Run by ``sparkwright-wake.socket``, which HAProxy's user alone reaches.
 """
@@ -53,7 +53,7 @@ _NAME = "X-Sparkwright-Service"
 
 
 class Later(Exception):
-    """Why a request is not served now, and when to ask again, in seconds."""
+    """Reason why a request is not served now, and seconds until a retry."""
 
     def __init__(self, why: str, seconds: float) -> None:
         super().__init__(why)
@@ -61,7 +61,7 @@ class Later(Exception):
 
 
 class Waking:
-    """Activations under way, by group: one at a time, and never sooner than allowed."""
+    """Activations under way, by group: one at a time, with the least time between two."""
 
     def __init__(self, root: Path) -> None:
         self._root, self._state = root, root / "state"
@@ -108,8 +108,7 @@ class Waking:
                 self._waiting[service] -= 1
 
     def hold(self, size: int) -> bool:
-        """Count the bytes of a body that is about to be read, where there is room for them; less
-        than 0 gives them back."""
+        """Reserve room for the bytes of a request's body; a negative number frees it."""
         with self._lock:
             fits = self._held + size <= _TOGETHER
             self._held += size * fits
@@ -128,7 +127,7 @@ class Waking:
 
     @contextmanager
     def handling(self, service: str) -> Iterator[None]:
-        """Count a request that this program has: HAProxy counts it for no service."""
+        """Count a request that this program holds: HAProxy counts it for no service."""
         with self._lock:
             self.handled[service] += 1
         try:
@@ -236,8 +235,8 @@ class Handler(BaseHTTPRequestHandler):
             self.end_headers()
 
     def _check_client(self) -> None:
-        """Raise ConnectionError when the client is gone: it has said all, so that only an end can
-        come."""
+        """Raise ConnectionError if the client is gone: after its request, only the connection's end
+        can arrive."""
         ready, _, _ = select.select([self.connection], [], [], 0)
         if ready and not self.connection.recv(1, socket.MSG_PEEK):
             raise ConnectionError
@@ -278,7 +277,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class WakeServer(ThreadingMixIn, UnixStreamServer):
-    """At a socket that systemd has made."""
+    """Server at a socket that systemd made."""
 
     daemon_threads = True
 

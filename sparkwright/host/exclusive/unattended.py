@@ -1,11 +1,12 @@
 """Activates members of exclusive groups without a controller, as one run among others.
 
-``sparkwright-schedule.timer`` runs ``main`` when a time of the host's calendar has come, also one
-that came while the host was off. A service that was activated by hand meanwhile runs until the next
+``sparkwright-schedule.timer`` runs ``main`` at each time of the host's calendar; if the host was
+off at that time, at the next boot. A service that was activated by hand meanwhile runs until the
+next
 of these times. A request for a service that sleeps calls ``run`` (on_request.py).
 
-An activation holds the host's lock until the switch has ended: a deploy that comes meanwhile names
-it, and one that is at work is waited for by whoever calls this again. Runs on the host as root.
+An activation holds the host's lock until the switch has ended. A deploy that starts meanwhile names
+the lock's holder; during a running deploy the caller tries again later. Runs on the host as root.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from sparkwright.host.lib import documents, exclusive, systemd
 from sparkwright.host.lib.exclusive import due
 from sparkwright.host.lock import Owner
 
-#: Exit code of what is to be tried again (sysexits.h).
+#: Exit code of an activation to try again (sysexits.h).
 AGAIN = 75
 _OURS = "on the host itself, boot "
 #: Seconds between two looks at a switch.
@@ -48,7 +49,7 @@ def main(services_root: str) -> int:
 def run(root: Path, service: str, by: str, *, rests: bool = False) -> int:
     """Activate a service, or stop an idle service, and wait for the end.
 
-    Returns 0, or ``AGAIN`` where something was in the way.
+    Returns 0, or ``AGAIN`` if the switch could not start.
     """
     state = root / "state"
     owner = Owner(secrets.token_hex(8), f"{by}@{socket.gethostname()}", _boot(), os.getpid())
@@ -73,7 +74,7 @@ def run(root: Path, service: str, by: str, *, rests: bool = False) -> int:
 
 
 def _is_over(owner: Owner) -> bool:
-    """Whether a lock is one of ours of a run that a power cut or a signal ended."""
+    """Whether a lock is this program's own, from a run that a power cut or a signal ended."""
     if not (owner.machine or "").startswith(_OURS):
         return False
     return owner.machine != _boot() or not Path(f"/proc/{owner.pid}").exists()

@@ -1,4 +1,4 @@
-"""Compares fetched files with what the catalog says of the model, by headers and small files only.
+"""Compare fetched files with the catalog's data on the model, by headers and small files only.
 
 Hashes prove that the bytes are the repository's. They do not find mistakes of the repository
 itself: tensors under other names, a missing shard, another quantization.
@@ -51,7 +51,7 @@ def faults(base: Path, names: Iterable[str], expect: ExpectedContents) -> list[s
 
 
 def _tensors(path: Path) -> set[str]:
-    """Return the tensor names of a safetensors file. Raises ValueError with what is wrong."""
+    """Return the tensor names of a safetensors file. Raises ValueError with the fault."""
     size = path.stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")

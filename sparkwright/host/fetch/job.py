@@ -230,7 +230,7 @@ _Request = TypeVar("_Request", FetchRequest, PullRequest)
 
 
 def run(path: Path, runtime: Path | None) -> int:
-    """Fetch what a request says. Returns the exit code."""
+    """Carry out a request's fetches. Returns the exit code."""
     return carry_out(path, FetchRequest, partial(fetch, runtime=runtime))
 
 

@@ -41,7 +41,7 @@ class OpenFile:
 
     Attributes:
         complete: whether nothing will be added to it.
-        missing: its missing ranges by its map; None where it has none, and its holes tell.
+        missing: its missing ranges by its map; None if missing, and its holes tell.
     """
 
     descriptor: int

@@ -1,7 +1,7 @@
 """Serves this host's models and images to peers and to its own Docker, also while being fetched.
 
 systemd holds the port and passes it: no local program can take it. For a bundle the controller
-does. The server ends when nobody with a key has asked for long enough.
+does. The server ends after a time without a request with a key.
 
 `GET /challenge` returns a challenge. `GET /files/models/<org--name>/<commit>/<path>` and
 `/files/images/<digest>/<path>`, signed with it, return a range of a file of at most PIECE bytes.
@@ -89,7 +89,7 @@ class PeerServer:
             self.tls.load_cert_chain(request.certificate)
 
     def used(self, connection: socket.socket) -> None:
-        """Somebody with a key asks: the idle time begins anew."""
+        """A request with a key restarts the idle time."""
         self.connections.identified(connection)
         self._last = time.monotonic()
 

@@ -208,7 +208,7 @@ class Peers:
                     self._drop(peer, f"{error}")
 
     def _fill(self, peer: str, clients: list[PeerClient], part: Part) -> None:
-        """Fetch what a peer has of a file. Raises Broken, Unproven when it fails."""
+        """Fetch a peer's ranges of a file. Raises Broken, Unproven when it fails."""
         failures = 0
         taken: Ranges = []
         since, before = time.monotonic(), self.left.get(peer, 0)

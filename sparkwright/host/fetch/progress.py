@@ -1,4 +1,4 @@
-"""How far a fetch is: counters, progress.json for whoever follows it, and log lines."""
+"""Progress of a fetch: counters, progress.json for followers, and log lines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class FetchProgress:
         bytes_total: 0 while it is not known.
         bytes_peers: what came from peers.
         rate: bytes per second over the last ten seconds.
-        source: where most of them came from, in words: ``the internet``, ``a neighbour``, ``the
+        source: where most of them came from, as text: ``the internet``, ``a neighbour``, ``the
             bundle``, or ``the disk`` where none were received; empty before anything is there.
         message: the result, once state is done or failed.
     """

@@ -151,5 +151,5 @@ def _in_container(name: str, image: str, folder: str, mode: str) -> str:
 
 
 def run(path: Path, _runtime: Path | None) -> int:
-    """Do what the request says. Returns the exit code."""
+    """Carry out the request. Returns the exit code."""
     return carry_out(path, PullRequest, _pull)

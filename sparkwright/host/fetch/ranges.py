@@ -94,7 +94,7 @@ class RangeFetch:
     _abort: Event = field(default_factory=Event)
 
     def run(self, location: Location, connections: int) -> bool:
-        """Fetch what is missing. Raises Failed; what arrived is in the part.
+        """Fetch the missing ranges. Raises Failed; what arrived is in the part.
 
         Returns whether every byte was written once: of others, an earlier hash proves nothing.
         """

@@ -36,7 +36,7 @@ class ContentCheck:
     """Check of a model's headers and small files, in one of three forms.
 
     Attributes:
-        why: what a failure means for the user.
+        why: consequence of a failure for the user.
         absent, present: prefix of tensor names that no tensor, or some tensor, has.
         file, key, contains: numbers or texts that a list in a JSON file contains.
     """
@@ -55,7 +55,7 @@ class ExpectedContents:
     """Contents of a model according to the catalog.
 
     Attributes:
-        format: modelopt, compressed-tensors, bf16, ...; None where the catalog names none.
+        format: modelopt, compressed-tensors, bf16, ...; None if the catalog names none.
     """
 
     format: str | None = None
@@ -81,12 +81,12 @@ class FetchRequest:
         headroom: what must stay free on the file system.
         backoff: before the second try; it doubles with each further one.
         stall: without a byte after which a connection is given up.
-        expect: what the files are checked against, beyond their hashes.
+        expect: expected content of the files, beyond their hashes.
         source: hub or registry. Every file of a registry is named by its sha256.
         manifests: digests of the files that a registry keeps as manifests.
         peers: http://address:port of the hosts to ask before the source, in this order.
         peer_token_file: PeerKeys, with a key for each of them.
-        offline: ask nobody but peers.
+        offline: whether only peers are asked.
         limit: bytes per second; None is no limit.
         adopt: glob patterns of directories on this host that may hold the same files.
     """
@@ -129,7 +129,7 @@ class ImageBuild:
     """Build of an image over the pulled image.
 
     Attributes:
-        base_name: what the pulled image is called for the Dockerfile.
+        base_name: name of the pulled image in the Dockerfile.
         files: the build context, by path.
         steps: whether the context has steps (steps.py), which make layer.tar of the base.
     """
@@ -144,7 +144,7 @@ class PullRequest:
     """Request to pull an image into Docker.
 
     Attributes:
-        name: what the image is called afterwards.
+        name: the resulting image's name.
         source: 127.0.0.1:<port>/<path>@sha256:<hex>, where the peer server has it.
         token_file: this host's key as a peer server, named by its run; Docker's password is made
             of it.
@@ -191,8 +191,8 @@ class TlsIdentity:
     """How others verify a host.
 
     Attributes:
-        name: what its certificate is for; None where it is for addresses alone.
-        ca: by which CA, PEM; None where that is a public one.
+        name: what its certificate is for; None if it is for addresses alone.
+        ca: by which CA, PEM; None if that is a public one.
     """
 
     name: str | None

@@ -247,7 +247,7 @@ def opener(
 #: Opens the queries to a hub or registry: an answer has 32 MiB and takes 300 s at most.
 QUERIES = opener(Redirects(), bounded.answers(32 * bounded.MIB, 300.0))
 
-#: What the hub calls itself in the addresses of Xet tokens, also when a mirror answers.
+#: The hub's name in the addresses of Xet tokens, also when a mirror answers.
 _HUB = "https://huggingface.co/"
 _XET_HASH = re.compile(r"[0-9a-fA-F]{64}")
 _XET_TOKENS = re.compile(r'<([^<>]*)>\s*;\s*rel="?xet-auth"?')

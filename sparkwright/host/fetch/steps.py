@@ -23,7 +23,7 @@ from typing import Any
 Hunk = tuple[int, "list[str]"]
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _RECORD = Path("/usr/share/sparkwright/steps.json")
-#: Marks of a diff's lines -> those of the diff that takes it back.
+#: Marks of a diff's lines -> marks of the reversed diff.
 _BACK = {"+": "-", "-": "+", " ": " "}
 #: Changes that no hunk holds.
 _OTHERS = (
@@ -174,7 +174,7 @@ def check(imports: Sequence[str] = (), **values: dict[str, str]) -> None:
 
 
 def main(mode: str) -> str | None:
-    """Print the layer in base64, or check every promise. Returns what is wrong, in a line."""
+    """Print the layer in base64, or check every promise. Returns the faults, in a line."""
     folder = Path(__file__).parent
     try:
         steps = json.loads((folder / "steps.json").read_text("utf-8"))

@@ -92,7 +92,7 @@ class Transfer:
     def _connected(self) -> Source:
         """Return the source, once it is seen to have the commit and to let this host read it.
 
-        A host that gets everything from its peers queries nobody else.
+        A host that gets everything from its peers queries no other server.
         """
         with self._connecting:
             check(self._stop)

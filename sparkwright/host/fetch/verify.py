@@ -101,7 +101,7 @@ class Follower(Thread):
 def entry(
     file: FetchFile, path: Path, stop: Event, hashed: str | None = None
 ) -> ReceiptEntry | str:
-    """Return the receipt entry of a complete file, or what is wrong with it.
+    """Return the receipt entry of a complete file, or its fault.
 
     hashed: its sha256, if it was hashed while it arrived.
     """

@@ -31,7 +31,7 @@ class Reached:
     """Where another host was reached.
 
     Attributes:
-        address: as a number; None where it was not.
+        address: as a number; None if it was not.
         written: what of the question led there.
         dns: whether that is a name that DNS knows.
         tried: what did not lead there, each with the reason.
@@ -121,7 +121,7 @@ def _reached(host: Reach) -> Reached:
 
 
 def unreachable(address: str, port: int) -> str | None:
-    """Why no connection is taken; None where one is."""
+    """Why no connection is taken; None if one is."""
     try:
         socket.create_connection((address, port), timeout=_CONNECT).close()
     except OSError as error:

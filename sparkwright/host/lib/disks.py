@@ -44,7 +44,7 @@ def obstacle(path: str) -> str | None:
 
 
 def kind(path: str) -> str:
-    """The type of the file system below a path ("ext4", "nfs4"), empty where it can't be told."""
+    """The type of the file system below a path ("ext4", "nfs4"), empty if it can't be told."""
     existing, fstype, longest = nearest(path).resolve(), "", -1
     for line in (documents.text("/proc/self/mountinfo") or "").splitlines():
         mount, _, rest = line.partition(" - ")

@@ -124,7 +124,7 @@ def containers() -> list[Any]:
 
 
 def running_release(service: str, timeout: float | None = 10) -> str | None:
-    """The release whose container runs for a service of ours; None where none runs."""
+    """The release whose container runs for a service of ours; None if none runs."""
     inspected = container(f"sparkwright-{service}", timeout)
     return release_of(inspected) or "" if inspected and inspected["State"]["Running"] else None
 

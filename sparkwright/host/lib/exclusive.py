@@ -1,4 +1,5 @@
-"""Which services of this host are of a group, which of them runs, and which sleep."""
+"""Exclusive groups of this host: their services, the running service of each, and the sleeping
+services."""
 
 from __future__ import annotations
 
@@ -20,11 +21,11 @@ NOBODY = "(nobody)"
 
 @dataclass(frozen=True)
 class Group:
-    """A group; the first of its members runs until another one is activated.
+    """A group; its first member runs until another member is activated.
 
     Attributes:
         windows: begin and end in minutes of the week, which begins on Monday, and the member that
-            runs then; at other times the first one. Nothing where nobody has set a calendar.
+            runs then; at other times the first member. Empty without a calendar.
     """
 
     members: tuple[str, ...]
@@ -33,14 +34,14 @@ class Group:
 
 @dataclass(frozen=True)
 class Groups:
-    """Every group of a host, and what a switch between its members needs: exclusive.json.
+    """Every group of a host, with the settings of a switch between members: exclusive.json.
 
     Attributes:
         settle: command that starts a switch, as in a switch's request.
         recover: text of the unit that brings a switch to its end after a power cut.
         on_request: services that a request activates.
-        stay_seconds: that one runs at least, before a request has another one run.
-        wait_seconds: that a request waits at most for its service.
+        stay_seconds: least time that a member runs before a request activates another.
+        wait_seconds: longest time that a request waits for its service.
         idle: service -> seconds without a request after which it is stopped.
         admin: HAProxy's socket.
     """
@@ -60,7 +61,7 @@ class Active:
     """The member of a group that runs.
 
     Attributes:
-        at: since when, seconds since the epoch.
+        at: time of its activation, seconds since the epoch.
     """
 
     service: str
@@ -70,13 +71,13 @@ class Active:
 
 
 def due(group: Group, minute: int) -> str:
-    """The member that the calendar has running at a minute of the week."""
+    """The member that the calendar names at a minute of the week."""
     due_now = (name for begin, end, name in group.windows if begin <= minute < end)
     return next((name for name in due_now if name in group.members), group.members[0])
 
 
 def member(group: Group, active: Active | None) -> str:
-    """The member that runs: the activated one while it is one, else the first."""
+    """The running member: the activated service if it is still a member, else the first."""
     return active.service if active and active.service in group.members else group.members[0]
 
 
@@ -105,7 +106,7 @@ def running(state: Path) -> dict[str, str]:
 
 
 def sleeping(state: Path) -> dict[str, str]:
-    """Services that sleep, and which one runs instead."""
+    """Sleeping services, each with the service that runs instead."""
     runs, declared = running(state), groups(state).groups
     return {
         service: runs[name]
@@ -116,7 +117,7 @@ def sleeping(state: Path) -> dict[str, str]:
 
 
 def activate(state: Path, chosen: dict[str, str], by: str, why: str) -> None:
-    """Write down which members run from here on; of those that do already nothing changes."""
+    """Record the running members from now on; members that already run are unchanged."""
     earlier, at = active(state), round(time.time())
     changed = {
         group: Active(service, by, at, why)
@@ -128,8 +129,8 @@ def activate(state: Path, chosen: dict[str, str], by: str, why: str) -> None:
 
 
 def mark(home: Path, unit: str, *, asleep: bool) -> None:
-    """Have a boot and a restart of Docker pass a service by, without a reload of systemd, or not:
-    its unit asks for this file."""
+    """Make boots and Docker restarts skip a service, or not: its unit checks for this file, so
+    systemd needs no reload."""
     file = home / ASLEEP
     if not asleep:
         file.unlink(missing_ok=True)

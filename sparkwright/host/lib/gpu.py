@@ -25,7 +25,7 @@ class Gpu:
         busy_percent: share of the last moment in which it computed.
         clock_mhz, clock_max_mhz: of its multiprocessors.
         index, uuid: what Docker and nvidia-smi call it; the index can change with a slot.
-        event_reasons: bits of clocks_event_reasons.active; 0 where the driver does not say.
+        event_reasons: bits of clocks_event_reasons.active; 0 if the driver does not say.
     """
 
     name: str

@@ -35,7 +35,7 @@ def echo(address: str, device: str, size: int = 56, *, tries: int = 3, wait: flo
         size: bytes of payload: 8972 fill an MTU of 9000.
 
     Returns:
-        Empty where it answers; else why not.
+        Empty if it answers; else why not.
     """
     try:
         with _socket(socket.AF_INET, socket.IPPROTO_ICMP, device) as link:

@@ -41,7 +41,7 @@ class Kind:
         judge: returns what the answer shows, in a few words, by the answer and the directory of
             the model's files; raises Fault for an answer of a model that does not work.
         least: body of a request that costs less, whose answer shows only that it works at all;
-            empty where the request itself is cheap.
+            empty if the request itself is cheap.
     """
 
     request: Mapping[str, Any]

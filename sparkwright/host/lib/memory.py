@@ -12,7 +12,7 @@ _DISPLAYS = (("/tmp/.X11-unix", "X*"), ("/run/user", "*/wayland-*"))
 
 
 def meminfo(root: Path = Path("/")) -> dict[str, int]:
-    """/proc/meminfo in bytes; nothing where there is none."""
+    """/proc/meminfo in bytes; empty if there is none."""
     values = {}
     for line in (documents.text(root / "proc/meminfo") or "").splitlines():
         key, _, rest = line.partition(":")
@@ -31,7 +31,7 @@ def cma_over(values: Mapping[str, int]) -> int:
 
 
 def swappiness() -> int | None:
-    """How readily the kernel swaps, 0 to 200; None where it does not say."""
+    """How readily the kernel swaps, 0 to 200; None if it does not say."""
     try:
         return int(Path("/proc/sys/vm/swappiness").read_text())
     except (OSError, ValueError):

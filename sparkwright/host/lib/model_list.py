@@ -15,6 +15,6 @@ def names(answer: Any) -> list[str]:
 
 
 def context(model: Any) -> int | None:
-    """Tokens of a sequence, by an entry of the list; None where it does not say them."""
+    """Tokens of a sequence, by an entry of the list; None if it does not say them."""
     tokens = model.get("max_model_len") or (model.get("meta") or {}).get("n_ctx")
     return tokens and int(tokens)

@@ -16,9 +16,9 @@ class Package:
     """A package of the distribution.
 
     Attributes:
-        version: of what is installed; None where nothing is, and then:
-        candidate: what apt-get would install; None where it knows of none.
-        unreachable: why nothing can be installed from outside; None where it can.
+        version: of what is installed; None if nothing is, and then:
+        candidate: what apt-get would install; None if it knows of none.
+        unreachable: why nothing can be installed from outside; None if it can.
     """
 
     version: str | None = None
@@ -56,7 +56,7 @@ class Question:
 
 
 def _unreachable(given: str) -> str | None:
-    """Why none of the servers that apt-get would ask takes a connection; None where one does."""
+    """Why none of the servers that apt-get would ask takes a connection; None if one does."""
     listed = run("apt-get", "update", "--print-uris", timeout=10).out
     proxy = run("apt-config", "dump", "--format", "%v%n", "Acquire::http::Proxy", timeout=10).out
     servers = _servers(given) or _servers(proxy) or _servers(listed)

@@ -44,7 +44,7 @@ _MOST = 64 << 20
 
 
 class Running:
-    """A command that runs while others do, in English: what it says is read by its words.
+    """A command beside other running commands, in English, since its output is parsed.
 
     Args:
         timeout: seconds that its outcome is waited for; None waits for ever.

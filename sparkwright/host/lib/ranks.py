@@ -51,7 +51,7 @@ class RankState:
     Attributes:
         step: waiting or serving. A rank serves while the engines of all ranks run.
         since: seconds since the epoch.
-        missing: what is waited for, in words.
+        missing: what is waited for, as text.
         session: of all ranks since the head's last start; another one after each.
         failures: how often an engine of this release ended by itself. systemd counts starts of
             the unit, and a rank starts with every session.
@@ -101,7 +101,7 @@ def server(home: str | Path, address: str, port: int) -> Server:
 
 def health(home: str | Path, server: Server | None = None) -> Health | None:
     """The health of a service: of a follower, which answers nobody, and of a head that waits by
-    their state; of every other as its server says. None where that would have to be asked, and no
+    their state; of every other as its server says. None if that would have to be asked, and no
     server is given."""
     rank = state(home)
     if rank and rank.step == WAITING:

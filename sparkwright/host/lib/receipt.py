@@ -61,7 +61,7 @@ def read(directory: str) -> Receipt | None:
 
 
 def fault(path: str, entry: ReceiptEntry) -> str | None:
-    """Return what is wrong with one file against its receipt entry, None if nothing is."""
+    """Return the faults of one file against its receipt entry, or None."""
     try:
         result = os.lstat(path)
     except OSError:

@@ -58,7 +58,7 @@ def is_enabled(name: str) -> bool:
 
 
 def _links(name: str) -> list[Path] | None:
-    """The links that ``enable`` makes for a unit; None where the unit is not there."""
+    """The links that ``enable`` makes for a unit; None if the unit is not there."""
     try:
         lines = (UNITS / name).read_text(encoding="utf-8").splitlines()
     except OSError:

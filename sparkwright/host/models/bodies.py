@@ -48,7 +48,7 @@ class Fields:
     Attributes:
         model: the model's name.
         end: bytes before the object's closing brace.
-        member: a member to put there, so that a stream ends with its usage; empty where the client
+        member: a member to put there, so that a stream ends with its usage; empty if the client
             asked for usage itself, or for no stream.
     """
 

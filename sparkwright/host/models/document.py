@@ -14,6 +14,10 @@ KINDS = (
 )  # fmt: skip
 #: systemd's socket, at which HAProxy hands requests over.
 DOOR = "/run/sparkwright-models/door.sock"
+#: Open WebUI's socket and unit, and the directory of its accounts, chats and files.
+PAGE_SOCKET = "/run/sparkwright-open-webui/http.sock"
+PAGE = "sparkwright-open-webui.service"
+PAGE_DATA = "/var/lib/sparkwright-open-webui"
 #: The database of usage; systemd makes its directory for the program's user.
 USAGE = "/var/lib/sparkwright-models/usage.db"
 #: Name of a pool with the same servers, unchecked, so that a request reaches a sleeping service.
@@ -29,7 +33,7 @@ class Model:
     Attributes:
         pool: name in HAProxy's map of pools.
         kind: one of KINDS.
-        context: tokens of the longest request with its answer; None where it is not known.
+        context: tokens of the longest request with its answer; None if unknown.
         wakes: whether a request may go to the pool ``wake-NAME`` while no server is up.
     """
 

@@ -44,7 +44,7 @@ class UsageRow:
 
 
 def main(request: UsageRequest) -> tuple[UsageRow, ...]:
-    """Usage by day, key and model; nothing where no request was counted yet.
+    """Usage by day, key and model; empty if no request was counted yet.
 
     Raises:
         SystemExit: the database can't be read.

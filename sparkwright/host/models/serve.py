@@ -31,6 +31,7 @@ from sparkwright.host.lib.records import Malformed
 from sparkwright.host.models import bodies, document, wire
 from sparkwright.host.models.document import Key, Model
 from sparkwright.host.models.limits import Limits
+from sparkwright.host.models.prefixes import LENGTHS, Prefixes
 from sparkwright.host.models.refusal import Refused
 from sparkwright.host.models.usage import COLUMNS, Ledger, Meter
 
@@ -45,8 +46,15 @@ _SOON = 10
 _JSON = "application/json"
 #: Routes whose streams end with usage where a request asks for it.
 _STREAMS = ("/v1/chat/completions", "/v1/completions")
+#: Routes whose prompts an engine keeps, so that one with the same beginning costs less there.
+_CACHED = (*_STREAMS, "/v1/messages", "/v1/responses")
 #: Headers that the address sets itself, or leaves out: an answer is read, so it comes as it is.
-_OURS = (b"x-sparkwright-key", b"x-sparkwright-pool", b"content-length", b"accept-encoding")
+_OURS = (
+    b"x-sparkwright-key", b"x-sparkwright-pool", b"x-sparkwright-near", b"content-length",
+    b"accept-encoding",
+)  # fmt: skip
+#: Headers of an answer that the client does not get.
+_REPLACED = (b"content-length", b"x-sparkwright-server")
 #: How a client or HAProxy may end a connection at any time.
 _BROKEN = (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError)
 
@@ -59,6 +67,7 @@ class Address:
         self.ledger = Ledger(self.door.usage)
         self.limits, self.room = Limits(self.ledger), bodies.Room()
         self.refused = Counter[int]()
+        self.prefixes = Prefixes()
         self.parsers = asyncio.Semaphore(_PARSERS)
         self.parsing = defaultdict[str, asyncio.Lock](asyncio.Lock)
         self._state: dict[str, int] | None = None
@@ -155,6 +164,8 @@ class Exchange:
         self._unread, self._complete, self._status = False, False, 0
         #: About the tokens of a prompt whose answer does not say them.
         self._prompt = 0
+        #: Digests of the beginnings of a request whose prefix a replica may have in its cache.
+        self._digests: list[bytes] = []
 
     async def run(self) -> None:
         """Read the request and answer it."""
@@ -216,6 +227,10 @@ class Exchange:
                 raise Refused(404, why)
             self._prompt = 0 if boundary else min(size // 4, model.context or size)
             pool, tail = model.pool, b""
+            if path in _CACHED and not boundary:
+                file.seek(0)
+                self._digests = address.prefixes.digests(pool, file.read(LENGTHS[0]))
+            near = address.prefixes.server(self._digests)
             if model.wakes and (await address.servers() or {}).get(pool) == 0:
                 pool = document.WAKE + pool
             if fields.member and path in _STREAMS:
@@ -225,6 +240,7 @@ class Exchange:
                 f"X-Sparkwright-Key: {key}\r\nX-Sparkwright-Pool: {pool}\r\n"
                 f"Content-Length: {size + len(tail)}\r\nConnection: close\r\n\r\n"
             )
+            lines = f"X-Sparkwright-Near: {near}\r\n{lines}" if near else lines
             text = head.first + b"\r\n" + head.rest(*_OURS) + lines.encode("latin-1")
             body = _pieces(file, size, tail)
             with address.limits.admitted(key, rights, addresses):
@@ -293,12 +309,14 @@ class Exchange:
     async def _relay(self, head: wire.Head, reader: asyncio.StreamReader) -> None:
         """Pass an answer on as it comes."""
         self._status, meter = int(head.first.split()[1]), self._meter
+        if self._status == HTTPStatus.OK:
+            self._address.prefixes.remember(self._digests, head.value(b"x-sparkwright-server"))
         meter.stream = head.value(b"content-type").lower().startswith("text/event-stream")
         empty = self._status in (204, 304)
         whole = empty or (head.length is not None and not meter.stream)
         framing = b"Content-Length: %d\r\n" % (head.length or 0)
         framing = b"" if empty else framing if whole else b"Transfer-Encoding: chunked\r\n"
-        self._send(head.first + b"\r\n" + head.rest(b"content-length") + framing)
+        self._send(head.first + b"\r\n" + head.rest(*_REPLACED) + framing)
         framed = bytes if whole else wire.chunk
         try:
             async for piece in wire.content(reader, head, until_closed=not empty):

@@ -9,7 +9,7 @@ from pathlib import Path
 from sparkwright.host.lib import systemd
 from sparkwright.host.lib.processes import run
 from sparkwright.host.lib.records import dataclass, field
-from sparkwright.host.models.document import USAGE
+from sparkwright.host.models.document import PAGE, PAGE_DATA, USAGE
 
 #: Units: the socket at which HAProxy hands requests over, and the program.
 SOCKET, SERVICE = "sparkwright-models.socket", "sparkwright-models.service"
@@ -45,12 +45,14 @@ def main(request: AddressRequest) -> list[str]:
         shutil.rmtree(request.home, ignore_errors=True)
         return ["removed the address for all models", *(f"left {item}" for item in left)]
     changed = systemd.write_files(request.files)
+    written = len(changed)
     _demand("systemd-sysusers", str(USERS))
     _demand("python3", "-IB", f"{request.home}/serve.py", f"{request.home}/models.json", "--check")
     pools = Path(request.pools)
     if pools.parent.is_dir():  # HAProxy runs: at its next start its unit does the same
         pools.parent.chmod(0o711)
         _demand("install", "-d", "-m", "0750", "-g", request.user, request.pools)
+    changed = _page(request, changed)
     systemd.want_at_boot(SOCKET, wanted=True)
     if str(systemd.UNITS / SOCKET) in changed:
         systemd.systemctl("stop", SERVICE)  # systemd restarts no socket beside its running service
@@ -62,12 +64,31 @@ def main(request: AddressRequest) -> list[str]:
             systemd.systemctl("try-restart", SERVICE)
         elif changed:
             systemd.systemctl("reload", SERVICE)
-    return [f"wrote {len(changed)} files of the address for all models"]
+    return [f"wrote {written} files of the address for all models"]
+
+
+def _page(request: AddressRequest, changed: set[str]) -> set[str]:
+    """Have Open WebUI run where its unit is among the files, or take it away and keep its data.
+    Returns the changed files of the rest."""
+    own = {path for path in changed if "open-webui" in path}
+    if str(systemd.UNITS / PAGE) in request.files:
+        systemd.want_at_boot(PAGE, wanted=True)
+        if own:
+            systemd.systemctl("stop", PAGE)
+        systemd.start(PAGE)
+    elif (systemd.UNITS / PAGE).exists():
+        systemd.remove([PAGE])
+        shutil.rmtree(f"{request.home}/open-webui", ignore_errors=True)
+    return changed - own
 
 
 def remove() -> list[str]:
     """Take units and user away, and give the use of API keys to root. Returns what stays."""
     left = []
+    if (systemd.UNITS / PAGE).exists():
+        systemd.remove([PAGE])
+    if Path(PAGE_DATA).is_dir():
+        left.append(f"{PAGE_DATA}: accounts, chats and files of Open WebUI")
     if USERS.exists():
         # Also a program that finishes its answers: its user can't leave before it.
         systemd.systemctl("kill", "--signal=KILL", SERVICE)

@@ -42,7 +42,7 @@ class Head:
 
     @property
     def length(self) -> int | None:
-        """Bytes of the body; None where the head does not say."""
+        """Bytes of the body; None if the head does not say."""
         text = self.value(b"content-length")
         return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 

@@ -32,7 +32,7 @@ def reload(request: ProxyRequest) -> None:
 
 
 def main(request: ProxyRequest) -> list[str]:
-    """Make it so. Returns what was done."""
+    """Make it so. Returns the changes."""
     if not request.files:
         systemd.remove([UNIT, HEALTH_UNIT])
         shutil.rmtree(Path(request.config).parent, ignore_errors=True)

@@ -27,7 +27,7 @@ _INSTALL = ("install", "-qq", "--yes", "--no-install-recommends")
 
 
 def main(request: InstallRequest) -> list[str]:
-    """Have the distribution's HAProxy, whose own service is not wanted. Returns what was done."""
+    """Have the distribution's HAProxy, whose own service is not wanted. Returns the changes."""
     if Path(HAPROXY).exists():
         return []
     done = apt.get(*_INSTALL, "haproxy", environment=request.environment)

@@ -40,7 +40,7 @@ class Rank:
         )
 
     def engine_ended(self) -> str | None:
-        """How the engine ended, in words; None while it runs or was not started."""
+        """How the engine ended, as text; None while it runs or was not started."""
         code = self._process.poll() if self._process else None
         if code is None:
             return None
@@ -75,4 +75,4 @@ def ended(service: Service, rank: RankConfig) -> None:
     """No rank runs: a rank that served does not any more, and a waiting rank names its reason."""
     state = documents.record(RankState, Path(service.home, STATE))
     if state is not None and state.step == SERVING:
-        Rank(service, rank, "", state.release).say(WAITING, "its unit has ended")
+        Rank(service, rank, "", state.release).say(WAITING, "the rank's unit has ended")

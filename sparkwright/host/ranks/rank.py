@@ -45,7 +45,7 @@ def write_environment(home: str, rank: RankConfig) -> None:
 
 
 def main(action: str, path: str) -> int:
-    """Do it; the exit code of a run is 0 where it is no failure of this rank."""
+    """Do it; the exit code of a run is 0 if it is no failure of this rank."""
     service = documents.record(Service, path)
     if service is None or service.rank is None:
         raise SystemExit(f"{path} can't be read")

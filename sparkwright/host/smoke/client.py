@@ -21,12 +21,12 @@ class DeepRequest(SmokeRequest):
     Attributes:
         tool_parser: as the recipe names it.
         thinking_tokens: budget of an answer that may think first.
-        max_num_seqs: requests that the engine serves at once; None where the plan leaves it open.
-        context: tokens; None where the plan leaves it to the server, which then reports it.
-        prefix_caching: None where the plan leaves it to the engine's default.
+        max_num_seqs: requests that the engine serves at once; None if the plan leaves it open.
+        context: tokens; None if the plan leaves it to the server, which then reports it.
+        prefix_caching: None if the plan leaves it to the engine's default.
         skip: check -> why this service gives no reason for it.
         guarded: beginnings of the paths that the engine's own key check covers.
-        tokenizer: route that makes tokens of a text; empty where there is none.
+        tokenizer: route that makes tokens of a text; empty if there is none.
         tokenized: key of that text.
         context_errors: texts of which an error about a prompt that is too long has one.
     """
@@ -52,7 +52,7 @@ class Completion:
     """An answer of the chat.
 
     Attributes:
-        text: None where the budget ended within the reasoning, or where a tool is called.
+        text: None if the budget ended within the reasoning, or where a tool is called.
         note: what a reader should know of how the answer came about.
     """
 

@@ -156,7 +156,7 @@ def _acceptance(samples: list[Timed], limits: Limits) -> Iterator[Fault]:
 
 
 def _drafted(before: ServiceSample, now: ServiceSample) -> tuple[float, float] | None:
-    """Drafted and accepted tokens in between; None where the server began anew or said nothing."""
+    """Drafted and accepted tokens in between; None if the server began anew or said nothing."""
     if metrics.DRAFTED not in before.metrics or metrics.DRAFTED not in now.metrics:
         return None
     drafted = now[metrics.DRAFTED] - before[metrics.DRAFTED]
@@ -212,7 +212,7 @@ def _disks(ring: list[Sample], limits: Limits) -> Iterator[Fault]:
 
 
 def _hours_left(points: list[tuple[float, float]]) -> float | None:
-    """Hours until nothing is free, by the trend of six hours; None where there is none.
+    """Hours until nothing is free, by the trend of six hours; None if missing.
 
     The last half hour has to go the same way: a fetch that has ended fills nothing any more.
     """

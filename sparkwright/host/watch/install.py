@@ -25,7 +25,7 @@ class WatchInstallRequest:
 
 
 def main(request: WatchInstallRequest) -> list[str]:
-    """Make it so. Returns what was done."""
+    """Make it so. Returns the changes."""
     if not request.files:
         systemd.systemctl("stop", request.timer, request.service)
         systemd.want_at_boot(request.timer, wanted=False)

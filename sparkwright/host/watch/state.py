@@ -1,4 +1,4 @@
-"""The watch of a host: what it looks at, what it saw, and what it holds to be wrong.
+"""Records of a host's watch: configuration, samples and findings.
 
 config.json and watch.json are read across versions: their keys are these names.
 """
@@ -10,7 +10,7 @@ from sparkwright.host.lib.records import dataclass, field
 
 @dataclass(frozen=True)
 class WatchedService:
-    """A service that is looked at; ``boot_seconds`` is how long a first boot may take."""
+    """A watched service; ``boot_seconds`` is the longest first boot."""
 
     name: str
     address: str
@@ -20,13 +20,13 @@ class WatchedService:
 
 @dataclass(frozen=True)
 class WatchConfig:
-    """Configuration of the watch, which it reads first.
+    """Configuration of the watch.
 
     Attributes:
-        services_root: where services, state and the watch itself lie.
-        paths: whose file systems are looked at.
+        services_root: directory of services, state and the watch.
+        paths: their file systems are watched.
         metric_names: an engine's name of a metric -> the neutral one (``host/lib/metrics.py``).
-        limits: where something begins to be wrong (``findings/thresholds.yaml``).
+        limits: thresholds of findings (``findings/thresholds.yaml``).
     """
 
     services: tuple[WatchedService, ...]
@@ -43,13 +43,13 @@ class WatchConfig:
 
 @dataclass(frozen=True)
 class ServiceSample:
-    """Sample of a service at one time. Values that it did not report are None, or not there.
+    """Sample of a service at one time. Unreported values are None or missing.
 
     Attributes:
         health: status of /health.
         active, restarts: systemd's ActiveState and NRestarts.
-        metrics: those of its engine that are watched, by neutral names (``host/lib/metrics.py``).
-        drift: what is not as the last switch left it.
+        metrics: watched metrics of its engine, by neutral names (``host/lib/metrics.py``).
+        drift: differences from the files of the last switch.
     """
 
     health: int | None = None
@@ -87,8 +87,8 @@ class WatchFinding:
     Attributes:
         service: None for the host.
         severity: error or warning.
-        seen: what was seen, in words.
-        since: when it was first held to be wrong without a break, seconds since the epoch.
+        seen: the observation, as text.
+        since: begin of the unbroken fault, seconds since the epoch.
     """
 
     name: str
@@ -99,13 +99,13 @@ class WatchFinding:
 
     @property
     def subject(self) -> tuple[str, str | None]:
-        """The fault and its service: the same at the next look."""
+        """The fault and its service, equal in consecutive samples."""
         return self.name, self.service
 
 
 @dataclass(frozen=True)
 class WatchReport:
-    """When the watch looked last, and what it holds to be wrong."""
+    """Time of the watch's last sample, and its findings."""
 
     at: float
     findings: tuple[WatchFinding, ...] = ()

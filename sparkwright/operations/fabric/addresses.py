@@ -38,7 +38,7 @@ def configured(
     Args:
         text: of the file.
         devices: that it configures.
-        pending: what changes, in words; nothing for nothing.
+        pending: what changes, as text; nothing for nothing.
         before: the file's text now, for ``--diff``.
 
     **Example:**

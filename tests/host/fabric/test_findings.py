@@ -150,7 +150,7 @@ def test_a_ring_that_is_open(look: Look) -> None:
             spark.ports[cage, twin] = Port()
     text = _facts(CHECKS.findings(Fabric(look(sparks), "ring")))
     assert ("fabric-link-down", "spark-1", "port 0 alone has a link") in text
-    assert ("fabric-ring-open", "spark-4", "it is cabled to spark-3") in text
+    assert ("fabric-ring-open", "spark-4", "the host is cabled to spark-3") in text
 
 
 def test_no_card_and_no_cable(look: Look) -> None:

@@ -28,6 +28,7 @@ from tests.host.models.address import (
     Request,
     body,
     chunks,
+    completion,
     running,
 )
 from tests.host.proxy.haproxy import HAPROXY, until, whole
@@ -63,6 +64,23 @@ def test_a_request_goes_to_the_engine_of_its_model(address: Address) -> None:
     assert [(row.key, row.model, row.tokens_in, row.tokens_out) for row in address.usage()] == [
         ("laptop", "org/large", 5, 2), ("laptop", "small", 5, 2),
     ]  # fmt: skip
+
+
+def test_a_request_goes_near_the_replica_that_read_its_beginning(address: Address) -> None:
+    def near(text: str, **more: object) -> str | None:
+        answer = address.post({**_SMALL, "messages": [{"role": "user", "content": text}], **more})
+        assert answer.status == 200
+        assert "x-sparkwright-server" not in answer.headers
+        return address.small.requests[-1].header("x-sparkwright-near")
+
+    first, longer = "a" * 600, "a" * 600 + "b" * 4000
+    assert [near(first), near(longer), near(first, n=1)] == [None, "small", "small"]
+    assert near("c" * 600) is None
+    assert [near("short"), near("short")] == [None, None]  # a cache would gain nothing
+    address.small.script = lambda _: [b"HTTP/1.1 500 Failed\r\nContent-Length: 0\r\n\r\n"]
+    assert address.post({**_SMALL, "messages": "d" * 600}).status == 500
+    address.small.script = completion
+    assert near("e" * 600) is None
 
 
 def test_a_model_that_a_key_may_not_use_does_not_exist(address: Address) -> None:
@@ -371,7 +389,7 @@ def test_an_address_without_pools_says_so(address: Address) -> None:
 def test_the_program_itself_takes_no_forged_header(address: Address) -> None:
     """At its own socket, where HAProxy alone comes."""
     key = b"X-Sparkwright-Key: guest\r\n"
-    forged = key + b"X-Sparkwright-Pool: large\r\n"
+    forged = key + b"X-Sparkwright-Pool: large\r\nX-Sparkwright-Near: large\r\n"
     for headers, status in ((b"", 401), (key * 2, 401), (forged, 200)):
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(address.folder / "door.sock"))

@@ -1,6 +1,7 @@
 """The address's program on a host: installed, changed and removed."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from sparkwright.host import removal
 from sparkwright.host.lib import docker, systemd
 from sparkwright.host.lib.processes import Outcome
 from sparkwright.host.models import setup
+from sparkwright.host.models.document import PAGE
 from sparkwright.host.models.setup import SERVICE, SOCKET, AddressRequest
 from sparkwright.host.removal import RemovalRequest
 
@@ -81,3 +83,29 @@ def test_the_user_leaves_and_the_counts_of_use_stay_and_are_named(
     assert not (tmp_path / "home").exists()
     killed, removed = f"systemctl kill --signal=KILL {SERVICE}", "userdel sparkwright-models"
     assert ran.index(killed) < ran.index(removed)
+
+
+def test_the_page_starts_restarts_for_its_files_alone_and_leaves_its_data(
+    tmp_path: Path, ran: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(setup, "PAGE_DATA", str(tmp_path))
+    plain = _request(tmp_path, models="1")
+
+    def commands(**texts: str) -> list[str]:
+        own = {f"{tmp_path}/home/open-webui/{name}": (text, 0o644) for name, text in texts.items()}
+        own |= {f"{tmp_path}/units/{PAGE}": ("", 0o644)} if texts else {}
+        ran.clear()
+        setup.main(replace(plain, files={**plain.files, **own}))
+        lines = [line[10:] for line in ran if line.startswith("systemctl ")]
+        return [line for line in lines if "open-webui" in line]
+
+    assert commands(compose="1") == [f"stop {PAGE}", f"start {PAGE}"]
+    ran.clear()
+    assert commands(compose="1") == [f"start {PAGE}"]
+    assert f"systemctl try-restart {SERVICE}" not in ran
+    assert commands(compose="2") == [f"stop {PAGE}", f"start {PAGE}"]
+    assert commands()[0] == f"disable --quiet --now {PAGE}"
+    assert not (tmp_path / "home/open-webui").exists()
+    commands(compose="1")
+    assert f"{tmp_path}: accounts, chats and files of Open WebUI" in " ".join(setup.remove())
+    assert not (tmp_path / "units" / PAGE).exists()

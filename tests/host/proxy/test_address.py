@@ -5,6 +5,7 @@ import json
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -104,6 +105,54 @@ def test_a_request_goes_to_the_pool_of_its_model(address: RunningProxy, first: B
     assert (answer.status, "large, small" in answer.data["error"]["message"]) == (404, True)
     listed = {item["id"]: item["state"] for item in address.get("/v1/models").data["data"]}
     assert listed == {"small": "ready", "large": "asleep"}
+
+
+def test_a_pool_sends_to_the_replica_with_the_prefix_while_it_is_hardly_busier(
+    folder: Path, service: RunningProxy, first: Backend, second: Backend
+) -> None:
+    homes = [folder / name for name in ("other", "pools")]
+    for home in homes:
+        home.mkdir()
+    llm = Proxy("llm", free_port(), (replica(second),), "127.0.0.1", "/generates", engine_key=True)
+    program = Proxy(MODELS, free_port(), (Replica("program", "/none", health="/none"),))
+    with opened(proxies_of(homes[0], (), proxies=(llm,))) as other:
+        ports = {"one": service.port, "two": other.port}
+        there = [Replica(name, "127.0.0.1", port, port) for name, port in ports.items()]
+        pools = (ModelPool("pool.llm", tuple(there)),)
+        with opened(proxies_of(homes[1], (), proxies=(program,), pools=pools)) as address:
+            until(lambda: "pool.llm 2" in _pools(address, "GET", "/state", ""), "both are up")
+            served = [_pools(address, "POST", CHAT, "two") for _ in range(4)]
+            assert served == ["two"] * 4
+            # With those two of its own and none at the other, it is over the mean by one.
+            held = [_later(address, "two") for _ in range(3)]
+            until(lambda: len(second.seen) == 4 + 3, "they are held")
+            assert len(first.seen) == 0
+            more = [_later(address, "two") for _ in range(3)]
+            until(lambda: len(second.seen) + len(first.seen) == 4 + 6, "they are held")
+            assert len(first.seen) >= 1
+            first.go.release(9)
+            second.go.release(9)
+            for thread in held + more:
+                thread.join(PATIENCE)
+
+
+def _later(address: RunningProxy, near: str) -> threading.Thread:
+    thread = threading.Thread(target=_pools, args=(address, "POST", CHAT, near, b'{"hold": true}'))
+    thread.start()
+    return thread
+
+
+def _pools(address: RunningProxy, method: str, path: str, near: str, body: bytes = b"{}") -> str:
+    """The name of the replica that answered; of a GET the text."""
+    with closing(http.client.HTTPConnection("pools", timeout=PATIENCE)) as pools:
+        pools.sock = socket.socket(socket.AF_UNIX)
+        pools.sock.connect(address.proxies.pools_socket)
+        headers = {"X-Sparkwright-Pool": "pool.llm", "X-Sparkwright-Near": near}
+        headers |= {"X-Sparkwright-Key": "default", "Authorization": f"Bearer {KEY}"}
+        pools.request(method, path, body if method == "POST" else None, headers)
+        answer = pools.getresponse()
+        text = answer.read().decode()
+        return text if method == "GET" else str(answer.headers["x-sparkwright-server"])
 
 
 def test_rights_and_limits_are_judged_at_the_address_alone(

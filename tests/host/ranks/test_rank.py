@@ -151,7 +151,7 @@ def test_what_ended_without_a_word_does_not_serve(tmp_path: Path) -> None:
     home, config = unit.home, unit.config
     _state(home)
     ended(unit.service, config)
-    assert ranks.missing(home) == "it waits for the other ranks: its unit has ended"
+    assert ranks.missing(home) == "it waits for the other ranks: the rank's unit has ended"
     _state(home, step=WAITING, missing="the head is gone")
     ended(unit.service, config)
     assert ranks.missing(home) == "it waits for the other ranks: the head is gone"

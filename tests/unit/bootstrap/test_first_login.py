@@ -133,7 +133,7 @@ def test_without_a_terminal_nobody_is_asked(tmp_path: Path) -> None:
     with box(tmp_path) as server:
         assert "its host key is not known here" in _refused(_login(tmp_path, server, None))
         _refused(_login(tmp_path, server, Somebody(passwords=("wrong",))))
-        assert "nobody can be asked for a password" in _refused(_login(tmp_path, server, None))
+        assert "no terminal to ask for a password" in _refused(_login(tmp_path, server, None))
 
 
 def test_a_locked_key_is_told_before_a_password_is_asked_for(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_the_password_is_asked_for_on_a_terminal_and_is_no_word(
 ) -> None:
     code, text = _call("--password")
     assert (code, became) == (2, [])
-    assert "there is none" in text
+    assert "there is no terminal" in text
     monkeypatch.setattr(bootstrap_command, "_asks", lambda: True)
     assert _call("--password")[0] == 0
     assert passwords[-1] == {"same_sudo_password": True}

@@ -114,7 +114,7 @@ def test_the_schema_takes_every_shipped_entry_and_explains_its_keys(kind: str) -
 
 def test_check_sees_the_inventorys_catalog_and_data(here: Path) -> None:
     run("catalog", "new", "recipe", "mine", "--directory", "elsewhere")
-    assert "no such recipe" in run("check", "--recipe", "mine", code=2).output
+    assert "there is no recipe" in run("check", "--recipe", "mine", code=2).output
     run("check", "--recipe", "mine", "--data", 'catalog_directories=["elsewhere"]')
     (here / "inventory").mkdir()
     (here / "inventory/lab.py").write_text(
@@ -131,7 +131,7 @@ MODEL = {"kind": "model", "name": "a", "repository": "a/b", "family": "f", "role
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
-        ([{"kind": "recipe", "name": "a", "extends": "nothing"}], "no such recipe: 'nothing'"),
+        ([{"kind": "recipe", "name": "a", "extends": "nothing"}], "has no recipe 'nothing'"),
         ([{"kind": "recipe", "name": "a", "extends": "a"}], "'a' extends this entry"),
         ([{"kind": "model", "name": "a", "extends": True}], "no model 'a' to extend"),
         ([{"kind": "recipe", "name": "a", "extends": "b"},

@@ -100,7 +100,7 @@ def test_check_weighs_contexts_by_what_the_lock_says_of_the_models(tmp_path: Pat
     file.unlink()
     assert run(*arguments[:4]).exit_code == 0
     # A lock that is named is meant: without it nothing would be pinned.
-    assert "so that nothing would be pinned" in exits(2, *arguments).output
+    assert "and nothing would be pinned" in exits(2, *arguments).output
 
 
 #: Every command that goes by an inventory, with what else it must be given.

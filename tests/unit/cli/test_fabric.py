@@ -71,7 +71,7 @@ def test_a_host_that_says_something_else_is_told_by_check_too(site: Path) -> Non
         'sparks = ["spark-1", ("spark-2", {"fabric_addresses": None})]\n'
     )
     for arguments in (("fabric", "addresses"), ("check",)):
-        assert "spark-2 has other addresses than spark-1, or none" in run(*arguments).output
+        assert "spark-1 names spark-2, which has other addresses, or none" in run(*arguments).output
 
 
 def test_addresses_are_written_on_the_hosts_of_the_setting(

@@ -55,5 +55,5 @@ def test_an_image_with_an_unknown_engine_is_refused() -> None:
     }
     settings = parse_settings("spark-1", {"services": SPARK}, origin)
     changed = replace(expected, images=images)
-    with pytest.raises(UserError, match=r"(?s)no such engine: 'vlm'.*did you mean 'vllm'\?"):
+    with pytest.raises(UserError, match=r"(?s)there is no engine 'vlm'.*did you mean 'vllm'\?"):
         plan_host("spark-1", settings, changed, origin)

@@ -202,6 +202,6 @@ def test_times_that_touch_and_those_of_other_groups_are_none() -> None:
 
 def test_one_of_no_group_has_no_hours() -> None:
     alone = {"chat": {"recipe": RECIPE}}
-    with pytest.raises(UserError, match="it is of no exclusive group"):
+    with pytest.raises(UserError, match="the service is in no exclusive group"):
         plan(alone, schedule={"chat": "08:00..12:00"})
     assert json.dumps(schedule.windows(plan(alone).settings)) == "{}"

@@ -74,10 +74,10 @@ def test_what_would_not_survive_is_refused(part: str, changes: dict[str, Any], r
 @pytest.mark.parametrize(
     ("proxies", "reason"),
     [
-        ((), "it has no proxy"),
+        ((), "the service has no proxy"),
         ((QWEN, QWEN), "proxy qwen36 is there 2 times"),
         ((QWEN, replace(QWEN, name="b")), "port 8080 is there 2 times"),
-        ((replace(QWEN, replicas=()),), "there is no replica behind it"),
+        ((replace(QWEN, replicas=()),), "the pool has no replica"),
         ((replace(QWEN, replicas=(SPARK_1, SPARK_1)),), "replica spark-1 is there 2"),
     ],
 )

@@ -336,7 +336,7 @@ def test_names_that_lead_out_are_refused(name: str) -> None:
 
 @pytest.mark.parametrize("sha", ["../../x", "--upload-pack=x", "main", "C" * 40])
 def test_a_commit_that_is_none_is_refused(sha: str) -> None:
-    with hub({}, sha=sha) as url, pytest.raises(UserError, match="something else than a model"):
+    with hub({}, sha=sha) as url, pytest.raises(UserError, match="does not answer with a model"):
         resolve_model(url, REPOSITORY, "main", None)
 
 

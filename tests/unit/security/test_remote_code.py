@@ -89,7 +89,7 @@ def test_where_there_is_no_code_it_is_not_needed(lock: Path) -> None:
     lock.touch()
     (result,) = judged(planned(lock))
     assert result.severity is Severity.WARNING
-    assert "no locked repository of it has Python files" in result.observed
+    assert "none of its locked repositories has Python files" in result.observed
 
 
 def test_nothing_is_said_where_no_code_runs(lock: Path) -> None:

@@ -396,7 +396,7 @@ def test_a_certificate_that_would_not_work_stops_the_run(
 def test_one_that_signed_itself_needs_a_ca(users: _Files) -> None:
     users.issue("spark-1", common="home CA", key=users.ca)
     alone = {"certificate": "host.pem", "key": "host.key"}
-    assert 'host.pem is signed by itself, so that nobody can verify it: add "ca": "host.pem"' in (
+    assert 'host.pem is self-signed, so clients can\'t verify it: add "ca": "host.pem"' in (
         checked(alone)
     )
     assert checked({**alone, "ca": "host.pem"}) == ""
@@ -410,7 +410,7 @@ def test_a_wrong_setting_is_told() -> None:
 
 def test_a_service_that_would_answer_in_clear_is_refused() -> None:
     services = {"qwen36": {**SPARK["qwen36"], "proxy": False, "bind": "0.0.0.0"}}
-    assert "vLLM itself would answer others in clear" in checked("own", services)
+    assert "vLLM would answer other machines in clear" in checked("own", services)
     services = {"qwen36": {**SPARK["qwen36"], "proxy": False, "bind": "127.0.0.1"}}
     assert checked("own", services) == ""
 

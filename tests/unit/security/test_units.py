@@ -50,6 +50,9 @@ def rendered() -> dict[str, str]:
         "gateway/models.service.j2": template("gateway/models.service.j2").render(
             home="/opt/sparkwright/address", document="models.json", user="sparkwright-models"
         ),
+        "gateway/open-webui.service.j2": template("gateway/open-webui.service.j2").render(
+            home="/opt/sparkwright/address/open-webui", socket="/run/x/s", data="/var/lib/x"
+        ),
         **{
             f"exclusive/{name}.service.j2": template(f"exclusive/{name}.service.j2").render(
                 place=path, services_root="/opt/sparkwright"

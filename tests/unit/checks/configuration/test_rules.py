@@ -277,14 +277,14 @@ def test_a_drafter_of_another_model_is_refused() -> None:
 def test_a_model_that_does_not_work_is_refused(status: str, severity: str) -> None:
     whole = catalog()
     body = whole.models["qwen36-35b-a3b-heretic-nvfp4"]
-    bad = body.model_copy(update={"status": status, "reason": "the card tried it"})
+    bad = body.model_copy(update={"status": status, "reason": "the card's author ran this recipe"})
     changed = replace(whole, models={**whole.models, body.name: bad})
     host = plan({"s": {"recipe": HERETIC}})
     (result,) = check_host(host, changed, assumed_hardware(host))
     assert (result.id, result.severity, result.reason) == (
         "model-works",
         Severity(severity),
-        "the card tried it",
+        "the card's author ran this recipe",
     )
 
 

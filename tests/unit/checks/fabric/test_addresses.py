@@ -106,7 +106,7 @@ def test_the_way_in_is_never_changed(came: str | None) -> None:
     every = {**state.interfaces, "enp1s0f1np1": ("10.0.0.5/24",)}
     state = replace(state, interfaces=every, management=management)
     (problem,) = problems(PAIR, "spark-1", state, came, HERE)
-    assert problem.observed == "it is managed over enp1s0f1np1 (10.0.0.5)"
+    assert problem.observed == "sparkwright manages the host over enp1s0f1np1 (10.0.0.5)"
 
 
 @cases(

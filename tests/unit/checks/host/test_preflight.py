@@ -240,7 +240,11 @@ def test_the_share_of_a_spark_is_held_against_what_is_available() -> None:
         "101.5 GiB of 121.7 GiB available, 15.0 GiB of swap, and a desktop runs"
     )
     assert result.expected.startswith("103.4 GiB: 0.85 (gpu_memory_utilization)")
-    for cure in ("gpu_memory_utilization: 0.83", "isolate multi-user.target", "stop what holds it"):
+    for cure in (
+        "gpu_memory_utilization: 0.83",
+        "isolate multi-user.target",
+        "stop the program that holds the memory",
+    ):
         assert cure in result.remedy
     assert judge(wanted(plan()), probe(memory=after_boot), NOW) == []  # the recipe's 0.70
     assert (

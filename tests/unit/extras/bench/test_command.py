@@ -156,7 +156,7 @@ def test_a_release_that_is_not_planned_is_reported_and_its_settings_are_unknown(
     [
         (("inventory/lab.py", "--service", "qwen63"), "did you mean 'qwen36'"),
         (("inventory/lab.py", "--concurrency", "0"), "is not a number from 1 to 1024"),
-        (("inventory/lab.py", "--categories", "poems"), "there are no prompts for it"),
+        (("inventory/lab.py", "--categories", "poems"), "this category has no prompts"),
     ],
 )
 def test_wrong_words_end_with_a_message(
@@ -175,7 +175,7 @@ def test_without_a_key_nothing_is_measured_and_none_is_made(
     path = tmp_path / "none/api_key"
     done = bench("--data", f"api_key_file={path}")
     assert (done.exit_code, path.exists()) == (2, False)
-    assert "there is no API key of a fleet here" in done.output
+    assert "this folder has no API key of a fleet" in done.output
 
 
 def _service() -> Service:

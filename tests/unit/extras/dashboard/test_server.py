@@ -2,11 +2,13 @@
 
 import http.client
 import json
+import os
 import ssl
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any
@@ -14,16 +16,21 @@ from typing import Any
 import pytest
 
 from sparkwright.cli.lib.hosts import Hosts
+from sparkwright.engines import metric_names
 from sparkwright.extras.dashboard import dashboard
 from sparkwright.extras.dashboard.contents import Page
-from sparkwright.extras.dashboard.glance import Fetch, counted, rates, recent
+from sparkwright.extras.dashboard.glance import counted
 from sparkwright.extras.dashboard.server import Site
 from sparkwright.extras.dashboard.view import Fleet
 from sparkwright.findings.user_error import refusal
+from sparkwright.host.fetch.unfinished import UnfinishedFetch, unfinished
+from sparkwright.host.lib import systemd
 from sparkwright.host.lib.homes import Maintenance
+from sparkwright.host.lib.metrics import totals
 from sparkwright.host.lock import Owner
 from sparkwright.host.models.report import UsageRequest, UsageRow
-from sparkwright.host.release import HistoryEntry, SwitchJournal
+from sparkwright.host.release import HistoryEntry, Phase, SwitchJournal
+from sparkwright.host.watch.rates import rates, recent
 from sparkwright.host.watch.state import WatchFinding, WatchReport
 from tests.unit.builders import catalog
 from tests.unit.cli.answering import run
@@ -39,6 +46,11 @@ from tests.unit.extras.dashboard.glances import (
 )
 from tests.unit.extras.dashboard.test_page import NOON
 
+#: Each engine's counter of generated tokens.
+GENERATED_BY = {
+    "vllm": "vllm:generation_tokens_total", "sglang": "sglang:generation_tokens_total",
+    "llamacpp": "llamacpp:tokens_predicted_total",
+}  # fmt: skip
 ACTED: list[tuple[str, str, str]] = []
 
 
@@ -236,7 +248,7 @@ def test_an_answer_of_before_a_pause_is_no_state_and_no_rate_of_now(
 
 
 def test_a_hostile_host_sends_no_endless_page(fleet: Fleet) -> None:
-    fetch = Fetch("x" * 9999, True, {"rate": float("nan")})
+    fetch = UnfinishedFetch("x" * 9999, True, {"rate": float("nan")})
     names = tuple(f"a{n}" for n in range(999))
     fleet.take("spark-1", glance(names=names, fetches=(fetch,) * 999))
     text = json.dumps(seen(fleet), allow_nan=False)
@@ -249,7 +261,7 @@ def test_a_host_of_any_depth_is_cut_to_what_the_page_shows(fleet: Fleet) -> None
     for _ in range(60):
         deep = [deep] * 2
     progress = {"message": deep, "state": {"a": deep}, "more": "x"}
-    fleet.take("spark-1", glance(fetches=(Fetch("org/model", True, progress),)))
+    fleet.take("spark-1", glance(fetches=(UnfinishedFetch("org/model", True, progress),)))
     (fetch,) = seen(fleet)["fetches"]
     assert (fetch["progress"]["message"], fetch["progress"]["state"]) == (None, None)
     assert "more" not in fetch["progress"]
@@ -276,12 +288,16 @@ def test_a_fault_of_the_site_is_a_sentence_and_no_traceback(fleet: Fleet) -> Non
     assert (answer.status, "port is no number" in text, "Traceback" in text) == (500, True, False)
 
 
-def test_rates_are_of_the_last_hour_alone() -> None:
+def test_rates_are_of_the_last_hour_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ring: list[Any] = [{"at": 60.0 * n, "services": {"a": {"metrics": {"generated": 600 * n}}}}
             for n in range(100)]  # fmt: skip
-    assert rates(recent(ring, 5950.0)) == {"a": 10.0}
-    assert len(recent(ring, 5950.0)) == 60
-    assert recent(ring, 6200.0) == recent(ring, 100.0)[5:] == []
+    file = tmp_path / "watch.json"
+    assert recent(file) == []
+    file.write_text(json.dumps({"ring": ring}))
+    for now, count in ((5950.0, 60), (6200.0, 0), (100.0, 2)):
+        monkeypatch.setattr(time, "time", lambda now=now: now)
+        assert len(recent(file)) == count
+        assert rates(recent(file)) == ({"a": 10.0} if count == 60 else {})
 
 
 @pytest.mark.usefixtures("checkout")
@@ -341,6 +357,70 @@ def test_a_roll_out_its_end_and_findings_are_told(fleet: Fleet) -> None:
     (one,) = data["services"]
     assert one["well"] is False
     assert one["plan"] == f"differs: release {RELEASE}"
+
+
+def test_downloads_that_run_or_were_cut_are_found_and_ended_ones_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    half = {"state": "running", "bytes_done": 1, "bytes_total": 2}
+    written: dict[str, Any] = {
+        "cut": half, "done": {**half, "state": "done"}, "old": half, "other": {"state": "x"},
+        "runs": half,
+    }  # fmt: skip
+    for name, progress in written.items():
+        folder = tmp_path / f"sparkwright-{name}"
+        folder.mkdir()
+        (folder / "progress.json").write_text(json.dumps(progress))
+    os.utime(tmp_path / "sparkwright-old/progress.json", (1, 1))
+    (tmp_path / "sparkwright-runs/request.json").write_text('{"fetch": {"repo": "org/model"}}')
+    states = {"sparkwright-runs.service": "activating"}
+    monkeypatch.setattr(systemd, "unit", lambda name, **_: {"ActiveState": states.get(name, "")})
+    shown = [(each.name, each.runs) for each in unfinished(tmp_path)]
+    assert shown == [("sparkwright-cut", False), ("org/model", True)]
+
+
+@pytest.mark.parametrize(
+    ("engine", "first"), [("vllm", 0.25), ("sglang", 0.25), ("llamacpp", None)]
+)
+def test_the_time_to_the_first_token_is_that_of_every_engine_that_measures_it(
+    fleet: Fleet, engine: str, first: float | None
+) -> None:
+    for at in (100.0, 105.0):
+        name = f"{engine}:time_to_first_token_seconds"
+        text = f"{name}_sum {at / 4}\n{name}_count {at}\n{GENERATED_BY[engine]} {at}\n"
+        answer = glance(at)
+        load = replace(answer.load, services={"qwen36": totals(text, metric_names())})
+        fleet.take("spark-1", replace(answer, load=load))
+    (service,) = seen(fleet)["services"]
+    assert (service["first"], service["load"]["tokens"]) == (first, 1.0)
+
+
+def test_each_host_of_a_roll_out_waits_is_switched_or_is_done(fleet: Fleet) -> None:
+    lock = Owner(by="me@pc", since=NOW + 40)
+    end = HistoryEntry("qwen36", "a1", RELEASE, "me@pc", NOW + 70, (), 3.2, "good", ())
+    before, phases = replace(end, at=NOW + 20), {"qwen36": Phase("loading weights", NOW + 80)}
+    for switch, history, step in (
+        (None, (before,), "not switched yet"),
+        (SwitchJournal("1", "draining"), (before,), "draining"),
+        (SwitchJournal("1", "starting", phases=phases), (), "qwen36: loading weights for 20 s"),
+        (SwitchJournal("1", "ended"), (before, end), "switched"),
+    ):
+        status = {"lock": lock, "switch": switch, "history": history}
+        fleet.take("spark-1", glance(status=status))
+        assert seen(fleet)["work"] == f"me@pc (for 1 min): {step}"
+
+
+def test_a_release_of_a_newer_plan_does_not_differ_from_the_plan_of_the_start() -> None:
+    end = HistoryEntry("qwen36", RELEASE, "b2", "me@pc", NOW, (), 3.2, "good", ())
+    status = {"services": {"qwen36": service(release="b2")}, "history": (end,)}
+    for read, plan in (
+        (NOW + 1, f"release {RELEASE}"),
+        (NOW - 1, "switched since the dashboard was started: start it again to compare with the"
+                  " plan"),
+    ):  # fmt: skip
+        fleet = Fleet({"spark-1": replace(expected(), read=read)})
+        fleet.take("spark-1", glance(status=status))
+        assert seen(fleet)["services"][0]["plan"] == f"differs: {plan}"
 
 
 @pytest.mark.parametrize(

@@ -69,13 +69,13 @@ def test_the_lock_pins_it_until_it_is_upgraded(site: Path, registry: Path) -> No
     newer = with_registries([str(registry)], lock, upgrade=True)
     assert newer.registries == {str(registry): git(registry, "rev-parse", "HEAD")}
     (site / "fleet.lock").write_text(render_lock(newer))
-    assert "there is no such recipe" in _refused("import", "@ours/generated")
+    assert "the source has no recipe of this name" in _refused("import", "@ours/generated")
     assert with_registries([], lock, upgrade=False).registries is None
 
 
 def test_a_wrong_name_or_address_is_a_mistake_with_a_remedy(site: Path) -> None:
     assert "did you mean 'ours'?" in _refused("import", "@our/first")
-    assert "it has no recipe" in _refused("import", "group_data")
+    assert "the source has no recipe" in _refused("import", "group_data")
     (site / "group_data/all.py").write_text("registries = {'x': 'ext::sh'}\nservices = {}\n")
     assert "https://HOST/REPOSITORY" in run("check").output
 
@@ -84,7 +84,7 @@ def test_what_is_there_with_another_content_is_not_overwritten(site: Path) -> No
     assert run("import", "@ours/generated").exit_code == 0
     path = site / "catalog/recipes/generated.yaml"
     path.write_text(path.read_text().replace("0.7", "0.6"))
-    assert "it is there already" in exits(1, "import", "@ours/generated").output
+    assert "the file exists already" in exits(1, "import", "@ours/generated").output
     assert "0.6" in path.read_text()
     assert run("import", "@ours/generated", "--replace").exit_code == 0
     assert "0.7" in path.read_text()

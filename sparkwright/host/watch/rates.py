@@ -1,0 +1,42 @@
+"""Tokens a second of each service over the last hour, from the samples that the watch keeps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+
+from sparkwright.host.lib import documents, metrics
+from sparkwright.host.lib.annotations import Any
+
+#: Seconds: of the samples in a rate, at least and at most; after the watch's last look.
+_LEAST, _HOUR, _FRESH = 120.0, 3600.0, 180.0
+
+
+def recent(file: Path) -> list[Mapping[str, Any]]:
+    """Samples of the last hour in the watch's file; none where the watch stands still."""
+    watch: Any = documents.read(file) or {}
+    now = time.time()
+    ring = [sample for sample in watch.get("ring") or [] if 0 <= now - sample["at"] <= _HOUR]
+    return ring if ring and now - ring[-1]["at"] <= _FRESH else []
+
+
+def rates(ring: list[Mapping[str, Any]]) -> dict[str, float]:
+    """Tokens a second of each service over samples of the watch, oldest first.
+
+    A counter that fell began again with its engine.
+    """
+    counts: dict[str, list[tuple[float, float]]] = {}
+    for sample in ring:
+        for name, service in sample.get("services", {}).items():
+            if (count := service.get("metrics", {}).get(metrics.GENERATED)) is not None:
+                counts.setdefault(name, []).append((sample["at"], count))
+    result = {}
+    for name, points in counts.items():
+        seconds = ring[-1]["at"] - points[0][0]
+        rises = pairwise(points)
+        tokens = sum(now - before if now >= before else now for (_, before), (_, now) in rises)
+        if seconds >= _LEAST:
+            result[name] = tokens / seconds
+    return result

@@ -1,0 +1,67 @@
+"""Open WebUI beside the address: its image, its files, and where its secrets are."""
+
+from typing import Any
+
+from sparkwright.config.keys import Keys
+from sparkwright.config.secrets import Secret
+from sparkwright.operations.address import page_files
+from sparkwright.plan.plan import HostPlan
+from sparkwright.proxy.page import page_of
+from tests.libyaml import safe_load
+from tests.unit import builders
+
+KEYS = Keys(
+    {"default": (Secret("sk-of-the-fleet-0123"),), "open-webui": (Secret("sk-of-the-page-0123"),)},
+    Secret("sk-of-the-engine-0123"),
+    page=Secret("sk-of-its-sessions-0123"),
+)
+
+
+def _plan(**page: Any) -> HostPlan:
+    address = {"port": 8080, "open_webui": page}
+    return builders.plan({}, address=address, keys={"open-webui": {}})
+
+
+def _files(plan: HostPlan, **data: Any) -> dict[str, tuple[str, int]]:
+    everyone = {plan.host: {"lan_address": "10.0.0.9", **data}}
+    page = page_of(plan, everyone, KEYS, builders.resolution(plan), dry=True)
+    return {path.rpartition("/")[2]: file for path, file in page_files(page, "/opt/x").items()}
+
+
+def test_the_page_is_pinned_by_digest_and_another_tag_by_the_lock() -> None:
+    (image,) = _plan().references.images
+    assert image.name == "ghcr.io/open-webui/open-webui:v0.11.3"
+    assert str(image.digest).startswith("sha256:751b6177")
+    assert _plan(tag="v0.12.0").references.images[0].digest is None
+
+
+def test_the_page_asks_the_address_with_its_own_key_and_tells_nobody_outside() -> None:
+    files = _files(_plan(environment={"WEBUI_NAME": "Home"}))
+    assert sorted(files) == ["compose.yaml", "secrets.env", "sparkwright-open-webui.service"]
+    service = safe_load(files["compose.yaml"][0])["services"]["open-webui"]
+    assert service["environment"]["OPENAI_API_BASE_URL"] == "http://10.0.0.9:8080/v1"
+    assert service["environment"]["WEBUI_NAME"] == "Home"
+    for name in ("ENABLE_SIGNUP", "ANONYMIZED_TELEMETRY", "ENABLE_VERSION_UPDATE_CHECK"):
+        assert service["environment"][name] == "False"
+    assert service["image"] == f"ghcr.io/open-webui/open-webui:{builders.DIGEST.replace(':', '-')}"
+    assert "ports" not in service
+
+
+def test_the_pages_secrets_are_in_a_file_of_root_alone() -> None:
+    files = _files(_plan())
+    text, mode = files.pop("secrets.env")
+    assert (mode, text.splitlines()) == (
+        0o600,
+        ["OPENAI_API_KEY=sk-of-the-page-0123", "WEBUI_SECRET_KEY=sk-of-its-sessions-0123"],
+    )
+    assert "sk-" not in str(files)
+
+
+def test_the_page_verifies_the_address_by_the_sites_ca() -> None:
+    plan = builders.plan({}, address={"open_webui": {}}, keys={"open-webui": {}}, tls="own")
+    files = _files(plan, tls="own")
+    assert files["ca.crt"][0].startswith("-----BEGIN CERTIFICATE")
+    environment = safe_load(files["compose.yaml"][0])["services"]["open-webui"]["environment"]
+    assert environment["SSL_CERT_FILE"] == "/run/secrets/ca.crt"
+    assert environment["OPENAI_API_BASE_URL"].startswith("https://")
+    assert environment["WEBUI_SESSION_COOKIE_SECURE"] == "True"
