@@ -19,67 +19,58 @@ _FAULTS = {
 
 
 def part() -> str:
-    """The machine of all runs, and the table."""
+    """The machine of all runs, their days, and the table."""
     runs = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.iterdir()}
     rows = [*_rows(runs)]
     (machine,) = {_where(runs[step]) for step, _ in rows}  # a second one needs a column
-    return f"{machine}:\n\n{table(('step', 'result'), rows)}"
+    days = " and ".join(sorted({runs[step]["date"] for step, _ in rows}))
+    return f"{machine}, {days}:\n\n{table(('step', 'result'), rows)}"
 
 
 def _where(run: dict[str, Any]) -> str:
-    return f"{run['gpu']}, driver {run['driver']}, {run['engine']}, {run['date']}"
+    return f"{run['gpu']}, driver {run['driver']}, {run['engine']}"
 
 
 def _rows(runs: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
     first, second = runs["deploy"]["first"], runs["deploy"]["second"]
-    yield (
-        "deploy",
-        (
-            f"from a bare host to answers in {first['seconds']} s, {first['executions']} remote "
-            f"executions; the second run: {second['changes']} changes, {second['executions']} "
-            f"remote executions, {second['seconds']} s"
-        ),
+    text = (
+        f"from a bare host to answers in {first['seconds']} s, {first['executions']} remote "
+        f"executions; the second run: {second['changes']} changes, {second['executions']} "
+        f"remote executions, {second['seconds']} s"
     )
+    yield "deploy", text
     captures = runs["captures"]
     codes = [
         f"{load}: " + ", ".join(f"{name} {item['code']}" for name, item in captures[load].items())
         for load in ("idle", "busy")
     ]
-    yield (
-        "captures",
-        (
-            f"exit codes of commands with the GPU {'; '.join(codes)}; `smoke`, which asks for "
-            f"sense: {captures['smoke']['code']}"
-        ),
+    text = (
+        f"exit codes of commands with the GPU {'; '.join(codes)}; `smoke`, which asks for "
+        f"sense: {captures['smoke']['code']}"
     )
+    yield "captures", text
     memory = runs["memory"]
     took = memory["memory"]
-    yield (
-        "memory",
-        (
-            f"a share of {memory['share']} of {memory['total_gib']} GiB: weights "
-            f"{took['weights_gib']} GiB, KV cache {took['cache_gib']} GiB "
-            f"({took['cache_tokens']:,.0f} tokens), CUDA graphs {took['graphs_gib']} GiB; "
-            f"nvidia-smi says {memory['held_mib']:,} MiB"
-        ),
+    text = (
+        f"a share of {memory['share']} of {memory['total_gib']} GiB: weights "
+        f"{took['weights_gib']} GiB, KV cache {took['cache_gib']} GiB "
+        f"({took['cache_tokens']:,.0f} tokens), CUDA graphs {took['graphs_gib']} GiB; "
+        f"nvidia-smi says {memory['held_mib']:,} MiB"
     )
+    yield "memory", text
     boots = runs["boots"]
-    yield (
-        "boots",
-        (
-            f"seconds to /health: first start {boots['first_start']['total']}, second "
-            f"{boots['second_start']['total']}; `systemctl restart` "
-            f"{boots['to_health']['systemctl restart']}, `docker restart` "
-            f"{boots['to_health']['docker restart']}"
-        ),
+    text = (
+        f"seconds to /health: first start {boots['first_start']['total']}, second "
+        f"{boots['second_start']['total']}; `systemctl restart` "
+        f"{boots['to_health']['systemctl restart']}, `docker restart` "
+        f"{boots['to_health']['docker restart']}"
     )
-    yield (
-        "killed",
-        (
-            f"EngineCore is killed: the engine ends with code 0 and serves again after "
-            f"{runs['killed']['seconds to health']} s"
-        ),
+    yield "boots", text
+    text = (
+        f"EngineCore is killed: the engine ends with code 0 and serves again after "
+        f"{runs['killed']['seconds to health']} s"
     )
+    yield "killed", text
     for step, fault in _FAULTS.items():
         run = runs[step]
         row = f"{fault}: the service answers after {run['seconds to health']} s; `doctor`"
@@ -92,6 +83,7 @@ def _rows(runs: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
             for name, own in bench["histograms"].items()
         ),
     )
+    yield "sleep", _sleep(runs["sleep"])
     yield from _releases(runs)
     yield from _speeds(runs["proxy"]["runs"])
 
@@ -101,6 +93,15 @@ def _deployed(run: dict[str, Any]) -> str:
     return f", the next deploy: {deploy['changes']} changes" if deploy else ""
 
 
+def _sleep(run: dict[str, Any]) -> str:
+    shown = [f"awake the engine holds {run['awake']['gpu_mib']:,} MiB of the GPU"]
+    for nap in run["naps"]:
+        held = f"{nap['asleep']['gpu_mib']:,} MiB after {nap['seconds to sleep']:.1f} s"
+        answer = f"an answer {nap['seconds to an answer']:.1f} s after waking"
+        shown.append(f"level {nap['level']}: {held}, {answer}")
+    return "; ".join(shown)
+
+
 def _releases(runs: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
     same = runs["reload"]["before"] == runs["reload"]["after"]
     yield (
@@ -108,21 +109,17 @@ def _releases(runs: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
         f"the container {'keeps' if same else 'loses'} its GPU when systemd reloads its units",
     )
     share = runs["share"]
-    yield (
-        "share",
-        (
-            f"a release with 0.995 of the memory was {share['outcome']}, down for "
-            f"{share['down_seconds']} s, before causes that no restart fixes were told: "
-            + "; ".join(share["observed"])
-        ),
+    text = (
+        f"a release with 0.995 of the memory was {share['outcome']}, down for "
+        f"{share['down_seconds']} s, before causes that no restart fixes were told: "
+        + "; ".join(share["observed"])
     )
-    yield (
-        "noise",
-        (
-            f"a release with weights of noise was {runs['noise']['outcome']}, before the gate "
-            "refused noise: " + "; ".join(runs["noise"]["observed"])
-        ),
+    yield "share", text
+    text = (
+        f"a release with weights of noise was {runs['noise']['outcome']}, before the gate "
+        "refused noise: " + "; ".join(runs["noise"]["observed"])
     )
+    yield "noise", text
 
 
 def _speeds(measured: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
