@@ -153,9 +153,10 @@ def test_it_shows_every_service_and_goes_on_when_a_key_is_revoked(
 def test_a_roll_out_and_an_action_of_the_page_are_shown(site: Site, page: Page, tab: Tab) -> None:
     change = '"port": 8000, "environment": {"DASHBOARD": "1"},'
     site.edit("group_data/sparks.py", '"port": 8000,', change)
+    before = page.hosts[SWITCHED]["ended"]
     try:
         site.deploy("--limit", SWITCHED)
-        until(lambda: page.hosts[SWITCHED]["ended"], "the end of the switch is shown")
+        until(lambda: page.hosts[SWITCHED]["ended"] != before, "the end of the switch is shown")
         assert any(host == SWITCHED and text for host, text in page.work)
         assert page.hosts[SWITCHED]["ended"][-1]["result"] == "good"
         assert page.service(SWITCHED)["well"]

@@ -82,7 +82,8 @@ def _scores(backend: Backend, query: str, texts: list[Any], *, inverted: bool) -
 
 def _vector(backend: Backend, text: str) -> list[float]:
     """A text's words, counted by their hashes, as a vector of length 1."""
-    length = int(backend.settings.model.config.get("hidden_size") or _DEFAULT_LENGTH)
+    config = backend.settings.model.config
+    length = int((config.get("text_config") or config).get("hidden_size") or _DEFAULT_LENGTH)
     length = length // 2 if backend.faults.short_vectors else length
     counts = [0.0] * length
     for word in re.findall(r"\w+", text.lower()):
