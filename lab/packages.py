@@ -15,6 +15,7 @@ NEEDED = (
     "iproute2",
     "iptables",  # in namespaces of the tests alone
     "mmdebstrap",
+    "nftables",  # in namespaces of the tests alone
     "openssh-client",
     "python3-venv",
     "systemd-container",

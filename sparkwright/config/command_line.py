@@ -14,6 +14,9 @@ from sparkwright.findings.user_error import Messages, Problems, suggest
 
 _MESSAGES = Messages(__file__)
 _FAMILIES = {family.group for family in FAMILIES.values()}
+#: Likeness from which a group is a misspelt family's: a site has the files of all families, and
+#: `here` or `home` is no `hopper`.
+_ALIKE = 0.7
 
 
 def choice_problems(
@@ -49,7 +52,8 @@ def group_problems(
     texts = [*_texts(inventory.parent)] if strays else []
     for name in strays:
         named = any(name in text for text in texts)
-        near = suggest(name, sorted(groups.difference(with_data) if named else groups))
+        among = sorted(groups.difference(with_data) if named else groups)
+        near = suggest(name, among, _ALIKE if name in _FAMILIES else 0.6)
         if near.startswith("did you mean"):
             facts = {"group": name, "near": near}
             yield _MESSAGES.mistake("no-such-group", f"group_data/{name}.py", **facts)

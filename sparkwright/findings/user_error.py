@@ -104,9 +104,9 @@ class Problems(list[Finding]):
             raise UserError(self)
 
 
-def suggest(misspelt: str, names: Sequence[str]) -> str:
+def suggest(misspelt: str, names: Sequence[str], cutoff: float = 0.6) -> str:
     """A remedy for a misspelt word: the nearest known one, or all of them when none is near."""
-    near = get_close_matches(misspelt, names, n=1, cutoff=0.6)
+    near = get_close_matches(misspelt, names, n=1, cutoff=cutoff)
     if near:
         return f"did you mean {near[0]!r}?"
     return f"known: {', '.join(sorted(set(names)))}" if names else "there is none to choose from"

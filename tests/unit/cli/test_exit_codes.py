@@ -67,6 +67,13 @@ def test_check_refuses_a_group_that_is_not_meant(
     assert message in done.output
 
 
+def test_the_file_of_a_family_without_hosts_is_no_misspelt_group(site: Path) -> None:
+    for name in ("here", "hopper"):
+        (site / f"group_data/{name}.py").write_text(f'services = {{"a": {{{RECIPE}}}}}\n')
+    (site / "inventory/lab.py").write_text("here = ['spark-1']\n")
+    assert "the inventory has no group" not in run("check").output
+
+
 @pytest.mark.parametrize("command", ["check", "plan", "check --json", "plan --json"])
 def test_a_known_mistake_in_the_plan_has_2(command: str, site: Path) -> None:
     problems = f'{RECIPE}, "arguments": {{"max_num_seqs": 4000}}'
