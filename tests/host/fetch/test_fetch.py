@@ -60,9 +60,16 @@ def test_hf_transfer_begins_at_the_beginning(fetch: Fetch) -> None:
         if hit.where == "cdn" and hit.path.endswith("large.safetensors")
     ]
     assert len(starts) > 12 * MIB // chunk
-    near = 4 * connections * chunk
-    late = [at for at, start in enumerate(starts) if abs(at * chunk - start) > near]
-    assert len(late) <= len(starts) // 20, starts
+    # A chunk that comes too early is no harm: hashing waits for the first one that is missing. With
+    # two threads the lag was 51 of 192 chunks, with one at most 7, and 14 beside three busy loops.
+    arrived: set[int] = set()
+    missing = lag = 0
+    for asked, start in enumerate(starts, 1):
+        arrived.add(start)
+        while missing in arrived:
+            missing += chunk
+        lag = max(lag, asked - missing // chunk)
+    assert lag <= len(starts) // 5, starts
 
 
 def _allocated(directory: Path) -> int:
