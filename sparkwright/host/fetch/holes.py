@@ -56,7 +56,7 @@ class Part:
     """A file of a request that is being filled.
 
     Attributes:
-        received: function that counts written bytes by path, downloader and number.
+        received: function that counts written bytes by downloader.
     """
 
     path: Path

@@ -143,7 +143,7 @@ def _use(work: workspace.Workspace, file: FetchFile, paths: list[Path]) -> bool:
         if isinstance(entry, str):
             copy.unlink()
             continue
-        # A hard link needs no second check of the owner: the file was root's already.
+        # A hard link's file is root's and on the disk already, so it is not published again.
         work.put(copy, file, entry, published=how == _LINKED)
         log(f"{file.path}: {how} from {path}")
         return True

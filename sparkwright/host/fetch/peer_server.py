@@ -147,7 +147,7 @@ class Conversation(BaseHTTPRequestHandler):
             # A TLS handshake. Docker with containerd's image store retries without TLS only after
             # an answer in HTTP.
             self.send_error(400)
-            # Read the request before closing: unread bytes would reset the connection.
+            # Read all input before closing: unread bytes would reset the connection.
             self.wfile.flush()
             self.connection.shutdown(socket.SHUT_WR)
             self._guard.allow(_HEAD, _LAST)

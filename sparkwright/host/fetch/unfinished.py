@@ -1,4 +1,4 @@
-"""Downloads of a host that run, or that ended without all their bytes."""
+"""Downloads of a host that are running or incomplete."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _OLD = 86400
 
 @dataclass(frozen=True)
 class UnfinishedFetch:
-    """A download that has not ended well.
+    """A running, failed or interrupted download.
 
     Attributes:
-        runs: whether its job runs; without, it was cut off or failed.
+        runs: whether its job runs; otherwise the download failed or was interrupted.
         progress: the job's progress.json.
     """
 
@@ -28,7 +28,7 @@ class UnfinishedFetch:
 
 
 def unfinished(state: Path) -> Iterator[UnfinishedFetch]:
-    """Downloads of the last day that run, or did not end well."""
+    """Yield the last day's downloads that are running or did not complete."""
     for file in sorted(state.glob("sparkwright-*/progress.json")):
         progress = documents.read(file)
         old = time.time() - file.stat().st_mtime > _OLD
