@@ -1,4 +1,4 @@
-"""Secrets for a job, handed to systemd over sockets: they are in no file, whatever ends this."""
+"""Pass secrets to a job through systemd over sockets, so that no file ever has them."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing takes 3 ms to import
     import socket
 
-#: In memory, and root's.
+#: A directory in memory that belongs to root.
 RUN = "/run"
 
 
 @contextlib.contextmanager
 def handed(secrets: dict[str, str]) -> Iterator[tuple[str, ...]]:
-    """Properties of a unit that load these secrets, by name; for as long as it is being started.
+    """Yield unit properties that load secrets by name, valid while the unit is being started.
 
-    systemd connects to the socket (systemd.exec(5), LoadCredential=), and keeps what it read in
-    memory, for that unit alone, until the unit ends.
+    systemd connects to the socket (systemd.exec(5), LoadCredential=), and keeps the secret in
+    memory for this unit alone until the unit ends.
     """
     if not secrets:
         yield ()
         return
-    import socket  # with the next, 15 ms: for those jobs alone that have secrets
+    import socket  # with the next import 15 ms: only jobs with secrets pay for them
     import tempfile
     import threading
 
@@ -38,7 +38,7 @@ def handed(secrets: dict[str, str]) -> Iterator[tuple[str, ...]]:
             answering = threading.Thread(target=_answer, args=(server, text), daemon=True)
             answering.start()
             stack.callback(answering.join)
-            # Wakes the thread, also where nobody came.
+            # Wake the thread, even if nobody connected.
             stack.callback(server.shutdown, socket.SHUT_RDWR)
         yield tuple(f"LoadCredential={name}:{path}/{name}" for name in secrets)
 
