@@ -1,4 +1,4 @@
-"""Tokens a second of each service over the last hour, from the samples that the watch keeps."""
+"""Tokens per second of each service over the last hour, from the watch's samples."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 from sparkwright.host.lib import documents, metrics
 from sparkwright.host.lib.annotations import Any
 
-#: Seconds: of the samples in a rate, at least and at most; after the watch's last look.
+#: Seconds: shortest and longest span of a rate's samples, and the largest age of the newest sample.
 _LEAST, _HOUR, _FRESH = 120.0, 3600.0, 180.0
 
 
 def recent(file: Path) -> list[Mapping[str, Any]]:
-    """Samples of the last hour in the watch's file; none where the watch stands still."""
+    """Return the last hour's samples in the watch's file; empty if the watch does not run."""
     watch: Any = documents.read(file) or {}
     now = time.time()
     ring = [sample for sample in watch.get("ring") or [] if 0 <= now - sample["at"] <= _HOUR]
@@ -23,9 +23,9 @@ def recent(file: Path) -> list[Mapping[str, Any]]:
 
 
 def rates(ring: list[Mapping[str, Any]]) -> dict[str, float]:
-    """Tokens a second of each service over samples of the watch, oldest first.
+    """Return the tokens per second of each service over the watch's samples, oldest first.
 
-    A counter that fell began again with its engine.
+    A falling counter means that the engine restarted.
     """
     counts: dict[str, list[tuple[float, float]]] = {}
     for sample in ring:
