@@ -5,10 +5,13 @@ Runs on the host as root.
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
-from sparkwright.host.lib import credentials, documents, files, journal, sandbox, systemd, trusted
+from sparkwright.host.lib import documents, files, journal, sandbox, systemd, trusted
+from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.processes import run
 from sparkwright.host.lib.records import dataclass, field
 
@@ -95,6 +98,8 @@ class JobStatus:
 
 #: Seconds that a run's secrets in /run are kept.
 _LIFE = 2 * 86400
+#: A directory in memory that belongs to root.
+RUN = "/run"
 MODEST = ("Nice=10", "IOSchedulingClass=idle", "OOMScoreAdjust=500")
 
 
@@ -129,11 +134,47 @@ def start(job: Job) -> None:
     # A download for a later deploy must not slow down a host that is serving.
     modest = () if job.urgent else MODEST
     # With this type the start returns once the program runs, and so has its credentials.
-    with credentials.handed(job.credentials) as loaded:
+    with _handed(job.credentials) as loaded:
         arguments += sandbox.arguments((*job.properties, *writable, *modest, *loaded))
         done = run("systemd-run", *arguments, "--", *job.argv)
     if not done.ok and "already" not in done.err:
         raise SystemExit(f"{job.description}: {done.err.strip()}")
+
+
+@contextlib.contextmanager
+def _handed(secrets: dict[str, str]) -> Iterator[tuple[str, ...]]:
+    """Yield unit properties that load secrets by name, valid while the unit is being started.
+
+    systemd connects to the socket (systemd.exec(5), LoadCredential=), and keeps the secret in
+    memory for this unit alone until the unit ends.
+    """
+    if not secrets:
+        yield ()
+        return
+    import socket  # with the next import 15 ms: only jobs with secrets pay for them
+    import tempfile
+    import threading
+
+    with contextlib.ExitStack() as stack:
+        # Only root may enter it.
+        path = stack.enter_context(tempfile.TemporaryDirectory(prefix="sparkwright-", dir=RUN))
+        for name, text in secrets.items():
+            server = stack.enter_context(socket.socket(socket.AF_UNIX))
+            server.bind(str(Path(path, name)))
+            server.listen()
+            answering = threading.Thread(target=_answer, args=(server, text), daemon=True)
+            answering.start()
+            stack.callback(answering.join)
+            # Wake the thread, even if nobody connected.
+            stack.callback(server.shutdown, socket.SHUT_RDWR)
+        yield tuple(f"LoadCredential={name}:{path}/{name}" for name in secrets)
+
+
+def _answer(server: Any, text: str) -> None:
+    with contextlib.suppress(OSError):
+        while True:
+            with server.accept()[0] as connection:
+                connection.sendall(text.encode())
 
 
 def _start_own(job: Job) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
 
 from sparkwright.host import service as records
 from sparkwright.host.lib import docker, documents, exclusive, files, homes, ranks, systemd
+from sparkwright.host.lib.annotations import T
 from sparkwright.host.lib.docker import Container
 from sparkwright.host.lib.homes import Action, Maintenance, Stopped
 from sparkwright.host.lib.http import Health, Server
@@ -17,8 +17,6 @@ from sparkwright.host.lock import Owner
 from sparkwright.host.release import HistoryEntry, SwitchJournal
 from sparkwright.host.service import Service
 from sparkwright.host.watch.state import WatchReport
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
