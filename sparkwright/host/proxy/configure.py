@@ -1,4 +1,4 @@
-"""Puts HAProxy's files in place and has it read them, without cutting anyone off.
+"""Write HAProxy's files and have it read them without cutting any request off.
 
 Runs on the host as root.
 """
@@ -32,7 +32,7 @@ def reload(request: ProxyRequest) -> None:
 
 
 def main(request: ProxyRequest) -> list[str]:
-    """Make it so. Returns the changes."""
+    """Apply the request. Returns the changes."""
     if not request.files:
         systemd.remove([UNIT, HEALTH_UNIT])
         shutil.rmtree(Path(request.config).parent, ignore_errors=True)

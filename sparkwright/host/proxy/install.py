@@ -1,4 +1,4 @@
-"""Installs the distribution's HAProxy.
+"""Install the distribution's HAProxy.
 
 Runs on the host as root.
 """
@@ -13,10 +13,10 @@ from sparkwright.host.lib.records import dataclass, field
 
 @dataclass(frozen=True)
 class InstallRequest:
-    """HAProxy on a host that has none.
+    """Request to install HAProxy.
 
     Attributes:
-        environment: of apt-get, such as ``http_proxy``.
+        environment: variables for apt-get, such as ``http_proxy``.
     """
 
     environment: dict[str, str] = field(default_factory=dict)
@@ -27,7 +27,7 @@ _INSTALL = ("install", "-qq", "--yes", "--no-install-recommends")
 
 
 def main(request: InstallRequest) -> list[str]:
-    """Have the distribution's HAProxy, whose own service is not wanted. Returns the changes."""
+    """Install the distribution's HAProxy and disable its own service. Returns the changes."""
     if Path(HAPROXY).exists():
         return []
     done = apt.get(*_INSTALL, "haproxy", environment=request.environment)
