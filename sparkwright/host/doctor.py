@@ -109,14 +109,6 @@ class ServiceSeen:
 
 
 @dataclass(frozen=True)
-class RunningFetch:
-    """A running fetch, and the seconds since its last byte."""
-
-    unit: str
-    idle_seconds: float
-
-
-@dataclass(frozen=True)
 class Examination:
     """Observations of a host.
 
@@ -129,6 +121,7 @@ class Examination:
         swappiness: the kernel's setting, 0 to 200.
         desktop: whether a desktop runs.
         pressure: resource -> ``some`` and ``full``, percent of the last minute.
+        fetches: unit of a fetch that runs -> seconds since its last written byte.
         docker: Docker's report; None if Docker does not answer.
         ports: speed of each ConnectX port that is up, in Mb/s.
         maintenance: None if the host is not in maintenance.
@@ -146,7 +139,7 @@ class Examination:
     desktop: bool = False
     pressure: dict[str, dict[str, float]] = field(default_factory=dict)
     docker: Docker | None = None
-    fetches: tuple[RunningFetch, ...] = ()
+    fetches: dict[str, float] = field(default_factory=dict)
     ports: dict[str, int] = field(default_factory=dict)
     watch: WatchReport | None = None
     maintenance: Maintenance | None = None
@@ -344,12 +337,12 @@ def about_hardware(text: str) -> list[str]:
     return cut(list(filter(_KERNEL.search, text.splitlines())))
 
 
-def fetches(models_root: Path) -> Iterator[RunningFetch]:
-    """Yield running fetches, each with the age of its last written byte."""
+def fetches(models_root: Path) -> dict[str, float]:
+    """Return the age of the last written byte of each fetch that runs, by its unit."""
     arguments = ("--plain", "--no-legend", "--state=active", "sparkwright-fetch-*.service")
     shown = run("systemctl", "list-units", *arguments, timeout=10).out
     if not shown.strip():
-        return
+        return {}
     times = [
         path.stat().st_mtime
         for stage in models_root.glob("*/.staging-*")
@@ -357,7 +350,7 @@ def fetches(models_root: Path) -> Iterator[RunningFetch]:
         if path.exists()
     ]
     age = time.time() - max(times) if times else 0.0
-    yield from (RunningFetch(line.split()[0], age) for line in shown.splitlines())
+    return dict.fromkeys((line.split()[0] for line in shown.splitlines()), age)
 
 
 def ports() -> dict[str, int]:
@@ -429,7 +422,7 @@ def main(request: ExaminationRequest) -> Examination:
             desktop=memory.desktop(),
             pressure=pressure(),
             docker=info if info and info.version else None,
-            fetches=tuple(fetches(Path(request.models_root))),
+            fetches=fetches(Path(request.models_root)),
             ports=ports(),
             watch=documents.record(WatchReport, f"{request.services_root}/state/watch.json"),
             maintenance=homes.maintenance(),

@@ -12,7 +12,7 @@ from pyinfra.api.host import Host
 from pyinfra.context import ctx_host, ctx_state
 
 from sparkwright.config.templates import template
-from sparkwright.host.fetch.request import PeerRoots, PeerServerRequest, document
+from sparkwright.host.fetch.request import PeerServerRequest, document
 from sparkwright.host.jobs import MODEST, Job
 from sparkwright.host.lib.systemd import TRANSIENT
 from sparkwright.operations import jobs, lan, peer_keys, runtime
@@ -58,9 +58,9 @@ def serving(contents: Callable[[], Sequence[str]], *, sources: Sources | None = 
 def server_job(home: str, how: Sources) -> Job:
     """The job of a host's peer server. A changed program or setting makes another job of it, and
     the old one makes room."""
-    roots = PeerRoots(models=how.models_root, images=f"{how.services_root}/images")
+    models, images = how.models_root, f"{how.services_root}/images"
     request = document(
-        PeerServerRequest(peer_keys.SERVED, roots, _IDLE, certificate=how.certificate)
+        PeerServerRequest(peer_keys.SERVED, models, images, _IDLE, certificate=how.certificate)
     )
     state = f"{how.services_root}/state/peers"
     root = f"{state}/root"
@@ -72,7 +72,7 @@ def server_job(home: str, how: Sources) -> Job:
             "addresses": [lan.at(each, how.peer_port) for each in ("127.0.0.1", *how.addresses)],
             "command": " ".join(runtime.command(home, "peer-server", path)),
             "root": root,
-            "places": " ".join((home, path, roots.models, roots.images, peer_keys.SERVED)),
+            "places": " ".join((home, path, models, images, peer_keys.SERVED)),
             "modest": "\n".join(MODEST),
         }
         return {
@@ -88,6 +88,6 @@ def server_job(home: str, how: Sources) -> Job:
         argv=(),
         units=units(unit),
         files={f"{state}/{unit}.json": request},
-        directories=(root, roots.models, roots.images, peer_keys.SERVED),
+        directories=(root, models, images, peer_keys.SERVED),
         instead_of="sparkwright-share-*",
     )

@@ -37,9 +37,9 @@ def _host(facts: Facts) -> Iterator[Symptom]:
         yield Symptom("maintenance", observed=observed)
     if facts.docker is None and facts.services:
         yield Symptom("docker-silent")
-    for fetch in facts.fetches:
-        if fetch.idle_seconds > limits["fetch_idle_seconds"]:
-            yield Symptom("fetch-stuck", unit=fetch.unit, minutes=fetch.idle_seconds / 60)
+    for unit, seconds in facts.fetches.items():
+        if seconds > limits["fetch_idle_seconds"]:
+            yield Symptom("fetch-stuck", unit=unit, minutes=seconds / 60)
     for name, speed in facts.ports.items():
         if facts.unified and 0 < speed < limits["link_mbps"]:
             yield Symptom("spark-link-slow", name=name, speed=speed)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from sparkwright.host.fetch import holes, peer_auth
 from sparkwright.host.fetch.holes import Ranges
-from sparkwright.host.fetch.request import PAGE, PeerRoots
+from sparkwright.host.fetch.request import PAGE, PeerServerRequest
 from sparkwright.host.lib import documents, processes
 from sparkwright.host.lib.records import dataclass, replace
 
@@ -128,7 +128,9 @@ def names(path: str) -> list[str] | None:
     return result if valid and len(result) <= _DEEPEST + 4 else None
 
 
-def revision(roots: PeerRoots, parts: list[str]) -> tuple[Revision, tuple[str, ...]] | None:
+def revision(
+    request: PeerServerRequest, parts: list[str]
+) -> tuple[Revision, tuple[str, ...]] | None:
     """Return the revision that a path leads to, and the names below it; None for an invalid
     path.
     """
@@ -139,7 +141,7 @@ def revision(roots: PeerRoots, parts: list[str]) -> tuple[Revision, tuple[str, .
     *parent, name = parts[1:depth]
     if not _HEX.fullmatch(name) or not all(map(_DIRECTORY.fullmatch, parent)):
         return None
-    return Revision(getattr(roots, kind), tuple(parent), name), tuple(parts[depth:])
+    return Revision(getattr(request, kind), tuple(parent), name), tuple(parts[depth:])
 
 
 def images(root: str) -> list[Revision]:

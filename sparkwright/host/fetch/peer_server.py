@@ -206,8 +206,8 @@ class Conversation(BaseHTTPRequestHandler):
         return self._sign is not None
 
     def _file(self, path: str, query: str) -> None:
-        names, roots = peer_files.names(path) or [""], self.server.request.roots
-        result = peer_files.revision(roots, names[1:]) if names[0] == "files" else None
+        names, request = peer_files.names(path) or [""], self.server.request
+        result = peer_files.revision(request, names[1:]) if names[0] == "files" else None
         if result is None or query not in ("", "ranges"):
             self._head(404)
             return
@@ -310,7 +310,7 @@ class Conversation(BaseHTTPRequestHandler):
         """Wait for a blob to appear. Small blobs must be complete, since manifests are parsed."""
         until = time.monotonic() + _PATIENCE
         while not self.server.ended.is_set():
-            images = peer_files.images(self.server.request.roots.images)
+            images = peer_files.images(self.server.request.images)
             for image in images:
                 if file := image.find((digest,)):
                     if file.complete or file.size > 1 << 20:

@@ -163,27 +163,21 @@ class PullRequest:
 
 
 @dataclass(frozen=True)
-class PeerRoots:
-    """The two directories from which a peer server reads."""
-
-    models: str
-    images: str
-
-
-@dataclass(frozen=True)
 class PeerServerRequest:
     """Request for a server from which peers and this host's Docker read files, even during their
     download.
 
     Attributes:
         keys: directory with the server's key of each run, in a file named after the run.
+        models, images: the two directories from which the server reads.
         idle: seconds without an authenticated request after which the server ends.
         certificate: PEM file with certificate and key for connections of peers; None for plain
             HTTP. This host's own Docker uses plain HTTP on loopback.
     """
 
     keys: str
-    roots: PeerRoots
+    models: str
+    images: str
     idle: float
     certificate: str | None = None
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import functools
 import http.client
 import io
+import socket
 import time
 from collections.abc import Callable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing takes 3 ms to import
-    import socket
-    from typing import Any
+from sparkwright.host.lib.annotations import Any
 
 MIB = 1 << 20
 #: Limits of an answer's head: bytes and seconds.
