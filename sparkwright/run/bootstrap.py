@@ -69,7 +69,7 @@ class Readiness:
     """State of a host before its first deploy.
 
     Attributes:
-        findings: all findings, without those that bootstrap's steps cure.
+        findings: all findings that bootstrap's steps do not cure.
         weights, image: bytes to download of each.
         free: free bytes of the file system for the weights.
         speed: bytes per second that the host receives from the hub; 0 if it was not measured.
