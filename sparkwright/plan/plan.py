@@ -501,7 +501,8 @@ def _twice(
         other = users.setdefault(port, user)
         if port > 65535:
             yield MESSAGES.fault("no-port", key, port=port, role=role)
-        # Two of an exclusive group take turns: the proxy of one that sleeps answers at its own.
+        # Two services of an exclusive group take turns; a sleeping service's proxy answers at its
+        # own port.
         elif other != user and not (bare.get(other) and bare.get(other) == bare.get(user)):
             yield MESSAGES.fault("port-twice", key, port=port, role=role, other=other)
     names: dict[str, str] = {}

@@ -1,7 +1,7 @@
-"""Render a chat template with a conversation, as an engine does. Runs as a process of its own.
+"""Render a chat template with a conversation, as an engine does. Runs in a separate process.
 
-A template is somebody else's program: it may loop for ever or ask for gigabytes. This process has
-limits of time and memory, reads the template from standard input, and answers in a few words.
+A template is a foreign program: it may loop forever or allocate gigabytes. This process has limits
+of time and memory, reads the template from standard input, and prints a short result.
 """
 
 import json

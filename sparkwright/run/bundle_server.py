@@ -22,12 +22,13 @@ _running: dict[tuple[str, str], subprocess.Popen[bytes]] = {}
 
 
 def serve(bundle: str, address: str, port: int, keys: RunKeys) -> Peer:
-    """The peer from which hosts take the bundle.
+    """Serve the bundle to hosts as a peer. Returns the peer's address.
 
-    The first call for an address, which is this machine's in the hosts' network, starts serving.
+    The server starts with the first call for an address, which is this machine's in the hosts'
+    network.
 
     Raises:
-        HostError: when the port is taken.
+        HostError: the port is taken.
     """
     with _LOCK:
         process = _running.get((bundle, address))
