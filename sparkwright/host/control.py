@@ -180,6 +180,9 @@ def main(request: ControlRequest) -> ControlAnswer:
     if request.action != STOP and refused:
         reasons = tuple(_SLEEPS.format(name, asleep[name]) for name in refused)
         return ControlAnswer(tuple(every), faults=reasons)
+    resting = [homes.unit(name) for name in chosen if name in asleep]
+    if request.action != START and (running := [*filter(systemd.is_active, resting)]):
+        systemd.systemctl("stop", *running)  # an engine that sleeps holds some memory
     chosen = {name: home for name, home in chosen.items() if name not in asleep}
     control = Control(request, chosen)
     try:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sparkwright.host.lib import documents, files, systemd
+from sparkwright.host.lib.nap import Nap
 from sparkwright.host.lib.ranks import RankConfig
 from sparkwright.host.lib.records import dataclass, decode, encode, field
 from sparkwright.host.proxy.pool import Pool
@@ -114,6 +115,7 @@ class Service:
         contents: name -> text of the files that its container reads; not part of the record.
         secret_names: its secrets beside the key, by their files' names.
         offload_directory: directory of its releases' KV caches on a disk; None without one.
+        nap: how its engine sleeps while it is idle; None where its unit stops instead.
     """
 
     name: str
@@ -139,6 +141,7 @@ class Service:
     contents: dict[str, str] = field(default_factory=dict)
     secret_names: tuple[str, ...] = ()
     offload_directory: str | None = None
+    nap: Nap | None = None
     format: int = FORMAT
 
     @property

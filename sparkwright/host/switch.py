@@ -21,7 +21,7 @@ import json
 import re
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,8 @@ from typing import Any
 
 from sparkwright.host import second_boot
 from sparkwright.host.boot_phases import BootPhases
-from sparkwright.host.lib import docker, documents, exclusive, files, journal, systemd
+from sparkwright.host.lib import docker, documents, exclusive, files, journal, nap, systemd
+from sparkwright.host.lib.http import Server
 from sparkwright.host.lib.processes import run
 from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.proxy import configure, place
@@ -79,6 +80,8 @@ class Switch:
         self._started = time.time()
         self._phases: dict[str, Phase] = {}
         self._noted: tuple[str, tuple[str, ...]] = ("", ())
+        #: Names of services whose engine woke up without a new start.
+        self._woken: set[str] = set()
 
     @property
     def _back(self) -> list[ServiceSwitch]:
@@ -100,6 +103,8 @@ class Switch:
             # Unit and `current` belong to the new release: after a power cut systemd has started
             # it.
             problems = self._open_proxies("to")
+            if any(map(_asleep, self._waking)):
+                self._start(self._waking)
             return self._revert(problems) if problems else self._prove()
         if step is not None and (self._back or self._unmanaged):
             return self._revert(["cut off in the middle"])
@@ -282,14 +287,32 @@ class Switch:
         return not any(place.in_flight(pool) for pool in pools if pool)
 
     def _stop(self, services: Iterable[ServiceSwitch]) -> None:
-        """Stop all services before any starts, so that two services can exchange their ports."""
-        if units := [switch.service.unit for switch in services]:
+        """Stop all services before any starts, so that two services can exchange their ports.
+
+        An idle service whose engine sleeps keeps its unit.
+        """
+        if units := [switch.service.unit for switch in services if not self._rests(switch)]:
             systemd.systemctl("stop", *units)
 
-    def _start(self, services: Iterable[ServiceSwitch]) -> None:
+    def _rests(self, switch: ServiceSwitch) -> bool:
+        """Return whether a service's engine sleeps, so that its unit keeps running.
+
+        An idle service is sent to sleep here; ``_start`` wakes it.
+        """
+        idle = switch.sleeps and exclusive.NOBODY in self._request.activates.values()
+        if idle and switch.service.nap and _running(switch) == switch.to:
+            return nap.enter(_engine(switch), switch.service.nap)
+        return switch.slept and _asleep(switch)
+
+    def _start(self, services: Sequence[ServiceSwitch]) -> None:
         self._started, self._phases = time.time(), {}
         items = [(switch.service, switch.restart) for switch in services]
         systemd.enable(*(service.unit for service, _ in items))
+        for switch in filter(_asleep, services):
+            if switch.service.nap and nap.leave(_engine(switch), switch.service.nap):
+                self._woken.add(switch.name)
+            else:
+                systemd.systemctl("stop", switch.service.unit)
         # A running follower continues: its head ends it.
         if units := [service.unit for service, restart in items if restart or service.follower]:
             systemd.systemctl("reset-failed", *units)
@@ -347,6 +370,12 @@ class Switch:
 
     def _answers(self, services: list[ServiceSwitch], which: str) -> list[str]:
         problems = self._asked(services, which)
+        if problems and (woken := [item for item in services if item.name in self._woken]):
+            # An engine that gives wrong answers after its sleep loads its weights anew.
+            self._woken.clear()
+            systemd.systemctl("stop", *(item.service.unit for item in woken))
+            self._start(woken)
+            problems = self._asked(services, which)
         units = [item.service.unit for item in services if problems]
         if any(systemd.systemctl("is-active", unit).out.strip() == "inactive" for unit in units):
             # Another program stopped it, such as a restart of Docker: this is no failure of the
@@ -363,7 +392,8 @@ class Switch:
         """Restart services that compiled code, before clients come, if the compilation costs KV
         cache.
         """
-        compiled = [switch for switch in services if second_boot.due(switch.service)]
+        started = [switch for switch in services if switch.name not in self._woken]
+        compiled = [switch for switch in started if second_boot.due(switch.service)]
         if not compiled:
             return []
         began = time.monotonic()
@@ -388,7 +418,7 @@ class Switch:
             show = partial(self._show_boot, switch.name, boot)
             lasting = partial(self._lasting, switch) if which == "to" else str
             answer = check.run(replace(_gate(switch, which), proxy=None), show, lasting)
-            if not answer.failures(switch.name):
+            if not answer.failures(switch.name) and switch.name not in self._woken:
                 boot.keep(time.time())
             self._checks[switch.name] = answer.checks
             health = answer.checks[0]
@@ -607,6 +637,21 @@ def _running_id(container: str) -> str:
     """Return the id of a container if it runs; empty otherwise."""
     seen = docker.container(container, timeout=None)
     return str(seen["Id"]) if seen and seen["State"]["Running"] else ""
+
+
+def _engine(switch: ServiceSwitch) -> Server:
+    """Return the engine's own server. Its routes for sleep need no API key."""
+    return Server(switch.service.gate.address, switch.service.gate.port)
+
+
+def _asleep(switch: ServiceSwitch) -> bool:
+    """Return whether the engine of the planned release sleeps."""
+    state = switch.service.nap.state if switch.service.nap else None
+    return (
+        state is not None
+        and _running(switch) == switch.to
+        and nap.sleeps(_engine(switch), state) is True
+    )
 
 
 def _running(switch: ServiceSwitch) -> str | None:

@@ -60,7 +60,13 @@ def changes(service: Service, secrets: Secrets, observed: Observation) -> list[s
         result.append("settings")
     if runs_instead(service, observed):
         result += [] if state.asleep else ["no start at boot"]
-        resting = unit.get("ActiveState", "inactive") in RESTING
+        container = state.container
+        resting = unit.get("ActiveState", "inactive") in RESTING or (
+            service.nap is not None
+            and not rewritten
+            and container is not None
+            and container.release == service.release
+        )
         return result if resting else [*result, "stop"]
     if state.asleep and service.exclusive:
         result.append("awake")

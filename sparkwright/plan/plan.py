@@ -17,7 +17,7 @@ from sparkwright.config.settings import (
 )
 from sparkwright.engines import ENGINES, engine
 from sparkwright.engines.derivation import Derivation, DerivedFact, Gpu
-from sparkwright.engines.engine import Engine, Rank
+from sparkwright.engines.engine import Engine, Rank, Sleep
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Fault, Problems, mistake, mistakes, suggest
 from sparkwright.host.lib.exclusive import NOBODY
@@ -83,6 +83,12 @@ class ServicePlan:
     def follower(self) -> bool:
         """Whether another host answers for it."""
         return self.rank is not None and not self.rank.head
+
+    @property
+    def sleep(self) -> Sleep | None:
+        """How its engine sleeps while it is idle; None where its unit stops instead."""
+        idle = self.settings.idle
+        return engine(self.engine).sleep if idle and idle.do == "sleep" else None
 
     @property
     def proxy(self) -> bool:
@@ -284,6 +290,7 @@ def plan_host(
         with problems.collected():
             service_plan = _planned(host, name, settings, catalog, recipe, tag, layers, derivation)
             problems += _misuses(host, service_plan, program)
+            problems += mistakes(where, _sleepless(service_plan, program), host)
             services.append(with_additions(service_plan))
         faults = ranks.problems(host, service, recipe, image, settings, program)
         problems += mistakes(own, faults, host)
@@ -306,11 +313,24 @@ def with_additions(
     rank = max((model.lora.rank for model in models if model.lora), default=0)
     paths = {name: item.mount for name, item in service.adapters.items()}
     add, version = engine(service.engine).additions, service.version
-    added = add(version, paths, rank, service.kv_offload)
+    added = {**add(version, paths, rank, service.kv_offload)}
+    environment = dict(service.environment)
+    origins = dict(service.origins)
+    if service.sleep:
+        added |= service.sleep.arguments
+        environment |= service.sleep.environment
+        names = [f"argument.{name}" for name in service.sleep.arguments]
+        names += [f"environment.{name}" for name in service.sleep.environment]
+        origins |= dict.fromkeys(names, service.origins["idle"])
     origin = service.origins["adapters" if service.adapters else "kv_offload"]
-    origins = {**{f"argument.{name}": origin for name in added}, **service.origins}
+    origins = {**{f"argument.{name}": origin for name in added}, **origins}
     arguments = {**added, **dict(service.arguments)}
-    return replace(service, arguments=tuple(arguments.items()), origins=origins)
+    return replace(
+        service,
+        arguments=tuple(arguments.items()),
+        environment=tuple(environment.items()),
+        origins=origins,
+    )
 
 
 def taken(
@@ -337,6 +357,20 @@ def _misuses(host: str, service: ServicePlan, engine: Engine) -> Iterator[Findin
         group = "arguments" if kind == "argument" else kind
         where = f"{origin}{'.' if ': ' in origin else ': '}{group}"
         yield mistake(f"{where}.{key}", problem, remedy, host)
+
+
+def _sleepless(service: ServicePlan, engine: Engine) -> Iterator[Fault]:
+    """Reasons why a service can't sleep, though it is to."""
+    settings = service.settings
+    if settings.idle is None or settings.idle.do != "sleep":
+        return
+    if engine.sleep is None:
+        why = f"{engine.title} has no sleep of its own"
+    elif settings.exclusive != f"idle.{service.name}":
+        why = f"another service of group {settings.exclusive!r} may need all of the memory"
+    else:
+        return
+    yield MESSAGES.fault("not-slept", f"{service.name}.idle.do", why=why)
 
 
 def _layered(

@@ -119,6 +119,7 @@ def render_service(
         pool=pool,
         second_boot=settings.second_boot and service.container.boot_caches,
         members=plan.groups.get(service.settings.exclusive or "", ()),
+        nap=service.sleep.nap if service.sleep else None,
         bridge=service.bridge,
         outgoing=service.outgoing,
         contents={file.name: file.text for file in service.files},

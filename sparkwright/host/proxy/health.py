@@ -22,6 +22,7 @@ from sparkwright.host.lib import documents, homes, kinds, metrics
 from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.faults import Fault
 from sparkwright.host.lib.http import Answer, Late, NoAnswer, Server, api_key
+from sparkwright.host.lib.nap import sleeps
 from sparkwright.host.lib.threads import at_once
 from sparkwright.host.proxy.pool import MARK, HealthConfig, HealthService
 
@@ -68,6 +69,10 @@ class Service:
             self._away(
                 "in maintenance"
             )  # and stays so after a boot, which clears HAProxy's own state
+            return
+        engine = Server(self.config.address, self.config.port)
+        if self.config.sleeps and sleeps(engine, self.config.sleeps):
+            self._away("sleeps")  # a question would find no weights
             return
         try:
             progress = self._count()
