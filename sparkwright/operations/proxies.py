@@ -14,7 +14,6 @@ from sparkwright.host.observe import Observation, ObservationRequest
 from sparkwright.host.proxy import configure as program
 from sparkwright.host.proxy import health as health_program
 from sparkwright.host.proxy import install
-from sparkwright.host.proxy.install import InstallRequest
 from sparkwright.host.proxy.pool import HEALTH_UNIT, UNIT, ProxyRequest
 from sparkwright.operations.changing import Commands, act_by, change, operation
 from sparkwright.operations.files import Files, missing_files, stopped, unwritten
@@ -80,7 +79,7 @@ def installed(
     yield from change(
         ["install HAProxy"] if missing else [],
         # Longer than the wait for apt's lock.
-        act_by(install, InstallRequest(dict(environment or {})), timeout=1500),
+        act_by(install, dict(environment or {}), timeout=1500),
         otherwise="HAProxy is installed" if wanted else "no proxy here",
     )
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from sparkwright.host.lib import systemd
 from sparkwright.host.lib.processes import run
 from sparkwright.host.proxy import install, place
-from sparkwright.host.proxy.install import HAPROXY, InstallRequest
+from sparkwright.host.proxy.install import HAPROXY
 from sparkwright.host.proxy.pool import HEALTH_UNIT, UNIT, ProxyRequest
 
 
@@ -37,7 +37,7 @@ def main(request: ProxyRequest) -> list[str]:
         systemd.remove([UNIT, HEALTH_UNIT])
         shutil.rmtree(Path(request.config).parent, ignore_errors=True)
         return ["removed the proxy"]
-    install.main(InstallRequest())
+    install.main({})
     changed = systemd.write_files(request.files)
     if request.asleep:
         place.write_sleeping(Path(request.asleep))
