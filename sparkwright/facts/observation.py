@@ -76,7 +76,7 @@ class HostObservation(ProgramFact[Observation]):
         self._asked = _ANY
 
     def check_preconditions(self, state: State, host: Host) -> None:
-        """There is none; but it is here that pyinfra tells a fact whose it is."""
+        """Keep the host: pyinfra passes it to a fact only here. There are no preconditions."""
         self._host = host
 
     def command(

@@ -1,8 +1,8 @@
-"""Peer sharing: a host lets others take what it has or is fetching, so that each byte comes from
-outside once.
+"""Peer sharing: a host serves content that it has or is fetching to other hosts, so that the fleet
+downloads each byte only once.
 
-The server is a job that ends by itself when nobody asks any more. A host's own Docker takes images
-from it too, while their parts arrive.
+The server is a job that ends after some time without requests. A host's own Docker also pulls
+images from it, even while their parts arrive.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ _IDLE = 900
 
 @operation()
 def serving(contents: Callable[[], Sequence[str]], *, sources: Sources | None = None) -> Commands:
-    """Serve models and images to other hosts, until no host asks for a while.
+    """Serve models and images to other hosts, until no host has requested any for a while.
 
     Args:
         contents: what others will ask for, as text; nothing starts no server. Called when the
@@ -56,8 +56,9 @@ def serving(contents: Callable[[], Sequence[str]], *, sources: Sources | None = 
 
 
 def server_job(home: str, how: Sources) -> Job:
-    """The job of a host's peer server. A changed program or setting makes another job of it, and
-    the old one makes room."""
+    """Return the job of a host's peer server. A changed program or setting makes another job, which
+    replaces the old one.
+    """
     models, images = how.models_root, f"{how.services_root}/images"
     request = document(
         PeerServerRequest(peer_keys.SERVED, models, images, _IDLE, certificate=how.certificate)

@@ -37,20 +37,20 @@ from sparkwright.resolve.references import (
 
 @dataclass(frozen=True)
 class ServicePlan:
-    """A service with every setting resolved; what the network decides is still open.
+    """A service with every setting resolved; properties of its images and models may still be open.
 
     Attributes:
-        settings: as written; settings that need no decision are read here.
+        settings: settings as written; values that need no decision are read here.
         engine: name of the engine in its image.
-        version: of that engine; None if no card says it.
-        origins: ``argument.<name>``, ``environment.<NAME>`` and the like -> where it comes from.
+        version: version of the engine; None if no card gives it.
+        origins: ``argument.<name>``, ``environment.<NAME>`` etc. -> origin of the value.
         served_names: all names for clients, adapters' names last.
-        adapters: by the names that clients ask for.
-        task: of the body, as its catalog entry has it.
+        adapters: adapters by the names that clients use.
+        task: task of the body, from its catalog entry.
         file, projector: paths of the body's GGUF files in its repository; None for other formats.
-        derived: what was read from the model's own files, where no recipe says it.
+        derived: values read from the model's own files, if no recipe sets them.
         rank: its place among the hosts that serve it together; None for a service of one host.
-        files: what its container reads beside image and weights; none before they are read.
+        files: files that its container reads beside image and weights; empty before they are read.
     """
 
     name: str
@@ -92,7 +92,7 @@ class ServicePlan:
 
     @property
     def proxy(self) -> bool:
-        """Whether a proxy stands before it: clients connect there."""
+        """Return whether a proxy stands before the service; then clients connect to the proxy."""
         return self.settings.proxy and not self.follower
 
     @property
@@ -102,7 +102,9 @@ class ServicePlan:
 
     @property
     def bind(self) -> str:
-        """The address that clients connect to; ``0.0.0.0`` is every one of the host's."""
+        """Return the address that clients connect to; ``0.0.0.0`` means every address of the
+        host.
+        """
         return LOOPBACK if self.follower else self.settings.address
 
     @property
@@ -137,20 +139,22 @@ class ServicePlan:
 
     @property
     def offload_directory(self) -> str | None:
-        """Directory of the host for its KV caches, which root alone enters; None without one."""
+        """Return the host's directory for its KV caches, open to root only; None without one."""
         disk = self.kv_offload and self.kv_offload.disk
         return f"{disk}/sparkwright-kv/{self.name}" if disk else None
 
     @property
     def offload_ram_gib(self) -> float:
-        """RAM for its offloaded KV cache; of a cache on a disk what passes through."""
+        """Return the GiB of RAM for its offloaded KV cache; for a cache on a disk, the buffer's
+        size.
+        """
         return (
             STAGED_GIB if self.offload_directory else self.kv_offload.gib if self.kv_offload else 0
         )
 
     @property
     def gpus(self) -> tuple[str, ...]:
-        """Indexes and UUIDs of what its container gets; empty for every GPU of the host."""
+        """Return indexes and UUIDs of its container's GPUs; empty for all GPUs of the host."""
         return tuple(map(str, self.settings.gpus or ()))
 
     @property
@@ -164,10 +168,9 @@ class HostPlan:
     """Plan of a host.
 
     Attributes:
-        locked: whether its lock file is there.
-        gpu: the host's own, by its setting or its group; None if neither says it.
-        python_files: model's name in the catalog -> Python files of its commit; None before that
-            is known.
+        locked: whether its lock file exists.
+        gpu: the host's GPU, from its setting or its group; None if neither names it.
+        python_files: model's name in the catalog -> Python files of its commit; None while unknown.
         resolved: models by the key of their reference, as far as they are known.
     """
 
@@ -181,8 +184,9 @@ class HostPlan:
 
     @property
     def groups(self) -> dict[str, tuple[str, ...]]:
-        """The services of each exclusive group, as they are written: the first is the default.
-        ``NOBODY`` comes last where one of them is stopped when it is idle."""
+        """Return the services of each exclusive group as written; the first is the default.
+        ``NOBODY`` is the last member if a service stops when idle.
+        """
         result: dict[str, tuple[str, ...]] = {}
         for name, service in self.settings.services.items():
             if service.exclusive:
@@ -204,7 +208,9 @@ class HostPlan:
         return tuple(most.values())
 
     def largest(self, needs: Mapping[str, float]) -> float:
-        """The sum of what services need, of each exclusive group its largest alone."""
+        """Return the sum of the services' needs; of each exclusive group only the largest
+        counts.
+        """
         return sum(needs[name] for name in self.counted(needs))
 
     @property
@@ -239,7 +245,7 @@ OPEN_WEBUI_DIGESTS = {
 }
 #: Directories of the engines' sockets, which only root and HAProxy's user enter.
 SOCKETS = "/run/sparkwright-engines"
-#: GiB of RAM through which a KV cache goes to a disk: cpu_bytes_to_use of vLLM's engine.yaml.
+#: GiB of RAM that buffer a KV cache on a disk: cpu_bytes_to_use of vLLM's engine.yaml.
 STAGED_GIB = 4
 #: Where sshd listens, whatever port the controller reaches it by.
 _SSH = 22
@@ -257,11 +263,11 @@ def plan_host(
     """Join settings and catalog.
 
     Args:
-        derivations: service -> where the values of its recipe come from, which was derived.
+        derivations: service -> origins of the values in its derived recipe.
         origin: file that a top-level key of the settings comes from, for messages.
 
     Raises:
-        UserError: every problem of this host that leaves it without a plan.
+        UserError: the host has no valid plan; the text has every problem.
     """
     problems = Problems()
     services: list[ServicePlan] = []
@@ -304,7 +310,8 @@ def plan_host(
 def with_additions(
     service: ServicePlan, resolved: Mapping[str, ResolvedModel] = MappingProxyType({})
 ) -> ServicePlan:
-    """The service with its engine's arguments for adapters and offload, under those written.
+    """Return the service with its engine's arguments for adapters and offload; written arguments
+    take precedence.
 
     Args:
         resolved: models by the key of their reference, as far as they are known.
@@ -460,7 +467,9 @@ def _planned(
 def image_reference(
     image: Image, tag: str, settings: HostSettings, catalog: Catalog
 ) -> ImageReference:
-    """Where an image is pulled from: its own registry, or the mirror set for that registry."""
+    """Return the address from which an image is pulled: its own registry, or the mirror set for
+    that registry.
+    """
     mirrors, build = settings.image_mirrors, None
     if image.build:
         base = catalog.images[image.build.base]
@@ -505,7 +514,7 @@ def _model_reference(
 def _listeners(
     services: Sequence[ServicePlan], settings: HostSettings
 ) -> Iterator[tuple[str, int, str, str]]:
-    """Every port that something of the host listens on: its key, what it is for, and whose."""
+    """Return every port in use on the host: its key, its purpose, and its owner."""
     for service in services:
         key, user = f"services.{service.name}.port", f"service {service.name!r}"
         yield key, service.port, "", user

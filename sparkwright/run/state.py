@@ -78,7 +78,7 @@ class HostRun(DesiredHost):
         self.planned_proxies = self.proxies
 
     def reached(self, proxies: Proxies | None) -> None:
-        """Its proxies have other addresses of their replicas than was planned."""
+        """Replace the planned proxies by proxies with the observed addresses of replicas."""
         if proxies != self.proxies:
             self.proxies = proxies
             for name in ("proxy_files", "request"):
