@@ -139,7 +139,7 @@ class Login:
     def _open_jump(self) -> None:
         """See that a key opens the last jump host, too: a deploy logs in there by keys alone."""
         before, _, last = self.settings.get("proxyjump", ["none"])[0].rpartition(",")
-        # Of jump hosts that lead to each other ssh itself has a message.
+        # ssh itself reports jump hosts that lead to each other.
         if last == "none" or self.depth == _JUMPS or not (match := _JUMP.fullmatch(last)):
             return
         parts = {key: value for key, value in match.groupdict().items() if value}

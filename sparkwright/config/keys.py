@@ -60,10 +60,10 @@ class KeyFile:
     """The files of one key.
 
     Attributes:
-        path: has its current value.
-        new: the value that a rotation brings to the hosts.
-        old: the value from before a rotation.
-        revoked: there while the key is revoked; empty.
+        path: file with its current value.
+        new: file with the value that a rotation brings to the hosts.
+        old: file with the value from before a rotation.
+        revoked: empty file that exists while the key is revoked.
     """
 
     def __init__(self, path: Path) -> None:
@@ -83,7 +83,7 @@ class KeyFile:
         api_key(self.new, {})
 
     def promote(self) -> None:
-        """Have the new value be the current one. The previous key stays valid."""
+        """Make the new value the current one. The previous value stays valid."""
         if self.path.exists():
             made(self.old, self.path.read_text(encoding="utf-8"))
         self.new.replace(self.path)
@@ -101,7 +101,7 @@ class KeyFile:
 
 
 def source_of(settings: HostSettings, name: str) -> Source:
-    """Where a key comes from. Raises KeyError for a key that the host does not name."""
+    """Return the origin of a key. Raises KeyError for a name that the host does not have."""
     if name == DEFAULT:
         return settings.api_key_source
     return settings.keys[name].command or str(DIRECTORY / name)
@@ -115,14 +115,15 @@ def keys_of(
     dry: bool = False,
     commands: bool = True,
 ) -> Keys:
-    """The keys of a host; missing keys are made.
+    """Return the keys of a host; missing keys are made.
 
     Args:
         dry: whether the run writes nothing.
-        commands: whether commands of services' secrets run; without, those secrets are left out.
+        commands: whether to run commands of services' secrets; otherwise these secrets are left
+            out.
 
     Raises:
-        UserError: for a key that can't be used, and for two names of one key.
+        UserError: a key is unusable, or two names share a key.
     """
     problems = Problems()
     clients = _clients(host, settings, environment, problems, dry=dry)
@@ -136,7 +137,8 @@ def keys_of(
                     services[name, secret.name] = text
     problems.stop()
     main = clients[DEFAULT]
-    # Where the key comes from elsewhere, so does this: every controller then makes the same.
+    # If the key comes from another source, derive this value from it, so that every controller
+    # makes the same value.
     elsewhere = VARIABLE in environment or isinstance(settings.api_key_source, tuple)
     base = main[0] if elsewhere and not ENGINE.exists() else api_key(ENGINE, {}, dry=dry)
 

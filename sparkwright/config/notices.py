@@ -24,21 +24,22 @@ from sparkwright.findings.user_error import Messages, Problems
 from sparkwright.findings.validation import HIDDEN, problems_of
 from sparkwright.text.shipped_yaml import beside
 
-#: Addresses of one site at most.
+#: Largest number of addresses of one site.
 MOST = 20
 _MESSAGES = Messages(__file__)
-#: Part of a path that is random: webhooks of chats have some, and whoever knows one can post.
+#: Random part of a path: webhooks of chats have such parts, and anybody who knows them can post.
 _DRAWN = re.compile(r"(?=.*[0-9])[A-Za-z0-9_-]{16,}|[A-Za-z0-9_-]{32,}")
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where notices go.
+    """Destination of notices.
 
     Attributes:
-        url: Apprise's, or ``https://`` of a webhook.
+        url: Apprise's URL, or ``https://`` of a webhook.
         shown: kind and host, without what may be secret: ``webhook at hooks.example.org``.
-        public: whether settings may hold it: it is of one of our kinds, without a secret.
+        public: whether settings may contain it, because it is of a built-in kind and without a
+            secret.
     """
 
     url: Secret
@@ -82,13 +83,14 @@ class NoticeSettings(BaseModel):
 
 
 def addresses(hosts: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[Address, ...]:
-    """Every address in the hosts' data, each once, with the addresses in files and from commands.
+    """Return every address in the hosts' data, including addresses in files and from commands,
+    without duplicates.
 
     Args:
-        hosts: name and data of each. Other settings do not matter, and may be wrong.
+        hosts: name and data of each host. Other settings are ignored, even faulty ones.
 
     Raises:
-        UserError: for what is no address, and for a secret that can't be had.
+        UserError: an address is invalid, or a secret can't be read.
     """
     problems, result = Problems(), dict[Address, None]()
     for name, data in hosts:
@@ -131,13 +133,13 @@ def _lines(text: str, where: str) -> Iterator[Address]:
 
 
 def address(text: str, label: str) -> Address:
-    """An address as the settings have it.
+    """Parse an address of the settings.
 
     Args:
-        label: how a URL of Apprise's is called, whose host may be a token.
+        label: name to show for an Apprise URL, whose host may be a token.
 
     Raises:
-        ValueError: for what is none; the text has nothing of it.
+        ValueError: the text is no address; the message does not contain it.
     """
     if not text.isprintable() or " " in text:
         raise ValueError("an address has no spaces or control characters")
@@ -157,7 +159,7 @@ def _kinds() -> dict[str, Any]:
 
 
 def _formed(kind: dict[str, Any], rest: str) -> Address:
-    """An address of one of our kinds."""
+    """Parse an address of a built-in kind."""
     for pattern, url, shown in kind["forms"]:
         match = re.fullmatch(pattern, rest, re.VERBOSE)
         if match is None or int(match.groupdict().get("port") or 1) >= 1 << 16:

@@ -1,7 +1,7 @@
 """Parse a host's inventory and group_data into settings; a mistake names its file and key.
 
 pyinfra takes its own keys of a host as they are: a port of 70000 connects to 4464, and a negative
-number of retries runs no operation at all. They are judged here.
+    number of retries runs no operation at all. So this module validates them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -46,7 +46,7 @@ class Connection(BaseModel):
     timeout: Seconds | None = Field(default=None, alias="_timeout")
 
 
-#: Judged without being shown.
+#: Keys whose values are validated but never shown.
 _SECRET = ("ssh_password", "ssh_key_password")
 CONNECTION_KEYS = (
     *(name for name in Connection.model_fields if name.startswith("ssh_")),
@@ -108,7 +108,7 @@ def parse_settings(
         origin: file that a top-level key comes from, for messages.
 
     Raises:
-        UserError: every problem of this host.
+        UserError: the text has every problem of this host.
     """
     problems = Problems()
     own = dict(_within_bounds(host, data, origin, problems))

@@ -1,4 +1,4 @@
-"""Where data lie: the library's own, and what a site puts before it.
+"""Locations of data: the library's own, and a site's own, which takes precedence.
 
 The wheel carries the library's data inside the package (pyproject.toml forces them in); a checkout
 has them once, at its root. The site is the working directory, as it is for pyinfra: its
@@ -15,24 +15,26 @@ INSTALLED = _CARRIED.is_dir()
 DATA = _CARRIED if INSTALLED else PACKAGE.parent
 CATALOG = DATA / "catalog"
 TEMPLATES = DATA / "templates"
-#: The files of a new site: a checkout's root is one.
+#: Files of a new site; a checkout's root is also a site.
 SKELETON = _CARRIED / "site" if INSTALLED else DATA
 BENCH_PINS = DATA / "constraints-bench.txt"
 
 
 def catalogs(more: Iterable[str | Path] = ()) -> list[Path]:
-    """The library's catalog, then the site's, then ``more``: later ones have the last word."""
+    """Return the library's catalog, the site's, then ``more``: later catalogs take precedence."""
     own, named = _of_site(CATALOG), [Path(folder) for folder in more]
     return [CATALOG, *([own] if own and own not in named else []), *named]
 
 
 def template_folders(below: str = ".") -> list[Path]:
-    """Where templates are looked for, the site's first."""
+    """Return the folders to search for templates, the site's first."""
     own = _of_site(TEMPLATES)
     return [folder / below for folder in ([own, TEMPLATES] if own else [TEMPLATES])]
 
 
 def _of_site(library: Path) -> Path | None:
-    """The site's folder of the same name, if the site has one and is not the library itself."""
+    """Return the site's folder of the same name, unless it is missing or the site is the library
+    itself.
+    """
     own = Path(library.name)
     return own if own.is_dir() and not own.samefile(library) else None

@@ -23,15 +23,15 @@ from sparkwright.findings.user_error import refusal
 
 #: Bytes of a file.
 _LARGEST = 1024**2
-#: ``for`` clauses of one comprehension: Python's compiler ends the process at some thousands.
+#: Largest number of ``for`` clauses of one comprehension: some thousands crash Python's compiler.
 _CLAUSES = 50
-#: Seconds that a file may compute, and take in all: one that asks a directory service waits.
+#: Seconds of CPU time, and of total time, since a file may wait for a directory service.
 COMPUTING = 3.0
 TAKING = 60.0
 
 
 class _TooLong(BaseException):
-    """A file runs without end; no ``except Exception`` of its own catches it."""
+    """A file runs too long. The file's own ``except Exception`` does not catch it."""
 
 
 def source(path: Path) -> tuple[ast.Module, CodeType]:
@@ -53,15 +53,15 @@ def source(path: Path) -> tuple[ast.Module, CodeType]:
 def run(path: Path, code: CodeType | None = None) -> dict[str, Any]:
     """Run a file as pyinfra does, and return the names that its top level defines.
 
-    Its output goes to standard error, and it has no standard input: nobody is asked.
+    Its output goes to standard error, and it has no standard input, so it can't prompt.
 
     Raises:
-        UserError: when it can't be read or run, with its line.
+        UserError: the file can't be read or run; the text has the line.
     """
     code = code or source(path)[1]
     result: dict[str, Any] = {"__file__": str(path)}
     before = sys.stdin, sys.dont_write_bytecode
-    # A check writes nothing, not even what Python keeps of the modules that it imports.
+    # A check writes nothing, not even bytecode of imported modules.
     sys.stdin, sys.dont_write_bytecode = io.StringIO(), True
     try:
         with _limited(), contextlib.redirect_stdout(sys.stderr):
@@ -120,7 +120,7 @@ def _compiled(text: str, path: Path) -> tuple[ast.Module, CodeType]:
 
 @contextlib.contextmanager
 def _limited() -> Iterator[None]:
-    """End what runs too long. Timers are the main thread's."""
+    """Interrupt code that runs too long. Timers work in the main thread only."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -153,7 +153,7 @@ def _description(error: BaseException) -> str:
         return "asks for input, and nobody is there to answer"
     try:
         return f"{type(error).__name__}: {error}"
-    except Exception:  # its own __str__ may fail
+    except Exception:  # the exception's own __str__ may fail
         return type(error).__name__
 
 

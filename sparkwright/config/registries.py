@@ -14,10 +14,10 @@ RegistryName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,4
 
 
 def registry_address(address: str) -> str:
-    """An address that git is given.
+    """Validate an address for git.
 
     Raises:
-        ValueError: for every other transport, and for what git would read as an option.
+        ValueError: the address has another transport, or git would read it as an option.
     """
     if not address.isprintable() or any(item.isspace() for item in address):
         raise ValueError("an address has no spaces or control characters")
@@ -33,7 +33,7 @@ def registry_address(address: str) -> str:
 
 
 def is_local(address: str) -> bool:
-    """Whether it is a path of this machine, which says that it is one."""
+    """Return whether an address is a path of this machine, by its form."""
     return address.startswith(("/", "./", "../", "~/"))
 
 

@@ -56,7 +56,7 @@ def calendar(text: str) -> Calendar:
     """Read a setting.
 
     Raises:
-        ValueError: saying what is wrong, and how it is written.
+        ValueError: the calendar is invalid; the text has the fault and the syntax.
     """
     match = _TIMES.fullmatch(text)
     if match is None:

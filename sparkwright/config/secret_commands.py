@@ -10,7 +10,7 @@ from typing import IO
 from sparkwright.findings.user_error import Messages
 
 _MESSAGES = Messages(__file__)
-#: Seconds: somebody may have to unlock the store first.
+#: Seconds for a command: the user may have to unlock the store first.
 TIMEOUT = 60.0
 #: Bytes of its output; more is no secret.
 LARGEST = 65536
@@ -18,18 +18,19 @@ LARGEST = 65536
 
 @cache
 def printed(command: tuple[str, ...], setting: str, *, shown: bool = True) -> str:
-    """Output of a command without surrounding white space. The command runs once per run.
+    """Return the output of a command without surrounding white space. The command runs once per
+    run.
 
-    It is started as it stands, without a shell and with no standard input. Messages have its
-    standard error, and never its output.
+    It is started unchanged, without a shell and without standard input. Messages show its standard
+    error, and never its output.
 
     Args:
-        setting: that names it, for messages.
+        setting: name of its setting, for messages.
         shown: whether messages show the command's words.
 
     Raises:
-        UserError: when it can't be started, fails, takes longer than a minute, or prints nothing,
-            too much, or what is no text.
+        UserError: the command can't be started, fails, takes longer than a minute, or prints
+        nothing, too much, or no text.
     """
     where = f"{setting}: {shlex.join(command)}" if shown else setting
     try:
@@ -65,10 +66,10 @@ def printed(command: tuple[str, ...], setting: str, *, shown: bool = True) -> st
 
 
 def line(command: tuple[str, ...], setting: str) -> str:
-    """As ``printed``, of a command whose output is one line.
+    """Return the one line that a command prints; see ``printed``.
 
     Raises:
-        UserError: as ``printed``, and for more lines than one.
+        UserError: as in ``printed``, or the output has several lines.
     """
     text = printed(command, setting)
     if len(lines := text.splitlines()) > 1:
@@ -85,7 +86,7 @@ def _read(stream: IO[bytes]) -> queue.Queue[bytes]:
 
 
 def _shown(output: bytes, secret: str) -> str:
-    """The end of its standard error as one line, without what it printed."""
+    """Return the end of the command's standard error as one line, without its output."""
     text = output.decode(errors="replace")
     for part in filter(None, secret.splitlines()):
         text = text.replace(part, "(secret)")

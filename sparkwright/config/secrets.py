@@ -23,13 +23,13 @@ from sparkwright.findings.user_error import Messages, refusal
 
 _MESSAGES = Messages(__file__)
 VARIABLE = "SPARKWRIGHT_API_KEY"
-#: Where a secret comes from: a file of the controller, or a command that prints it.
+#: Origin of a secret: a file of the controller, or a command that prints it.
 Source = str | tuple[str, ...]
 #: The words of such a command, as settings have them.
 Command = Annotated[
     tuple[Annotated[str, StringConstraints(min_length=1)], ...], Field(min_length=1)
 ]
-#: What survives an environment file and an HTTP header unchanged.
+#: Pattern of values that survive an environment file and an HTTP header unchanged.
 _FORM = re.compile(r"[A-Za-z0-9._~+/=-]{16,256}")
 
 
@@ -67,14 +67,14 @@ def pasted(source: Source) -> str:
 
 
 def api_key(source: Source | Path, environment: Mapping[str, str], *, dry: bool = False) -> Secret:
-    """The key from the environment, else from the command or file; a missing file is made.
+    """Return the key from the environment, else from the command or file; a missing file is made.
 
     Args:
-        dry: whether nothing is written: a file that is missing stands for a key of its own.
+        dry: whether to write nothing; then a missing file gets a temporary key.
 
     Raises:
-        UserError: when the key has a form that would not survive, others may read the file, or the
-            command prints no key.
+        UserError: the key has an unsupported form, other users may read the file, or the command
+        prints no key.
     """
     if VARIABLE in environment:
         return checked(environment[VARIABLE], f"environment: {VARIABLE}")
@@ -149,9 +149,11 @@ def refuse_readable(path: Path, subject: str) -> None:
 
 
 def exposure(path: Path, subject: str) -> tuple[str, str] | None:
-    """Other users who may read a file with a secret, and the remedy; None without such users.
+    """Return other users who may read a file with a secret, and the remedy; None without such
+    users.
 
-    Besides this user and root, the owner of the site may own it: a run executes their deploy.py.
+    Besides this user and root, the site's owner may own the file, since a run executes the owner's
+    deploy.py anyway.
     """
     status = path.stat()
     if (mode := stat.S_IMODE(status.st_mode)) & 0o077:

@@ -104,15 +104,16 @@ class ActivationSettings(_Settings):
 
 
 class IdleSettings(_Settings):
-    """When an unused service stops and frees its memory until the next request.
+    """When an unused service frees its memory until the next request.
 
     Attributes:
         after: time without a request, such as ``20m`` or ``2h``.
-        do: ``stop`` stops the service.
+        do: ``stop`` stops the service; ``sleep`` frees the GPU's memory (vLLM, outside exclusive
+            groups).
     """
 
     after: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,4}[smhd]$")]
-    do: Literal["stop"] = "stop"
+    do: Literal["stop", "sleep"] = "stop"
 
     @property
     def seconds(self) -> float:

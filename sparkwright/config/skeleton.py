@@ -34,7 +34,7 @@ class NewHost:
 
 
 def contents(hosts: Sequence[NewHost], catalog: Catalog) -> dict[str, str]:
-    """The site's files by path; no host stands in its inventory but these."""
+    """Return the site's files by path; its inventory has only these hosts."""
     texts = {path: (SKELETON / path).read_text(encoding="utf-8") for path in FILES}
     texts[".gitignore"] = texts[".gitignore"].partition(_DEVELOPMENT)[0]
     texts[INVENTORY] = _inventory(hosts, catalog)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from sparkwright.engines.allowlist import Allowlist
 from sparkwright.engines.arguments import Parser, amount, mapping
+from sparkwright.host.lib.nap import Nap
+from sparkwright.host.lib.records import decode
 from sparkwright.text.shipped_yaml import beside
 
 if TYPE_CHECKING:  # commands that ask hosts load no catalog
@@ -112,6 +114,20 @@ class Command:
 
     arguments: list[str]
     environment: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Sleep:
+    """An engine's sleep, in which its process gives its GPU's memory back.
+
+    Attributes:
+        arguments, environment: by which a service gets the routes.
+        nap: the requests.
+    """
+
+    arguments: Mapping[str, ArgumentValue]
+    environment: Mapping[str, str]
+    nap: Nap
 
 
 @dataclass(frozen=True)
@@ -291,6 +307,9 @@ def from_data(file: str, data: Mapping[str, Any]) -> dict[str, Any]:
         "allowlist": Allowlist(**beside(file, "allowlist.yaml")),
         **{name: data.get(name, {}) for name in named},
         **data["engine"],
+        "sleep": Sleep(**{**data["sleep"], "nap": decode(Nap, data["sleep"]["nap"])})
+        if "sleep" in data
+        else None,
     }
 
 
@@ -354,6 +373,7 @@ class Engine:
         seen_faults: yields faults in the command line of a container that runs, on unified memory
             or not; their texts are with the causes.
         template_marks: returns texts of a chat template by which a derived service gets arguments.
+        sleep: how it sleeps; None for an engine that can't.
         derive: returns a recipe from a model's own files, or the questions that they leave open.
     """
 
@@ -400,6 +420,7 @@ class Engine:
     rank_misuses: Callable[[Mapping[str, ArgumentValue | None]], Iterator[Fault]]
     seen_faults: Callable[[Mapping[str, str], bool], Iterator[Symptom]] = _nothing
     template_marks: Callable[[], tuple[str, ...]] = tuple
+    sleep: Sleep | None = None
     derive: Callable[[Subject, Advice], Derived]
 
     def file_arguments(self, *, code: bool) -> set[str]:

@@ -1,8 +1,8 @@
-"""Hosts' answers, read into records: here and nowhere else.
+"""Parse hosts' answers into records; no other module does.
 
-A host may be broken, of another version, or hostile. Its answer is bounded in size and depth before
-it is parsed, and in type and range after; what is not as the record says is a ``HostError``: it
-fails that host alone.
+A host may be broken, of another version, or hostile. The size and depth of its answer are limited
+before parsing, and types and ranges are checked afterwards. Any mismatch raises ``HostError``,
+which fails only that host.
 """
 
 import json
@@ -16,11 +16,12 @@ from sparkwright.text.visible import cut
 
 _Answer = TypeVar("_Answer")
 
-#: Characters of an answer: the longest honest one, a doctor's with all logs, has about two million.
+#: Largest number of characters of an answer: the longest honest answer, a doctor's with all logs,
+#: has about two million.
 MOST_TEXT = 8 << 20
 #: Lists within lists: honest answers have about eight.
 MOST_DEPTH = 64
-#: Lines, and characters of each, of what a host says when something fails.
+#: Largest number of lines of a host's error output, and of characters of each line.
 _LINES, _WIDTH = 40, 600
 #: A string, or a bracket outside of any. A string that does not end is one to the end of the text:
 #: each character is looked at once.
@@ -64,7 +65,7 @@ def parse(label: str, lines: Sequence[str], answer: type[_Answer]) -> _Answer:
 
 
 def _between(label: str, lines: Sequence[str]) -> str:
-    """Text between the marks of the last answer; the output of a login is ignored.
+    """Return the text between the marks of the last answer; a login's output is ignored.
 
     The last one: a program may have failed as root in the middle of its answer, and run again.
     """
@@ -77,10 +78,10 @@ def _between(label: str, lines: Sequence[str]) -> str:
 
 
 def typed(label: str, kind: type[_Answer], data: object) -> _Answer:
-    """A contract from data of a host.
+    """Make a record from a host's data.
 
     Raises:
-        HostError: naming the field, what it is, and what is expected.
+        HostError: the data does not fit; the text has the field, its value and the expected type.
     """
     try:
         return decode(kind, data)
@@ -89,10 +90,10 @@ def typed(label: str, kind: type[_Answer], data: object) -> _Answer:
 
 
 def of_each(label: str, expected: Collection[str], answer: dict[str, Any]) -> None:
-    """An answer by name must cover exactly the names of the request.
+    """Check that an answer by name covers exactly the names of the request.
 
     Raises:
-        HostError: naming what is too many or too few.
+        HostError: names are missing or unexpected; the text has them.
     """
     if missing := [name for name in expected if name not in answer]:
         invalid(label, f"nothing is said of {', '.join(missing)}")
@@ -101,7 +102,7 @@ def of_each(label: str, expected: Collection[str], answer: dict[str, Any]) -> No
 
 
 def invalid(label: str, why: str) -> NoReturn:
-    """Say what of an answer is not as expected."""
+    """Describe the difference between an answer and the expected record."""
     raise HostError(f"{label}: not a valid answer: {why} ({_REMEDY})")
 
 

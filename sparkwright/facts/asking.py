@@ -1,4 +1,4 @@
-"""Asking a host: run one of our programs there and get its typed answer. One remote execution."""
+"""Run a program on a host and get its typed answer, in one remote execution."""
 
 import os
 from enum import Enum
@@ -42,8 +42,8 @@ def ask(
     """Run a program on a host and return its answer.
 
     Args:
-        secrets: whether the request may hold one. Without, it travels in the command itself, which
-            saves a round trip; others on the host can see that.
+        secrets: whether the request may contain a secret. Otherwise it is part of the command,
+            which saves a round trip but is visible to other users of the host.
         answer: type of the program's answer, which is checked against it.
         timeout: seconds until the host counts as lost.
 
@@ -62,7 +62,7 @@ def label(program: ModuleType) -> str:
 
 
 def command(program: ModuleType, request: object) -> StringCommand:
-    """A program with its request in one command. Never with a secret."""
+    """Return the command that runs a program with its request, which must not contain a secret."""
     return _python(programs.argument(program, encode(request)), label(program))
 
 
@@ -71,7 +71,7 @@ def _python(text: str, name: str) -> StringCommand:
 
 
 def is_root(host: Host) -> bool:
-    """Whether the login is root's, who may have no sudo: Debian's minimal installation has none."""
+    """Return whether the user logs in as root, possibly without sudo, as on minimal Debian."""
     if host.name == "@local":
         return os.geteuid() == 0
     transport = hooks.transport_of(host)
@@ -86,10 +86,10 @@ def execute(
     timeout: float,
     stdin: str | None = None,
 ) -> list[str]:
-    """Run a command on a host; the lines of its standard output.
+    """Run a command on a host, and return the lines of its standard output.
 
     Args:
-        stdin: its input, which no process list shows.
+        stdin: the command's input, which no process list shows.
 
     Raises:
         HostError: with the reason, in one line.
@@ -107,7 +107,7 @@ def execute(
     elif sudo is Sudo.NEEDED:
         arguments["_sudo"] = True
     else:
-        # Without a password for sudo, once more as the user who logs in.
+        # Without sudo's password, try again as the user who logs in.
         command = StringCommand("sudo -n", command, "||", command)
     if stdin is not None:
         arguments["_stdin"] = stdin

@@ -1,8 +1,8 @@
-"""Memory of this run of pyinfra about a host: its observation, its changes, its lock's owner.
+"""State that a pyinfra run remembers of a host: its observation, its changes, its lock's owner.
 
-pyinfra caches no facts: without this, ten operations that need to know the same of a host would
-ask it ten times. It lies in ``Host.connector_data``, pyinfra's own place for data of others, so it
-lives as long as the host object and no longer.
+pyinfra caches no facts: without this module, ten operations that need the same fact would query the
+    host ten times. The state is in ``Host.connector_data``, which pyinfra offers for such data, so
+    it lives as long as the host object.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ class HostMemory:
     """State of a host in this run.
 
     Attributes:
-        services_root, models_root: where sparkwright's files lie on the host.
+        services_root, models_root: sparkwright's directories on the host.
         break_lock: whether this run takes the host's lock from another run.
         stale: whether the host was changed since it was observed.
         asked, observation: the last request to the host and its answer; None before.
-        changes: what operations changed, as text, in their order.
-        pending: what they would change, as ``--dry`` shows it, by pyinfra's hash of the operation.
-        others: operations that changed it and are not ours, by pyinfra's hash.
-        guard: called before an operation that is not ours changes it; raises HostError when it may
-            not.
-        failure: why an operation failed; None while none did.
+        changes: changes by operations, as text, in order.
+        pending: changes that ``--dry`` shows, by pyinfra's hash of the operation.
+        others: foreign operations that changed the host, by pyinfra's hash.
+        guard: function called before a foreign operation changes the host; raises HostError to
+            prevent it.
+        failure: reason why an operation failed; None without a failure.
         locked: services_root of the lock that this run holds; None without one.
-        executions: remote executions so far, ours and others'.
+        executions: number of all remote executions so far.
         runtimes: installations of the fetch program that this run has made.
     """
 

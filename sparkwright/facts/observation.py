@@ -76,7 +76,7 @@ class HostObservation(ProgramFact[Observation]):
         self._asked = _ANY
 
     def check_preconditions(self, state: State, host: Host) -> None:
-        """There is none; but it is here that pyinfra tells a fact whose it is."""
+        """Keep the host: pyinfra passes it to a fact only here. There are no preconditions."""
         self._host = host
 
     def command(
@@ -90,7 +90,7 @@ class HostObservation(ProgramFact[Observation]):
         ports: Sequence[int] = (),
         units: Sequence[str] = (),
     ) -> StringCommand:
-        """The arguments are fields of ``ObservationRequest``: what else to look at."""
+        """Return the command; the arguments are fields of ``ObservationRequest``."""
         self._asked = ObservationRequest(
             models_root, services_root, tuple(directories), tuple(files), tuple(texts),
             tuple(images), ports=tuple(ports), units=tuple(units),
@@ -100,7 +100,7 @@ class HostObservation(ProgramFact[Observation]):
     def process(self, output: list[str]) -> Observation:
         """The program's answer; later operations of the run take it for theirs."""
         answer = super().process(output)
-        # What was seen without sudo, or was asked for less, does not take another answer's place.
+        # An observation without sudo, or with a smaller request, does not replace a better one.
         if self._host is not None and answer.sudo is None:
             host_memory = memory(self._host).asked
             if host_memory is None or _covers(self._asked, host_memory):
@@ -128,10 +128,11 @@ class View(ShortFactBase[_T], Generic[_T]):
 
 
 def observed(host: Host, needed: ObservationRequest | None = None) -> Observation:
-    """The host's observation in this run; repeated when it lacks something, or after a change.
+    """Return the host's observation in this run; repeat it if it lacks a fact or the host has
+    changed.
 
     Args:
-        needed: what else has to be in it: models, images, files … by name.
+        needed: further requirements by field name: models, images, files …
 
     Raises:
         HostError: when the host does not answer.
@@ -148,7 +149,7 @@ def observed(host: Host, needed: ObservationRequest | None = None) -> Observatio
 
 
 def observe_anew(host: Host, request: ObservationRequest) -> Observation:
-    """Ask the host now. One remote execution.
+    """Observe the host now. One remote execution.
 
     Raises:
         HostError: when the host does not answer.
@@ -171,7 +172,7 @@ def _remember(host: Host, request: ObservationRequest, answer: Observation) -> O
 
 
 def _covers(before: ObservationRequest, wanted: ObservationRequest) -> bool:
-    """Whether an answer to one question answers the other, too."""
+    """Return whether an answer to one request also answers the other."""
     return joined(before, wanted) == before
 
 

@@ -1,7 +1,7 @@
-"""Operations that are not ours: what they change is counted, and what is known of a host forgotten.
+"""Foreign operations: count their changes, and forget the host's observation after them.
 
-Ours do both by themselves, for they know when and what. Operations that a user takes from
-pyinfra, or writes, are followed here, so that they can stand between ours.
+sparkwright's own operations do both themselves. This module follows operations that a user takes
+from pyinfra or writes, so that they can run between sparkwright's.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _EXPOSED = (
 
 
 class Ours(FunctionCommand):
-    """A command of our operations, which is followed by nobody."""
+    """A command of sparkwright's own operations, which this module does not follow."""
 
 
 class Others(BaseStateCallback):
@@ -96,7 +96,9 @@ def _passed(host: Host, op_hash: str, command: PyinfraCommand) -> PyinfraCommand
 
 
 def _exposes(host: Host, op_hash: str) -> bool:
-    """Whether sudo's password goes with an operation that is not ours: pyinfra has no other way."""
+    """Return whether a foreign operation's command carries sudo's password, since pyinfra has no
+    other way.
+    """
     arguments = host.state.get_op_data_for_host(host, op_hash).global_arguments
     return bool(arguments.get("_sudo") and arguments.get("_sudo_password"))
 

@@ -1,4 +1,4 @@
-"""Reading what a host prints, of any command: bounded in size, and never obeyed by the terminal.
+"""Read a host's output: bounded in size, and without control sequences for the terminal.
 
 pyinfra reads lines of any length and number into memory, decodes them strictly, and with ``-vv``
 prints them as they are.
@@ -15,7 +15,8 @@ from pyinfra.connectors.util import OutputLine
 
 from sparkwright.text.visible import visible
 
-#: Bytes of one stream of one command: a list of a million files, of a user's own fact, fits in.
+#: Largest number of bytes of one stream of a command: enough for a user's fact that lists a million
+#: files.
 MOST_BYTES = 64 << 20
 #: What a line costs in memory beyond its bytes: empty ones are bounded, too.
 _LINE = 256
@@ -29,7 +30,8 @@ def read(
     print_output: bool = False,
     print_func: Callable[[str], str] | None = None,
 ) -> None:
-    """As pyinfra's ``read_buffer``: the lines of a stream into a queue, printed on request.
+    """Read the lines of a stream into a queue, and print them on request, like pyinfra's
+    ``read_buffer``.
 
     Output over the limit is not read: the connection's channel is closed, which fails the command,
     and a line of standard error says why.

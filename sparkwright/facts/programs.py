@@ -1,8 +1,9 @@
-"""How programs of ``sparkwright/host/`` get to a host: as source, each with what it imports.
+"""Send programs of ``sparkwright/host/`` to a host as source, each with the modules that it
+imports.
 
-A program is a module with a function ``main(request) -> answer``; its annotations say of which
-records both are. Nothing has to be installed or put on the host first: the
-modules that it needs are found by its own imports.
+A program is a module with a function ``main(request) -> answer``, whose annotations name both
+records. Nothing has to be installed on the host first: the program's own imports determine the
+modules to send.
 """
 
 import base64
@@ -29,7 +30,8 @@ _WORDS = re.compile(
 #: Lines before and after an answer: a login's start-up files may print something, too. JSON has no
 #: line break within, so that nothing in an answer looks like one of them.
 BEGIN, END = "== sparkwright answers ==", "== end of the answer =="
-#: Makes modules of the sources, in order, with their packages, and prints what main() answers.
+#: Code that makes modules of the sources, in order, with their packages, and prints the answer of
+#: main().
 _BOOTSTRAP = f"""
 import json, os, sys, types
 if sys.version_info < (3, 10):
@@ -111,9 +113,10 @@ def bare(module: ModuleType) -> str:
 
 
 def laid_out(home: str, *programs: ModuleType) -> dict[str, str]:
-    """Sources of programs that stay on a host, by path: packages without __init__.py, so that they
-    keep the names by which they import each other. ``home`` is what ``sys.path`` needs; where it is
-    empty, paths are relative to it."""
+    """Return the sources of programs that stay on a host, by path: packages without __init__.py, so
+    that modules keep their import names. ``home`` is their root for ``sys.path``; if it is empty,
+    paths are relative to it.
+    """
     return {
         str(PurePosixPath(home, f"{module.__name__.replace('.', '/')}.py")): source(module)
         for program in programs
@@ -122,7 +125,7 @@ def laid_out(home: str, *programs: ModuleType) -> dict[str, str]:
 
 
 def entry(home: str, program: ModuleType) -> str:
-    """Text of a file that runs a program which is laid out below ``home``, with its own words."""
+    """Return the text of a file that runs a program below ``home`` with its own arguments."""
     package, _, name = program.__name__.rpartition(".")
     return (
         f'import sys\nsys.path.insert(0, "{home}")\nfrom {package} import {name}\n'

@@ -1,17 +1,17 @@
-"""Caches of an engine's compiled files from its first start, for later starts. Run by a service's
-unit.
+"""Keep the compiled files of an engine's first start for later starts. A service's unit runs it.
 
     python3 -IS boot_caches.py before HOME            (ExecStartPre)
     python3 -IS boot_caches.py after HOME SECONDS MARK     (ExecStopPost)
 
 Compiled code belongs to one image, GPU and driver: each combination has a directory of its own,
-and HOME/caches/current leads to the one of this start. A cache with which a start failed before it
-served is put aside, and the next start goes without: if that one fails too, the cache was not the
-cause and comes back; what compiles anew takes its place for good. A start has served once MARK, of
-the program that checks health, or HOME/boot.json, of a deploy, is newer than its begin: on an H200
-an engine that was killed 12 s after it served compiled everything again (126 s instead of 38 s).
+and HOME/caches/current points to the directory of this start. If a start fails before it serves,
+its cache is set aside and the next start runs without it. If that start fails too, the cache was
+not the cause and is restored; otherwise the newly compiled files replace it. A start has served
+once MARK (written by the health program) or HOME/boot.json (written by a deploy) is newer than the
+start itself. Without this check, an engine on an H200 that was killed 12 s after it served compiled
+everything again (126 s instead of 38 s).
 
-It stands alone, since it lies beside a release: it imports nothing of ours.
+The file is copied next to a release, so it imports no other sparkwright module.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ _QUERY = ("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheade
 
 
 def gpus() -> str:
-    """GPUs and driver in nvidia-smi's words; empty if it does not answer."""
+    """Return the GPUs and the driver version as nvidia-smi prints them; empty if it does not
+    answer.
+    """
     try:
         done = subprocess.run(_QUERY, capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -77,12 +79,12 @@ class Caches:
         return cache
 
     def after(self, seconds: float, well: bool, mark: Path) -> None:
-        """A start has ended.
+        """Record the end of a start, and keep or set aside its cache.
 
         Args:
-            seconds: how long a first boot may take; a start that fails later has served.
-            well: whether it ended as asked.
-            mark: file that is touched whenever the service begins to serve.
+            seconds: longest first boot; a start that fails later has served.
+            well: whether the service was stopped on request.
+            mark: file that the health program touches whenever the service begins to serve.
         """
         state = self._known()
         if not state:
@@ -99,12 +101,12 @@ class Caches:
             self._restore(cache, suspect)
             self._write({**state, "cleared": True})
         elif not state["warm"]:
-            shutil.rmtree(cache, ignore_errors=True)  # half of a cache
+            shutil.rmtree(cache, ignore_errors=True)  # an incomplete cache
         elif not state.get("cleared"):
             cache.replace(suspect)
 
     def _settle(self, cache: Path, suspect: Path) -> None:
-        """Decide about a cache that was put aside, when no start failed without it."""
+        """Decide about a cache that was set aside, if no start has failed without it."""
         if cache.is_dir() and any(cache.iterdir()):
             shutil.rmtree(suspect, ignore_errors=True)
         else:
@@ -115,7 +117,7 @@ class Caches:
         suspect.replace(cache)
 
     def _prune(self, key: str, hardware: str) -> None:
-        """Drop what no kept release's image, or another GPU or driver, has made."""
+        """Remove caches that belong to no kept release's image, or to another GPU or driver."""
         images = map(_image, self._home.glob("releases/*/release.json"))
         keys = {key, *(_key(image, hardware) for image in images if image)}
         for path in self._root.iterdir():
@@ -141,7 +143,7 @@ def _key(image: str, hardware: str) -> str:
 
 
 def _image(note: Path) -> str | None:
-    """The image of a release, by its release.json; None if that says none."""
+    """Return the image of a release from its release.json; None if the file does not name it."""
     try:
         return str(json.loads(note.read_text(encoding="utf-8"))["image"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -149,7 +151,7 @@ def _image(note: Path) -> str | None:
 
 
 def main(arguments: list[str]) -> None:
-    """As the unit calls it."""
+    """Run the command that the unit names."""
     caches = Caches(Path(arguments[1]))
     if arguments[0] == "before":
         caches.before(gpus())

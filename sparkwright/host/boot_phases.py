@@ -1,4 +1,4 @@
-"""Phases of an engine's boot, by its log; how long each took is kept for the next boot here."""
+"""Find the phases of an engine's boot in its log, and record their durations for the next boot."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sparkwright.host.lib.processes import run
 from sparkwright.host.release import Phase
 from sparkwright.host.service import Service
 
-#: The phase before the engine says anything, and what systemd says when it starts a unit again.
+#: The phase before the engine's first log line, and systemd's message when it restarts a unit.
 _FIRST, _AGAIN = "starting", "Scheduled restart job"
 _LINE = re.compile(r"(\d+\.\d+) (.*)")
 
@@ -22,7 +22,7 @@ class BootPhases:
     """The phases of one boot of a service.
 
     Args:
-        patterns: of a line -> the phase that it begins; none where phases are not looked for.
+        patterns: pattern of a log line -> the phase that begins there; empty to skip the search.
         since: when the boot began, seconds since the epoch.
     """
 
@@ -34,7 +34,7 @@ class BootPhases:
         self._longest = service.gate.boot_seconds
 
     def now(self) -> Phase:
-        """The present phase, with the time that it took at the last boot here, and the recipe's."""
+        """Return the present phase, with its duration at the last boot and the recipe's limit."""
         arguments = ("--unit", self._unit, "--since", f"@{int(max(self._began.values()))}")
         # Without --all, a line with control characters, as Compose writes each, is "blob data".
         form = ("--output=short-unix", "--all", "--no-pager", "--quiet")
@@ -52,15 +52,15 @@ class BootPhases:
         return Phase(name, began, expected, self._longest)
 
     def keep(self, ended: float) -> None:
-        """Keep how long each phase took, once the service has given real answers.
+        """Record how long each phase took, once the service has answered the smoke test.
 
         Args:
-            ended: when it had, seconds since the epoch.
+            ended: time of the first answers, in seconds since the epoch.
         """
         if not self._patterns:
             return
         self.now()
         times = [*self._began.items(), ("", ended)]
         took = {name: round(end - began, 1) for (name, began), (_, end) in pairwise(times)}
-        with suppress(OSError):  # a full disk: the next boot is compared with none
+        with suppress(OSError):  # the disk is full: the next boot has nothing to compare with
             files.write_record(self._file, took, 0o640)

@@ -1,7 +1,7 @@
-"""Starts, stops or restarts this host's services by request. Runs on the host as root.
+"""Start, stop or restart this host's services on request. Runs on the host as root.
 
-Behind a proxy a service leaves its pool and is drained before it stops. A stop is systemd's: it
-lasts until somebody starts the service again, by a boot or a deploy too; stopped.json says who.
+A service behind a proxy leaves its pool and is drained before systemd stops it. It stays stopped
+until a user, a boot or a deploy starts it again; stopped.json names the user who stopped it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class ControlRequest:
 
     Attributes:
         action: start, stop or restart.
-        services: names, those among them that are here; None for every one.
-        now: whether running requests are cut off, and a switch that is under way is ended.
+        services: names, of which those on this host count; None for all services.
+        now: whether to cut running requests off, and to end a switch that is under way.
         keep: whether stopped services stay stopped through boots.
         wait: whether started services must answer.
         boot_lines: as in a switch's request.
@@ -54,9 +54,9 @@ class ControlAnswer:
     """Result of a control request.
 
     Attributes:
-        service_names: of every service of the host.
+        service_names: names of all services of the host.
         done: service -> the action, as text.
-        faults: what went wrong, as lines.
+        faults: failures, as lines.
     """
 
     service_names: tuple[str, ...]
@@ -65,7 +65,7 @@ class ControlAnswer:
 
 
 def progress(services_root: str) -> Path:
-    """Where a request notes how far it is, as a SwitchJournal."""
+    """Return the path of the SwitchJournal in which a request records its progress."""
     return Path(services_root, "state/control/progress.json")
 
 
@@ -90,7 +90,7 @@ class Control:
         self._phases: dict[str, Phase] = {}
 
     def _note(self, step: str) -> None:
-        """Note how far this is, for whoever waits for it."""
+        """Record the present step, for anybody who waits for this request."""
         with suppress(OSError):  # a full disk
             journal = SwitchJournal(step=step, phases=dict(self._phases))
             path = progress(self._request.services_root)
@@ -102,7 +102,9 @@ class Control:
             self._note("proving")
 
     def stop(self) -> None:
-        """Drain them, and stop them: also what systemd would start again in some seconds."""
+        """Drain and stop the services, including failed ones that systemd would restart in some
+        seconds.
+        """
         if not self._request.now:
             self._note("draining")
             running = (name for name in self._pools if systemd.is_active(homes.unit(name)))
@@ -118,7 +120,7 @@ class Control:
                 self.done[name] = "stopped"
 
     def keep_stopped(self) -> None:
-        """Say who stopped them, and have a boot leave them so where that is wanted."""
+        """Record who stopped the services, and keep a boot from starting them if requested."""
         request = self._request
         for name in self.done:
             if request.keep:
@@ -127,11 +129,11 @@ class Control:
             mark = Stopped(request.by, round(time.time()), request.why, request.keep, active)
             try:
                 files.write_record(self._services[name] / homes.STOPPED, mark)
-            except OSError as error:  # a full disk: it is stopped all the same
+            except OSError as error:  # the disk is full: the service is stopped all the same
                 self.done[name] = f"stopped; who did can't be noted: {error.strerror}"
 
     def start(self) -> None:
-        """Start them, at boot too, and have them answer."""
+        """Start the services, now and at boot, and wait until they answer."""
         if not self._units:
             return
         for name, home in self._services.items():
@@ -149,7 +151,7 @@ class Control:
             at_once(partial(self._answers, began), self._records)
 
     def _answers(self, began: float, name: str) -> None:
-        # Its port here: the proxy takes it back by itself, and is waited for.
+        # The proxy takes the service back by itself; wait for that.
         service = self._records[name]
         boot = BootPhases(service, self._request.boot_lines, began)
         show = partial(self._show_boot, name, boot)
@@ -165,19 +167,22 @@ class Control:
 
 
 def main(request: ControlRequest) -> ControlAnswer:
-    """Do it. Of a name that is no service's nothing gets into a command."""
+    """Carry out the request. A name that is no service's never becomes part of a command."""
     every = homes.services(request.services_root)
     chosen = homes.chosen(request.services, every)
     if systemd.unit(SWITCH).get("ActiveState") in systemd.RUNNING:
         if not request.now:
             return ControlAnswer(tuple(every), faults=(_SWITCHING,))
         systemd.systemctl("stop", SWITCH)
-    # What sleeps is not to run beside what does: another command exchanges them.
+    # A sleeping service must not run beside the active one: another command exchanges them.
     asleep = exclusive.sleeping(Path(request.services_root, "state"))
     refused = [name for name in chosen if name in asleep and request.services is not None]
     if request.action != STOP and refused:
         reasons = tuple(_SLEEPS.format(name, asleep[name]) for name in refused)
         return ControlAnswer(tuple(every), faults=reasons)
+    resting = [homes.unit(name) for name in chosen if name in asleep]
+    if request.action != START and (running := [*filter(systemd.is_active, resting)]):
+        systemd.systemctl("stop", *running)  # an engine that sleeps holds some memory
     chosen = {name: home for name, home in chosen.items() if name not in asleep}
     control = Control(request, chosen)
     try:

@@ -1,4 +1,4 @@
-"""Makes directories with mode and owner. Runs on the host as root."""
+"""Make directories with mode and owner. Runs on the host as root."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from sparkwright.host.lib.records import dataclass
 
 @dataclass(frozen=True)
 class Directory:
-    """A directory as it must be, or is.
+    """A directory, either required or observed.
 
     Attributes:
         mode: permission bits, e.g. 0o755.
-        uid: number of its owner and group.
+        uid: id of its owner and of its group.
     """
 
     path: str
@@ -23,7 +23,9 @@ class Directory:
 
 
 def main(request: tuple[Directory, ...]) -> None:
-    """Make directories or put them right, parents first. Running it twice changes nothing."""
+    """Make directories or correct their mode and owner, parents first. A second run changes
+    nothing.
+    """
     for item in request:
         path = Path(item.path)
         if path.is_symlink() and not path.exists():

@@ -1,8 +1,7 @@
-"""Models, images and what belongs to them on a host: listed with sizes, and pruned on request.
+"""List models, images and their parts on a host with their sizes, and prune them on request.
 
-Runs on the host as root. A release under ``services/<name>/releases`` says in
-its compose file which directories and which image it needs; what is named by no kept release and
-not named by the plan is not needed.
+Runs on the host as root. A release under ``services/<name>/releases`` names its directories and its
+image in its Compose file. An item that neither a kept release nor the plan names is not needed.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ class DiskUsageRequest:
 
     Attributes:
         planned: directories and images that the plan needs.
-        keep_releases: releases that are kept of each service.
-        plan_known: False if the plan is broken: models and images may be its, all of them.
+        keep_releases: number of releases to keep of each service.
+        plan_known: False if the plan is broken; then the plan may need any model or image.
     """
 
     models_root: str = "/opt/models"
@@ -43,8 +42,8 @@ class Item:
     Attributes:
         kind: model, image, image parts, unfinished, runtime or release.
         size: bytes on the disk.
-        frees: bytes that nothing else shares.
-        used_by: releases that need it, and ``the plan``, or ``perhaps the plan``.
+        frees: bytes that its removal frees.
+        used_by: names of releases that need it, and ``the plan`` or ``perhaps the plan``.
         fault: its fault, or the obstacle to its removal.
     """
 
@@ -60,7 +59,7 @@ class Item:
 
 @dataclass(frozen=True)
 class DiskUsage:
-    """Everything of ours, and paths among the models that are not."""
+    """sparkwright's items on a disk, and foreign paths in the models' directory."""
 
     things: tuple[Item, ...]
     foreign: tuple[str, ...]
@@ -70,12 +69,14 @@ REVISION = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 #: Names that only sparkwright gives: made of a digest, or of a commit and a digest.
 _OURS = re.compile(r":(sha256-[0-9a-f]{64}|[0-9a-f]{12}-[0-9a-f]{12})$")
 
-#: What a plan can need before any release does.
+#: Kinds of items that a plan can need before any release does.
 _PLANNED = ("model", "image", "image parts")
 
 
 def disk_usage(path: Path) -> tuple[int, int]:
-    """Bytes on the disk below a path, and bytes of files that have no other name."""
+    """Return the bytes on the disk below a path, and the bytes of files that have no other hard
+    link.
+    """
     total = alone = 0
     for directory, _, names in os.walk(path):
         for name in names:
@@ -89,7 +90,7 @@ def disk_usage(path: Path) -> tuple[int, int]:
 
 
 def releases(services_root: Path, keep: int) -> tuple[dict[str, str], list[Path]]:
-    """Text of each kept release's compose file by its name, and the releases beyond."""
+    """Return the Compose text of each kept release by name, and the paths of surplus releases."""
     kept: dict[str, str] = {}
     beyond: list[Path] = []
     for home in sorted(services_root.glob("services/*")):
@@ -110,12 +111,12 @@ def releases(services_root: Path, keep: int) -> tuple[dict[str, str], list[Path]
 
 
 def our_images() -> list[str]:
-    """Our images in Docker, by name: Docker's own order changes from one answer to the next."""
+    """Return the names of sparkwright's images in Docker, sorted: Docker's own order varies."""
     return sorted(name for name in docker.image_names() if _OURS.search(name))
 
 
 def items(request: DiskUsageRequest) -> Iterator[Item]:
-    """Everything of ours, with who needs it; by name in the releases' texts."""
+    """List sparkwright's items with their users, which are found by name in the releases' texts."""
     root, services = Path(request.models_root), Path(request.services_root)
     kept, beyond = releases(services, request.keep_releases)
 
@@ -131,7 +132,7 @@ def items(request: DiskUsageRequest) -> Iterator[Item]:
     for folder in sorted(root.glob("*/*")):
         if REVISION.fullmatch(folder.name) and folder.is_dir() and not folder.is_symlink():
             name = f"{folder.parent.name.replace('--', '/', 1)}@{folder.name[:12]}"
-            # A directory without a receipt is somebody's own, or half a fetch of long ago.
+            # A directory without a receipt is a user's own, or an old interrupted fetch.
             fetched = receipt.read(str(folder))
             fault = receipt.check(str(folder), folder.name) if fetched else "has no receipt"
             yield item("model", name, folder, fault)
@@ -153,14 +154,14 @@ def items(request: DiskUsageRequest) -> Iterator[Item]:
 
 
 def remove(item: Item) -> str | None:
-    """Remove one thing. Returns what prevents it."""
+    """Remove one item. Returns the obstacle, or None."""
     if item.kind == "image":
         done = docker.docker("image", "rm", item.path)
         return None if done.ok else done.message
     path = Path(item.path)
     if item.kind == "release" and (left := remove_kv_caches([path])):
         return left[0]
-    # First out of sight: a removal that is cut off leaves nothing that looks like a model.
+    # Rename it first: an interrupted removal must leave nothing that looks like a model.
     gone = path.with_name(f".removing-{path.name}")
     try:
         path.rename(gone)
@@ -173,9 +174,9 @@ def remove(item: Item) -> str | None:
 
 
 def remove_kv_caches(releases: Iterable[Path]) -> list[str]:
-    """Remove the KV caches that releases have on disks. Returns the directories that stay, and why.
+    """Remove the KV caches that releases keep on disks. Returns the directories that stay, and why.
 
-    A release's record names the directory, which must be the service's own: root removes it.
+    A release's record names the directory. Since root removes it, it must be the service's own.
     """
     left = []
     for release in releases:
@@ -191,10 +192,10 @@ def remove_kv_caches(releases: Iterable[Path]) -> list[str]:
 
 
 def _remove_cache(directory: str, name: str, *, own: bool) -> str | None:
-    """Remove a KV cache of a directory. Returns what prevents it."""
+    """Remove a KV cache from a directory. Returns the obstacle, or None."""
     try:
         with trusted.directory(directory if own else "/") as folder:
-            # By the descriptor: nobody can put a link where a look found a directory.
+            # Remove by descriptor: nobody can exchange the checked directory for a link.
             opened = f"/proc/self/fd/{folder}"
             if os.readlink(opened) != directory:  # noqa: PTH115
                 return "a link, or not the service's KV cache"
@@ -207,8 +208,8 @@ def _remove_cache(directory: str, name: str, *, own: bool) -> str | None:
 
 
 def pruned(item: Item) -> Item:
-    """The same after its removal, where nobody needs it."""
-    # What has no receipt is not known to be ours: it is named, and left.
+    """Remove an item that nothing needs, and return its new state."""
+    # An item without a receipt may not be sparkwright's: it is named, and stays.
     if item.used_by or item.fault == "has no receipt":
         return item
     fault = remove(item)

@@ -1,7 +1,7 @@
-"""Collect a doctor's observations of this host, without a change. Runs as root.
+"""Collect a doctor's observations of this host without changing it. Runs as root.
 
-Every question has a time limit of its own, and all of them together take half a minute at most on
-a host that answers. No key leaves the host: secrets are removed from everything that is reported.
+Every question has its own time limit; on a responsive host all of them take half a minute at most.
+No key leaves the host: secrets are removed from the whole report.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ from sparkwright.host.watch.state import WatchReport
 
 @dataclass(frozen=True)
 class ExaminationRequest:
-    """Request for an examination: services with address and port of their engines. ``seconds`` lie
-    between two readings of the metrics, whose names ``metric_names`` makes neutral."""
+    """Request for an examination: services with address and port of their engines. The metrics are
+    read twice, ``seconds`` apart; ``metric_names`` maps an engine's metric names to neutral names.
+    """
 
     services: dict[str, tuple[str, int]] = field(default_factory=dict)
     models_root: str = "/opt/models"
@@ -51,7 +52,7 @@ class ExaminationRequest:
 
 @dataclass(frozen=True)
 class Mount:
-    """A directory that a container sees: links that lead out of it, LFS pointers."""
+    """A directory mounted into a container, with its outward links and its LFS pointers."""
 
     source: str
     target: str
@@ -91,10 +92,10 @@ class ServiceSeen:
     Attributes:
         unit: systemd's properties.
         log: journal and container log, oldest first.
-        gpu_inside: ``nvidia-smi -L`` within the container; None if none runs.
-        metrics: two looks, some seconds apart; fewer where the service gives none.
-        stopped: by whom it was stopped last; it may have been started since.
-        waits: which ranks of its cluster are missing; None if none is, or it has none.
+        gpu_inside: ``nvidia-smi -L`` within the container; None if no container runs.
+        metrics: two looks, some seconds apart; fewer if the service reports no metrics.
+        stopped: the last stop by request; the service may have been started since.
+        waits: missing ranks of its cluster; None if no rank is missing or there is no cluster.
     """
 
     unit: dict[str, str]
@@ -108,29 +109,22 @@ class ServiceSeen:
 
 
 @dataclass(frozen=True)
-class RunningFetch:
-    """A fetch that runs, and for how many seconds no byte has come."""
-
-    unit: str
-    idle_seconds: float
-
-
-@dataclass(frozen=True)
 class Examination:
-    """Everything that is seen of a host.
+    """Observations of a host.
 
     Attributes:
         now: the host's clock, seconds since the epoch.
         kernel: lines of the last day about GPU, memory, heat and disks.
-        boot_before: the same of the boot before, where that ended without a shutdown.
-        others: containers that are not ours.
+        boot_before: such lines of the previous boot, if it ended without a shutdown.
+        others: containers that are not sparkwright's.
         memory: /proc/meminfo in bytes.
-        swappiness: the kernel's own setting, 0 to 200.
-        desktop: whether one runs.
+        swappiness: the kernel's setting, 0 to 200.
+        desktop: whether a desktop runs.
         pressure: resource -> ``some`` and ``full``, percent of the last minute.
-        docker: None when it does not answer.
-        ports: ConnectX ports that are up, in Mb/s.
-        maintenance: None if nobody has taken the host out of every pool.
+        fetches: unit of a fetch that runs -> seconds since its last written byte.
+        docker: Docker's report; None if Docker does not answer.
+        ports: speed of each ConnectX port that is up, in Mb/s.
+        maintenance: None if the host is not in maintenance.
     """
 
     now: float
@@ -145,7 +139,7 @@ class Examination:
     desktop: bool = False
     pressure: dict[str, dict[str, float]] = field(default_factory=dict)
     docker: Docker | None = None
-    fetches: tuple[RunningFetch, ...] = ()
+    fetches: dict[str, float] = field(default_factory=dict)
     ports: dict[str, int] = field(default_factory=dict)
     watch: WatchReport | None = None
     maintenance: Maintenance | None = None
@@ -153,7 +147,7 @@ class Examination:
 
 #: Lines of a journal and of a container's log, and characters of one of them.
 _LINES, _WIDTH = 400, 600
-#: How long a service that seems to hang is given to move, seconds: a chunk of a long prompt takes
+#: Seconds that a service which seems to hang gets to make progress: a chunk of a long prompt takes
 #: about 16 s on a Spark.
 _PATIENCE = 25.0
 _LOOK = 2.5
@@ -193,7 +187,7 @@ _HIDDEN = "(hidden)"
 
 
 def cut(lines: list[str]) -> list[str]:
-    """The last lines, none of them endless."""
+    """Return the last lines, each shortened to a bounded length."""
     return [line[:_WIDTH] for line in lines[-_LINES:]]
 
 
@@ -205,8 +199,9 @@ def journal(unit: str, shown: dict[str, str]) -> list[str]:
 
 
 def stranger(seen: dict[str, Any]) -> ContainerSeen:
-    """Report a container that is not sparkwright's, without anything that its owner put into
-    environment, command line or mounts, or that Docker put into an error about them."""
+    """Report a container that is not sparkwright's, without its environment, command line, mounts
+    and error texts, which may hold its owner's secrets.
+    """
     state = seen["State"]
     return ContainerSeen(
         **{**vars(docker.described(seen)), "release": None},
@@ -240,7 +235,9 @@ def container(seen: dict[str, Any]) -> ContainerSeen:
 
 
 def weights(folder: Path, target: str) -> Mount:
-    """Find dead links and LFS pointers in a mounted directory, which only look like weights."""
+    """Find dead links and LFS pointers in a mounted directory: they look like weights, and are
+    none.
+    """
     away, pointers = [], []
     for path in sorted(islice(folder.iterdir(), 500)):
         if path.is_symlink():
@@ -263,7 +260,7 @@ def service(
     shown = systemd.unit(unit, timeout=10)
     log = journal(unit, shown)
     if own:
-        # What Compose passed on is in the journal too; what came before it is not.
+        # The journal has the lines that Compose passed on, but not the earlier ones.
         output = docker.docker("logs", "--tail", str(_LINES), own.name, timeout=10)
         earlier = set(log)
         log += [line for line in cut((output.out + output.err).splitlines()) if line not in earlier]
@@ -282,7 +279,9 @@ def service(
 
 
 def looks(server: Server, seconds: float, names: Mapping[str, str]) -> Iterator[Look]:
-    """The metrics, ``seconds`` apart; again for a while where requests run and nothing moves."""
+    """Yield readings of the metrics, ``seconds`` apart; more of them if requests run without
+    progress.
+    """
     if (first := metrics.ask(server, names)) is None:
         return
     before = Look(time.time(), first)
@@ -301,7 +300,7 @@ def looks(server: Server, seconds: float, names: Mapping[str, str]) -> Iterator[
 
 
 def moved(before: Look, now: Look) -> bool:
-    """Whether the engine did anything in between."""
+    """Return whether the engine made any progress between two looks."""
     return any(now[name] != before[name] for name in metrics.PROGRESS)
 
 
@@ -317,7 +316,7 @@ def pressure() -> dict[str, dict[str, float]]:
 
 
 def kernel() -> list[str]:
-    """Lines of the kernel of the last day that are about GPU, memory, heat or disks."""
+    """Return the last day's kernel messages about GPU, memory, heat or disks."""
     output = run(*_KERNEL_LOG, "-b", timeout=10)
     text = output.out
     if not output.ok or not text.strip():
@@ -338,12 +337,12 @@ def about_hardware(text: str) -> list[str]:
     return cut(list(filter(_KERNEL.search, text.splitlines())))
 
 
-def fetches(models_root: Path) -> Iterator[RunningFetch]:
-    """Fetches that run, with the age of their last written byte."""
+def fetches(models_root: Path) -> dict[str, float]:
+    """Return the age of the last written byte of each fetch that runs, by its unit."""
     arguments = ("--plain", "--no-legend", "--state=active", "sparkwright-fetch-*.service")
     shown = run("systemctl", "list-units", *arguments, timeout=10).out
     if not shown.strip():
-        return
+        return {}
     times = [
         path.stat().st_mtime
         for stage in models_root.glob("*/.staging-*")
@@ -351,11 +350,11 @@ def fetches(models_root: Path) -> Iterator[RunningFetch]:
         if path.exists()
     ]
     age = time.time() - max(times) if times else 0.0
-    yield from (RunningFetch(line.split()[0], age) for line in shown.splitlines())
+    return dict.fromkeys((line.split()[0] for line in shown.splitlines()), age)
 
 
 def ports() -> dict[str, int]:
-    """Speed of the ConnectX ports that are up, in Mb/s."""
+    """Return the speed of each ConnectX port that is up, in Mb/s."""
     result = {}
     for path in sorted(Path("/sys/class/net").glob("en[pP]*np*")):
         try:
@@ -367,7 +366,7 @@ def ports() -> dict[str, int]:
 
 
 def keys(services_root: str) -> list[str]:
-    """Every secret of the services, the longest first."""
+    """Return every secret of the services, the longest first."""
     paths = Path(services_root).glob("services/*/secrets.env")
     texts = (documents.text(path) or "" for path in paths)
     result = {key.strip() for text in texts for key in documents.pairs(text).values()}
@@ -375,7 +374,7 @@ def keys(services_root: str) -> list[str]:
 
 
 def struck(value: Any, secrets: list[str]) -> Any:
-    """The same without any secret in it."""
+    """Return a value with every secret in it removed."""
     if isinstance(value, dict):
         return {key: struck(item, secrets) for key, item in value.items()}
     if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
@@ -393,7 +392,7 @@ def struck(value: Any, secrets: list[str]) -> Any:
 
 
 def main(request: ExaminationRequest) -> Examination:
-    """Collect, and report."""
+    """Collect the observations and remove all secrets from them."""
     asleep = exclusive.sleeping(Path(request.services_root, "state"))
     ours = {f"sparkwright-{name}" for name in request.services}
     containers = {}
@@ -423,7 +422,7 @@ def main(request: ExaminationRequest) -> Examination:
             desktop=memory.desktop(),
             pressure=pressure(),
             docker=info if info and info.version else None,
-            fetches=tuple(fetches(Path(request.models_root))),
+            fetches=fetches(Path(request.models_root)),
             ports=ports(),
             watch=documents.record(WatchReport, f"{request.services_root}/state/watch.json"),
             maintenance=homes.maintenance(),

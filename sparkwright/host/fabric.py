@@ -1,6 +1,6 @@
 """A host's part of the fabric: ports, twins, RDMA devices and neighbours.
 
-Runs on the host; as root where sudo lets it, since only root may ask for neighbours. Missing
+Runs on the host, as root if sudo permits it, since only root can probe for neighbours. Missing
 parts are left out: a host without a ConnectX has no rails.
 """
 
@@ -18,7 +18,7 @@ from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.processes import Running
 from sparkwright.host.lib.records import dataclass, field
 
-#: The file that ``sparkwright fabric addresses`` writes, and where lies what it replaced.
+#: The file that ``sparkwright fabric addresses`` writes, and the copy of the file that it replaced.
 NETPLAN = "/etc/netplan/60-sparkwright-fabric.yaml"
 
 
@@ -27,10 +27,10 @@ class FabricRequest:
     """Request for the state of a host's fabric.
 
     Attributes:
-        root: where /sys and /proc lie; another one for a capture.
-        ask: whether neighbours are asked for on each port; without, only those are told that the
-            kernel and LLDP know already.
-        image: name of an image in Docker whose id is told.
+        root: directory with /sys and /proc; another one in tests with a captured tree.
+        ask: whether to probe each port for neighbours; otherwise only neighbours that the kernel
+            and LLDP already know are reported.
+        image: name of an image in Docker whose id is reported.
     """
 
     root: str = "/"
@@ -52,8 +52,8 @@ class Rdma:
     """An RDMA device of one port.
 
     Attributes:
-        state: of its port, ``ACTIVE`` or ``DOWN``.
-        rate: in Gb/s; None if the kernel does not say.
+        state: state of its port, ``ACTIVE`` or ``DOWN``.
+        rate: Gb/s; None if the kernel does not report it.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Neighbour:
     """Neighbour of a port. ``how`` is ``lldp``, ``asked`` or ``kernel`` (its neighbour table).
 
     Attributes:
-        name: host and port, as LLDP tells them.
+        name: host and port as LLDP reports them.
     """
 
     mac: str
@@ -81,10 +81,10 @@ class Rail:
     """A network device of a ConnectX-7 port.
 
     Attributes:
-        cage: the port that the cable is in, 0 or 1: each has two twins.
+        cage: number of the cable's port, 0 or 1; each port has two twin devices.
         twin: 0 for the first PCIe link's device, 1 for the second's.
         carrier: whether a cable with a powered port at its other end is plugged in.
-        speed: in Mb/s; None without a link.
+        speed: Mb/s; None without a link.
         addresses: with their prefix lengths, ``192.168.177.11/24``.
     """
 
@@ -101,7 +101,7 @@ class Rail:
 
     @property
     def ipv4(self) -> str | None:
-        """Its first IPv4 address, with the prefix length."""
+        """Return the rail's first IPv4 address with its prefix length, or None."""
         return next((address for address in self.addresses if "." in address), None)
 
 
@@ -110,16 +110,16 @@ class FabricState:
     """A host's part of the fabric.
 
     Attributes:
-        rails: by cage and twin; none where there is no ConnectX.
+        rails: rails by cage and twin; empty without a ConnectX.
         interfaces: addresses by interface, of all interfaces.
         management: the interface of the default route; empty if there is none.
         cma_over: bytes of free contiguous memory beyond its total, which can't be pinned.
         driver: version of NVIDIA's kernel module.
-        nccl: of each process that has several, the NCCL libraries that it has loaded.
+        nccl: the loaded NCCL libraries of each process that has several.
         tools: installed tools of the fabric: ib_write_bw, netplan, lldpcli.
-        netplan: text of the file of ours; None if missing.
-        configured: device -> another file of netplan's that names it.
-        image: id of the image of the request; None if it is not there.
+        netplan: text of sparkwright's file; None if missing.
+        configured: device -> another netplan file that names it.
+        image: id of the requested image; None if Docker does not have it.
     """
 
     rails: tuple[Rail, ...] = ()
@@ -135,17 +135,17 @@ class FabricState:
     image: str | None = None
 
 
-#: Names by which systemd tells domain and function of a PCI device's port: enP2p1s0f1np1.
+#: systemd's names of a PCI device's port, with domain and function: enP2p1s0f1np1.
 NAME = re.compile(r"en(?:P(\d+))?p\d+s\d+f(\d)(?:np\d+)?")
 _PCI = re.compile(r"([0-9a-f]{4}):[0-9a-f]{2}:[0-9a-f]{2}\.(\d)")
 _TOOLS = ("ib_write_bw", "netplan", "lldpcli")
 _NCCL = re.compile(r"/\S*/libnccl\.so[.\d]*")
-#: GIDs that are looked at of a device; a ConnectX has 255, and fills them from the first on.
+#: Number of a device's GIDs that are read; a ConnectX has 255, and uses the first ones first.
 _GIDS = 64
 
 
 def position(device: Path) -> tuple[int, int] | None:
-    """PCI domain and function of a ConnectX's network device; None for every other."""
+    """Return PCI domain and function of a ConnectX network device; None for any other device."""
     driver = device / "device/driver"
     if driver.is_symlink() and driver.readlink().name != "mlx5_core":
         return None
@@ -158,12 +158,12 @@ def position(device: Path) -> tuple[int, int] | None:
 
 
 def _text(path: Path) -> str:
-    """A file's text without blanks around it; empty if it can't be read."""
+    """Return a file's text without surrounding blanks; empty if it can't be read."""
     return (documents.text(path) or "").strip()
 
 
 def number(path: Path) -> int | None:
-    """A file's number; None if missing: a port without a link has no speed."""
+    """Return the number in a file, or None without one: a port without a link has no speed."""
     text = _text(path)
     return int(text) if text.lstrip("-").isdigit() else None
 
@@ -198,7 +198,7 @@ def rdma_devices(root: Path) -> dict[str, Rdma]:
 
 
 def _listed(*arguments: str) -> list[dict[str, Any]]:
-    """Entries that ``ip -j`` lists."""
+    """Return the entries that ``ip -j`` lists."""
     try:
         entries = json.loads(Running("ip", "-j", *arguments).outcome().out or "[]")
     except ValueError:
@@ -243,7 +243,9 @@ def neighbours(names: list[str], ask: list[str]) -> dict[str, tuple[Neighbour, .
 
 
 def _of_lldp(text: str) -> list[tuple[str, str, str]]:
-    """Device, neighbour's MAC, and its name and port. Only a Spark's own ports, told by MAC."""
+    """Return device, neighbour's MAC, and neighbour's name and port. Only Sparks count, known by
+    their MAC.
+    """
     rows = []
     try:
         listed = json.loads(text or "{}").get("lldp", {}).get("interface", [])
@@ -260,7 +262,7 @@ def _of_lldp(text: str) -> list[tuple[str, str, str]]:
 
 
 def several_nccl(root: Path) -> tuple[tuple[str, ...], ...]:
-    """Of each process that loaded more than one NCCL, which."""
+    """Return the NCCL libraries of each process that loaded more than one."""
     several = set()
     for maps in (root / "proc").glob("[0-9]*/maps"):
         try:
@@ -304,7 +306,7 @@ def rails(root: Path, own: dict[str, tuple[str, ...]], *, ask: bool) -> tuple[Ra
 
 
 def configured(root: Path, names: set[str]) -> dict[str, str]:
-    """Device -> a file of netplan's, not ours, that names it."""
+    """Return, by device, another netplan file than sparkwright's that names the device."""
     files = {}
     for file in sorted((root / "etc/netplan").glob("*.yaml")):
         if f"/etc/netplan/{file.name}" != NETPLAN:
@@ -314,7 +316,7 @@ def configured(root: Path, names: set[str]) -> dict[str, str]:
 
 
 def main(request: FabricRequest) -> FabricState:
-    """Look at the host's part of the fabric."""
+    """Report the host's part of the fabric."""
     root = Path(request.root)
     interfaces = addresses()
     ports = rails(root, interfaces, ask=request.ask)

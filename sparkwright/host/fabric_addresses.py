@@ -1,9 +1,9 @@
-"""Changes the addresses of a host's rails so that nobody can be locked out. Runs as root.
+"""Change the addresses of a host's rails without locking anybody out. Runs as root.
 
-Before the change a timer is started that takes it back. Proof of the change stops the timer: the
-controller has reached the host since, and all peers answer on the rails; once more after all hosts
-have proved theirs, so that all keep the change or none. The timer is a unit on the disk, so that a
-power cut in between changes nothing.
+A timer that takes the change back is started before the change. It is stopped once the change is
+proved: the controller has reached the host again, and all peers answer on the rails. Each host
+proves it a second time after all hosts have proved it once, so that either all hosts keep the
+change or none does. The timer is a unit on the disk, so it survives a power cut.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class AddressesRequest:
     """A step of the change of addresses.
 
     Attributes:
-        step: ``arm`` checks the text, keeps what is there, and starts the timer that takes it back;
-            ``prove`` pings, and takes it back at once where somebody does not answer; ``keep`` does
-            the same once everybody has proved, and stops the timer.
-        text: of the new file.
-        devices: that it configures.
-        seconds: until the timer takes it back; of the others, how long is tried.
+        step: ``arm`` checks the text, keeps the old file, and starts the timer; ``prove`` pings the
+            peers, and takes the change back at once if a peer does not answer; ``keep`` pings again
+            after every host has proved the change, and stops the timer.
+        text: text of the new file.
+        devices: devices that the text configures.
+        seconds: time until the timer fires; for the other steps, time limit of the pings.
     """
 
     step: str
@@ -59,11 +59,11 @@ def main(request: AddressesRequest) -> tuple[str, ...]:
 
 
 def arm(text: str, devices: tuple[str, ...], seconds: int) -> tuple[str, ...]:
-    """Check the new text, keep the old one, and start the timer; why not, where that fails."""
+    """Check the new text, keep the old file, and start the timer. Returns the faults."""
     if why := refused(text):
         return (f"netplan generate does not accept the new file: {why}",)
     kept, current = Path(KEPT), files.read(Path(NETPLAN))
-    # A second change is undone to what was before the first.
+    # Undoing a second change restores the state before the first.
     if current is not None and not (kept / "devices").exists():
         files.write(kept / "before.yaml", current, 0o600)
     earlier = (documents.text(kept / "devices") or "").split()
@@ -90,7 +90,7 @@ def arm(text: str, devices: tuple[str, ...], seconds: int) -> tuple[str, ...]:
 
 
 def refused(text: str) -> str | None:
-    """Why netplan does not take the file beside the others; None if it does."""
+    """Return why netplan refuses the file together with the others; None if it accepts it."""
     with tempfile.TemporaryDirectory(prefix="sparkwright-netplan-") as folder:
         for tree in _TREES:
             if Path("/", tree).is_dir():
@@ -104,7 +104,9 @@ def refused(text: str) -> str | None:
 
 
 def script(name: str, devices: tuple[str, ...]) -> str:
-    """Rollback script: restores the earlier netplan file, and no address that is not in it."""
+    """Return the rollback script, which restores the earlier netplan file and removes all newer
+    addresses.
+    """
     old = shlex.quote(f"{KEPT}/{name}")
     flushed = "".join(
         f"ip addr flush dev {shlex.quote(device)} scope global\n" for device in devices
@@ -119,7 +121,7 @@ def script(name: str, devices: tuple[str, ...]) -> str:
 
 
 def prove(pings: tuple[Ping, ...], seconds: int) -> tuple[str, ...]:
-    """Ping until all answer; else take the change back now."""
+    """Ping until all addresses answer; otherwise take the change back now. Returns the faults."""
     until = time.monotonic() + seconds
     while failures := [text for ping in pings if (text := silent(ping))]:
         if time.monotonic() > until:
@@ -130,15 +132,13 @@ def prove(pings: tuple[Ping, ...], seconds: int) -> tuple[str, ...]:
 
 
 def silent(ping: Ping) -> str:
-    """The command of a ping that gets no answer, with the reason; empty for a ping with an
-    answer.
-    """
+    """Return the command of an unanswered ping with the reason; empty for an answered ping."""
     why = icmp.echo(ping.address, ping.device, ping.size, tries=1)
     return why and f"ping -M do -s {ping.size} -I {ping.device} {ping.address}: {why}"
 
 
 def disarm() -> None:
-    """Stop the timer, and take its units away."""
+    """Stop the timer and remove its units."""
     systemd.systemctl("stop", f"{_BACK}.timer")
     systemd.want_at_boot(f"{_BACK}.timer", wanted=False)
     for name in (f"{_BACK}.timer", f"{_BACK}.service"):
@@ -148,7 +148,7 @@ def disarm() -> None:
 
 
 def undo() -> bool:
-    """Have the addresses as they were before the first change. Whether there was one."""
+    """Restore the addresses from before the first change. Returns whether there was a change."""
     devices = tuple((documents.text(f"{KEPT}/devices") or "").split())
     if not devices:
         return False

@@ -1,7 +1,7 @@
-"""Unpacks the runtime and the fetch program. Runs on the host as root.
+"""Unpack the runtime and the fetch program. Runs on the host as root.
 
 ``tarfile``'s own filter is used where Python has it: 3.10 has it from 3.10.12 on. The check before
-needs no filter, and is stricter: no links, no devices, no mode that makes a program another user's.
+it needs no filter and is stricter: no links, no devices, no set-uid bits.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class RuntimeRequest:
     """Request to install a runtime, completely or not at all.
 
     Attributes:
-        home: directory; nothing is done where it is there.
+        home: directory; an existing one is left unchanged.
         digest: sha256 of the tar in the archive, in hex.
         archive: gzipped tar of the libraries, in base64.
-        program: path below home -> source.
+        program: path below home -> text of the file.
     """
 
     home: str
@@ -43,13 +43,13 @@ MOST_MEMBERS = 20_000
 
 
 def main(request: RuntimeRequest) -> None:
-    """Put ``packages/`` and the program's files below ``home``, whole or not at all."""
+    """Install ``packages/`` and the program's files below ``home``, completely or not at all."""
     home = Path(request.home)
     trusted.take_over(home.parent)
     if home.exists():
         if trusted.exposed(home) is None:
             return
-        shutil.rmtree(home)  # another user has made it, before the directory was root's
+        shutil.rmtree(home)  # another user made it before the directory was root's
     content = _unpacked(base64.b64decode(request.archive))
     if hashlib.sha256(content).hexdigest() != request.digest:
         raise SystemExit("the runtime was damaged on its way to the host: run again")
@@ -66,7 +66,7 @@ def main(request: RuntimeRequest) -> None:
 
 
 def _unpacked(packed: bytes) -> bytes:
-    """The tar, never more than its limit in memory."""
+    """Return the tar; its size in memory is limited."""
     try:
         with gzip.open(io.BytesIO(packed)) as file:
             content = file.read(_MOST + 1)
@@ -78,10 +78,11 @@ def _unpacked(packed: bytes) -> bytes:
 
 
 def unpack(archive: tarfile.TarFile, directory: Path) -> None:
-    """Unpack an archive into a directory, or nothing of it.
+    """Unpack an archive into a directory completely, or not at all.
 
     Raises:
-        SystemExit: a name that leads out, a link, a device, a set-uid bit, or too much of anything.
+        SystemExit: a member leads out of the directory, is a link or a device, or has a set-uid
+        bit; or the archive exceeds a limit.
     """
     members: list[tarfile.TarInfo] = []
     size = 0
@@ -100,7 +101,7 @@ def unpack(archive: tarfile.TarFile, directory: Path) -> None:
 
 
 def _fault(member: tarfile.TarInfo) -> str | None:
-    """Why a member is no plain file or directory below the place that is unpacked to."""
+    """Return why a member is no plain file or directory below the target; None if it is."""
     name = PurePosixPath(member.name)
     if name.is_absolute() or ".." in name.parts or "\0" in member.name:
         return f"the name {member.name!r}, which leads out of its directory"

@@ -1,14 +1,17 @@
-"""Starts and watches jobs: transient systemd services that outlive connection and controller.
+"""Start and watch jobs: transient systemd services that outlive the connection and the controller.
 
 Runs on the host as root.
 """
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
-from sparkwright.host.lib import credentials, documents, files, journal, sandbox, systemd, trusted
+from sparkwright.host.lib import documents, files, journal, sandbox, systemd, trusted
+from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.processes import run
 from sparkwright.host.lib.records import dataclass, field
 
@@ -18,20 +21,20 @@ class Job:
     """A job to start.
 
     Attributes:
-        unit: name without ``.service``; a job of this name that runs already is followed.
+        unit: name without ``.service``; a running job of this name is followed.
         argv: its command.
-        files: path -> text, written before it starts, for root alone.
-        credentials: name -> secret. The job finds each at ``credential(unit, name)``; it is in
-            memory only, and gone when the job ends, however it ends.
-        writable: directories that it writes to, made where they are not there; nothing else is.
-        properties: of its unit, as ``Name=value``: in place of the sandbox's, or beyond them.
-        urgent: whether it may slow down what the host serves.
-        instead_of: pattern of units that make room for it.
-        units: unit files of its own, by name, in place of a command: ``unit`` is a service of them.
-            Their names must change with their text, since nothing makes systemd read them again.
-        directories: made before it starts, for all to read.
-        program: directory of its program: a running job with another one is stopped, and resumes
-            with this one. None follows it.
+        files: path -> text, written before the start, readable by root alone.
+        credentials: name -> secret. The job finds each secret at ``credential(unit, name)``. The
+            secret is in memory only, and is lost when the job ends.
+        writable: directories that the job may write to, made if missing; all others are read-only.
+        properties: properties of its unit, as ``Name=value``; they replace or extend the sandbox's.
+        urgent: whether the job may slow down the host's services.
+        instead_of: pattern of units that are stopped for it.
+        units: name -> text of unit files that replace the command; ``unit`` is a service among
+            them. Their names must change with their text, since systemd does not reload them.
+        directories: directories made before the start, readable by everybody.
+        program: directory of the job's program. A running job with another program is stopped and
+            resumes with this one; with None it is followed.
     """
 
     unit: str
@@ -49,13 +52,13 @@ class Job:
 
 
 def credential(unit: str, name: str) -> str:
-    """Where a job finds one of its credentials (systemd.exec(5), LoadCredential=)."""
+    """Return the path where a job finds a credential (systemd.exec(5), LoadCredential=)."""
     return f"/run/credentials/{unit}.service/{name}"
 
 
 @dataclass(frozen=True)
 class WatchedJob:
-    """A job to look at; ``state`` is the directory of its progress.json."""
+    """A job to watch; ``state`` is the directory of its progress.json."""
 
     unit: str
     state: str | None = None
@@ -67,7 +70,7 @@ class JobsRequest:
 
     Attributes:
         secrets: path -> text, written for root alone before any job starts.
-        wait: seconds to wait at most until no watched job runs.
+        wait: longest time in seconds to wait for the watched jobs to end.
     """
 
     start: tuple[Job, ...] = ()
@@ -78,11 +81,11 @@ class JobsRequest:
 
 @dataclass(frozen=True)
 class JobStatus:
-    """How a job is.
+    """Status of a job.
 
     Attributes:
-        progress: its progress.json, which is its own; None if missing.
-        journal: its last lines when it failed.
+        progress: content of its progress.json; None if missing.
+        journal: its last log lines if it failed.
         now: the host's clock, seconds since the epoch.
     """
 
@@ -95,11 +98,13 @@ class JobStatus:
 
 #: Seconds that a run's secrets in /run are kept.
 _LIFE = 2 * 86400
+#: A directory in memory that belongs to root.
+RUN = "/run"
 MODEST = ("Nice=10", "IOSchedulingClass=idle", "OOMScoreAdjust=500")
 
 
 def start(job: Job) -> None:
-    """Start a job, unless it is running already: then it is followed."""
+    """Start a job, unless it is already running: then the caller follows it."""
     unit = f"{job.unit}.service"
     if systemd.unit(unit).get("ActiveState") in ("active", "activating"):
         command = systemd.showing(unit, fields="ExecStart").outcome().out
@@ -126,18 +131,56 @@ def start(job: Job) -> None:
     arguments = ["--quiet", "--service-type=exec", f"--unit={job.unit}"]
     arguments.append(f"--description={job.description}")
     writable = (f"ReadWritePaths={' '.join(job.writable)}",) if job.writable else ()
-    # A box that is already serving must not suffer from what is fetched for later.
+    # A download for a later deploy must not slow down a host that is serving.
     modest = () if job.urgent else MODEST
-    # With this type it returns when the program runs, and so has its credentials.
-    with credentials.handed(job.credentials) as loaded:
+    # With this type the start returns once the program runs, and so has its credentials.
+    with _handed(job.credentials) as loaded:
         arguments += sandbox.arguments((*job.properties, *writable, *modest, *loaded))
         done = run("systemd-run", *arguments, "--", *job.argv)
     if not done.ok and "already" not in done.err:
         raise SystemExit(f"{job.description}: {done.err.strip()}")
 
 
+@contextlib.contextmanager
+def _handed(secrets: dict[str, str]) -> Iterator[tuple[str, ...]]:
+    """Yield unit properties that load secrets by name, valid while the unit is being started.
+
+    systemd connects to the socket (systemd.exec(5), LoadCredential=), and keeps the secret in
+    memory for this unit alone until the unit ends.
+    """
+    if not secrets:
+        yield ()
+        return
+    import socket  # with the next import 15 ms: only jobs with secrets pay for them
+    import tempfile
+    import threading
+
+    with contextlib.ExitStack() as stack:
+        # Only root may enter it.
+        path = stack.enter_context(tempfile.TemporaryDirectory(prefix="sparkwright-", dir=RUN))
+        for name, text in secrets.items():
+            server = stack.enter_context(socket.socket(socket.AF_UNIX))
+            server.bind(str(Path(path, name)))
+            server.listen()
+            answering = threading.Thread(target=_answer, args=(server, text), daemon=True)
+            answering.start()
+            stack.callback(answering.join)
+            # Wake the thread, even if nobody connected.
+            stack.callback(server.shutdown, socket.SHUT_RDWR)
+        yield tuple(f"LoadCredential={name}:{path}/{name}" for name in secrets)
+
+
+def _answer(server: Any, text: str) -> None:
+    with contextlib.suppress(OSError):
+        while True:
+            with server.accept()[0] as connection:
+                connection.sendall(text.encode())
+
+
 def _start_own(job: Job) -> None:
-    """Start a job that has unit files. They are new to systemd, so that it needs no reload."""
+    """Start a job that has unit files. systemd has not loaded them before, so it needs no
+    reload.
+    """
     for name, text in job.units.items():
         files.write(systemd.TRANSIENT / name, text, 0o644, durable=False)
     done = run("systemctl", "start", f"{job.unit}.service")
@@ -147,14 +190,14 @@ def _start_own(job: Job) -> None:
 
 
 def _forget(path: Path) -> None:
-    """Remove what lies beside a secret of a run for longer than any job of a run takes."""
+    """Remove files beside a run's secret that are older than any job of a run."""
     for old in path.parent.iterdir():
         if time.time() - old.stat().st_mtime > _LIFE:
             old.unlink()
 
 
 def watch(job: WatchedJob) -> JobStatus:
-    """Whether a job still runs, how far it is, and its last words when it failed."""
+    """Return whether a job still runs, its progress, and its last log lines if it failed."""
     unit = f"{job.unit}.service"
     state = systemd.unit(unit).get("ActiveState")
     return JobStatus(
@@ -167,7 +210,7 @@ def watch(job: WatchedJob) -> JobStatus:
 
 
 def main(request: JobsRequest) -> dict[str, JobStatus]:
-    """Start what is to start; then wait for the watched jobs to end. Answers by unit."""
+    """Start the requested jobs, then wait for the watched jobs to end. Answers by unit."""
     for path, text in request.secrets.items():
         files.write(Path(path), text, 0o600)
         if path.startswith("/run/"):

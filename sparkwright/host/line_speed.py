@@ -1,25 +1,26 @@
-"""Measures how fast this host receives a file, for two seconds; keeps nothing of it."""
+"""Measure for two seconds how fast this host receives a file; the data is discarded."""
 
 from __future__ import annotations
 
 import subprocess
 
 _SECONDS = 2
-#: Without HTTP/2, whose requests share a connection; no redirect leads to a file or to FTP.
+#: No HTTP/2, whose requests share a connection; no redirect may lead to a file or to FTP.
 _CURL = ("curl", "--disable", "--silent", "--fail", "--location", "--http1.1", "--parallel",
          "--proto-redir", "=http,https", "--max-time", str(_SECONDS),
          "--write-out", "%{speed_download}\\n", "--config", "-")  # fmt: skip
 
 
 def main(request: str) -> int:
-    """Have curl receive what its configuration names, side by side, and answer bytes per second: 0
-    if nothing came.
+    """Run curl with the requested configuration, several transfers at once, and return bytes per
+    second; 0 if no data arrived.
 
-    A token is in the configuration, and not among arguments, which every user of the host can see.
+    The configuration may contain a token, so curl reads it from standard input: every user of the
+    host can see arguments.
     """
     try:
         done = subprocess.run(_CURL, input=request, capture_output=True, text=True,
                               timeout=2 * _SECONDS, check=False)  # fmt: skip
         return round(sum(map(float, done.stdout.split())))
-    except (OSError, ValueError, subprocess.TimeoutExpired):  # no curl, or one of before 2019
+    except (OSError, ValueError, subprocess.TimeoutExpired):  # curl is missing, or older than 2019
         return 0

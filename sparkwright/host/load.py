@@ -1,4 +1,4 @@
-"""Reports what this host does now: one look at services, GPUs and memory. Changes nothing."""
+"""Report this host's present load: one look at services, GPUs and memory. Changes nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ class LoadRequest:
 
     Attributes:
         services: name -> address and port of the engine itself.
-        services_root: where the watch's configuration has them if no plan does.
+        services_root: root of the services; without a plan, the watch's configuration there names
+            them.
         metric_names: an engine's name of a metric -> the neutral one (``host/lib/metrics.py``).
     """
 
@@ -29,14 +30,14 @@ class LoadRequest:
 
 @dataclass(frozen=True)
 class HostLoad:
-    """A host at one time.
+    """Load of a host at one time.
 
     Attributes:
-        at: seconds of a clock of the host's that nobody sets.
+        at: seconds of the host's monotonic clock.
         services: metrics by their neutral names (``host/lib/metrics.py``), counters since the
             engine started; None for a service that does not report them.
-        memory, available: bytes of the host's memory.
-        sleeping: exclusive services that sleep -> the one of their group that runs.
+        memory, available: total and available bytes of the host's memory.
+        sleeping: sleeping exclusive service -> the running service of its group.
     """
 
     at: float
@@ -48,7 +49,7 @@ class HostLoad:
 
 
 def main(request: LoadRequest) -> HostLoad:
-    """Answer a request."""
+    """Answer a request for the load."""
     addresses, root = request.services, Path(request.services_root)
     if not addresses and (config := documents.record(WatchConfig, root / "watch/config.json")):
         addresses = {item.name: (item.address, item.port) for item in config.services}

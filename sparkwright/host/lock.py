@@ -1,7 +1,8 @@
 """Lock that permits one run at a time on this host. Runs on the host as root.
 
-The lock is a file that names its owner, so that others can name it. It is made whole and in one
-step (a hard link), and taken from a dead owner only by naming that owner's lock.
+The lock is a file that names its owner, so that a refused run can name the owner, too. It is
+created in one step, as a hard link. To take it from a dead owner, a run must name that owner's
+lock.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ class Owner:
     """Owner of a host's lock, as in lock.json.
 
     Attributes:
-        token: of the run; None for a lock that a power cut left empty.
+        token: token of the run; None for a lock file that a power cut left empty.
         by: ``ann@laptop``.
-        machine, pid: process of the run, so that a dead run is recognised.
+        machine, pid: process of the run, to recognise a dead run.
         since: seconds since the epoch, by the host's clock; None before the host has written it.
     """
 
@@ -35,13 +36,13 @@ class Owner:
 
 @dataclass(frozen=True)
 class LockRequest:
-    """Take the lock, or release it.
+    """Request to take or release the lock.
 
     Attributes:
         state: directory of the lock.
-        take: who wants it.
-        instead_of: owner whose lock is taken over; None takes a free one alone.
-        release: token of the owner who lets others run.
+        take: the future owner; None to release.
+        instead_of: owner whose lock is taken over; None to take only a free lock.
+        release: token of the owner that releases the lock.
     """
 
     state: str
@@ -52,11 +53,11 @@ class LockRequest:
 
 @dataclass(frozen=True)
 class LockAnswer:
-    """Whether the lock is ours now.
+    """Result of a lock request: whether the run now has the lock.
 
     Attributes:
-        by: who has it otherwise, and now: the host's clock then.
-        last: token of the owner before; None if there was none.
+        by, now: the owner if it is another run, and the host's clock.
+        last: token of the previous owner; None if there was none.
     """
 
     held: bool
@@ -69,10 +70,10 @@ HELD, LAST = "lock.json", "lock-last.json"
 
 
 def take(state: Path, owner: Owner, instead_of: Owner | None = None) -> LockAnswer:
-    """Take the lock, or return who has it."""
+    """Take the lock, or return its owner."""
     trusted.take_over(state, 0o700)
     held = state / HELD
-    # A lock that a power cut left empty has no token, and is broken by None.
+    # A lock file that a power cut left empty has no token, so None takes it over.
     if instead_of and _owner(held).token == instead_of.token:
         held.unlink(missing_ok=True)
     new = state / f".{owner.token}"
@@ -90,19 +91,21 @@ def take(state: Path, owner: Owner, instead_of: Owner | None = None) -> LockAnsw
 
 
 def release(state: Path, token: str) -> None:
-    """Let others run; the lock stays as the mark of who was here last."""
+    """Release the lock; its file stays and names the last owner."""
     if _owner(state / HELD).token == token:
         with contextlib.suppress(OSError):
             (state / HELD).replace(state / LAST)
 
 
 def _owner(path: Path) -> Owner:
-    """Current or last owner of the lock; an empty ``Owner`` if the file is missing or torn."""
+    """Return the current or last owner of the lock; an empty ``Owner`` if the file is missing or
+    damaged.
+    """
     return documents.record(Owner, path) or Owner()
 
 
 def main(request: LockRequest) -> LockAnswer:
-    """Take or release it."""
+    """Take or release the lock."""
     state = Path(request.state)
     if request.release is not None:
         release(state, request.release)

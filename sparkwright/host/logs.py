@@ -13,13 +13,13 @@ from sparkwright.host.lib.records import dataclass
 
 @dataclass(frozen=True)
 class LogsRequest:
-    """Which lines.
+    """Request for log lines.
 
     Attributes:
-        services: names, those among them that are here; None for every one.
-        lines: at most, the last ones.
-        since: as journalctl takes it: ``-600s``, ``@1764000000``; None for any time.
-        hidden: a regular expression of lines that are left out; empty for none.
+        services: names, of which those on this host count; None for all services.
+        lines: largest number of lines; the last ones are returned.
+        since: start in journalctl's syntax: ``-600s``, ``@1764000000``; None for any time.
+        hidden: regular expression of lines to leave out; empty for none.
     """
 
     services: tuple[str, ...] | None = None
@@ -40,12 +40,12 @@ class LogLine:
 
 @dataclass(frozen=True)
 class LogsAnswer:
-    """The lines, oldest first.
+    """Lines of a log, oldest first.
 
     Attributes:
-        service_names: of every service of the host.
-        cursor: of the last line, as ``--after-cursor`` takes it; None without one.
-        fault: what journalctl says where it fails.
+        service_names: names of all services of the host.
+        cursor: cursor of the last line, for ``--after-cursor``; None without a line.
+        fault: journalctl's error message; empty if it succeeds.
     """
 
     service_names: tuple[str, ...]
@@ -54,14 +54,14 @@ class LogsAnswer:
     fault: str = ""
 
 
-#: Characters of one line, and of all of them: an answer is bounded.
+#: Largest number of characters of one line, and of all lines of an answer.
 _WIDTH, _MOST = 4000, 4 << 20
-#: Entries of the journal that are searched at most for lines that are not hidden.
+#: Largest number of journal entries to search for lines that are not hidden.
 _SEARCHED = 20_000
 
 
 def main(request: LogsRequest) -> LogsAnswer:
-    """The last lines."""
+    """Return the last lines."""
     every = homes.services(request.services_root)
     names = tuple(every)
     units = {homes.unit(name): name for name in homes.chosen(request.services, every)}
@@ -77,7 +77,7 @@ def main(request: LogsRequest) -> LogsAnswer:
         entries = documents.objects(journal.out)
         logged = [line for entry in entries for line in lines_of(entry, units)]
         lines = [line for line in logged if not hidden.search(line.text)]
-        # Checks come every other second: the last lines of another kind may lie far behind them.
+        # Checks are logged every other second, so other lines may be far back.
         if len(lines) >= request.lines or len(entries) < count or count >= _SEARCHED:
             break
         count = min(8 * count, _SEARCHED)
@@ -87,15 +87,17 @@ def main(request: LogsRequest) -> LogsAnswer:
 
 
 def lines_of(entry: dict[str, Any], units: dict[str, str]) -> list[LogLine]:
-    """The lines of a journal's entry, as ``--output=json`` has it, of one of these units."""
+    """Return the lines of a journal entry (``--output=json``) if it belongs to one of these
+    units.
+    """
     message = entry.get("MESSAGE")
     try:
-        if isinstance(message, list):  # bytes that are no text
+        if isinstance(message, list):  # bytes that are no UTF-8
             message = bytes(message).decode(errors="replace")
         at = int(entry.get("__REALTIME_TIMESTAMP", 0)) / 1e6
     except (TypeError, ValueError):
         return []
-    # What systemd says of a unit itself names it otherwise.
+    # systemd's own messages name the unit in another field.
     unit = next(
         (name for key in ("_SYSTEMD_UNIT", "UNIT") if (name := entry.get(key)) in units), ""
     )
@@ -106,7 +108,7 @@ def lines_of(entry: dict[str, Any], units: dict[str, str]) -> list[LogLine]:
 
 
 def _last(lines: list[LogLine]) -> tuple[LogLine, ...]:
-    """As many of the last lines as an answer has room for."""
+    """Return the last lines, as many as fit into an answer."""
     size = 0
     for number, line in enumerate(reversed(lines)):
         size += len(line.text) + 80

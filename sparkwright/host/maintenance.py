@@ -1,7 +1,8 @@
-"""Takes this host out of every pool, or puts it back once it answers. Runs on the host as root.
+"""Take this host out of every pool, or put it back once it answers. Runs on the host as root.
 
-The mark outlives a boot: HAProxy begins anew then, and the health program (``proxy/health.py``)
-says by the mark that the services are not well, so that no pool takes the host back.
+The mark survives a boot. HAProxy then starts without its former state, but the health program
+(``proxy/health.py``) reports the services as unhealthy because of the mark, so no pool takes the
+host back.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from sparkwright.host.smoke import check
 
 @dataclass(frozen=True)
 class MaintenanceRequest:
-    """Begin or end it.
+    """Request to begin or end maintenance.
 
     Attributes:
-        on: whether it begins.
+        on: whether maintenance begins.
     """
 
     on: bool
@@ -38,9 +39,9 @@ class MaintenanceAnswer:
     """Result of a maintenance request, and the state of the host after it.
 
     Attributes:
-        now: None if it is not in maintenance.
-        done, left: in words: what was done, and what of it could not be.
-        faults: why it stays in maintenance, as lines.
+        now: the maintenance mark; None if the host is not in maintenance.
+        done, left: completed and impossible steps, as text.
+        faults: reasons why the host stays in maintenance, as lines.
     """
 
     now: Maintenance | None
@@ -53,7 +54,7 @@ _BARE = "{}: it has no proxy here: clients go on sending to it until it is stopp
 
 
 def pools(services: dict[str, Path]) -> dict[str, Pool]:
-    """The pools of the services that have a proxy on this host."""
+    """Return the pools of services with a proxy on this host."""
     return {name: item.pool for name, item in records(services).items() if item.pool}
 
 
@@ -73,7 +74,9 @@ def begin(request: MaintenanceRequest, services: dict[str, Path]) -> Maintenance
 def end(
     request: MaintenanceRequest, services: dict[str, Path], was: Maintenance | None
 ) -> MaintenanceAnswer:
-    """Have every service answer, then take the mark away and have the pools send requests."""
+    """Wait until every service answers, then remove the mark and have the pools send requests
+    again.
+    """
     stopped = [name for name, home in services.items() if _is_stopped(home)]
     asleep = exclusive.sleeping(Path(request.services_root, "state"))
     awake = {name: home for name, home in services.items() if name not in {*stopped, *asleep}}
@@ -109,7 +112,7 @@ def _is_stopped(home: Path) -> bool:
 
 
 def main(request: MaintenanceRequest) -> MaintenanceAnswer:
-    """Begin it, or end it; who had it first stays named."""
+    """Begin or end maintenance. The user who began it first remains named."""
     services, was = homes.services(request.services_root), homes.maintenance()
     if request.on and was:
         return MaintenanceAnswer(was)

@@ -1,7 +1,7 @@
-"""Reads everything the roles need to know of a host, in one go; changes nothing.
+"""Read all facts of a host that the roles need, in one go; changes nothing.
 
-Every question that can't be answered is answered with None or with the failing command's own
-words, never with an exception: an observation that fails shows nothing.
+A fact that can't be read becomes None or the failing command's error text, never an exception: a
+failed observation would show nothing.
 """
 
 from __future__ import annotations
@@ -46,19 +46,20 @@ from sparkwright.host.proof import ModelAt, Versions
 
 @dataclass(frozen=True)
 class ObservationRequest:
-    """Request for additions to every host's observation. All are optional: no plan is needed.
+    """Request for additions to every host's observation. All fields are optional, so no plan is
+    needed.
 
     Attributes:
         directories, files: paths whose owner, mode and content are reported.
-        texts: small files whose text is reported, to show changes; never one with a secret.
+        texts: small files whose text is reported to show changes; never a file with a secret.
         images: names in Docker.
-        stores: directories of images' parts -> digest of the image, in hex.
+        stores: directory of an image's parts -> digest of the image in hex.
         ports: TCP ports whose listeners are reported.
         units: further systemd units.
-        services: names of our services -> the release that is planned.
-        packages: packages of the distribution, by name, each with a program of that name.
-        http_proxy: by which they would be had, where it is not apt's own setting; one at most.
-        reach: other hosts that this one is to reach.
+        services: name of a service -> its planned release.
+        packages: names of packages of the distribution; each has a program of the same name.
+        http_proxy: proxy for their download, if apt has none configured; one at most.
+        reach: other hosts that this host must reach.
     """
 
     models_root: str = "/opt/models"
@@ -93,7 +94,7 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Memory:
-    """MemTotal, MemAvailable and SwapTotal in bytes, and whether a desktop takes its part."""
+    """MemTotal, MemAvailable and SwapTotal in bytes, and whether a desktop uses memory, too."""
 
     total: int
     available: int
@@ -125,15 +126,15 @@ class ServiceState:
 
     Attributes:
         current: id of the release that ``current`` points to.
-        good: id of the last release that gave real answers.
+        good: id of the last release that passed its smoke test.
         format: of the current release's record, 0 if it has none; None without a release.
         compose, record, unit: sha256 of the planned release's compose file and release.json, and of
             the installed unit.
         files: sha256 of the files that the planned release's container reads, by name.
-        tokens: the service's secrets beside its key, by name.
-        newest: mtime of unit and secrets, the latest, seconds since the epoch.
-        stopped: by whom it was stopped last; it may have been started since.
-        asleep: whether a boot passes it by, since another one of its group runs.
+        tokens: files of the service's secrets beside its key, by name.
+        newest: latest mtime of unit and secrets, in seconds since the epoch.
+        stopped: the last stop by request; the service may have been started since.
+        asleep: whether boots skip the service, since another service of its group runs.
     """
 
     current: str | None = None
@@ -166,29 +167,29 @@ class Observation:
 
     Attributes:
         time: the host's clock, seconds since the epoch.
-        user: who logs in.
-        sudo: why the look could not be taken as root; None when it was.
+        user: name of the user who logs in.
+        sudo: why the observation could not run as root; None if it did.
         docker_socket: whether that user may talk to Docker.
-        docker_kind: snap, desktop, rootless or podman, where it is one of these.
-        system_state: systemd's own: running, degraded; None when it does not answer.
-        disks: by path of the request's roots.
-        exposed: what another user than root may change above one of these roots, or the root.
-        models: directory -> why it does not hold its commit; None when it does.
-        partial: directory -> bytes of a fetch that is not complete.
-        stores: directories whose parts of an image are complete.
+        docker_kind: snap, desktop, rootless or podman; None for Docker's own engine.
+        system_state: systemd's state, e.g. running or degraded; None if it does not answer.
+        disks: file systems by requested root.
+        exposed: a root, or a path above it, that another user than root may change.
+        models: directory -> why it does not hold its commit; None if it does.
+        partial: directory -> bytes of an incomplete fetch.
+        stores: directories that hold all parts of their image.
         runtimes: names of the fetch program's installations.
-        ports: port -> who listens.
+        ports: port -> its listener.
         units: unit -> systemd's properties.
-        unit_files: our units' files.
+        unit_files: files of sparkwright's units.
         gpu_holders: programs that compute on a GPU.
-        gpu_checks: image -> what its proof of the GPU was made with.
-        last_lock: token of the run that held the host last.
+        gpu_checks: image -> versions with which its GPU proof was made.
+        last_lock: token of the last run that locked the host.
         switching: whether a switch to other releases is under way.
-        packages: by name, what is there or could be.
-        addresses: interface -> its addresses that others may use, IPv4 first.
-        reached: other hosts by name, and where they were reached.
-        maintenance: who has taken the host out of every pool; None if nobody has.
-        active: group of exclusive services -> the service that was activated last.
+        packages: installed or installable packages, by name.
+        addresses: interface -> its addresses that other hosts may use, IPv4 first.
+        reached: other hosts by name, with the address where each was reached.
+        maintenance: the maintenance mark; None if the host is not in maintenance.
+        active: exclusive group -> the service that was activated last.
     """
 
     time: float
@@ -237,14 +238,13 @@ class Observation:
     active: dict[str, Active] = field(default_factory=dict)
 
 
-#: Where the docker command looks for its plugins, in its order.
+#: Directories in which the docker command looks for plugins, in its order.
 COMPOSE_PLACES = ("/usr/local/lib", "/usr/local/libexec", "/usr/lib", "/usr/libexec")
 
 
 def compose_command() -> list[str]:
-    """Compose by its own name where it lies in a usual place: twice as fast as through docker.
-
-    Not from a user's home: the units run it as root.
+    """Return the command of Compose: the plugin itself if installed in a usual place, twice as fast
+    as through docker. A plugin in a user's home does not count, since units run it as root.
     """
     if shutil.which("docker"):
         for base in COMPOSE_PLACES:
@@ -255,7 +255,7 @@ def compose_command() -> list[str]:
 
 
 def host_memory() -> Memory:
-    """GB10 has no other honest figure of its memory."""
+    """Read the host's memory from /proc: on a GB10 every other figure is wrong."""
     values = memory.meminfo()
     return Memory(
         total=values.get("MemTotal", 0),
@@ -266,7 +266,7 @@ def host_memory() -> Memory:
 
 
 def distribution() -> Distribution:
-    """By /etc/os-release; DGX OS by files of its own."""
+    """Return the operating system by /etc/os-release, or DGX OS by its own files."""
     release = documents.pairs(documents.text("/etc/os-release") or "")
     return Distribution(
         id=release.get("ID", "").strip("\"'"),
@@ -276,10 +276,12 @@ def distribution() -> Distribution:
 
 
 def clock_synchronised() -> bool:
-    """As timedatectl decides it (adjtimex, maximum error below 16 s), or timesyncd's own mark."""
+    """Return whether the clock is synchronised, as timedatectl decides (adjtimex, maximum error
+    below 16 s) or by timesyncd's mark.
+    """
     if Path("/run/systemd/timesync/synchronized").exists():
         return True
-    import ctypes  # for those alone who need it
+    import ctypes  # imported only if needed
 
     timex = (ctypes.c_long * 32)()
     try:
@@ -290,14 +292,14 @@ def clock_synchronised() -> bool:
 
 
 def file_state(path: Path | str) -> FileState | None:
-    """A small managed file; None when it is not there."""
+    """Return the state of a small managed file; None if it is missing."""
     digest = documents.digest(path)
     stat = Path(path).stat() if digest else None
     return FileState(digest, stat.st_mode & 0o777, stat.st_uid) if digest and stat else None
 
 
 def service_state(home: Path, planned: str) -> ServiceState:
-    """Files, container and times of one of our services."""
+    """Return the files, container and times of a sparkwright service."""
     secrets, unit_path = home / "secrets.env", systemd.UNITS / homes.unit(home.name)
     release, current = home / "releases" / planned, files.target(home / "current")
     tokens = [path for path in (home / "secrets").glob("*") if path.is_file()]
@@ -320,13 +322,13 @@ def service_state(home: Path, planned: str) -> ServiceState:
 
 
 def _format(release: Path) -> int:
-    """Format of a release's record; 0 if it has none."""
+    """Return the format of a release's record; 0 without a format."""
     number = (documents.read(release / "release.json") or {}).get("format")
     return number if isinstance(number, int) else 0
 
 
 def ports(wanted: tuple[int, ...]) -> dict[int, Listener]:
-    """Listeners on the wanted ports, by port."""
+    """Return the listeners on the requested ports, by port."""
     listeners = {}
     for line in Running("ss", "-Hltnp").outcome().out.splitlines() if wanted else ():
         # LISTEN 0 4096 0.0.0.0:8000 0.0.0.0:* users:(("haproxy",pid=7,fd=5)): names are anybody's.
@@ -340,7 +342,9 @@ def ports(wanted: tuple[int, ...]) -> dict[int, Listener]:
 
 
 def container_at(port: int, command: str, cgroup: str) -> str | None:
-    """``name restart-policy`` of the container that listens on a port; None if missing."""
+    """Return ``name restart-policy`` of the container that listens on a port; None if there is
+    none.
+    """
     match = re.search(r"docker[-/]([0-9a-f]{64})", cgroup)
     name = match[1] if match else None
     if command in ("docker-proxy", "dockerd"):  # the second without "userland-proxy"
@@ -358,7 +362,7 @@ def container_at(port: int, command: str, cgroup: str) -> str | None:
 
 
 def as_root(request: ObservationRequest) -> dict[str, Any]:
-    """Observe what only root may see: managed files, Docker, listeners on ports."""
+    """Observe facts that only root can read: managed files, Docker, listeners on ports."""
     names = [*map(homes.unit, request.services), *request.units]
     properties = systemd.showing(*names) if names else None
     state = Path(request.services_root, "state")
@@ -368,9 +372,9 @@ def as_root(request: ObservationRequest) -> dict[str, Any]:
     models = {model.directory: model.commit for model in request.models}
     info = docker.get("/info")
     last_owner = documents.record(Owner, state / "lock-last.json")
-    # Images whose parts are kept for other hosts.
+    # Images with parts that are kept for other hosts.
     stores = (at for at, digest in request.stores.items() if receipt.check(at, digest) is None)
-    # What another user may change above the roots that root writes to.
+    # Paths above root's directories that another user may change.
     roots = (request.models_root, request.services_root, str(systemd.UNITS))
     exposed = [path for root in roots if (path := trusted.exposed(root))]
     return {
@@ -403,7 +407,7 @@ def as_root(request: ObservationRequest) -> dict[str, Any]:
 
 
 def partial(path: Path) -> int:
-    """Bytes on the disk of a model that is not whole yet; its stage lies beside it.
+    """Return the bytes on the disk of an incomplete model; its stage is beside it.
 
     Files of another user do not count: they are replaced by copies.
     """
@@ -417,7 +421,7 @@ def partial(path: Path) -> int:
 
 
 def directory(path: str) -> DirectoryState | None:
-    """State of a directory's path; None when nothing is there."""
+    """Return the state of a directory's path; None if nothing exists there."""
     folder = Path(path)
     try:
         stat = folder.stat()
@@ -427,7 +431,7 @@ def directory(path: str) -> DirectoryState | None:
 
 
 def may_use_docker(user: str) -> bool:
-    """Whether a login of this user may talk to Docker without sudo."""
+    """Return whether this user may use Docker without sudo after a login."""
     try:
         account = pwd.getpwnam(user)
         socket = Path(docker.place()).stat()
@@ -440,7 +444,7 @@ def may_use_docker(user: str) -> bool:
 
 
 def main(request: ObservationRequest) -> Observation:
-    """Look at the host."""
+    """Observe the host."""
     root = os.geteuid() == 0
     gpus = gpu.Question((*gpu.IDENTITY, *gpu.NAMES, "memory.used"))
     holders = Running("nvidia-smi", *gpu.HOLDERS)

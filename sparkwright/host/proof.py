@@ -1,4 +1,4 @@
-"""Proves what a service needs before it is touched. Runs on the host as root."""
+"""Check the requirements of a service before a deploy touches it. Runs on the host as root."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sparkwright.host.lib.records import dataclass, encode
 
 @dataclass(frozen=True)
 class ModelAt:
-    """A model's directory, and the commit that it must hold."""
+    """A model's directory and its required commit."""
 
     directory: str
     commit: str
@@ -19,7 +19,7 @@ class ModelAt:
 
 @dataclass(frozen=True)
 class Versions:
-    """Versions that a proof of the GPU depends on: a change of any of them needs a new proof."""
+    """Versions on which a GPU proof depends: if any of them changes, the GPU needs a new proof."""
 
     driver: str
     docker: str
@@ -28,12 +28,12 @@ class Versions:
 
 @dataclass(frozen=True)
 class ProofRequest:
-    """Request for a proof. The answer lists its problems, as lines.
+    """Request for a proof. The answer lists problems as lines.
 
     Attributes:
-        images: names in Docker that must be there.
-        gpu_images: images in which a container must see the GPU.
-        record, versions: the file in which that is written down, and with what it was proved.
+        images: names of images that Docker must have.
+        gpu_images: images whose containers must see the GPU.
+        record, versions: file of GPU proofs, and the versions to record in it.
     """
 
     models: tuple[ModelAt, ...] = ()
@@ -43,7 +43,7 @@ class ProofRequest:
     versions: Versions | None = None
 
 
-#: With as little power as the service itself will have.
+#: With as few privileges as the service itself will have.
 _LIST = (
     *("run", "--rm", "--gpus", "all", "--network", "none", "--entrypoint", "nvidia-smi"),
     *("--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
@@ -51,7 +51,7 @@ _LIST = (
 
 
 def main(request: ProofRequest) -> tuple[str, ...]:
-    """List the problems, as lines. If every image sees the GPU, record the proof."""
+    """List the problems as lines. If every image sees the GPU, record the proof."""
     problems = [
         f"{model.directory} {fault}"
         for model in request.models
@@ -69,7 +69,7 @@ def main(request: ProofRequest) -> tuple[str, ...]:
         elif not done.ok or "GPU 0" not in done.out:
             problems.append(f"no GPU inside a container: {done.message or 'no word'}")
     if request.gpu_images and not problems:
-        # Beside what was proved before: going back needs no new proof.
+        # Keep earlier proofs, so that a rollback needs no new proof.
         path, versions = Path(request.record), encode(request.versions)
         before = documents.read(path) or {}
         proved = [image for image in before if before[image] == versions]

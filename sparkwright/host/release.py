@@ -18,14 +18,16 @@ class ServiceSwitch:
     """A service's part of a switch.
 
     Attributes:
-        service: as it must run afterwards.
-        from_release: the release that it goes back to, if it has to.
+        service: the service as it must run afterwards.
+        from_release: the release to restore if the new release fails.
         why: its differences, as text.
-        restart: whether it is stopped and started.
-        sleeps: whether another one of its group runs afterwards: it is written, and not started.
-        slept: whether another one ran before, so that it sleeps again after a way back.
-        files: what is written beside its own files, path -> text and mode; none where the release
-            lies on the host already.
+        restart: whether to stop and start the service.
+        sleeps: whether another service of its group runs afterwards; then its release is written
+            but not started.
+        slept: whether another service of its group ran before, so that this service sleeps again
+            after a way back.
+        files: further files to write, path -> text and mode; empty if the host already has the
+            release.
     """
 
     service: Service
@@ -43,12 +45,12 @@ class ServiceSwitch:
 
     @property
     def to(self) -> str:
-        """The release that it goes to."""
+        """Return the new release's id."""
         return self.service.release
 
     @property
     def has_way_back(self) -> bool:
-        """Whether something else runs where the new release gives no answers."""
+        """Return whether an earlier release can run if the new release fails its smoke test."""
         return self.slept or self.from_release is not None
 
 
@@ -57,15 +59,15 @@ class SwitchRequest:
     """Request for a switch of services, as one transaction.
 
     Attributes:
-        by: who started it.
-        settle: command that goes on with it after a boot.
-        recover: text of the unit that does so.
-        unmanaged: ``name restart-policy`` of unmanaged containers that make room.
-        proxies: what changes of the host's proxy.
-        active: group -> the member that runs before, for a switch that was decided by that.
-        activates: group -> the member that runs afterwards, where that is another one.
-        boot_lines: pattern of a line of an engine's log -> the phase of its boot that it begins.
-        lasting: pattern of such a line -> why the engine ended, where no restart fixes that.
+        by: user who started the switch.
+        settle: command that continues the switch after a boot.
+        recover: text of the unit that runs ``settle``.
+        unmanaged: ``name restart-policy`` of unmanaged containers to stop for the switch.
+        proxies: changes of the host's proxy.
+        active: group -> the member that ran when the switch was planned.
+        activates: group -> the member that runs afterwards, if it changes.
+        boot_lines: pattern of a line of the engine's log -> the boot phase that begins there.
+        lasting: pattern of such a line -> cause of an end that no restart fixes.
     """
 
     id: str
@@ -83,12 +85,12 @@ class SwitchRequest:
 
 @dataclass(frozen=True)
 class Phase:
-    """Phase of a service before its switch ends: of its engine's boot, or ``watching``.
+    """Phase of a service during its switch: a phase of its engine's boot, or ``watching``.
 
     Attributes:
         began: seconds since the epoch.
-        expected: seconds that it takes, as at the last boot here; None if unknown.
-        longest: seconds that the whole boot may take, by the recipe; None if that is not known.
+        expected: seconds that the phase took at the last boot here; None if unknown.
+        longest: the recipe's limit of the whole boot in seconds; None if unknown.
     """
 
     name: str
@@ -99,14 +101,15 @@ class Phase:
 
 @dataclass(frozen=True)
 class SwitchJournal:
-    """How far a switch is: progress.json.
+    """Progress of a switch: progress.json.
 
     Attributes:
         step: writing, draining, stopping, switching, starting, proving, reverting or ended.
         result: None until the end, then good, reverted or failed.
-        down_seconds: from the stop to the first healthy answer, the longest of its services.
-        checks: service -> what the gate saw last.
-        phases: service -> what it does now; with an empty name, for how long all are watched.
+        down_seconds: longest time of a service from its stop to its first healthy answer.
+        checks: service -> the smoke test's last result.
+        phases: service -> its present phase; the empty name has the phase in which all services are
+            watched.
     """
 
     id: str = ""
@@ -123,10 +126,10 @@ class HistoryEntry:
     """Result of one switch of one service: a line of history.jsonl.
 
     Attributes:
-        at: when it ended, seconds since the epoch.
-        down_seconds: from the stop to the first healthy answer.
+        at: end of the switch, in seconds since the epoch.
+        down_seconds: seconds from the stop to the first healthy answer.
         result: good, reverted or failed.
-        unmanaged: containers that made room.
+        unmanaged: unmanaged containers that the switch stopped.
     """
 
     service: str

@@ -1,7 +1,7 @@
-"""Takes sparkwright's services off this host. Runs on the host as root.
+"""Remove sparkwright's services from this host. Runs on the host as root.
 
-With everything, the host is as it was found: containers that a switch had taken over are started
-again.
+If everything is removed, the host is restored to its earlier state: containers that a switch
+stopped are started again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class RemovalRequest:
 
     Attributes:
         services: names; None for everything that is sparkwright's.
-        weights: whether the models go too.
+        weights: whether to remove the models, too.
     """
 
     models_root: str = "/opt/models"
@@ -40,7 +40,7 @@ class RemovalAnswer:
     left: tuple[str, ...]
 
 
-#: What Docker takes for a container's name, and the restart policies that it has.
+#: Docker's pattern of a container name, and its restart policies.
 _CONTAINER = re.compile(
     r"[A-Za-z0-9][A-Za-z0-9_.-]{0,200}( (no|always|unless-stopped|on-failure(:[0-9]{1,9})?)?)?"
 )
@@ -48,21 +48,25 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 
 
 def unmanaged(services_root: Path) -> list[str]:
-    """``name restart-policy`` of containers that were taken over, by the history."""
+    """Return ``name restart-policy`` of unmanaged containers that switches stopped, by the
+    history.
+    """
     containers: dict[str, str] = {}
     for line in documents.lines(services_root / "state/history.jsonl"):
         named = line.get("unmanaged")
         for entry in named if isinstance(named, list) else []:
-            if isinstance(entry, str) and _CONTAINER.fullmatch(entry):  # no option of Docker's
+            if isinstance(entry, str) and _CONTAINER.fullmatch(
+                entry
+            ):  # a name can't be read as an option of Docker
                 containers[entry.partition(" ")[0]] = entry
     return list(containers.values())
 
 
 def weights(root: Path) -> tuple[list[str], list[str]]:
-    """Remove the models that sparkwright fetched. Returns those, and what stays."""
+    """Remove the models that sparkwright fetched. Returns the removed and the remaining paths."""
     done, left = [], []
     for path in sorted(root.glob("*/*")):
-        linked = path.is_symlink() or path.parent.is_symlink()  # what it leads to is somebody's own
+        linked = path.is_symlink() or path.parent.is_symlink()  # the link's target is a user's own
         fetched = REVISION.fullmatch(path.name) and receipt.read(str(path))
         if linked or not (fetched or path.name.startswith(".staging-")):
             left.append(str(path))
@@ -77,7 +81,7 @@ def weights(root: Path) -> tuple[list[str], list[str]]:
 
 
 def services(root: Path, names: tuple[str, ...]) -> RemovalAnswer:
-    """Remove some services."""
+    """Remove some services. Returns the result."""
     homes = {name: root / "services" / name for name in names if _NAME.fullmatch(name)}
     there = [name for name, home in homes.items() if home.is_dir()]
     left = [f"service {name!r}: there is none" for name in names if name not in there]
@@ -89,7 +93,7 @@ def services(root: Path, names: tuple[str, ...]) -> RemovalAnswer:
 
 
 def main(request: RemovalRequest) -> RemovalAnswer:
-    """Remove, and say what."""
+    """Remove services or everything, and report the result."""
     root = Path(request.services_root)
     if request.services is not None:
         return services(root, request.services)

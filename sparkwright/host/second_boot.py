@@ -1,8 +1,8 @@
-"""Second start after a first start that compiled, where GPU and CPU share their memory.
+"""Second start after a first start that compiled, if GPU and CPU share memory.
 
-An engine may take what it saw in use while it started for what it needs for ever. There the
-compiler's peak counts too, 30 GB and more: 9.5 GiB were left to vLLM's KV cache instead of 40
-(eugr/spark-vllm-docker#286). A start that finds everything compiled measures anew.
+An engine may reserve for its whole life the memory that was in use during its start. On unified
+memory this includes the compiler's peak of 30 GB and more: vLLM's KV cache got 9.5 GiB instead of
+40 (eugr/spark-vllm-docker#286). A start with everything compiled measures the memory again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sparkwright.host.service import Service, SmokeRequest
 
 
 def due(service: Service) -> bool:
-    """Whether the start of a service's new release compiled, on unified memory."""
+    """Return whether the start of a service's new release compiled code, on unified memory."""
     if not service.second_boot or not service.gate.compiled:
         return False
     caches = Path(service.home, "caches")
@@ -29,7 +29,9 @@ def due(service: Service) -> bool:
 
 
 def kv_blocks(gate: SmokeRequest) -> int | None:
-    """Blocks of a service's KV cache; None if it does not say."""
+    """Return the number of blocks in a service's KV cache; None if the engine does not report
+    it.
+    """
     try:
         answer = Server(gate.address, gate.port, api_key(gate.secrets)).get("/metrics")
     except (NoAnswer, OSError, KeyError):
@@ -39,7 +41,7 @@ def kv_blocks(gate: SmokeRequest) -> int | None:
 
 
 def outcome(first: int | None, second: int | None) -> str:
-    """Outcome of the second start, as text."""
+    """Describe the outcome of the second start."""
     if first is None or second is None:
         return "started once more: it does not say how many blocks its KV cache has"
     return f"{second} blocks, {first} in the start that compiled"

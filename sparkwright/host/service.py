@@ -1,7 +1,7 @@
-"""A service as it must run on a host: the record that a release keeps as release.json.
+"""A service as it must run on a host: the record that a release stores as release.json.
 
-The plan renders it, operations compare it with the host, a switch carries it out, and whoever has
-no plan reads it back. It holds no secret: the API key lies in a file of its own (``secrets``).
+The plan renders it, operations compare it with the host, a switch applies it, and programs without
+a plan read it back. It holds no secret: the API key is in a separate file (``secrets``).
 """
 
 from __future__ import annotations
@@ -12,41 +12,43 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sparkwright.host.lib import documents, files, systemd
+from sparkwright.host.lib.nap import Nap
 from sparkwright.host.lib.ranks import RankConfig
 from sparkwright.host.lib.records import dataclass, decode, encode, field
 from sparkwright.host.proxy.pool import Pool
 
-#: Of release.json. A host with releases of another format is left as it is.
+#: Format of release.json. A host with releases of another format stays unchanged.
 FORMAT = 4
-#: What a service and a release can be called: nothing that leads out of their directories.
+#: Valid names of services and releases, which can't lead out of their directories.
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 _RELEASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 @dataclass(frozen=True)
 class SmokeRequest:
-    """A service, and what it must answer.
+    """Request for a smoke test of a service, with the expected answers.
 
     Attributes:
-        address, port: where its engine is reached from its own host; a socket's path, and 0.
+        address, port: its engine's address and port on its own host; or a socket's path and 0.
         secrets: file with the API key.
-        boot_seconds: until /health must answer.
-        first_answer_seconds: deadline of one answer.
+        boot_seconds: longest time until /health answers, in seconds.
+        first_answer_seconds: longest time for one answer, in seconds.
         warm_ups: answers requested beyond the first, since the first ones compile kernels.
-        proxy: address and port of the proxy in front of it; None if missing.
-        certificate: file that the proxy serves https with; where it is not there, it serves http.
-        speculates: whether tokens must be drafted and accepted.
-        thinking: whether the model thinks before its answers here.
-        max_tokens: of an answer.
-        fail_fast: whether the first crash while starting is a failure; else systemd's restarts are
-            waited for.
-        follower: whether the head of its cluster, on another host, answers for it.
+        proxy: address and port of the proxy in front of it; None without a proxy.
+        certificate: file with the proxy's https certificate; if the file is missing, the proxy
+            serves http.
+        speculates: whether the engine must draft and accept tokens.
+        thinking: whether the model thinks before it answers this request.
+        max_tokens: token budget of an answer.
+        fail_fast: whether the first crash of a start counts as a failure; otherwise the test waits
+            for systemd's restarts.
+        follower: whether its cluster's head, on another host, answers for it.
         metric_names: an engine's name of a metric -> the neutral one (``host/lib/metrics.py``).
         compiled: folder of compiled code below the service's boot caches; empty without one.
-        key_probe: route of the engine that answers with 401 without the key.
-        routes: kinds of requests that the model is asked by, each with its route.
-        model_files: directory of the body's files.
-        adapters: served names that adapters answer to.
+        key_probe: route of the engine that answers 401 to a request without the key.
+        routes: kind of request -> route, for all kinds that the model supports.
+        model_files: directory of the model's files.
+        adapters: served names of adapters.
     """
 
     name: str
@@ -79,7 +81,7 @@ class CheckResult:
     """Result of a check of the short test.
 
     Attributes:
-        detail: what was observed.
+        detail: the observation.
     """
 
     name: str
@@ -90,27 +92,30 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class Service:
-    """Service of a host: everything that its start, its proof and its rollback need.
+    """A service of a host, with everything that its start, its smoke test and its rollback need.
 
     Attributes:
         home: its directory on the host.
-        release: id of the rendered state; another compose file or unit has another id.
-        recipe, tag, models: what the release is made of; ``models`` is repository -> commit.
-        compose, unit_text: texts of its compose file and its systemd unit.
-        image: name in the host's Docker.
-        gate: what it is asked before it counts as started.
-        ports: that it, or its proxy, listens on.
+        release: id of the rendered state; it changes with the Compose file or the unit.
+        recipe, tag, models: parts of the release; ``models`` is repository -> commit.
+        compose, unit_text: texts of its Compose file and its systemd unit.
+        image: its name in the host's Docker.
+        gate: smoke test that it must pass to count as started.
+        ports: ports on which it or its proxy listens.
         soak_seconds: how long a switched service is observed after its first answers.
         pool: its place behind the host's own proxy.
-        second_boot: whether it is started once more after a start that compiled, on unified memory.
-        exclusive: its group, of which one service runs, and members: the group, the default first.
-        activate: ``on-request``: a client's request activates it, too.
-        rank: its part of a cluster's service; None for a service of one host.
-        bridge: the interface of its container's network; None for none, or the host's.
-        outgoing: whether its container may begin connections.
-        contents: name -> text of the files that its container reads; the record has none of them.
+        second_boot: whether to start it once more after a start that compiled code, on unified
+            memory.
+        exclusive, members: its group, in which one service runs at a time, and the group's
+            services, the default first.
+        activate: ``on-request`` if a client's request activates it, too.
+        rank: its part of a cluster's service; None for a service on one host.
+        bridge: interface of its container's network; None for no network or the host's.
+        outgoing: whether its container may open connections.
+        contents: name -> text of the files that its container reads; not part of the record.
         secret_names: its secrets beside the key, by their files' names.
         offload_directory: directory of its releases' KV caches on a disk; None without one.
+        nap: how its engine sleeps while it is idle; None where its unit stops instead.
     """
 
     name: str
@@ -136,11 +141,14 @@ class Service:
     contents: dict[str, str] = field(default_factory=dict)
     secret_names: tuple[str, ...] = ()
     offload_directory: str | None = None
+    nap: Nap | None = None
     format: int = FORMAT
 
     @property
     def follower(self) -> bool:
-        """Whether it runs what the head of its cluster asks for, on another host."""
+        """Return whether the service runs the release that its cluster's head, on another host,
+        requests.
+        """
         return self.rank is not None and self.rank.number > 0
 
     @property
@@ -160,7 +168,9 @@ class Service:
 
     @property
     def secrets(self) -> str:
-        """Path of the 0600 file with its key, beside the releases because it outlives them."""
+        """Return the path of the 0600 file with its key; beside the releases, because it outlives
+        them.
+        """
         return f"{self.home}/secrets.env"
 
     @property
@@ -187,13 +197,15 @@ class Service:
     @property
     def record(self) -> str:
         """Text of its release.json."""
-        # As it reads after it was sent: a whole number of a float field is written as 75.0 then.
+        # Decode it once, as the host does: then a whole number in a float field is written as 75.0.
         whole = {**encode(self), "contents": {}}
         return json.dumps(encode(decode(Service, whole)), indent=1) + "\n"
 
     @property
     def files(self) -> dict[str, tuple[str, int]]:
-        """Its own files: path -> text and mode. With the last one the release is whole."""
+        """Return its own files: path -> text and mode. The last file written completes the
+        release.
+        """
         texts = {
             "compose.yaml": self.compose, "unit.service": self.unit_text,
             "release.json": self.record,
@@ -202,10 +214,10 @@ class Service:
 
 
 def checked(service: Service, home: str, release: str) -> Service:
-    """The service, when its record belongs to this directory and release.
+    """Return the service if its record belongs to this directory and release.
 
     Raises:
-        ValueError: when it belongs elsewhere, or names what no service can have.
+        ValueError: the record belongs elsewhere, or has a value that no service can have.
     """
     name = home.rpartition("/")[2]
     check_names(name, release)
@@ -220,10 +232,10 @@ def checked(service: Service, home: str, release: str) -> Service:
 
 
 def check_names(name: str, release: str) -> None:
-    """Check that these can be a service's and a release's: they lead out of no directory.
+    """Check that a service's and a release's name lead out of no directory.
 
     Raises:
-        ValueError: when they can't.
+        ValueError: a name is invalid.
     """
     if not _NAME.fullmatch(name) or not _RELEASE.fullmatch(release):
         raise ValueError(f"{name[:60]!r} with release {release[:60]!r} is no service")
@@ -241,8 +253,9 @@ def kept(home: Path, release: str) -> Service | None:
 
 
 def current(home: Path) -> Service | None:
-    """The release of a service that is to run on this host; None as for ``kept``, and for a name
-    that no directory can have."""
+    """Return the release of a service that must run on this host; None as in ``kept``, and for a
+    name that no directory can have.
+    """
     try:
         release = files.target(home / "current")
     except OSError:
@@ -251,6 +264,7 @@ def current(home: Path) -> Service | None:
 
 
 def records(homes: Mapping[str, Path]) -> dict[str, Service]:
-    """The release of each service that is to run, by name. Of a record that is damaged, or of
-    another version, nobody knows what it must answer: it is left out."""
+    """Return the release of each service that must run, by name. Damaged records and records of
+    another version are left out, since nobody knows their expected answers.
+    """
     return {name: record for name, home in homes.items() if (record := current(home))}

@@ -1,13 +1,13 @@
 """The firewall of a service, as its unit calls it: `close RELEASE` and `open RELEASE`.
 
-A rank's engine listens on its host's network, and a service with a bridge on a network of its own.
-Engines open ports of their own choice, too, and ask nobody for a key there: vLLM loads what it is
-sent at the head's port, and each rank has some fifteen more. iptables is there wherever Docker is.
+A rank's engine listens on its host's network, and a service with a bridge on its own network.
+Engines also open ports of their own choice and require no key there: vLLM loads any data sent to
+the head's port, and each rank has about fifteen more ports. Every host with Docker has iptables.
 The rules are made before the engine starts, and removed after it. `restore SERVICES_ROOT`, which
 the watch calls, restores missing rules while a service runs, as after `nft flush ruleset`.
 
-They stand in the table mangle: packets that it drops reach no rule of Docker's, ufw's or anybody
-else's that would accept them.
+The rules are in the mangle table: packets dropped there reach no rule of Docker, ufw or another
+program that would accept them.
 """
 
 from __future__ import annotations
@@ -25,36 +25,37 @@ from sparkwright.host.service import Service, records
 PROGRAMS = ("iptables", "ip6tables") if documents.text("/proc/net/if_inet6") else ("iptables",)
 #: Arguments of iptables: a match, or a rule of a chain.
 Rule = tuple[str, ...]
-#: A built-in chain, such as INPUT; which of its packets a chain of the service judges; its rules.
+#: A built-in chain, such as INPUT; the match of packets for the service's chain; and that chain's
+#: rules.
 Chain = tuple[str, Sequence[Rule], Sequence[Rule]]
-#: Where the kernel takes a port for a socket that asks for none in particular.
+#: File with the range of the kernel's ephemeral ports.
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
-#: How long another program may hold the lock of iptables. The start of a unit has 90 s.
+#: Time for another program to release the lock of iptables; the start of a unit may take 90 s.
 _SECONDS = 30
 _DROP: Rule = ("-j", "DROP")
-#: Only root's processes begin connections: the engine, which is root in its container, is one.
-#: Packets of a socket without an owner, such as the kernel's own, are dropped, too.
+#: Only root's processes may open connections; the engine runs as root in its container.
+#: Packets of a socket without an owner, such as the kernel's, are dropped, too.
 _ROOT: list[Rule] = [("-m", "owner", "--uid-owner", "0", "-j", "RETURN"), _DROP]
 
 
 def chains(service: Service, program: str) -> list[Chain]:
-    """Chains of a service; none for one whose container has no network."""
+    """Return a service's chains; empty for a service whose container has no network."""
     if service.rank:
         return _of_rank(service.rank, program)
     return _of_bridge(service.bridge, service.outgoing, program) if service.bridge else []
 
 
 def _of_rank(rank: RankConfig, program: str) -> list[Chain]:
-    """Only other ranks and root reach its engine. Ranks have addresses of IPv4 alone."""
+    """Let only other ranks and root reach a rank's engine. Ranks have IPv4 addresses only."""
     gathering: Rule = ("-p", "tcp", "--syn", "--dport", f"{rank.port}:{rank.port + 1}")
-    # OUTPUT has judged what comes by lo, and knows whose it is.
+    # OUTPUT has already checked packets on lo, whose owner it knows.
     local: Rule = ("-i", "lo", "-j", "RETURN")
     if program == "ip6tables":
         return [("INPUT", [gathering], [local, _DROP]), ("OUTPUT", [gathering], _ROOT)]
     others = [("-s", address, "-j", "RETURN") for address in rank.addresses]
     begun = [("-d", address, "-p", "tcp", "--syn") for address in rank.addresses]
     chosen = ("--dport", ":".join((documents.text(_RANGE) or "32768 60999").split()))
-    # On a rail of the ranks' own, neighbours have nothing to connect to at all.
+    # On the ranks' own rails, neighbours have no reason to connect at all.
     mine = begun[rank.number] if rank.shape else (*begun[rank.number], *chosen)
     return [
         ("INPUT", [gathering, mine], [local, *others, _DROP]),
@@ -63,10 +64,10 @@ def _of_rank(rank: RankConfig, program: str) -> list[Chain]:
 
 
 def _of_bridge(bridge: str, outgoing: bool, program: str) -> list[Chain]:
-    """Neighbours and local users reach nothing of it but the port that Docker publishes, by a
-    redirect or as root, and no neighbour a port that is published on loopback (Docker before 28
-    redirects that, too). The container reaches nothing of this host but its nameserver, and begins
-    no connection without ``outgoing``."""
+    """Neighbours and local users reach only the port that Docker publishes, through a redirect or
+    as root. Neighbours can't reach a port that is published on loopback (Docker before 28 redirects
+    such ports, too). The container reaches only this host's nameserver, and opens no connections
+    without ``outgoing``."""
     begun: Rule = ("-m", "conntrack", "!", "--ctstate", "ESTABLISHED,RELATED,DNAT")
     loopback = "::1" if program == "ip6tables" else "127.0.0.0/8"
     into, out = ("-o", bridge, "!", "-i", bridge), ("-i", bridge, "!", "-o", bridge)
@@ -81,8 +82,8 @@ def _of_bridge(bridge: str, outgoing: bool, program: str) -> list[Chain]:
 
 
 def write(service: Service, *, closed: bool) -> None:
-    """Make a service's rules, without which the engine is not started, or remove them, with the
-    rules of earlier releases.
+    """Make a service's rules, or remove them with the rules of earlier releases. The engine is not
+    started without its rules.
 
     Raises:
         SystemExit: iptables refuses them.
@@ -92,10 +93,10 @@ def write(service: Service, *, closed: bool) -> None:
 
 
 def restore(services_root: str) -> None:
-    """Make the missing rules of services that run, and print their names.
+    """Restore missing rules of running services, and print the services' names.
 
     Raises:
-        SystemExit: iptables refuses the rules of some services; the other services have theirs.
+        SystemExit: iptables refuses the rules of some services; the rules of all others are made.
     """
     refusals = []
     for name, service in records(homes.services(services_root)).items():
@@ -114,14 +115,14 @@ def restore(services_root: str) -> None:
 
 
 def complete(service: Service, program: str) -> bool:
-    """Whether a service has as many rules as it is to have."""
+    """Return whether a service has all its rules."""
     rules = [line for line in _listed(program) if line.startswith("-A")]
     wanted = sum(len(matches) + len(own) for _, matches, own in chains(service, program))
     return sum(_prefix(service.name) in rule for rule in rules) == wanted
 
 
 def _write(program: str, service: str, made: Sequence[Chain]) -> None:
-    """Make these the only chains of a service, in one transaction."""
+    """Replace a service's chains in one transaction."""
     lines, prefix = _listed(program), _prefix(service)
     former = [line[1:].split()[0] for line in lines if line.startswith(f":{prefix}")]
     names = [f"{prefix}-{hook}" for hook, _, _ in made]
@@ -146,12 +147,12 @@ def _listed(program: str) -> list[str]:
 
 
 def _prefix(service: str) -> str:
-    """Prefix of a service's chains. iptables takes 28 letters for a name."""
+    """Return the prefix of a service's chains. A name in iptables may have 28 characters."""
     return f"SPARKWRIGHT-{hashlib.sha256(service.encode()).hexdigest()[:8].upper()}"
 
 
 def main(action: str, path: str) -> int:
-    """Do it for the service of a release, or for all services of a host."""
+    """Carry out an action for one release's service, or for all services of a host."""
     if action == "restore":
         restore(path)
     elif (service := documents.record(Service, path)) is None:

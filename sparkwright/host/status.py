@@ -1,14 +1,14 @@
-"""Status of a host: its services and their history. Changes nothing; runs as root."""
+"""Report the status of a host: its services and their history. Changes nothing; runs as root."""
 
 from __future__ import annotations
 
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
 
 from sparkwright.host import service as records
 from sparkwright.host.lib import docker, documents, exclusive, files, homes, ranks, systemd
+from sparkwright.host.lib.annotations import T
 from sparkwright.host.lib.docker import Container
 from sparkwright.host.lib.homes import Action, Maintenance, Stopped
 from sparkwright.host.lib.http import Health, Server
@@ -18,17 +18,15 @@ from sparkwright.host.release import HistoryEntry, SwitchJournal
 from sparkwright.host.service import Service
 from sparkwright.host.watch.state import WatchReport
 
-T = TypeVar("T")
-
 
 @dataclass(frozen=True)
 class StatusRequest:
     """Request for a host's status.
 
     Attributes:
-        ports: service -> address and port whose health is checked; releases have the ports of other
-            services.
-        texts: whether the files of what runs are reported.
+        ports: service -> address and port to check its health; for other services the release has
+            them.
+        texts: whether to report the files of running releases.
     """
 
     services_root: str = "/opt/sparkwright"
@@ -41,8 +39,8 @@ class KeptRelease:
     """A release on a host.
 
     Attributes:
-        at: when it was written there, seconds since the epoch.
-        service: its record; None if it is damaged, or of another version of sparkwright.
+        at: time when it was written, in seconds since the epoch.
+        service: its record; None if the record is damaged or of another version of sparkwright.
     """
 
     at: float
@@ -54,11 +52,11 @@ class ServiceStatus:
     """Status of a service on a host.
 
     Attributes:
-        current, good: the release that is to run, and the last that gave real answers.
+        current, good: the release that must run, and the last release that passed its smoke test.
         unit: systemd's properties.
-        health: None if nobody says at which port.
-        texts: name -> text of what runs, where requested.
-        stopped: by whom it was stopped last; it may have been started since.
+        health: its health; None if its port is unknown.
+        texts: name -> text of each file of the running release, if requested.
+        stopped: the last stop by request; the service may have been started since.
     """
 
     current: str | None
@@ -73,14 +71,14 @@ class ServiceStatus:
 
 @dataclass(frozen=True)
 class HostStatus:
-    """A host's services, who is at work on it, and what was done. Oldest first.
+    """A host's services, the run that holds its lock, and its history, oldest first.
 
     Attributes:
         now: the host's clock, seconds since the epoch.
-        watch: None if no watch is.
-        maintenance: None if nobody has taken the host out of every pool.
-        sleeping: exclusive services that sleep -> the one of their group that runs.
-        actions: starts, stops and maintenance by request, oldest first.
+        watch: the watch's report; None without a watch.
+        maintenance: the maintenance mark; None if the host is not in maintenance.
+        sleeping: sleeping exclusive service -> the running service of its group.
+        actions: requested starts, stops and maintenance, oldest first.
     """
 
     now: float
@@ -95,7 +93,7 @@ class HostStatus:
 
 
 def service(home: Path, request: StatusRequest) -> ServiceStatus:
-    """Status of a service: links, releases, container, unit and health."""
+    """Return the status of a service: links, releases, container, unit and health."""
     name, unit = home.name, homes.unit(home.name)
     releases = {
         path.name: KeptRelease(path.stat().st_mtime, records.kept(home, path.name))
@@ -119,7 +117,7 @@ def service(home: Path, request: StatusRequest) -> ServiceStatus:
 
 
 def entries(kind: type[T], file: Path) -> tuple[T, ...]:
-    """Every record of a file, oldest first; what is none of any version is passed over."""
+    """Return the records of a file, oldest first; lines that fit no version are skipped."""
     result = []
     for line in documents.lines(file):
         with suppress(ValueError):
@@ -128,7 +126,7 @@ def entries(kind: type[T], file: Path) -> tuple[T, ...]:
 
 
 def main(request: StatusRequest) -> HostStatus:
-    """Answer a request."""
+    """Answer a request for the status."""
     root = Path(request.services_root)
     state = root / "state"
     return HostStatus(

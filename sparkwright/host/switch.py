@@ -1,16 +1,17 @@
-"""Switches this host's services to other releases, proves them, or goes back: as one transaction.
+"""Switch this host's services to other releases, prove them, or go back, as one transaction.
 
-``main(["--run", REQUEST])`` runs as a job of systemd's, so that neither the controller nor the
-connection is needed once it began. ``main(["--settle", REQUEST])`` runs at boot before the services
-(`sparkwright-recover.service`): a power cut came between, the journal says how far it was, so unit
-and `current` are made to be one release's again, and the job goes on from there. The release at
-the end is the new one, proved by real answers, or the one before it.
+``main(["--run", REQUEST])`` runs as a systemd job, which needs neither the controller nor the
+connection after its start. ``main(["--settle", REQUEST])`` runs at boot before the services
+(`sparkwright-recover.service`): after a power cut, the journal has the last step, so unit and
+`current` are made to agree on one release, and the job continues from this step. In the end either
+the new release runs, proved by real answers, or the former release.
 
-Standard library only; what it imports lies beside it on the host, under the same names.
+The program uses the standard library only; its own modules are beside it on the host, under the
+same names.
 
-Journal, beside the request: progress.json; the result is null until the end. History: one line a
-service in ../history.jsonl. A release keeps its unit and its gate (release.json) beside its compose
-file, so that a way back needs nothing from outside.
+The journal is progress.json beside the request; its result is null until the end. The history has
+one line for each service in ../history.jsonl. A release keeps its unit and its smoke test
+(release.json) beside its Compose file, so a way back needs nothing from the controller.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import json
 import re
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,7 +29,8 @@ from typing import Any
 
 from sparkwright.host import second_boot
 from sparkwright.host.boot_phases import BootPhases
-from sparkwright.host.lib import docker, documents, exclusive, files, journal, systemd
+from sparkwright.host.lib import docker, documents, exclusive, files, journal, nap, systemd
+from sparkwright.host.lib.http import Server
 from sparkwright.host.lib.processes import run
 from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.proxy import configure, place
@@ -47,13 +49,13 @@ from sparkwright.host.service import CheckResult, SmokeRequest, kept
 from sparkwright.host.smoke import check
 from sparkwright.host.smoke.check import SmokeAnswer
 
-#: Seconds between two questions to a release that is looked on.
+#: Seconds between two requests to a release under watch.
 _ASK_EVERY = 10
-#: Seconds that systemd takes at most to start a unit again: RestartSec and some more.
+#: Longest time for systemd to restart a unit, in seconds: RestartSec and some more.
 _RESTARTED = 30
-#: Seconds in which HAProxy gives a request that it has let in to a server.
+#: Seconds in which HAProxy passes an accepted request to a server.
 _ASSIGNED = 1.0
-#: Lines of a journal that are searched for the cause of a crash.
+#: Number of journal lines to search for the cause of a crash.
 _LINES = 400
 _write = partial(files.write, parents=0o750)
 
@@ -66,38 +68,43 @@ class Switch:
         self._request = request
         self._services = request.services
         self._restarting = [switch for switch in self._services if switch.restart]
-        #: Those of them that run afterwards: the others are only stopped, and sleep.
+        #: Services that run afterwards; the others are only stopped, and sleep.
         self._waking = [switch for switch in self._restarting if not switch.sleeps]
         self._unmanaged = request.unmanaged
         self._soak_seconds = max(map(_soak_seconds, self._waking), default=0.0)
-        #: When what served before was stopped; None if nothing served.
+        #: Time when the former releases were stopped; None if none served.
         self._stopped: float | None = None
         self._down = 0.0
         self._checks: dict[str, tuple[CheckResult, ...]] = {}
-        #: When the services were started last, and what each does since then.
+        #: Time when the services were started last, and the phase of each since then.
         self._started = time.time()
         self._phases: dict[str, Phase] = {}
         self._noted: tuple[str, tuple[str, ...]] = ("", ())
+        #: Names of services whose engine woke up without a new start.
+        self._woken: set[str] = set()
 
     @property
     def _back(self) -> list[ServiceSwitch]:
-        """Services that ran before, and so can go back."""
+        """Return the services that ran before and so can go back."""
         return [switch for switch in self._restarting if switch.from_release and not switch.slept]
 
     @property
     def _new(self) -> list[ServiceSwitch]:
-        """Services that did not run before: they are here for the first time, or slept."""
+        """Return the services that did not run before, because they are new here or slept."""
         return [switch for switch in self._waking if switch.slept or not switch.from_release]
 
     def run(self) -> str:
-        """Do it, or go on with it after a cut. Returns the result."""
+        """Carry out the switch, or continue it after an interruption. Returns the result."""
         journal = self._journal()
         step = journal.step if journal else None
         if journal and step == "ended":
             return str(journal.result)
         if step in ("starting", "proving"):
-            # Unit and `current` are the new release's: after a power cut systemd has started it.
+            # Unit and `current` belong to the new release: after a power cut systemd has started
+            # it.
             problems = self._open_proxies("to")
+            if any(map(_asleep, self._waking)):
+                self._start(self._waking)
             return self._revert(problems) if problems else self._prove()
         if step is not None and (self._back or self._unmanaged):
             return self._revert(["cut off in the middle"])
@@ -130,7 +137,9 @@ class Switch:
         return self._prove()
 
     def rescue(self) -> str:
-        """An unexpected error: start what ran before, as far as possible."""
+        """Handle an unexpected error: start the former releases as far as possible. Returns the
+        result.
+        """
         reasons = ["the switch itself failed: see journalctl -u sparkwright-switch"]
         awake = [switch for switch in self._services if not switch.slept]
         steps: list[Callable[[], Any]] = [
@@ -147,7 +156,7 @@ class Switch:
         return FAILED
 
     def settle(self) -> bool:
-        """At boot: have unit and ``current`` be one release's. Returns whether work is left."""
+        """Make unit and ``current`` agree on one release at boot. Returns whether work is left."""
         journal = self._journal()
         if journal is None or journal.step == "ended":
             return False
@@ -156,14 +165,16 @@ class Switch:
         return True
 
     def _journal(self) -> SwitchJournal | None:
-        """How far this request is; None if it has not begun."""
+        """Return the progress of this request; None if it has not begun."""
         journal = documents.record(SwitchJournal, self._folder / "progress.json")
         return journal if journal and journal.id == self._request.id else None
 
     # Steps
 
     def _lacking(self) -> list[str]:
-        """Needs of the new releases that the host does not meet: checked before anything stops."""
+        """Return requirements of the new releases that the host does not meet. Called before
+        anything stops.
+        """
         runs = exclusive.running(self._folder.parent)
         problems = [
             f"{group}: {runs[group]} was activated meanwhile: run again"
@@ -185,13 +196,13 @@ class Switch:
         return problems
 
     def _write_recovery(self) -> None:
-        """At boot, a switch that a power cut came into is brought to its end."""
+        """Install the unit that completes an interrupted switch at boot."""
         unit = systemd.UNITS / "sparkwright-recover.service"
         systemd.write_files({str(unit): (self._request.recover, 0o644)})
         systemd.enable(unit.name)
 
     def _remember(self) -> None:
-        """Keys and proxies as they are, for the way back; once, also when this begins again."""
+        """Save keys and proxies once for the way back, even if the switch starts again."""
         if not self._before():
             secrets = [path for switch in self._services for path in switch.service.secret_files]
             managed = self._request.proxies.managed if self._request.proxies else ()
@@ -204,7 +215,7 @@ class Switch:
         return before if before.get("id") == self._request.id else {}
 
     def _open_proxies(self, which: str) -> list[str]:
-        """Have the new plan's proxies, or the former proxies. Returns the faults."""
+        """Set up the new plan's proxies or the former proxies. Returns the faults."""
         proxies = self._request.proxies
         if not proxies:
             return []
@@ -212,7 +223,7 @@ class Switch:
         if which == "from":
             before = self._before()
             if not before:
-                return []  # nothing was changed yet
+                return []  # nothing has changed yet
             texts = {path: (*before[path],) for path in proxies.managed if before.get(path)}
             request = replace(request, files=texts)
         try:
@@ -222,15 +233,15 @@ class Switch:
         return []
 
     def _write_release(self, switch: ServiceSwitch) -> None:
-        """Prepare the new release completely; the running release stays untouched."""
-        # The record comes last: with it the release is whole.
+        """Write the complete new release; the running release stays untouched."""
+        # Write the record last: it completes the release.
         own = switch.service.files if switch.files else {}
         for path, (text, mode) in {**switch.files, **own}.items():
             if path not in switch.service.secret_files:
                 _write(Path(path), text, mode)
 
     def _switch(self, which: str) -> None:
-        """Point unit and ``current`` at the new release, or at the former release."""
+        """Point unit and ``current`` at the new or the former release."""
         units: dict[str, tuple[str, int]] = {}
         for switch in self._services:
             release = switch.to if which == "to" else switch.from_release
@@ -243,15 +254,16 @@ class Switch:
                 if secret := texts.get(path):
                     _write(Path(path), *secret)
             unit = _release(switch, release) / "unit.service"
-            if unit.is_file():  # a power cut came before it was written
+            if unit.is_file():  # a power cut prevented its writing
                 units[switch.service.unit_path] = (unit.read_text(), 0o644)
             files.point(Path(switch.service.home, "current"), f"releases/{release}")
         systemd.write_files(units)
         self._lay_asleep(which)
 
     def _lay_asleep(self, which: str) -> None:
-        """Have the members of groups that are not to run stopped, after a boot too, and the host
-        know which one is active."""
+        """Stop the sleeping members of groups, for later boots too, and record the active
+        members.
+        """
         request = self._request
         chosen = request.activates if which == "to" else request.active
         groups = {group: chosen[group] for group in request.activates if group in chosen}
@@ -264,8 +276,9 @@ class Switch:
         self._stop(resting)
 
     def _unasked(self) -> bool:
-        """Have requests wait for the service in the program that wakes it. Returns whether none is
-        left that came before."""
+        """Make requests wait in the waking program. Returns whether all earlier requests have
+        ended.
+        """
         self._each_proxy(place.announce)
         exclusive.activate(self._folder.parent, self._request.activates, self._request.by, "")
         place.tell_sleeping(self._folder.parent)
@@ -274,15 +287,33 @@ class Switch:
         return not any(place.in_flight(pool) for pool in pools if pool)
 
     def _stop(self, services: Iterable[ServiceSwitch]) -> None:
-        """All are stopped before any starts, so that two services can exchange their ports."""
-        if units := [switch.service.unit for switch in services]:
+        """Stop all services before any starts, so that two services can exchange their ports.
+
+        An idle service whose engine sleeps keeps its unit.
+        """
+        if units := [switch.service.unit for switch in services if not self._rests(switch)]:
             systemd.systemctl("stop", *units)
 
-    def _start(self, services: Iterable[ServiceSwitch]) -> None:
+    def _rests(self, switch: ServiceSwitch) -> bool:
+        """Return whether a service's engine sleeps, so that its unit keeps running.
+
+        An idle service is sent to sleep here; ``_start`` wakes it.
+        """
+        idle = switch.sleeps and exclusive.NOBODY in self._request.activates.values()
+        if idle and switch.service.nap and _running(switch) == switch.to:
+            return nap.enter(_engine(switch), switch.service.nap)
+        return switch.slept and _asleep(switch)
+
+    def _start(self, services: Sequence[ServiceSwitch]) -> None:
         self._started, self._phases = time.time(), {}
         items = [(switch.service, switch.restart) for switch in services]
         systemd.enable(*(service.unit for service, _ in items))
-        # A follower that runs goes on: it is its head that ends it.
+        for switch in filter(_asleep, services):
+            if switch.service.nap and nap.leave(_engine(switch), switch.service.nap):
+                self._woken.add(switch.name)
+            else:
+                systemd.systemctl("stop", switch.service.unit)
+        # A running follower continues: its head ends it.
         if units := [service.unit for service, restart in items if restart or service.follower]:
             systemd.systemctl("reset-failed", *units)
             systemd.systemctl("start", *units)
@@ -293,12 +324,14 @@ class Switch:
         if not reasons:
             return self._end(GOOD, [])
         if not self._back and not self._unmanaged:
-            # Nothing ran here before: what is there stays, for whoever looks into it.
+            # No release ran here before: the new release stays for an inspection.
             return self._end(FAILED, reasons)
         return self._revert(reasons)
 
     def _revert(self, reasons: list[str]) -> str:
-        """Back to what ran before, proved in the same way. The new release stays, or makes room."""
+        """Restore and prove the former releases. The new release stays on the disk or is
+        removed.
+        """
         self._note("reverting", reasons)
         back = self._back
         self._stop([item for item in back if _running(item) != item.from_release])
@@ -314,20 +347,21 @@ class Switch:
         return self._end(REVERTED, reasons)
 
     def _gate(self, services: list[ServiceSwitch], which: str) -> list[str]:
-        """Ask every service that was started for real answers. Returns the faults."""
+        """Run the smoke test of every started service. Returns the faults."""
         problems = self._answers(services, which)
         if not problems and which == "to":
             problems = self._second_boot(services)
         if problems:
             return problems
-        # Where others serve meanwhile, nobody needs to meet a release that dies after a minute.
+        # If other hosts serve meanwhile, no client needs to meet a release that dies after a
+        # minute.
         pools = [switch.service.pool for switch in services]
         closed = which == "to" and any(pool.others for pool in pools if pool)
         before = {switch.name: _container(switch) for switch in self._waking}
         if closed and (problems := self._soak(before)):
             return problems
         self._each_proxy(place.admit)
-        # Clients come that way: the service's own word is not enough.
+        # Clients use the proxy, so an answer at the service's own port is not enough.
         problems = check.proxy_faults({item.name: _gate(item, which) for item in services})
         if which == "from":
             return problems
@@ -336,20 +370,30 @@ class Switch:
 
     def _answers(self, services: list[ServiceSwitch], which: str) -> list[str]:
         problems = self._asked(services, which)
+        if problems and (woken := [item for item in services if item.name in self._woken]):
+            # An engine that gives wrong answers after its sleep loads its weights anew.
+            self._woken.clear()
+            systemd.systemctl("stop", *(item.service.unit for item in woken))
+            self._start(woken)
+            problems = self._asked(services, which)
         units = [item.service.unit for item in services if problems]
         if any(systemd.systemctl("is-active", unit).out.strip() == "inactive" for unit in units):
-            # Stopped by somebody else, as a restart of Docker does: that proves nothing.
+            # Another program stopped it, such as a restart of Docker: this is no failure of the
+            # release.
             self._start(services)
             problems = self._asked(services, which)
         lasting = which == "to" and problems and any(map(self._lasting, services))
         if problems and not lasting and any(map(_without_cache, services)):
-            # Its compiled code was put aside, and the next try goes without: that one counts.
+            # Its compiled code was set aside; only the next start, without this cache, counts.
             problems = self._asked(services, which)
         return problems
 
     def _second_boot(self, services: list[ServiceSwitch]) -> list[str]:
-        """Before anybody is let in: start once more what compiled, where that costs KV cache."""
-        compiled = [switch for switch in services if second_boot.due(switch.service)]
+        """Restart services that compiled code, before clients come, if the compilation costs KV
+        cache.
+        """
+        started = [switch for switch in services if switch.name not in self._woken]
+        compiled = [switch for switch in started if second_boot.due(switch.service)]
         if not compiled:
             return []
         began = time.monotonic()
@@ -374,7 +418,7 @@ class Switch:
             show = partial(self._show_boot, switch.name, boot)
             lasting = partial(self._lasting, switch) if which == "to" else str
             answer = check.run(replace(_gate(switch, which), proxy=None), show, lasting)
-            if not answer.failures(switch.name):
+            if not answer.failures(switch.name) and switch.name not in self._woken:
                 boot.keep(time.time())
             self._checks[switch.name] = answer.checks
             health = answer.checks[0]
@@ -384,7 +428,9 @@ class Switch:
         return problems
 
     def _lasting(self, switch: ServiceSwitch) -> str:
-        """Why the service ended since its start, where no restart fixes that; empty otherwise."""
+        """Return why the service ended since its start, if no restart fixes the cause; empty
+        otherwise.
+        """
         lines = journal.last(switch.service.unit, _LINES, since=f"@{int(self._started)}")
         for pattern, cause in self._request.lasting.items():
             if any(re.search(pattern, line) for line in lines):
@@ -392,7 +438,9 @@ class Switch:
         return ""
 
     def _died(self, before: dict[str, str]) -> list[str]:
-        """The first service whose container is another one than before, or none."""
+        """Return the log of the first service whose container has changed or ended, as lines; else
+        none.
+        """
         for switch in self._waking:
             if _container(switch) != before[switch.name]:
                 died = f"{switch.name}: it died within {self._soak_seconds:.0f} s of use"
@@ -400,10 +448,11 @@ class Switch:
         return []
 
     def _soak(self, before: dict[str, str]) -> list[str]:
-        """Some releases die after a minute: look on for a while, asking now and then.
+        """Watch the services for a while with occasional requests: some releases die after a
+        minute.
 
         Args:
-            before: the containers that were asked before.
+            before: ids of the containers that passed the smoke test, by service.
         """
         until = time.monotonic() + self._soak_seconds
         looked = time.monotonic()
@@ -429,9 +478,10 @@ class Switch:
                 action(switch.service.pool)
 
     def _set_unmanaged(self, *, running: bool) -> list[str]:
-        """Containers that served here before, started by hand: kept, and started again to revert.
+        """Stop unmanaged containers that served here before, or start them again to revert.
 
-        Their restart policy goes, so that a boot does not bring both; history keeps it.
+        A stopped container loses its restart policy, so that a boot does not start both; the
+        history keeps the policy.
         """
         problems = []
         for item in self._unmanaged:
@@ -449,7 +499,7 @@ class Switch:
     # Records
 
     def _show_boot(self, name: str, boot: BootPhases) -> None:
-        """Note the phase of a service's boot, where it is another one than before."""
+        """Record the phase of a service's boot, if it has changed."""
         if (phase := boot.now()) != self._phases.get(name):
             self._phases[name] = phase
             self._note(*self._noted)
@@ -465,11 +515,11 @@ class Switch:
         try:
             files.write_record(path, now, 0o600, parents=0o750)
         except OSError:
-            # Before anything is stopped that is reason enough to leave all as it is; after it
-            # a full disk must not keep a service from starting.
+            # Before the first stop, a full disk is a reason to change nothing; later it must not
+            # keep a service from starting.
             if step in ("writing", "draining", "stopping"):
                 raise
-        # A place to hold a switch at, to try what a fault does to it at each step.
+        # Tests stop a switch here, to inject a fault at each step.
         while (self._folder / f"hold-{step}").exists():
             time.sleep(0.05)
 
@@ -498,11 +548,11 @@ class Switch:
             if result == GOOD:
                 _forget_secrets(switch)
         with contextlib.suppress(OSError):
-            # A line that a power cut tore must not take the next one with it.
+            # A line torn by a power cut must not spoil the next line.
             lines = "".join(f"\n{json.dumps(encode(entry))}\n" for entry in entries)
             files.append(self._folder.parent / "history.jsonl", lines)
         self._note("ended", reasons, result)
-        # Keys are in there, and what is over needs no files any more.
+        # The request has keys, and a finished switch needs no files.
         done = replace(
             self._request,
             services=tuple(replace(service, files={}) for service in self._services),
@@ -515,7 +565,7 @@ class Switch:
 
 
 def _kept(path: Path) -> list[Any] | None:
-    """Text and mode of a file; None when it is not there."""
+    """Return text and mode of a file; None if the file is missing."""
     try:
         return [path.read_text(), path.stat().st_mode & 0o777]
     except OSError:
@@ -523,7 +573,7 @@ def _kept(path: Path) -> list[Any] | None:
 
 
 def _forget_secrets(switch: ServiceSwitch) -> None:
-    """Remove secrets that neither the new release reads nor the one to go back to."""
+    """Remove secrets that neither the new release nor the former release reads."""
     home = Path(switch.service.home)
     before = kept(home, switch.from_release or "none")
     named = {*switch.service.secret_names, *(before.secret_names if before else ())}
@@ -534,22 +584,22 @@ def _forget_secrets(switch: ServiceSwitch) -> None:
 
 
 def _release(switch: ServiceSwitch, release: str) -> Path:
-    """Where a release's files lie."""
+    """Return the directory of a release's files."""
     return Path(switch.service.home, "releases", release)
 
 
 def _gate(switch: ServiceSwitch, which: str) -> SmokeRequest:
-    """The smoke test of a release: another one may have other names or another port."""
+    """Return the smoke test of a release: another release may have other names or another port."""
     if which == "to":
-        # With a way back, one crash is enough; without, systemd's three tries are waited for.
+        # With a way back, one crash is a failure; without it, wait for systemd's three tries.
         return replace(switch.service.gate, fail_fast=switch.has_way_back)
     before = kept(Path(switch.service.home), switch.from_release or "none")
     return replace((before or switch.service).gate, fail_fast=False)
 
 
 def _soak_seconds(switch: ServiceSwitch) -> float:
-    """How long to observe a release after its first answers: 0 for a release that was proved here,
-    or without a predecessor.
+    """Return how long to watch a release after its first answers: 0 for a release that was proved
+    here before, or without a predecessor.
     """
     proved = switch.slept and files.target(Path(switch.service.home, "good")) == switch.to
     return switch.service.soak_seconds if switch.has_way_back and not proved else 0.0
@@ -565,7 +615,9 @@ def _of_journal(lines: Iterable[str]) -> list[str]:
 
 
 def _without_cache(switch: ServiceSwitch) -> bool:
-    """Wait for the start after the start that put a cache aside; False if there was none."""
+    """Wait for the next start after a start that set its cache aside; False without such a
+    start.
+    """
     if not any(Path(switch.service.home, "caches").glob("*.suspect")):
         return False
     until = time.monotonic() + _RESTARTED
@@ -577,27 +629,42 @@ def _without_cache(switch: ServiceSwitch) -> bool:
 
 
 def _container(switch: ServiceSwitch) -> str:
-    """Id of the service's container while it runs."""
+    """Return the id of the service's container if it runs; empty otherwise."""
     return _running_id(f"sparkwright-{switch.name}")
 
 
 def _running_id(container: str) -> str:
-    """Id of a container while it runs; empty when it does not."""
+    """Return the id of a container if it runs; empty otherwise."""
     seen = docker.container(container, timeout=None)
     return str(seen["Id"]) if seen and seen["State"]["Running"] else ""
 
 
+def _engine(switch: ServiceSwitch) -> Server:
+    """Return the engine's own server. Its routes for sleep need no API key."""
+    return Server(switch.service.gate.address, switch.service.gate.port)
+
+
+def _asleep(switch: ServiceSwitch) -> bool:
+    """Return whether the engine of the planned release sleeps."""
+    state = switch.service.nap.state if switch.service.nap else None
+    return (
+        state is not None
+        and _running(switch) == switch.to
+        and nap.sleeps(_engine(switch), state) is True
+    )
+
+
 def _running(switch: ServiceSwitch) -> str | None:
-    """The release whose container runs."""
+    """Return the release whose container runs, or None."""
     return docker.running_release(switch.name, timeout=None)
 
 
 def main(arguments: list[str]) -> int:
-    """Run or settle the request; exit code 0 good, 3 reverted, 4 failed."""
+    """Run or settle the request. Returns the exit code: 0 good, 3 reverted, 4 failed."""
     path = Path(arguments[-1])
     document = documents.read(path)
     if document is None:
-        return 0  # nothing was ever begun
+        return 0  # no switch has begun
     request = decode(SwitchRequest, document)
     switch = Switch(path.parent, request)
     if arguments[0] == "--settle":

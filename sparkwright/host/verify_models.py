@@ -1,8 +1,9 @@
-"""Hashes every file of model directories again, against their receipts. Runs on the host as root.
+"""Hash every file of model directories again and compare it with the receipts. Runs on the host as
+root.
 
-Receipts are trusted by size and time of change, which finds what was edited and not what a disk
-or memory has turned. A directory with a wrong file loses its receipt: the next run looks at every
-file of it, keeps what is good and fetches the rest.
+A usual run compares size and time of change with the receipt, which finds edited files but not
+bytes that a faulty disk or memory has changed. A directory with a wrong file loses its receipt: the
+next fetch checks all its files, keeps the good ones and fetches the others.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from sparkwright.host.lib.records import dataclass
 
 @dataclass(frozen=True)
 class Verified:
-    """A model that was hashed: how much of it in how many seconds, and what is wrong."""
+    """Result for a hashed model: bytes, seconds and faults."""
 
     files: int
     bytes: int
@@ -31,13 +32,13 @@ _BUFFER = 4 << 20
 
 
 def file_fault(directory: Path, name: str, entry: receipt.ReceiptEntry) -> str | None:
-    """Fault of a file; None if there is none."""
+    """Return the fault of a file; None without a fault."""
     if fault := receipt.fault(str(directory / name), entry):
         return f"{name} {fault}"
     digest, buffer = hashlib.sha256(), memoryview(bytearray(_BUFFER))
     try:
         with (directory / name).open("rb", buffering=0) as file:
-            # Past the page cache's good opinion of it, where the system can.
+            # Drop the file from the page cache if the system can, to read the disk itself.
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             while count := file.readinto(buffer):
                 digest.update(buffer[:count])
@@ -48,7 +49,7 @@ def file_fault(directory: Path, name: str, entry: receipt.ReceiptEntry) -> str |
 
 
 def verified(text: str) -> Verified:
-    """Hash one directory; it loses its receipt where a file is wrong."""
+    """Hash a directory's files; a directory with a wrong file loses its receipt."""
     directory, began = Path(text), time.monotonic()
     kept = receipt.read(text)
     if kept is None:
@@ -64,6 +65,6 @@ def verified(text: str) -> Verified:
 
 
 def main(request: tuple[str, ...]) -> dict[str, Verified]:
-    """Hash the directories, one after the other. Answers by directory."""
+    """Hash the directories one after the other. Returns the results by directory."""
     os.nice(10)  # the host may be serving
     return {directory: verified(directory) for directory in request}

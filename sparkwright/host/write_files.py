@@ -1,4 +1,4 @@
-"""Writes files on this host, all of them in one execution. Runs as root."""
+"""Write files on this host, all in one run. Runs as root."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from sparkwright.host.lib import systemd
 
 
 def main(request: dict[str, tuple[str, int]]) -> list[str]:
-    """Write files, by path with text and mode. Returns a description of each that changed."""
+    """Write files, given by path with text and mode. Returns a description of each changed file."""
     changed = systemd.write_files(request)
     return [f"wrote {path}" for path in request if path in changed]

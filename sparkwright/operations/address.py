@@ -49,7 +49,7 @@ def present(files: Files) -> Commands:
 
 
 def files_of(door: Door | None, services_root: str) -> dict[str, tuple[str, int]]:
-    """Files of the address for all models; none without one."""
+    """Return the files of the address for all models; empty without an address."""
     if door is None:
         return {}
     # 5 ms, for a host with an address alone.

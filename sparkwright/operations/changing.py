@@ -1,7 +1,8 @@
-"""The shape of our operations: compare, say why nothing is to do, or change as one command.
+"""Shape of sparkwright's operations: compare, report why nothing is to do, or change as one
+command.
 
-A change takes the host's lock first, is reported line by line, and fails one host alone with one
-message and never with a traceback.
+A change takes the host's lock first and is reported line by line. A failure fails only that host,
+with one message and never with a traceback.
 """
 
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -27,17 +28,17 @@ from sparkwright.findings.user_error import UserError
 from sparkwright.operations import locks
 from sparkwright.text.visible import visible
 
-#: What an operation yields.
+#: Commands that an operation yields.
 Commands = Generator[PyinfraCommand, None, None]
-#: Changes the host; returns what it did, as text. Raises HostError.
+#: Function that changes the host and returns its changes as text. Raises HostError.
 Act = Callable[[Host], Sequence[str]]
 _P = ParamSpec("_P")
 
 
 def operation() -> Callable[[Callable[_P, Commands]], PyinfraOperation[_P]]:
-    """pyinfra's own decorator, for operations that ask a host what it is.
+    """Decorate an operation that queries its host; built on pyinfra's own decorator.
 
-    A host that does not answer fails alone: pyinfra would end the run for all hosts.
+    Only the host that does not answer fails; pyinfra would end the run for all hosts.
     """
 
     def decorate(function: Callable[_P, Commands]) -> PyinfraOperation[_P]:
@@ -67,12 +68,12 @@ def change(
     emergency: bool = False,
     forget: bool = True,
 ) -> Commands:
-    """Do what is pending, or say that nothing is.
+    """Apply pending changes, or report that there are none.
 
     Args:
         pending: descriptions of the changes; empty if there are none.
         otherwise: the reason why there is nothing to do.
-        emergency: whether it is done although another run has the lock.
+        emergency: whether to apply the changes even if another run has the lock.
         forget: whether the host must be observed again after the change.
     """
     host = ctx_host.get()
@@ -89,7 +90,7 @@ def acting(act: Act, *, emergency: bool = False, forget: bool = True) -> Ours:
 
 
 def announce(pending: Sequence[str]) -> None:
-    """Log what would be done, before anything is."""
+    """Log the pending changes before any is made."""
     if not ctx_state.get().is_executing:
         host = ctx_host.get()
         memory(host).pending[host.current_op_hash] = list(pending)
@@ -98,7 +99,7 @@ def announce(pending: Sequence[str]) -> None:
 
 
 def act_by(program: ModuleType, request: object, timeout: float = 120) -> Act:
-    """Return the act of a program on the host, which answers what it did."""
+    """Return a function that runs a program on the host and returns its report."""
     return lambda host: ask(host, program, request, tuple[str, ...], timeout=timeout)
 
 
@@ -118,7 +119,7 @@ def accept(answer: _Answered, answered: Callable[[_Answered], object]) -> None:
 
 
 def unheard(_: object) -> None:
-    """Pass over an answer that nobody waits for."""
+    """Ignore an answer."""
 
 
 def look(inspect: Callable[[Host], Sequence[str]]) -> Commands:
@@ -138,13 +139,13 @@ def look(inspect: Callable[[Host], Sequence[str]]) -> Commands:
 
 
 def verified(findings: Sequence[Finding], otherwise: str) -> Commands:
-    """Fail the host for findings that are errors; report the others.
+    """Fail the host for findings that are errors; report all other findings.
 
     The host fails before anything runs, under ``--dry`` too, unless an earlier operation of the run
-    changes something: that may cure it.
+    has changes, which may cure the fault.
 
     Args:
-        otherwise: what was found, where nothing is wrong.
+        otherwise: the observation to report if there is no fault.
     """
     host = ctx_host.get()
     tell(host, findings)

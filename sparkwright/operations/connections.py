@@ -22,21 +22,21 @@ DEAD_AFTER = 30
 
 
 class KeyUnusable(ConnectError):
-    """A private key that can't be logged in with; its text ends with what to do."""
+    """A private key can't be used to log in; the text ends with the remedy."""
 
 
 def private_key(load: Any, state: Any, key_filename: str, key_password: str | None) -> Any:
-    """The private key of a host, by pyinfra's own ``load``.
+    """Load the private key of a host with pyinfra's own ``load``.
 
     Raises:
-        KeyUnusable: saying why, and what to do.
+        KeyUnusable: the key can't be used; the text has cause and remedy.
     """
     if key_filename in state.private_keys:
         return state.private_keys[key_filename]
     if result := ssh_keys.fault(key_filename):
         raise KeyUnusable(f"ssh_key: {result[0]} ({result[1]})")
     encrypted = ssh_keys.is_encrypted(key_filename)
-    # Who sits at a terminal is asked by pyinfra.
+    # At a terminal, pyinfra prompts for the passphrase.
     asked = sys.stdin.isatty() and sys.stderr.isatty()
     if encrypted and not key_password and not asked:
         raise KeyUnusable(

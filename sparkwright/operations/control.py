@@ -1,4 +1,4 @@
-"""Services of a host started, stopped or restarted by request; a host taken out of the pools."""
+"""Start, stop or restart a host's services on request, or take a host out of the pools."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ from sparkwright.host.maintenance import MaintenanceAnswer, MaintenanceRequest
 from sparkwright.operations.changing import Commands, accept, change, operation, unheard
 from sparkwright.operations.switching import shown
 
-#: Seconds that a first boot of the largest models may take, and systemd to stop what hangs.
+#: Seconds for a first boot of the largest models, and for systemd to stop a hanging service.
 _BOOT, _STOP = 5400, 300
 #: Seconds that a service takes to leave its proxy, by the settings' defaults.
 _DRAIN = 607.0
@@ -30,11 +30,11 @@ def controlled(
 ) -> Commands:
     """Have services of a host started, stopped or restarted.
 
-    A stop is done although another run has the host's lock: it may have died.
+    A stop ignores another run's lock on the host, since that run may have died.
 
     Args:
         answered: called with what was done, also where something of it went wrong.
-        unless: why it is not to be done after all; None while it is.
+        unless: function that returns why to skip the action after all, or None.
         drain: seconds that services behind a proxy take at most to leave it.
 
     **Example:**

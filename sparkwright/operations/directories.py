@@ -19,8 +19,8 @@ def present(directories: Sequence[Directory], *, existing_are_fine: Sequence[str
 
     Args:
         directories: parents first.
-        existing_are_fine: paths that are made when they are not there and else left alone: they
-            may be file systems of their own, or somebody else's.
+        existing_are_fine: paths that are made if missing and otherwise left unchanged, since they
+            may be mounts or another program's.
 
     **Example:**
 

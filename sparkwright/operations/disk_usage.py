@@ -21,8 +21,8 @@ def pruned(
     Directories without a receipt are never removed.
 
     Args:
-        request: what is needed.
-        answered: called with everything that was there, and what of it is gone.
+        request: request with the needed paths and images.
+        answered: function called with all items and the removed ones.
 
     **Example:**
 
@@ -49,9 +49,9 @@ def pruned(
 
 
 def listed(host: Host, request: DiskUsageRequest) -> DiskUsage:
-    """List the host's disk usage, and what needs each entry. One remote execution.
+    """List the host's disk usage with the users of each entry. One remote execution.
 
     Raises:
-        HostError: when the host does not answer.
+        HostError: the host does not answer.
     """
     return ask(host, program, request, DiskUsage, timeout=600)

@@ -171,7 +171,7 @@ def request_of(files: Files, services_root: str) -> ObservationRequest:
 
 
 def _triggers(files: Files) -> tuple[str, ...]:
-    """The wanted units that start other units."""
+    """Return the required units that start other units."""
     return tuple(unit for unit in (TIMER, SOCKET) if f"{UNITS}/{unit}" in files)
 
 

@@ -19,7 +19,7 @@ HUB_TOKEN, ACCOUNT, PEER_KEYS = "hub-token", "account", "peer-keys"
 
 @dataclass(frozen=True)
 class Sources:
-    """Where a host takes bytes from, and how.
+    """Sources of a host's downloads, and their settings.
 
     Attributes:
         peers: hosts to ask before the source, the best first. Called when the fetch is started,
@@ -58,7 +58,7 @@ class Sources:
 
     @property
     def properties(self) -> tuple[str, ...]:
-        """Of a job's unit."""
+        """Return the properties of a job's unit."""
         pairs = " ".join(f"{name}={value}" for name, value in sorted(self.environment.items()))
         sandbox = properties("fetch")
         return (*sandbox, f"Environment={pairs}") if pairs else sandbox
@@ -79,13 +79,15 @@ class Sources:
 
     @property
     def certificate(self) -> str | None:
-        """Where a host has what it serves by: another certificate, another server."""
+        """Return the path of the host's serving certificate; another certificate has another path,
+        and so another server.
+        """
         if self.tls is None:
             return None
         return f"{SERVED}/{hashlib.sha256(self.tls.encode()).hexdigest()[:12]}.pem"
 
     def request(self, job: WatchedJob) -> dict[str, Any]:
-        """The part of a fetch request that says how, whatever is fetched."""
+        """Return the fields of a fetch request that don't depend on its content."""
         return {
             "state_dir": job.state,
             "max_connections": self.connections,
@@ -98,7 +100,7 @@ class Sources:
 
 
 def defaults(host: Host) -> Sources:
-    """The hub or registry alone, for a host with its own roots."""
+    """Return the hub or registry as the only source, for a host with its own roots."""
     return Sources(memory(host).models_root, memory(host).services_root)
 
 

@@ -1,4 +1,4 @@
-"""Files on a host: all of them compared in one question, and written in one execution."""
+"""Files on a host: compared in one observation, and written in one execution."""
 
 from collections.abc import Iterable, Mapping
 from difflib import unified_diff
@@ -51,11 +51,11 @@ def unwritten(files: Files, state: Observation) -> list[str]:
 def unlike(
     files: Files, units: Iterable[str], state: Observation, last: str, removal: str
 ) -> list[str]:
-    """Describe what files and their units need.
+    """Describe the pending changes of files and their units.
 
     Args:
-        files: none where they are to leave the host.
-        last: path of the file that leaves last; while it is there, ``removal`` is needed.
+        files: empty if the files must be removed from the host.
+        last: path of the file that is removed last; while it exists, ``removal`` is pending.
     """
     if files:
         return [*unwritten(files, state), *stopped(units, state)]

@@ -1,4 +1,4 @@
-"""The GPU of a host: what it must be, and that containers see it."""
+"""The GPU of a host: its required properties, and a proof that containers see it."""
 
 from collections.abc import Sequence
 

@@ -26,7 +26,7 @@ from sparkwright.operations.fetching import ACCOUNT, Sources, defaults
 from sparkwright.resolve.references import hex_digits
 from sparkwright.resolve.registry import ARCHITECTURES, PlatformImage, ask_registry
 
-#: Where `docker build` keeps its own state: root's home is read-only to the job.
+#: Directory for the state of `docker build`, since root's home is read-only for the job.
 _BUILDX = "Environment=BUILDX_CONFIG=/tmp/buildx"
 
 

@@ -21,20 +21,20 @@ from sparkwright.results.progress import together
 
 #: Seconds between two lines of progress.
 _LINE_EVERY = 10
-#: Seconds after which a fetch that still runs is no longer waited for; the job itself goes on.
+#: Seconds to wait for a fetch; the job itself continues afterwards.
 _PATIENCE = 6 * 3600
 _ANSWER = dict[str, JobStatus]
 _LABEL = "sparkwright-jobs"
 
 
 def start(host: Host, jobs: Sequence[Job], secrets: Mapping[str, str] | None = None) -> None:
-    """Start jobs on a host; running jobs keep running. One remote execution.
+    """Start jobs on a host; jobs that already run continue. One remote execution.
 
     Args:
         secrets: path -> text, written for root alone before any job starts.
 
     Raises:
-        HostError: when one can't be started.
+        HostError: a job can't be started.
     """
     ask(host, program, JobsRequest(start=tuple(jobs), secrets=dict(secrets or {})), _ANSWER)
 
@@ -50,13 +50,13 @@ def status(
 
 
 def follow(host: Host, names: Mapping[WatchedJob, str]) -> None:
-    """Wait for jobs to end, and show how far they are.
+    """Wait for jobs to end, and show their progress.
 
     Args:
-        names: what each is called in lines and messages.
+        names: name of each job in lines and messages.
 
     Raises:
-        HostError: for failed jobs, with their own messages.
+        HostError: jobs failed; the text has their messages.
     """
     called = {job.unit: name for job, name in names.items()}
     every = 1 if LIVE.on else _LINE_EVERY
@@ -82,7 +82,7 @@ def follow(host: Host, names: Mapping[WatchedJob, str]) -> None:
 
 @operation()
 def finished(jobs: Mapping[WatchedJob, str], proved: ProofRequest) -> Commands:
-    """Wait until jobs have ended, then prove that their files are there.
+    """Wait until jobs have ended, then prove that their files exist.
 
     Args:
         jobs: job -> what it is called; none when nothing was to be fetched.
@@ -109,7 +109,7 @@ def finished(jobs: Mapping[WatchedJob, str], proved: ProofRequest) -> Commands:
 def task(
     home: str, name: str, watched: WatchedJob, request: str, *, description: str, **more: Any
 ) -> Job:
-    """A job that runs a task of the fetch program.
+    """Return a job that runs a task of the fetch program.
 
     Args:
         home: the program's directory.
@@ -126,17 +126,17 @@ def task(
 def brought(
     host: Host, jobs: Mapping[WatchedJob, str], proved: ProofRequest, names: Sequence[str]
 ) -> list[str]:
-    """Wait for jobs, and prove that what they were to bring is there."""
+    """Wait for jobs, and prove that their models and images exist."""
     follow(host, jobs)
     prove(host, proved)
     return [f"{name} is on the disk and verified" for name in names]
 
 
 def prove(host: Host, request: ProofRequest, timeout: float = 180) -> None:
-    """Have the host prove what a service needs.
+    """Have the host prove the requirements of a service.
 
     Raises:
-        HostError: with everything that is wrong, and what cures it where that is known.
+        HostError: requirements are not met; the text has all faults with their known remedies.
     """
     problems = ask(host, proof, request, tuple[str, ...], timeout=timeout)
     if problems:

@@ -13,15 +13,15 @@ _VIRTUAL = (
 def addresses(
     named: str | None, came: str | None, own: Mapping[str, tuple[str, ...]]
 ) -> tuple[str, ...]:
-    """A host's addresses for others, as numbers, IPv4 first.
+    """Return a host's IP addresses for other hosts, IPv4 first.
 
     The controller may have come by IPv6 (.local names often lead there), and another host by IPv4:
     all of the interface that it came by are served on, but never one of that interface alone.
 
     Args:
-        named: the setting ``lan_address``, which goes before all else.
+        named: the setting ``lan_address``, which takes precedence.
         came: the address at which the controller reached it; None behind a jump host.
-        own: what the host says: interface -> its addresses.
+        own: interface -> its addresses, as the host reports them.
     """
     if named:
         return _number(named)
@@ -30,7 +30,7 @@ def addresses(
     came = came.partition("%")[0]
     beside = next((every for every in own.values() if came in every), None)
     if beside is None and ip_address(came).is_link_local:
-        # The interface is not told; where only one has addresses, it is that.
+        # The interface is unknown, unless only one interface has addresses.
         real = [every for name, every in own.items() if not name.startswith(_VIRTUAL)]
         beside = real[0] if len(real) == 1 else ()
     result = dict.fromkeys((*filter(usable, beside or ()), *_number(came)))
@@ -51,7 +51,7 @@ def usable(address: str) -> bool:
 
 
 def _number(named: str) -> tuple[str, ...]:
-    """A name's or address's number for other hosts, of IPv4 where there is one."""
+    """Resolve a name or address to an IP address for other hosts, preferably IPv4."""
     try:
         infos = socket.getaddrinfo(named, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):  # a name that only hosts know

@@ -14,7 +14,7 @@ from sparkwright.host.fetch.progress import FetchProgress
 from sparkwright.results.progress import added, figures, line
 from sparkwright.text.visible import visible
 
-#: Seconds after which a line of the log says again what a host still does.
+#: Seconds after which the log repeats a host's present step.
 _SILENCE = 30
 #: Seconds between two lines of the log with the sum of all fetches.
 _SUM_EVERY = 10
@@ -29,7 +29,8 @@ class Live:
 
     def __init__(self) -> None:
         self.on = sys.stderr.isatty() and os.environ.get("TERM") not in (None, "", "dumb")
-        #: Takes what a host does, where the command shows it by itself instead of the log.
+        #: Function that gets a host's present step if the command shows it itself instead of
+        #: logging it.
         self.notice: Callable[[str, str], None] | None = None
         self._fetches: dict[str, FetchProgress] = {}
         self._rows: dict[str, Any] = {}
@@ -72,7 +73,7 @@ class Live:
             self._draw(name, text, completed=each.bytes_done, total=each.bytes_total or None)
 
     def remove(self, host: str) -> None:
-        """A host is done: its row goes, and the log speaks for it."""
+        """Remove the row of a host that is done; the log reports it from now on."""
         self._erase()
         self._logged.pop(host, None)
         for name in (f"[{host}]", *([_SUM] if self._fetches.pop(host, None) else [])):
@@ -115,5 +116,5 @@ class Live:
         return True
 
 
-#: Of this run.
+#: Display of this run.
 LIVE = Live()

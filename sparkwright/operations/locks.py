@@ -1,7 +1,7 @@
 """Lock on a host, with owner and age: a run takes it before its first change, one run at a time.
 
-A host as planned is never locked, so a run without changes costs nothing. The lock of a run that
-died on this machine is taken over; any other is broken on request (``break_lock``).
+A host without pending changes is never locked, so a run without changes costs nothing. The lock of
+a run that died on this machine is taken over; any other lock is broken on request (``break_lock``).
 """
 
 import getpass
@@ -47,15 +47,17 @@ OWNER = Owner(
 
 
 def take(host: Host, *, emergency: bool = False) -> None:
-    """Hold the host from here on, until the connection is closed.
+    """Hold the host's lock from now on until the connection is closed.
 
-    With ``break_lock`` in the host's data it is taken from another run that may still be at work.
+    With ``break_lock`` in the host's data, the lock is taken from another run even if that run
+    still works.
 
     Args:
-        emergency: whether to go on without it where another run has it.
+        emergency: whether to continue without the lock if another run has it.
 
     Raises:
-        HostError: naming the owner, when somebody else has it, or changed the host meanwhile.
+        HostError: another run has the lock, or has changed the host meanwhile; the text names its
+        owner.
     """
     host_memory = memory(host)
     if host_memory.locked:

@@ -1,4 +1,4 @@
-"""Models on a host: fetched by a job of its own, verified, at one commit."""
+"""Models on a host: fetched by a separate job, verified, at one commit."""
 
 from collections.abc import Sequence
 

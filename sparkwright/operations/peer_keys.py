@@ -10,9 +10,9 @@ from sparkwright.config.secrets import Secret
 from sparkwright.host.fetch import peer_auth
 from sparkwright.host.fetch.request import PeerKeys, TlsIdentity
 
-#: On hosts, in memory only. One file per run, for the peer server.
+#: Directory on hosts, in memory only, with one file per run for the peer server.
 SERVED = "/run/sparkwright/peers/served"
-#: What the controller is called as a peer, when it serves a bundle: no host is called so.
+#: The controller's name as a peer that serves a bundle; no host can have this name.
 CONTROLLER = "/controller"
 
 
@@ -28,11 +28,11 @@ class Peer:
 
 @dataclass(frozen=True)
 class RunKeys:
-    """The keys of one run.
+    """Keys of one run.
 
     Attributes:
-        secret: the fleet's.
-        run: 32 hex digits, other ones in each run.
+        secret: the fleet's secret.
+        run: id of the run: 32 random hex digits.
     """
 
     secret: Secret
@@ -59,5 +59,5 @@ class RunKeys:
         return Secret(json.dumps(asdict(PeerKeys(self.run, own_name, keys, tls))))
 
 
-#: For those who name none: hosts then take nothing from each other, and only their own Docker asks.
+#: Keys for callers without any: hosts then share nothing, and only their own Docker sends requests.
 THIS_PROCESS = RunKeys(Secret(secrets.token_urlsafe(32)))

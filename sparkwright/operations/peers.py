@@ -1,8 +1,8 @@
-"""Peer sharing: a host lets others take what it has or is fetching, so that each byte comes from
-outside once.
+"""Peer sharing: a host serves content that it has or is fetching to other hosts, so that the fleet
+downloads each byte only once.
 
-The server is a job that ends by itself when nobody asks any more. A host's own Docker takes images
-from it too, while their parts arrive.
+The server is a job that ends after some time without requests. A host's own Docker also pulls
+images from it, even while their parts arrive.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from pyinfra.api.host import Host
 from pyinfra.context import ctx_host, ctx_state
 
 from sparkwright.config.templates import template
-from sparkwright.host.fetch.request import PeerRoots, PeerServerRequest, document
+from sparkwright.host.fetch.request import PeerServerRequest, document
 from sparkwright.host.jobs import MODEST, Job
 from sparkwright.host.lib.systemd import TRANSIENT
 from sparkwright.operations import jobs, lan, peer_keys, runtime
@@ -26,7 +26,7 @@ _IDLE = 900
 
 @operation()
 def serving(contents: Callable[[], Sequence[str]], *, sources: Sources | None = None) -> Commands:
-    """Serve models and images to other hosts, until no host asks for a while.
+    """Serve models and images to other hosts, until no host has requested any for a while.
 
     Args:
         contents: what others will ask for, as text; nothing starts no server. Called when the
@@ -56,11 +56,12 @@ def serving(contents: Callable[[], Sequence[str]], *, sources: Sources | None = 
 
 
 def server_job(home: str, how: Sources) -> Job:
-    """The job of a host's peer server. A changed program or setting makes another job of it, and
-    the old one makes room."""
-    roots = PeerRoots(models=how.models_root, images=f"{how.services_root}/images")
+    """Return the job of a host's peer server. A changed program or setting makes another job, which
+    replaces the old one.
+    """
+    models, images = how.models_root, f"{how.services_root}/images"
     request = document(
-        PeerServerRequest(peer_keys.SERVED, roots, _IDLE, certificate=how.certificate)
+        PeerServerRequest(peer_keys.SERVED, models, images, _IDLE, certificate=how.certificate)
     )
     state = f"{how.services_root}/state/peers"
     root = f"{state}/root"
@@ -72,7 +73,7 @@ def server_job(home: str, how: Sources) -> Job:
             "addresses": [lan.at(each, how.peer_port) for each in ("127.0.0.1", *how.addresses)],
             "command": " ".join(runtime.command(home, "peer-server", path)),
             "root": root,
-            "places": " ".join((home, path, roots.models, roots.images, peer_keys.SERVED)),
+            "places": " ".join((home, path, models, images, peer_keys.SERVED)),
             "modest": "\n".join(MODEST),
         }
         return {
@@ -88,6 +89,6 @@ def server_job(home: str, how: Sources) -> Job:
         argv=(),
         units=units(unit),
         files={f"{state}/{unit}.json": request},
-        directories=(root, roots.models, roots.images, peer_keys.SERVED),
+        directories=(root, models, images, peer_keys.SERVED),
         instead_of="sparkwright-share-*",
     )

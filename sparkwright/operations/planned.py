@@ -15,7 +15,7 @@ from sparkwright.site.desired import DesiredHost, desired_fleet
 def planned(**settings: Any) -> DesiredHost:
     """Plan the host: its services with images, models, files and keys.
 
-    Tags and revisions are asked for from this machine, unless ``lock_file`` names their lock. The
+    This machine looks tags and revisions up, unless ``lock_file`` names their lock. The
     API key is made at the first run, and none under ``--dry``, as in a site.
 
     Args:

@@ -14,7 +14,6 @@ from sparkwright.host.observe import Observation, ObservationRequest
 from sparkwright.host.proxy import configure as program
 from sparkwright.host.proxy import health as health_program
 from sparkwright.host.proxy import install
-from sparkwright.host.proxy.install import InstallRequest
 from sparkwright.host.proxy.pool import HEALTH_UNIT, UNIT, ProxyRequest
 from sparkwright.operations.changing import Commands, act_by, change, operation
 from sparkwright.operations.files import Files, missing_files, stopped, unwritten
@@ -61,11 +60,11 @@ def installed(
     wanted: bool = True,
     environment: Mapping[str, str] | None = None,
 ) -> Commands:
-    """Have the distribution's HAProxy, before anything that runs is touched for it.
+    """Install the distribution's HAProxy, before any running service is touched for it.
 
     Args:
         wanted: whether the host has a proxy.
-        environment: of apt-get, such as ``http_proxy``.
+        environment: variables for apt-get, such as ``http_proxy``.
 
     **Example:**
 
@@ -79,24 +78,25 @@ def installed(
 
     yield from change(
         ["install HAProxy"] if missing else [],
-        # Longer than what holds apt's lock is waited for.
-        act_by(install, InstallRequest(dict(environment or {})), timeout=1500),
+        # Longer than the wait for apt's lock.
+        act_by(install, dict(environment or {}), timeout=1500),
         otherwise="HAProxy is installed" if wanted else "no proxy here",
     )
 
 
 def files_of(proxies: Proxies | None, keys: Keys, plan: HostPlan) -> dict[str, tuple[str, int]]:
-    """Every file of the proxies: text and mode, by path.
+    """Return every file of the proxies: text and mode, by path.
 
     Args:
         keys: keys that clients may show, and the key for the host's own services.
-        plan: of the host, whose own services have a health check.
+        plan: plan of the host, whose own services have a health check.
     """
     if proxies is None:
         return {}
     rendered = haproxy.render_proxies(proxies)
     result = {
-        # What the configuration names is there before it, also after a cut between the two.
+        # Write the files that the configuration names before it, so that an interruption leaves no
+        # dangling name.
         **key_files(proxies, keys),
         proxies.waiting_room: (rendered.waiting_room, 0o644),
         **proxies.tls_files,

@@ -33,7 +33,7 @@ from sparkwright.plan.changes import (
 Turn = Callable[[Host, Callable[[Host], SwitchJournal]], SwitchJournal]
 #: Called with how a switch of these services ended.
 Ended = Callable[[Sequence[ServiceSwitch], SwitchJournal], None]
-#: Seconds for which a release is observed at most that was good on this host before.
+#: Longest time in seconds to watch a release that was good on this host before.
 PROVED_SOAK = 10.0
 
 
@@ -57,7 +57,7 @@ def running(
         secrets: texts of the 0600 files with their keys, by path (``served.secrets``).
         proxies: what of the host's proxies changes with the switch.
         turn: when the switch may happen, where hosts are switched one after the other.
-        ended: called with how it ended.
+        ended: function called with the result.
 
     **Example:**
 
@@ -222,7 +222,7 @@ def programs_of(service: Service) -> dict[str, tuple[str, int]]:
 def to_release(
     now: Service, to: Service, back: str | None, reason: str, *, proved: bool = False
 ) -> ServiceSwitch:
-    """A switch of a service to a release that the host still has.
+    """Return a switch of a service to a release that the host still has.
 
     Args:
         now: the service as it is planned, or runs: how it is switched is not the release's.

@@ -89,7 +89,9 @@ def answers(
 
 
 def _address(host: Host) -> str | None:
-    """Where this machine reaches the host by itself: not through a jump host or a tunnel."""
+    """Return the address at which this machine reaches the host directly: not through a jump host
+    or a tunnel.
+    """
     connection = addresses(host)
     if connection is None or is_loopback(connection[1]):
         return None

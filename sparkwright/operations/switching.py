@@ -1,4 +1,4 @@
-"""Starting a switch on a host, and following it to its end. The host carries it out by itself."""
+"""Start a switch on a host, and follow it to its end. The host carries it out by itself."""
 
 import getpass
 import json
@@ -53,7 +53,9 @@ class Interrupted(HostError):
 
 
 def why(ended: release.SwitchJournal) -> str:
-    """Message about a switch that did not end well: its faults, and what runs now."""
+    """Return the message about a switch that did not end well: its faults, and the running
+    release.
+    """
     first, *rest = ended.reasons or ("no reason was given",)
     now = {
         "reverted": "what ran before runs again",
@@ -70,15 +72,15 @@ def switch(
     proxies: ProxyRequest | None = None,
     active: Mapping[str, str] | None = None,
 ) -> release.SwitchJournal:
-    """Switch these services, as one transaction on the host. It goes on when the controller ends.
+    """Switch these services as one transaction on the host, which continues without the controller.
 
     Args:
         unmanaged: ``name restart-policy`` of containers that make room, and come back with it.
-        proxies: what changes of the host's proxies with it.
+        proxies: changes of the host's proxies.
         active: group -> the exclusive service that runs, by which it was decided.
 
     Raises:
-        HostError: when it can't be begun, or is lost sight of.
+        HostError: the switch can't begin, or the connection is lost for too long.
     """
     root = memory(host).services_root
     home = place(root)
@@ -112,7 +114,7 @@ def switch(
         raise HostError(
             f"another switch is under way here ({_words(ended, 0)}): run again when it has ended"
         )
-    # What is neither good nor reverted is no proof of anything.
+    # A result other than good or reverted proves nothing.
     proved = ended.result in (release.GOOD, release.REVERTED)
     return ended if proved else replace(ended, result=release.FAILED)
 
@@ -172,7 +174,7 @@ def shown(host: Host, folder: str) -> Iterator[None]:
     def look() -> None:
         while True:
             gevent.sleep(_EVERY)
-            with suppress(HostError):  # who waits for the answer says so
+            with suppress(HostError):  # the caller that waits for the answer reports it
                 answer = jobs.status(host, [watched], 0)[watched.unit]
                 journal = typed("sparkwright-jobs", release.SwitchJournal, answer.progress or {})
                 if journal.step:
@@ -188,14 +190,10 @@ def shown(host: Host, folder: str) -> Iterator[None]:
 
 
 def place(services_root: str) -> str:
-    """Where a host keeps what a switch needs, and how far it is."""
+    """Return the directory in which a host keeps a switch's files and progress."""
     return f"{services_root}/state/switch"
 
 
 def _words(journal: release.SwitchJournal, now: float) -> str:
-    """Present step of a switch, and its duration so far.
-
-    Args:
-        now: the host's clock, seconds since the epoch; 0 if it is not asked.
-    """
+    """Describe the present step of a switch, and its duration so far."""
     return phases(journal.phases, now) or _WORDS.get(journal.step, "starting the switch")

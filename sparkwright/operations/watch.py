@@ -1,4 +1,4 @@
-"""The watch: a timer on a host that looks at services, GPU and disks, and records what is wrong."""
+"""The watch: a timer on a host that checks services, GPU and disks, and records its findings."""
 
 from collections.abc import Callable
 

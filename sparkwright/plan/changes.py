@@ -31,10 +31,10 @@ def runs_instead(service: Service, observed: Observation) -> str | None:
 
 
 def changes(service: Service, secrets: Secrets, observed: Observation) -> list[str]:
-    """Differences between a service and its host, as words of a sentence.
+    """Return the differences between a service and its host, as words of a sentence.
 
-    Of a follower, differences in what the head asks for: the head decides which release runs, and
-    whether the engine does, since it waits for the other ranks.
+    For a follower, only differences in the content that the head requests count: the head chooses
+    the release, and the engine waits for the other ranks.
     """
     state = observed.services.get(service.name, ServiceState())
     unit = observed.units.get(service.unit, {})
@@ -60,7 +60,13 @@ def changes(service: Service, secrets: Secrets, observed: Observation) -> list[s
         result.append("settings")
     if runs_instead(service, observed):
         result += [] if state.asleep else ["no start at boot"]
-        resting = unit.get("ActiveState", "inactive") in RESTING
+        container = state.container
+        resting = unit.get("ActiveState", "inactive") in RESTING or (
+            service.nap is not None
+            and not rewritten
+            and container is not None
+            and container.release == service.release
+        )
         return result if resting else [*result, "stop"]
     if state.asleep and service.exclusive:
         result.append("awake")
@@ -84,7 +90,7 @@ def changes(service: Service, secrets: Secrets, observed: Observation) -> list[s
 
 
 def _changed_files(service: Service, state: ServiceState) -> list[str]:
-    """Files of the release that somebody changed on the host."""
+    """Return files of the release that somebody has changed on the host."""
     texts = service.contents.items()
     return [name for name, text in texts if state.files.get(name) != digest(text)]
 
@@ -100,7 +106,7 @@ def restarts(steps: Sequence[str]) -> bool:
 
 
 def former(state: ServiceState, release: str) -> str | None:
-    """The release to go back to when this one does not answer; None if missing."""
+    """Return the release to go back to if this release does not answer; None without one."""
     container = state.container
     runs = state.current if container and container.running else None
     return next((item for item in (state.good, runs) if item and item != release), None)
@@ -116,7 +122,9 @@ def active_of(services: Sequence[Service], observed: Observation) -> dict[str, s
 
 
 def serves_already(services: Sequence[Service], secrets: Secrets, observed: Observation) -> bool:
-    """Whether the host serves and is to be switched to something else: then its batch comes."""
+    """Return whether the host already serves and has a pending switch, so that it waits for its
+    batch.
+    """
     return bool(unmanaged_containers(services, observed)) or any(
         restarts(changes(service, secrets, observed))
         and (container := observed.services.get(service.name, ServiceState()).container) is not None
@@ -139,7 +147,7 @@ def unmanaged_containers(services: Sequence[Service], observed: Observation) -> 
 def is_ours(listener: Listener, observed: Observation) -> bool:
     """A listener in a container of any of our services (ports may be exchanged), or a proxy."""
     name = (listener.container or "").partition(" ")[0]
-    # A container with a network of its own: a process of Docker's listens in its place.
+    # For a container with its own network, a process of Docker listens in its place.
     service = name.removeprefix("sparkwright-")
     if (
         listener.command in ("docker-proxy", "dockerd")

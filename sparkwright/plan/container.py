@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sparkwright.catalog import Exceptions, Image
 from sparkwright.config.settings import ServiceSettings
 
-#: The file with the API key in a container: one line, ``NAME=...``.
+#: File with the API key in a container: one line, ``NAME=...``.
 SECRETS_MOUNT = "/run/secrets/engine.env"
 #: Processes and threads: some 500 are seen with an engine, its compilers and 20 cores.
 PIDS_LIMIT = 4096
@@ -56,10 +56,10 @@ class ContainerPlan:
     Attributes:
         strict: read-only root file system.
         cap_add: capabilities, all others being dropped.
-        writable: directories that it may write to where its root is read-only.
-        pids_limit: processes and threads that it may have.
-        boot_caches: whether a directory of the host keeps what the engine compiles.
-        reasons: why it gets what is over the default, each as one line of ASCII for a comment.
+        writable: directories that it may write to if its root is read-only.
+        pids_limit: largest number of its processes and threads.
+        boot_caches: whether a directory of the host keeps the engine's compiled files.
+        reasons: reasons for each extra permission, each as one line of ASCII for a comment.
     """
 
     strict: bool
@@ -91,12 +91,12 @@ def plan_container(
 def container_entrypoint(
     entrypoint: str, *, program: str | None = None, socket: bool = False, offloaded: int = 0
 ) -> list[str]:
-    """The words that a container starts with; its arguments follow.
+    """Return the words of a container's entry point; its arguments follow.
 
     Args:
-        program: the engine's, where the entry point is the image's own and starts it.
+        program: the engine's program, if the image's own entry point starts it.
         socket: whether the engine listens on its socket.
-        offloaded: bytes that its KV cache may take on a disk; 0 without one.
+        offloaded: largest size of its KV cache on a disk, in bytes; 0 without one.
     """
     trim = _TRIM.replace("MOST", str(offloaded)) if offloaded else ""
     start = _START_UNKNOWING.replace("PROGRAM", program) if program else _START

@@ -1,4 +1,4 @@
-"""The desired state of one host: its plan with everything resolved, rendered and named."""
+"""The desired state of one host: its plan, resolved, rendered and named."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ class DesiredModel:
     """A model of a host.
 
     Attributes:
-        directory: where it goes on the host.
-        expected: what its files must be: format and checks of the catalog.
-        endpoint: the hub that has it.
+        directory: its directory on the host.
+        expected: format and checks of its files, from the catalog.
+        endpoint: URL of its hub.
     """
 
     directory: str
@@ -53,7 +53,7 @@ class DesiredModel:
 
 @dataclass(frozen=True)
 class DesiredImage:
-    """An image of a host: where it comes from, and what it is called there.
+    """An image of a host: its source, and its name on the host.
 
     Attributes:
         planned: the reference that the plan names.
@@ -85,7 +85,7 @@ class DesiredImage:
         return f"{self.planned.name} ({self.name.rpartition(':')[2][:19]})"
 
     def shared_name(self, architecture: str) -> str:
-        """Name of the image among hosts of one architecture that take it from each other."""
+        """Return the name under which hosts of one architecture share the image."""
         return f"{self.planned.pulled.name} {self.resolved.digest} {architecture}"
 
 

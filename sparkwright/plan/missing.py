@@ -7,7 +7,7 @@ from sparkwright.plan.desired import Desired, DesiredImage, DesiredModel
 
 
 def missing_models(desired: Desired, observed: Observation) -> list[DesiredModel]:
-    """Models that are not there, or not as their receipt says."""
+    """Return models that are missing or differ from their receipts."""
     return [
         model
         for model in desired.models

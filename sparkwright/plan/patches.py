@@ -16,7 +16,7 @@ from sparkwright.plan.files import source_of
 from sparkwright.plan.tags import MESSAGES
 from sparkwright.resolve.references import Steps
 
-#: Bytes of one file: more is no source text but a mistake.
+#: Largest size of a file in bytes: a larger file is no source text but a mistake.
 _MOST = 4 << 20
 #: Part of a repository's name in Docker: the derived image has the recipe's name.
 _DOCKER_NAME = re.compile(r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*")
@@ -26,12 +26,12 @@ def steps_of(recipe: Recipe, image: Image, file: Path | None, host: str) -> Step
     """Read the steps of a recipe; None for a recipe without patches.
 
     Args:
-        image: the base.
+        image: the base image.
         file: the catalog's file that has the patches, beside which the files of its steps lie.
 
     Raises:
-        UserError: for a base that is built itself, a recipe's name that no image can have, and
-            every step whose files can't be used.
+        UserError: the base is a built image, no image can have the recipe's name, or a step's files
+        are unusable.
     """
     if not recipe.patches or file is None:
         return None

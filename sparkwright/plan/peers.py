@@ -14,15 +14,15 @@ MOST_PEERS = 3
 
 
 def peers(wanting: Sequence[str], holding: Sequence[str], turn: int = 0) -> dict[str, list[str]]:
-    """For each host that wants something, the hosts to take it from, the best one first.
+    """Return for each host the peers to fetch from, the best one first.
 
     Args:
-        wanting: hosts that do not have it, in a stable order.
-        holding: hosts that have it already.
-        turn: by how much the order is turned, so that not one host seeds everything.
+        wanting: hosts without the content, in a stable order.
+        holding: hosts that already have the content.
+        turn: rotation of the order, so that no single host seeds everything.
 
     Returns:
-        An empty list for the one host that fetches from outside.
+        Host -> its peers; the list is empty for the single host that fetches from the internet.
     """
     order = [*wanting[turn % len(wanting) :], *wanting[: turn % len(wanting)]] if wanting else []
     roots = list(holding) or order[:1]

@@ -17,7 +17,7 @@ from sparkwright.config.settings import (
 )
 from sparkwright.engines import ENGINES, engine
 from sparkwright.engines.derivation import Derivation, DerivedFact, Gpu
-from sparkwright.engines.engine import Engine, Rank
+from sparkwright.engines.engine import Engine, Rank, Sleep
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Fault, Problems, mistake, mistakes, suggest
 from sparkwright.host.lib.exclusive import NOBODY
@@ -37,20 +37,20 @@ from sparkwright.resolve.references import (
 
 @dataclass(frozen=True)
 class ServicePlan:
-    """A service with every setting resolved; what the network decides is still open.
+    """A service with every setting resolved; properties of its images and models may still be open.
 
     Attributes:
-        settings: as written; settings that need no decision are read here.
+        settings: settings as written; values that need no decision are read here.
         engine: name of the engine in its image.
-        version: of that engine; None if no card says it.
-        origins: ``argument.<name>``, ``environment.<NAME>`` and the like -> where it comes from.
+        version: version of the engine; None if no card gives it.
+        origins: ``argument.<name>``, ``environment.<NAME>`` etc. -> origin of the value.
         served_names: all names for clients, adapters' names last.
-        adapters: by the names that clients ask for.
-        task: of the body, as its catalog entry has it.
+        adapters: adapters by the names that clients use.
+        task: task of the body, from its catalog entry.
         file, projector: paths of the body's GGUF files in its repository; None for other formats.
-        derived: what was read from the model's own files, where no recipe says it.
+        derived: values read from the model's own files, if no recipe sets them.
         rank: its place among the hosts that serve it together; None for a service of one host.
-        files: what its container reads beside image and weights; none before they are read.
+        files: files that its container reads beside image and weights; empty before they are read.
     """
 
     name: str
@@ -85,8 +85,14 @@ class ServicePlan:
         return self.rank is not None and not self.rank.head
 
     @property
+    def sleep(self) -> Sleep | None:
+        """How its engine sleeps while it is idle; None where its unit stops instead."""
+        idle = self.settings.idle
+        return engine(self.engine).sleep if idle and idle.do == "sleep" else None
+
+    @property
     def proxy(self) -> bool:
-        """Whether a proxy stands before it: clients connect there."""
+        """Return whether a proxy stands before the service; then clients connect to the proxy."""
         return self.settings.proxy and not self.follower
 
     @property
@@ -96,7 +102,9 @@ class ServicePlan:
 
     @property
     def bind(self) -> str:
-        """The address that clients connect to; ``0.0.0.0`` is every one of the host's."""
+        """Return the address that clients connect to; ``0.0.0.0`` means every address of the
+        host.
+        """
         return LOOPBACK if self.follower else self.settings.address
 
     @property
@@ -131,20 +139,22 @@ class ServicePlan:
 
     @property
     def offload_directory(self) -> str | None:
-        """Directory of the host for its KV caches, which root alone enters; None without one."""
+        """Return the host's directory for its KV caches, open to root only; None without one."""
         disk = self.kv_offload and self.kv_offload.disk
         return f"{disk}/sparkwright-kv/{self.name}" if disk else None
 
     @property
     def offload_ram_gib(self) -> float:
-        """RAM for its offloaded KV cache; of a cache on a disk what passes through."""
+        """Return the GiB of RAM for its offloaded KV cache; for a cache on a disk, the buffer's
+        size.
+        """
         return (
             STAGED_GIB if self.offload_directory else self.kv_offload.gib if self.kv_offload else 0
         )
 
     @property
     def gpus(self) -> tuple[str, ...]:
-        """Indexes and UUIDs of what its container gets; empty for every GPU of the host."""
+        """Return indexes and UUIDs of its container's GPUs; empty for all GPUs of the host."""
         return tuple(map(str, self.settings.gpus or ()))
 
     @property
@@ -158,10 +168,9 @@ class HostPlan:
     """Plan of a host.
 
     Attributes:
-        locked: whether its lock file is there.
-        gpu: the host's own, by its setting or its group; None if neither says it.
-        python_files: model's name in the catalog -> Python files of its commit; None before that
-            is known.
+        locked: whether its lock file exists.
+        gpu: the host's GPU, from its setting or its group; None if neither names it.
+        python_files: model's name in the catalog -> Python files of its commit; None while unknown.
         resolved: models by the key of their reference, as far as they are known.
     """
 
@@ -175,8 +184,9 @@ class HostPlan:
 
     @property
     def groups(self) -> dict[str, tuple[str, ...]]:
-        """The services of each exclusive group, as they are written: the first is the default.
-        ``NOBODY`` comes last where one of them is stopped when it is idle."""
+        """Return the services of each exclusive group as written; the first is the default.
+        ``NOBODY`` is the last member if a service stops when idle.
+        """
         result: dict[str, tuple[str, ...]] = {}
         for name, service in self.settings.services.items():
             if service.exclusive:
@@ -198,7 +208,9 @@ class HostPlan:
         return tuple(most.values())
 
     def largest(self, needs: Mapping[str, float]) -> float:
-        """The sum of what services need, of each exclusive group its largest alone."""
+        """Return the sum of the services' needs; of each exclusive group only the largest
+        counts.
+        """
         return sum(needs[name] for name in self.counted(needs))
 
     @property
@@ -233,7 +245,7 @@ OPEN_WEBUI_DIGESTS = {
 }
 #: Directories of the engines' sockets, which only root and HAProxy's user enter.
 SOCKETS = "/run/sparkwright-engines"
-#: GiB of RAM through which a KV cache goes to a disk: cpu_bytes_to_use of vLLM's engine.yaml.
+#: GiB of RAM that buffer a KV cache on a disk: cpu_bytes_to_use of vLLM's engine.yaml.
 STAGED_GIB = 4
 #: Where sshd listens, whatever port the controller reaches it by.
 _SSH = 22
@@ -251,11 +263,11 @@ def plan_host(
     """Join settings and catalog.
 
     Args:
-        derivations: service -> where the values of its recipe come from, which was derived.
+        derivations: service -> origins of the values in its derived recipe.
         origin: file that a top-level key of the settings comes from, for messages.
 
     Raises:
-        UserError: every problem of this host that leaves it without a plan.
+        UserError: the host has no valid plan; the text has every problem.
     """
     problems = Problems()
     services: list[ServicePlan] = []
@@ -284,6 +296,7 @@ def plan_host(
         with problems.collected():
             service_plan = _planned(host, name, settings, catalog, recipe, tag, layers, derivation)
             problems += _misuses(host, service_plan, program)
+            problems += mistakes(where, _sleepless(service_plan, program), host)
             services.append(with_additions(service_plan))
         faults = ranks.problems(host, service, recipe, image, settings, program)
         problems += mistakes(own, faults, host)
@@ -297,7 +310,8 @@ def plan_host(
 def with_additions(
     service: ServicePlan, resolved: Mapping[str, ResolvedModel] = MappingProxyType({})
 ) -> ServicePlan:
-    """The service with its engine's arguments for adapters and offload, under those written.
+    """Return the service with its engine's arguments for adapters and offload; written arguments
+    take precedence.
 
     Args:
         resolved: models by the key of their reference, as far as they are known.
@@ -306,11 +320,24 @@ def with_additions(
     rank = max((model.lora.rank for model in models if model.lora), default=0)
     paths = {name: item.mount for name, item in service.adapters.items()}
     add, version = engine(service.engine).additions, service.version
-    added = add(version, paths, rank, service.kv_offload)
+    added = {**add(version, paths, rank, service.kv_offload)}
+    environment = dict(service.environment)
+    origins = dict(service.origins)
+    if service.sleep:
+        added |= service.sleep.arguments
+        environment |= service.sleep.environment
+        names = [f"argument.{name}" for name in service.sleep.arguments]
+        names += [f"environment.{name}" for name in service.sleep.environment]
+        origins |= dict.fromkeys(names, service.origins["idle"])
     origin = service.origins["adapters" if service.adapters else "kv_offload"]
-    origins = {**{f"argument.{name}": origin for name in added}, **service.origins}
+    origins = {**{f"argument.{name}": origin for name in added}, **origins}
     arguments = {**added, **dict(service.arguments)}
-    return replace(service, arguments=tuple(arguments.items()), origins=origins)
+    return replace(
+        service,
+        arguments=tuple(arguments.items()),
+        environment=tuple(environment.items()),
+        origins=origins,
+    )
 
 
 def taken(
@@ -337,6 +364,20 @@ def _misuses(host: str, service: ServicePlan, engine: Engine) -> Iterator[Findin
         group = "arguments" if kind == "argument" else kind
         where = f"{origin}{'.' if ': ' in origin else ': '}{group}"
         yield mistake(f"{where}.{key}", problem, remedy, host)
+
+
+def _sleepless(service: ServicePlan, engine: Engine) -> Iterator[Fault]:
+    """Reasons why a service can't sleep, though it is to."""
+    settings = service.settings
+    if settings.idle is None or settings.idle.do != "sleep":
+        return
+    if engine.sleep is None:
+        why = f"{engine.title} has no sleep of its own"
+    elif settings.exclusive != f"idle.{service.name}":
+        why = f"another service of group {settings.exclusive!r} may need all of the memory"
+    else:
+        return
+    yield MESSAGES.fault("not-slept", f"{service.name}.idle.do", why=why)
 
 
 def _layered(
@@ -426,7 +467,9 @@ def _planned(
 def image_reference(
     image: Image, tag: str, settings: HostSettings, catalog: Catalog
 ) -> ImageReference:
-    """Where an image is pulled from: its own registry, or the mirror set for that registry."""
+    """Return the address from which an image is pulled: its own registry, or the mirror set for
+    that registry.
+    """
     mirrors, build = settings.image_mirrors, None
     if image.build:
         base = catalog.images[image.build.base]
@@ -471,7 +514,7 @@ def _model_reference(
 def _listeners(
     services: Sequence[ServicePlan], settings: HostSettings
 ) -> Iterator[tuple[str, int, str, str]]:
-    """Every port that something of the host listens on: its key, what it is for, and whose."""
+    """Return every port in use on the host: its key, its purpose, and its owner."""
     for service in services:
         key, user = f"services.{service.name}.port", f"service {service.name!r}"
         yield key, service.port, "", user
@@ -501,7 +544,8 @@ def _twice(
         other = users.setdefault(port, user)
         if port > 65535:
             yield MESSAGES.fault("no-port", key, port=port, role=role)
-        # Two of an exclusive group take turns: the proxy of one that sleeps answers at its own.
+        # Two services of an exclusive group take turns; a sleeping service's proxy answers at its
+        # own port.
         elif other != user and not (bare.get(other) and bare.get(other) == bare.get(user)):
             yield MESSAGES.fault("port-twice", key, port=port, role=role, other=other)
     names: dict[str, str] = {}

@@ -26,7 +26,9 @@ def rank_environment(rank: Rank, engine: Engine) -> dict[str, str]:
 
 
 def rank_of(host: str, service: ServiceSettings, settings: HostSettings) -> Rank | None:
-    """The host's rank in a service; None for a service of one host, and where none can be told."""
+    """Return the host's rank in a service; None for a service on one host, or if the rank is
+    unknown.
+    """
     cluster = settings.clusters.get(service.cluster or "")
     if cluster is None or host not in cluster.hosts:
         return None
@@ -42,7 +44,7 @@ def rank_of(host: str, service: ServiceSettings, settings: HostSettings) -> Rank
 
 
 def _shape(cluster: ClusterSettings, given: FabricAddresses | None) -> str:
-    """How its hosts are cabled: as the setting says that gives them their addresses."""
+    """Return the cabling of a service's hosts, from the setting that gives them their addresses."""
     if given is not None and set(given.hosts) == set(cluster.hosts):
         return given.shape
     return "pair" if len(cluster.hosts) == 2 else "switch"

@@ -1,4 +1,4 @@
-"""How the hosts of a fleet are switched to what is new: in which order, and what became of it."""
+"""Roll-out of new releases over a fleet's hosts: their order and their outcome."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ def agreed(settings: Mapping[str, RolloutSettings]) -> RolloutSettings:
     """Roll-out settings of the fleet, from the settings of all hosts, by name.
 
     Raises:
-        UserError: when hosts differ in what decides about more than themselves.
+        UserError: hosts differ in a setting that affects the whole fleet.
     """
     first = next(iter(settings))
     problems = Problems()
@@ -65,14 +65,14 @@ def earlier(
 
 
 def behind_another_proxy(name: str, release: str, *, was: bool, planned: bool) -> str | None:
-    """Why a service can't go back to a release as proxies are now; None when it can.
+    """Return why a service can't go back to a release with the present proxies; None if it can.
 
     Ports are the plan's and not a release's: a release that was made to listen on the service's own
     port finds it taken by the proxy, and a release that listens behind a proxy can't be reached
     without the proxy.
 
     Args:
-        was: whether the release was made to be behind a proxy.
+        was: whether the release was made for a place behind a proxy.
         planned: whether the plan has one.
     """
     if was == planned:
@@ -91,10 +91,10 @@ class Rollout:
 
     Attributes:
         batches: hosts by batch.
-        stopped: why no further host is switched; None while all is well.
-        began: whether a host was switched already.
-        ended_at: the clock when the last switch ended, seconds; None before.
-        switched: hosts that run what is new -> service -> release that they ran before.
+        stopped: reason why no further host is switched; None without a failure.
+        began: whether any host has been switched.
+        ended_at: end of the last switch in seconds; None before it.
+        switched: switched host -> service -> its former release.
     """
 
     batches: list[list[str]]

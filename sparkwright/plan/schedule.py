@@ -1,4 +1,4 @@
-"""Exclusive services by the calendar: which one runs when, and what of that can't be."""
+"""Calendars of exclusive services: the running service at each time, and their faults."""
 
 from collections.abc import Iterator
 from itertools import combinations
@@ -24,13 +24,15 @@ def windows(settings: HostSettings) -> dict[str, tuple[Window, ...]]:
 
 
 def times(settings: HostSettings) -> tuple[str, ...]:
-    """Every time at which another one may have to run, as ``OnCalendar=`` takes them."""
+    """Return every time at which the active service may change, in ``OnCalendar=`` syntax."""
     every = (calendar(text).times() for text in settings.schedule.values())
     return tuple(sorted({item for both in every for item in both}))
 
 
 def problems(settings: HostSettings) -> Iterator[Fault]:
-    """Calendars of what is of no group, and of two of one group at the same time."""
+    """Return faults of calendars: a service without a group, or two services of a group at the same
+    time.
+    """
     for name in settings.schedule:
         service = settings.services.get(name)
         if service is None:

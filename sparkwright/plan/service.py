@@ -51,7 +51,7 @@ def container_command(service: ServicePlan) -> Command:
             model="/".join(filter(None, (service.body.mount, service.file))),
             served_names=[n for n in service.served_names if n not in service.adapters],
             projector=service.projector and f"{service.body.mount}/{service.projector}",
-            # Of a network of its own, Docker publishes the port at bind.
+            # On a separate network, Docker publishes the port at bind.
             host=service.bind if service.network == "host" else "0.0.0.0",
             socket=f"{SOCKET_MOUNT}/http.sock" if service.socket else None,
             arguments=dict(service.arguments),
@@ -63,8 +63,10 @@ def container_command(service: ServicePlan) -> Command:
 
 
 def _compiler(service: ServicePlan) -> dict[str, str]:
-    """Variables that bound a first boot's compilers, which start one job for each core without."""
-    # Of this service alone: a neighbour that comes or goes leaves its release as it is.
+    """Return variables that limit a first boot's compilers, which otherwise start one job for each
+    core.
+    """
+    # Only this service counts: adding or removing another service must not change its release.
     own, needs = engine(service.engine), service.recipe.needs
     if not own.compiles:
         return {}
@@ -117,6 +119,7 @@ def render_service(
         pool=pool,
         second_boot=settings.second_boot and service.container.boot_caches,
         members=plan.groups.get(service.settings.exclusive or "", ()),
+        nap=service.sleep.nap if service.sleep else None,
         bridge=service.bridge,
         outgoing=service.outgoing,
         contents={file.name: file.text for file in service.files},
@@ -127,9 +130,9 @@ def render_service(
 
 
 def carried(record: type[T], *sources: object, **values: object) -> T:
-    """A record of a host: fields that a source has by the same name, and values of its own.
+    """Make a host's record: fields that a source has under the same name, and given values.
 
-    A setting that the host needs as it is written is a field of the record, and nothing else.
+    A setting that the host needs unchanged is a field of the record and needs no further code.
     """
     fields = record.__dataclass_fields__  # type: ignore[attr-defined]
     same = {name: getattr(each, name) for each in sources for name in fields if hasattr(each, name)}
@@ -203,7 +206,7 @@ def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) 
         "boot_caches": BOOT_CACHES_MOUNT,
         "mark": f"{HEALTH}/{service.name}{MARK}",
         "socket_mount": SOCKET_MOUNT,
-        # A follower answers nobody: it gets no key.
+        # A follower has no clients, so it gets no key.
         "entrypoint": [service.entrypoint]
         if service.follower
         else container_entrypoint(

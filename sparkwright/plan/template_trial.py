@@ -1,7 +1,7 @@
-"""Render a chat template with a conversation, as an engine does. Runs as a process of its own.
+"""Render a chat template with a conversation, as an engine does. Runs in a separate process.
 
-A template is somebody else's program: it may loop for ever or ask for gigabytes. This process has
-limits of time and memory, reads the template from standard input, and answers in a few words.
+A template is a foreign program: it may loop forever or allocate gigabytes. This process has limits
+of time and memory, reads the template from standard input, and prints a short result.
 """
 
 import json
@@ -77,7 +77,7 @@ def _fault(text: str, values: dict[str, Any]) -> tuple[int, str]:
     except MemoryError:
         return 0, f"it takes more than {_MEMORY >> 20} MiB of memory"
     except Exception as error:  # whatever a template makes of its values
-        # A template may refuse a message of the system: its engine answers conversations without.
+        # A template may refuse system messages: then try the conversation without one.
         if isinstance(error, _Refused) and messages and messages[0]["role"] == "system":
             return _fault(text, {**values, "messages": messages[1:]})
         frames = traceback.extract_tb(error.__traceback__)

@@ -1,4 +1,4 @@
-"""Licences and operators' duties of what is planned, each once for the whole fleet."""
+"""Licences and operators' duties of the planned services, each once for the whole fleet."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

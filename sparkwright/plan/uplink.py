@@ -1,4 +1,4 @@
-"""By which proxy a host reaches what lies outside, as environment of its programs.
+"""The proxy through which a host reaches the internet, as environment of its programs.
 
 Units that systemd starts get nothing from /etc/environment or a login's variables.
 """
@@ -28,6 +28,6 @@ def environment(settings: HostSettings) -> dict[str, str]:
 
 
 def _in_lan(name: str) -> bool:
-    """Whether a name or address is one of the LAN's."""
+    """Return whether a name or address belongs to the LAN."""
     address = ip_address(name)
     return address.is_private if address else "." not in name

@@ -82,6 +82,7 @@ def health_file(plan: HostPlan) -> str | None:
             model=service.served_names[0],
             patience_seconds=60,
             routes=engine(service.engine).kinds(dict(service.arguments), service.task),
+            sleeps=service.sleep.nap.state if service.sleep else "",
         )
         for service in plan.services
         if service.proxy

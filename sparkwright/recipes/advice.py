@@ -23,7 +23,8 @@ from sparkwright.recipes.yaml_mapping import mapping, read_yaml
 from sparkwright.resolve.model_facts import ModelRecipe
 from sparkwright.resolve.recipe_registry import Snapshot
 
-#: Of a recipe, what says how to start the model. Its guide and its installation are for people.
+#: Keys of a recipe that describe the start of the model. Its guide and its installation are for
+#: people.
 _KEYS = (
     "meta", "model", "variants", "features", "opt_in_features", "strategy_overrides",
     "hardware_overrides", "omni",

@@ -162,7 +162,7 @@ class Foreign:
         may_be_one: whether one GPU does, although its defaults name two.
         vram_gib: what it says to need, over all of its GPUs.
         context: tokens that the model was made for.
-        format: of the weights, as it names it.
+        format: format of the weights, as the recipe names it.
         notes: what else a reader should know.
         mods: names of scripts that change its container.
     """

@@ -89,7 +89,7 @@ _MANIFESTS = (
 )
 #: Entries of an index: platforms, and an attestation of each.
 _MOST_PLATFORMS = 100
-#: Signatures of an image that are looked at, and where cosign writes each.
+#: Largest number of an image's signatures to check, and the annotation in which cosign stores each.
 _MOST_SIGNATURES, _SIGNATURE = 32, "dev.cosignproject.cosign/signature"
 #: Kernel's name of a machine -> registries' name.
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "amd64": "amd64", "arm64": "arm64"}

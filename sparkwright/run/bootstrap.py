@@ -66,14 +66,14 @@ def decided(host: Host, host_run: HostRun) -> tuple[BootstrapState, Decision] | 
 
 @dataclass(frozen=True)
 class Readiness:
-    """A host before its first deploy.
+    """State of a host before its first deploy.
 
     Attributes:
-        findings: all that is wrong with it, without what bootstrap's steps answer.
-        weights, image: bytes to download.
-        free: bytes of the file system for the weights.
+        findings: all findings that bootstrap's steps do not cure.
+        weights, image: bytes to download of each.
+        free: free bytes of the file system for the weights.
         speed: bytes per second that the host receives from the hub; 0 if it was not measured.
-        hub: the server that it was measured on.
+        hub: server of the measurement.
     """
 
     desired: Desired
@@ -95,7 +95,9 @@ def readiness(host: Host, host_run: HostRun) -> Readiness:
     decision = decide(host_run.desired.plan, state, host_run.lan_addresses)
     observed = look(host, host_run)
     cured = decision.cures
-    if errors(decision.findings):  # no step is planned: what those that are asked for would answer
+    if errors(
+        decision.findings
+    ):  # no step is planned: findings that the requested steps would cure
         cured = cured.union(*(CURES.get(step, ()) for step in host_run.settings.bootstrap))
     judged = [finding for finding in every_finding(host_run, asked) if finding.id not in cured]
     findings = (*(finding.on(host.name) for finding in decision.findings), *judged)
@@ -136,14 +138,15 @@ def speed(host: Host, host_run: HostRun, observed: Observation) -> tuple[int, st
 
 @operation()
 def rebooted(state: BootstrapState, *, asked: bool = False) -> Commands:
-    """Reboot the host for its new driver, and go on once it is back; unasked, fail it.
+    """Reboot the host for its new driver, and continue once it is back; fail the host if no reboot
+    was requested.
 
-    Not pyinfra's own ``server.reboot``: it tells a reboot by the uptime, which a container shares
-    with its machine, and waits under the host's lock.
+    pyinfra's own ``server.reboot`` does not fit: it detects a reboot by the uptime, which a
+    container shares with its machine, and waits while holding the host's lock.
 
     Args:
-        state: the host before.
-        asked: whether it may be rebooted.
+        state: the host's state before.
+        asked: whether the user requested a reboot.
     """
     host = ctx_host.get()
     if asked:
@@ -162,7 +165,7 @@ def _reboot(state: State, host: Host) -> bool:
     try:
         locks.take(host)
         before = ask(host, reboot, 2, str, timeout=60)
-        # Not held over the reboot: nobody else could tell it from a run that died.
+        # Release the lock before the reboot: other runs could not tell it from a dead run's lock.
         locks.release(host)
         host.log("rebooting")
         _wait(host, before)

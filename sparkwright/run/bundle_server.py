@@ -11,7 +11,7 @@ from threading import Lock
 
 from sparkwright.config.places import PACKAGE
 from sparkwright.facts.asking import HostError
-from sparkwright.host.fetch.request import PeerRoots, PeerServerRequest, document
+from sparkwright.host.fetch.request import PeerServerRequest, document
 from sparkwright.operations.lan import at
 from sparkwright.operations.peer_keys import CONTROLLER, Peer, RunKeys
 
@@ -22,12 +22,13 @@ _running: dict[tuple[str, str], subprocess.Popen[bytes]] = {}
 
 
 def serve(bundle: str, address: str, port: int, keys: RunKeys) -> Peer:
-    """The peer from which hosts take the bundle.
+    """Serve the bundle to hosts as a peer. Returns the peer's address.
 
-    The first call for an address, which is this machine's in the hosts' network, starts serving.
+    The server starts with the first call for an address, which is this machine's in the hosts'
+    network.
 
     Raises:
-        HostError: when the port is taken.
+        HostError: the port is taken.
     """
     with _LOCK:
         process = _running.get((bundle, address))
@@ -44,8 +45,8 @@ def _start(bundle: Path, address: str, port: int, keys: RunKeys) -> subprocess.P
     key.parent.mkdir(mode=0o700)
     key.touch(mode=0o600)
     key.write_text(keys.server(CONTROLLER).value)
-    roots = PeerRoots(models=str(bundle / "models"), images=str(bundle / "images"))
-    request = PeerServerRequest(str(key.parent), roots, idle=86400)
+    models, images = str(bundle / "models"), str(bundle / "images")
+    request = PeerServerRequest(str(key.parent), models, images, idle=86400)
     path = state / "request.json"
     path.write_text(document(request))
     program = PACKAGE / "host/fetch/fetch.py"

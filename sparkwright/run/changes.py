@@ -25,11 +25,11 @@ def controlled(
     host: Host, run: HostRun, answers: dict[str, ControlAnswer], *, action: str,
     services: ServicesOf, **more: Any,
 ) -> None:  # fmt: skip
-    """Start, stop or restart services of each host; restarts come one host after the other.
+    """Start, stop or restart services of each host; hosts restart one after the other.
 
     Args:
-        services: gives the names of a host's services.
-        more: ``why``, ``now``, ``keep`` and ``wait`` of ``ControlRequest``.
+        services: function that returns the names of a host's services.
+        more: fields ``why``, ``now``, ``keep`` and ``wait`` of ``ControlRequest``.
     """
     root = run.settings.services_root
     request = ControlRequest(action, services(host.name), root, OWNER.by, **more)
@@ -51,7 +51,7 @@ def activated(
     """Have an exclusive service run instead of the active one of its group, host after host.
 
     Args:
-        more: ``why`` and ``dry`` of ``ActivateRequest``.
+        more: fields ``why`` and ``dry`` of ``ActivateRequest``.
     """
     request = ActivateRequest(service, run.settings.services_root, OWNER.by, **more)
     exclusive.activated(
@@ -102,7 +102,7 @@ def removed(
     """Take services, releases, units, images and, on request, weights off the host.
 
     Args:
-        services: gives the names of a host's services.
+        services: function that returns the names of a host's services.
         more: ``weights`` and ``bootstrap`` of the operation.
     """
     removal.removed(

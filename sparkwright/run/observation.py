@@ -38,7 +38,9 @@ def look(host: Host, host_run: HostRun) -> Observation:
 
 
 def _reached_from_here(host: Host) -> dict[str, str]:
-    """Where this machine reached each host of the run: not those behind a jump host."""
+    """Return the addresses at which this machine reached hosts, without hosts behind a jump
+    host.
+    """
     direct = {}
     for other in host.state.inventory:
         connection = addresses(other)
@@ -51,7 +53,7 @@ def status_of(host: Host, host_run: HostRun, *, texts: bool) -> HostStatus:
     """Releases, state and history of the host's services. One remote execution.
 
     Raises:
-        HostError: when the answer names what no service has.
+        HostError: the answer has a value that no service can have.
     """
     root = host_run.settings.services_root
     ports = {each.name: (each.gate.address, each.gate.port) for each in host_run.services}
@@ -83,5 +85,5 @@ def services_of(host_run: HostRun, answer: HostStatus) -> dict[str, Service]:
 
 
 def unreadable(host_run: HostRun, answer: HostStatus) -> list[str]:
-    """Services of a host without a plan whose record says nothing."""
+    """Return services of a host without a plan whose records are unreadable."""
     return sorted(answer.services.keys() - services_of(host_run, answer).keys())

@@ -1,4 +1,6 @@
-"""Preflight: one observation per host, every finding at once; a host that fails is not touched."""
+"""Preflight: one observation per host and all findings at once; a host with an error stays
+unchanged.
+"""
 
 import time
 from collections.abc import Callable, Sequence
@@ -39,13 +41,13 @@ def passed(warnings: int, again: Callable[[Host], Sequence[str]] | None = None) 
 
 
 def judged(host: Host, host_run: HostRun, *, dry: bool) -> bool:
-    """Observe and judge a host; refuse it when any finding is an error.
+    """Observe and check a host; refuse it if any finding is an error.
 
     Args:
-        dry: whether a switch that is under way is left alone instead of waited for.
+        dry: whether to ignore a switch under way instead of waiting for it.
 
     Returns:
-        Whether the host goes on.
+        Whether the run continues on the host.
     """
     host_run.connection = addresses(host)
     try:
@@ -58,7 +60,7 @@ def judged(host: Host, host_run: HostRun, *, dry: bool) -> bool:
             if busy := locks.in_the_way(host):
                 raise HostError(busy)
             host.log("a switch that was begun before is still under way: waiting for its end")
-            with suppress(Interrupted):  # what it left is put in order by this run
+            with suppress(Interrupted):  # this run repairs what an interrupted run left
                 follow(host)
             asked = _observe(host, host_run)
     except HostError as error:
@@ -83,8 +85,8 @@ def judged_again(host: Host, host_run: HostRun) -> Sequence[str]:
 
 
 def _judge(host: Host, host_run: HostRun, asked: float, cured: frozenset[str]) -> str | None:
-    """Findings of the host, printed; why it is refused for them, without findings that bootstrap
-    will cure.
+    """Print the host's findings. Returns the reason to refuse the host, without findings that
+    bootstrap will cure.
     """
     result = every_finding(host_run, asked)
     later = dict.fromkeys(finding.id for finding in result if finding.id in cured)
@@ -97,10 +99,10 @@ def _judge(host: Host, host_run: HostRun, asked: float, cured: frozenset[str]) -
 
 
 def every_finding(host_run: HostRun, asked: float) -> list[Finding]:
-    """Findings of a host that was observed.
+    """Return all findings of an observed host.
 
     Args:
-        asked: when it was asked, seconds since the epoch by this machine's clock.
+        asked: time of the request, in seconds since the epoch by this machine's clock.
     """
     # Half of the round trip: about when the host read its clock.
     result = judge(host_run.desired, host_run.observed, now=(asked + time.time()) / 2)
@@ -109,7 +111,7 @@ def every_finding(host_run: HostRun, asked: float) -> list[Finding]:
 
 
 def _observe(host: Host, host_run: HostRun) -> float:
-    """Observe the host; when it was asked, seconds since the epoch by this machine's clock."""
+    """Observe the host. Returns the time of the request, in seconds since the epoch."""
     asked = time.time()
     observation.look(host, host_run)
     return asked

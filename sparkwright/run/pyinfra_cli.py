@@ -1,4 +1,4 @@
-"""pyinfra's command line in this process, without its frames around what our operations say."""
+"""Run pyinfra's command line in this process, without its frames around sparkwright's output."""
 
 import re
 import sys
@@ -14,6 +14,6 @@ def main(arguments: Sequence[str]) -> None:
     """
     if not any(re.fullmatch(r"-\w*v\w*|--debug.*", word) for word in arguments):
         hooks.hide_frames()
-    # Hosts are prepared by what this says (`hooks.command_line`).
+    # `hooks.command_line` reads this value to prepare hosts.
     sys.argv = ["pyinfra", *arguments]
     hooks.own("main").main()

@@ -1,4 +1,4 @@
-"""Questions to hosts that change nothing: what they run, their faults, their disks' content."""
+"""Requests to hosts that change nothing: their services, faults and disk usage."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -134,7 +134,7 @@ def _examination(
 ) -> Examination:
     models, root = run.settings.models_root, run.settings.services_root
     engines = {each.name: (each.gate.address, each.gate.port) for each in services}
-    # No release says where the others answer: asked at a port that nobody has.
+    # Other services have no release with a port, so the request names an unused port.
     engines |= dict.fromkeys(unknown, ("127.0.0.1", 1))
     request = ExaminationRequest(engines, models, root, _BETWEEN, metric_names())
     return ask(host, doctor, request, Examination, timeout=120)
@@ -167,7 +167,7 @@ def fabric(host: Host, run: HostRun) -> FabricLook:
 
 
 def known_keys(host: Host, run: HostRun) -> tuple[str, ...]:
-    """Hash and name of each key that opens the host's proxies. One remote execution."""
+    """Return hash and name of each key that opens the host's proxies. One remote execution."""
     return _keys(host, run, None)
 
 
@@ -191,18 +191,15 @@ def _keys(host: Host, run: HostRun, text: str | None) -> tuple[str, ...]:
 
 
 def used_disk(host: Host, run: HostRun) -> DiskUsage:
-    """Models, images and what belongs to them."""
+    """Return models, images and their parts on a host's disks."""
     return disk_usage.listed(host, disk_usage_request(run))
 
 
 def deep_smoke(
     host: Host, run: HostRun, *, meant: Callable[[str, str], bool] = lambda *_: True
 ) -> dict[str, DeepResult]:
-    """Test the services for everything that the recipes promise; without a plan, for what their
-    releases do.
-
-    Args:
-        meant: whether a service of a host is tested.
+    """Test all that the recipes promise of the services; without a plan, all that their releases
+    promise.
     """
     services, sleeping = {service.name: service for service in run.services}, set[str]()
     if run.desired.plan.groups or not run.plan_known:
@@ -286,16 +283,17 @@ def follow(
     count: int = 0,
     wanted: Callable[[], bool] = lambda: True,
 ) -> None:
-    """Ask a host the same question until the command ends.
+    """Send a host the same request until the command ends.
 
     Args:
-        take: gets each answer, or why there was none.
-        interval: seconds between two questions.
-        count: of questions; 0 is without end.
-        wanted: whether anybody wants an answer now; the host is left alone until then.
+        take: function that gets each answer, or the reason of a failure.
+        interval: seconds between two requests.
+        count: number of requests; 0 for no limit.
+        wanted: function that tells whether anybody needs an answer now; until then no request is
+            sent.
 
     Raises:
-        HostError: when the last question had no answer.
+        HostError: the last request had no answer.
     """
     asked = 0
     while True:
@@ -325,7 +323,8 @@ def load_request(run: HostRun) -> LoadRequest:
     )
 
 
-#: The load of a host. The request goes by standard input: sudo logs every command.
+#: Command for a host's load. Its request goes through standard input, since sudo logs every
+#: command.
 current_load = answered(load, load_request, HostLoad, timeout=_LOOK)
 
 

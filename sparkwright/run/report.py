@@ -39,7 +39,7 @@ def report(run: Run, *, as_json: bool) -> None:
     """
     if run.broken:
         click.echo(_unplanned(run), err=as_json)
-        return  # of what is planned nothing is known, and the record of the last deploy stays
+        return  # the planned state is unknown, so the record of the last deploy stays
     rows = [_row(name, item, dry=run.dry) for name, item in run.hosts.items()]
     named = os.environ.get(RECORD)
     record = Path(named or _STATE / "last-run.json")
@@ -104,7 +104,7 @@ def _row(name: str, host_run: HostRun, *, dry: bool) -> table.Row:
 
 
 def service_row(host_run: HostRun, service: ServicePlan, rendered: Service) -> table.ServiceRow:
-    """Row of a service as planned, or as it runs where the host runs something else."""
+    """Return the row of a service as planned, or as it runs if the host runs another release."""
     outcome = host_run.outcomes.get(service.name)
     # A service that only the host itself reaches is not at the host's address.
     at = service.bind if is_loopback(service.bind) else host_run.address

@@ -35,13 +35,13 @@ def named(run: Run) -> Iterator[tuple[str, list[str]]]:
 
 
 def in_turn(host: Host, switch: Switch, *, left: Callable[[], None]) -> SwitchJournal:
-    """Switch a host when its batch comes, if it comes at all.
+    """Switch a host when its batch comes, unless the roll-out stops before.
 
     Args:
-        left: called when it does not.
+        left: function called if the batch does not come.
 
     Raises:
-        HostError: when it does not, or the host is lost sight of.
+        HostError: the batch does not come, or the connection to the host is lost.
     """
     run = run_of(host)
     rollout, settings = run.rollout, run.rollout_settings
@@ -49,7 +49,7 @@ def in_turn(host: Host, switch: Switch, *, left: Callable[[], None]) -> SwitchJo
         unprepared = [name for name, item in run.hosts.items() if item.memory.failure]
         if unprepared:
             rollout.stop(f"{', '.join(unprepared)} could not be prepared")
-    # One in maintenance tries nothing, and is no reason to leave all others as they are.
+    # A host in maintenance is not switched, and does not stop the roll-out.
     canaries = [name for name in rollout.batches[0] if run.hosts[name].left is None]
     if settings.canaries and canaries and host.name not in rollout.batches[0]:
         lost = [name for name in canaries if run.hosts[name].memory.failure]
@@ -75,13 +75,13 @@ def in_turn(host: Host, switch: Switch, *, left: Callable[[], None]) -> SwitchJo
 def with_ranks(
     host: Host, switch: Switch, *, turn: Callable[[Host, Switch], SwitchJournal] | None = None
 ) -> SwitchJournal:
-    """Switch a host, when every other rank of its clusters is ready to follow.
+    """Switch a host once all other ranks of its clusters are ready to follow.
 
     Args:
-        turn: when it may happen, where hosts are switched one after the other.
+        turn: context to wait for the host's turn, if hosts are switched one after the other.
 
     Raises:
-        HostError: another rank is not ready; the host is left as it is.
+        HostError: another rank is not ready; the host stays unchanged.
     """
     checked = partial(_when_whole, switch)
     return turn(host, checked) if turn else checked(host)
@@ -129,7 +129,7 @@ def asleep(host_run: HostRun) -> set[str]:
 
 
 def leave(host_run: HostRun) -> None:
-    """The host's batch does not come: its services stay what they are."""
+    """Record that the host's batch is skipped: its services stay unchanged."""
     for service in host_run.services:
         state = host_run.observed.services.get(service.name, ServiceState())
         if changes(service, host_run.secrets, host_run.observed):
@@ -138,8 +138,9 @@ def leave(host_run: HostRun) -> None:
 
 
 def elsewhere(run: Run, host_run: HostRun) -> bool:
-    """Whether a service of the host does not run what is planned: by its own outcome, or as a
-    follower by its head's."""
+    """Return whether a service of the host runs another release than planned: by its own outcome,
+    or for a follower by its head's.
+    """
     for service in host_run.services:
         head = run.hosts.get(service.rank.hosts[0]) if service.rank and service.follower else None
         outcome = (head or host_run).outcomes.get(service.name)
@@ -170,10 +171,11 @@ def remember(
 
 
 def to_take_back(host: Host, run: Run, host_run: HostRun) -> list[ServiceSwitch]:
-    """``on_failure = "fleet"``: what was switched on this host before another one failed.
+    """Return the services to roll back for ``on_failure = "fleet"``: those switched on this host
+    before another host failed.
 
     Raises:
-        HostError: when the host does not answer, or lacks the record of a release.
+        HostError: the host does not answer, or lacks the record of a release.
     """
     before = run.rollout.switched.get(host_run.name)
     if not run.rollout.stopped or not before:
@@ -210,8 +212,9 @@ def remember_taken_back(
 def record(
     host_run: HostRun, services: Sequence[ServiceSwitch], ended: SwitchJournal, state: str
 ) -> None:
-    """Have the report say what the services run after a switch that did not end as planned: the
-    release that it went to when they were taken or rolled back, else the one before."""
+    """Report the services' releases after a switch with an unplanned end: the target release for
+    services that were taken or rolled back, else the former one.
+    """
     for service in services:
         if service.sleeps:
             continue  # it was written, and nothing of it ran
@@ -263,11 +266,11 @@ def rollback(
 def targets_of(
     host: Host, host_run: HostRun, *, to: str | None, only: Collection[str] | None
 ) -> list[ServiceSwitch] | None:
-    """The switches to earlier releases; None when the host is refused, or in maintenance.
+    """Return the switches to earlier releases; None if the host is refused or in maintenance.
 
     Args:
-        to: a release to go to; the one before without.
-        only: names of services; every one without.
+        to: target release; None for the former release.
+        only: names of services; empty for all services.
     """
     try:
         if host_run.plan_known:

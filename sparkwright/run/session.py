@@ -1,4 +1,6 @@
-"""Sessions: a command plans its run, connects to hosts and asks or changes them, in one process."""
+"""Sessions: a command plans its run, connects to hosts, and queries or changes them, in one
+process.
+"""
 
 import atexit
 import gc
@@ -38,7 +40,7 @@ from sparkwright.run.state import HostRun, Run
 T = TypeVar("T")
 #: Asks a host; its answer is the command's.
 Question = Callable[[Host, HostRun], T]
-#: Calls operations for a host, which put their answers among those of all hosts.
+#: Function that calls operations for a host, which add their answers to the answers of all hosts.
 Change = Callable[[Host, HostRun, dict[str, T]], None]
 #: Asks a host again and again, and hands each answer on.
 Watch = Callable[[Host, HostRun, Callable[[T], None]], None]
@@ -46,18 +48,18 @@ Watch = Callable[[Host, HostRun, Callable[[T], None]], None]
 #: Takes a host's name and its latest event.
 Notice = Callable[[str, str], None]
 
-#: Options of the command line that pyinfra's configuration calls otherwise, but for capitals.
+#: Command-line options with another name, apart from capitals, in pyinfra's configuration.
 _RENAMED = {"shell_executable": "SHELL"}
 #: Options of the command line that are data of every host.
 _DATA = ("ssh_user", "ssh_port", "ssh_key")
-#: Seconds after which a reader of a watch may do something else.
+#: Seconds after which a reader of a watch may continue with other work.
 _QUIET = 0.25
 _LOG = logging.getLogger("pyinfra")
 
 
 @dataclass
 class Session:
-    """Hosts of one command, planned for. They are connected to when they are asked or changed."""
+    """Hosts of one command, with their plan. They are connected on their first request."""
 
     run: Run
     inventory: Inventory
@@ -69,10 +71,10 @@ class Session:
         return [host for host in self.inventory if host.name in self.run.hosts]
 
     def ask(self, question: Question[T], only: Collection[str] | None = None) -> Answers[T]:
-        """Ask every host as soon as it is connected; a host that failed is not asked again.
+        """Query every host as soon as it is connected; a failed host is not queried again.
 
         Args:
-            only: names of hosts; all without.
+            only: names of hosts; None for all hosts.
         """
         answers: dict[str, T] = {}
 
@@ -213,13 +215,13 @@ def session(
 
     Args:
         connection: pyinfra's options of connection and sudo, by name.
-        notice: told of each host that is asked, what it does meanwhile, and how that ends.
-        shown: whether standard error has what pyinfra says of every host.
-        frames: whether pyinfra's own frames are around it.
+        notice: object that is notified of each host's request, its progress and its end.
+        shown: whether pyinfra's messages about hosts go to standard error.
+        frames: whether to print pyinfra's own frames.
 
     Raises:
-        UserError: for mistakes in the user's input, before a connection to any host.
-        click.ClickException: for what pyinfra can't use of it.
+        UserError: the user's input has a mistake; raised before any connection.
+        click.ClickException: pyinfra can't use the input.
     """
     _set_output(shown=shown, frames=frames)
     try:
@@ -270,7 +272,7 @@ def _configure(config: Config, connection: dict[str, Any]) -> dict[str, Any]:
         data["ssh_password"] = getpass("SSH password: ")
     for name, value in connection.items():
         program = name.removesuffix("_user")
-        # As pyinfra has it: another user is for a program that is asked for.
+        # Like pyinfra: another user applies only to an explicit program.
         if name not in _DATA and (program not in ("sudo", "dzdo") or program in connection):
             setattr(config, _RENAMED.get(name, name.upper()), value)
     return data
@@ -285,7 +287,7 @@ def _chosen(inventory: Inventory, limit: tuple[str, ...]) -> list[Host] | None:
 
 def _set_output(*, shown: bool, frames: bool) -> None:
     """Have pyinfra print as its command line does, or nothing at all."""
-    pyinfra.is_cli = True  # its own command line's output, and no other's
+    pyinfra.is_cli = True  # only the output of pyinfra's own command line
     set_formatter(click.style)
     set_echo(click.echo)
     atexit.register(gc.freeze)  # Python would collect everything once more at its end, 250 ms

@@ -30,7 +30,7 @@ from sparkwright.run import bundle_server
 from sparkwright.run.state import HostRun, Run
 from sparkwright.text.sizes import GIB
 
-#: One host at a time fills the cache; the others find it filled.
+#: Lock: one host fills the cache, and the others find it filled.
 _FETCHING = Lock()
 #: Of networks that no setting names: everybody who publishes addresses of rails has them so.
 _USUAL = 24
@@ -152,8 +152,9 @@ def _addresses(run: Run, host_run: HostRun, content: str) -> Iterator[Peer]:
 
 
 def _by_rails(host_run: HostRun, other: HostRun) -> Iterator[str]:
-    """Where another host serves this one over the fabric; not where its certificate is for
-    addresses of the LAN alone."""
+    """Return where another host serves this host over the fabric; empty if its certificate has LAN
+    addresses only.
+    """
     certificate = other.peer_certificate
     if certificate and certificate.identity.name is None:
         return
@@ -192,7 +193,7 @@ def _decide(run: Run) -> dict[str, dict[str, list[str]]]:
 
 
 def rails(own: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """A host's IPv4 addresses on ports of a ConnectX, by interface as it says them itself."""
+    """Return a host's IPv4 addresses on ConnectX ports by interface, as the host reports them."""
     return tuple(
         address
         for interface, every in sorted(own.items())
@@ -207,8 +208,9 @@ def towards(
     theirs: Mapping[str, tuple[str, ...]],
     wanted: FabricAddresses | None,
 ) -> Iterator[str]:
-    """The other host's addresses that are in a network of this one's rails, and nowhere else: a
-    host may say anything of itself."""
+    """Return another host's addresses that are in a network of this host's rails: a host may report
+    any address.
+    """
     own = rails(mine)
     reached = [_network(address, wanted) for address in own]
     for other in rails(theirs):

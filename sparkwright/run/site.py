@@ -1,8 +1,8 @@
-"""A run of pyinfra over a site: planned before the first connection, reported at the end.
+"""A pyinfra run over a site: planned before the first connection, reported at the end.
 
 ``config.py`` of a site calls ``install``. pyinfra reads config.py first, then inventory and
-group_data, then connects: the planning goes in between, so that every mistake in the user's input
-is reported before any host is touched.
+group_data, then connects. sparkwright plans before it connects, so that every mistake in the user's
+input is reported before any host is changed.
 """
 
 import atexit
@@ -46,17 +46,17 @@ from sparkwright.site.clusters import left_out
 from sparkwright.site.desired import DesiredFleet, DesiredHost, desired_fleet
 from sparkwright.text.visible import visible
 
-#: What is taken from a broken plan, as far as it can be read: where sparkwright's own lie on the
-#: hosts, whether a lock is broken, and how hosts are switched.
+#: Settings that a run takes from a broken plan if they are readable: sparkwright's directories on
+#: the hosts, whether a lock is broken, and how hosts are switched.
 _READ = ("models_root", "services_root", "break_lock", "rollout")
 _LONGEST = 300
 
 
 def unplanned_fleet(hosts: Mapping[str, Mapping[str, Any]]) -> DesiredFleet:
-    """Hosts without a plan.
+    """Return hosts without a plan.
 
     Args:
-        hosts: by name, what could be read of its data.
+        hosts: readable data of each host, by name.
     """
     settings = {name: _settings(data) for name, data in hosts.items()}
     rollouts = [setting.rollout for setting in settings.values()]
@@ -108,20 +108,19 @@ _PATIENCE = 15
 
 @dataclass(frozen=True)
 class Invocation:
-    """A run as its command line asks for it.
+    """A run as its command line requests it.
 
     Attributes:
         overrides: ``key=value``, as pyinfra's ``--data``.
         limit, exclude: names and groups of hosts, and patterns of names.
-        group_data: further folders of it.
+        group_data: further folders of group data.
         planless: whether the run uses the state stored on the hosts if the plan is broken.
-        makes_secrets: whether keys and certificates that the site lacks are made and kept: not by a
-            run that only looks, or that an emergency needs. On another machine than the fleet's
-            such a key would be nobody's, and the next deploy from there would take it for the
-            fleet's.
-        switches: whether services are switched.
-        resolves: whether images and models are looked up: not to change keys, which needs neither
-            registry nor hub.
+        makes_secrets: whether to make and keep keys and certificates that the site lacks: not in a
+            read-only run or in an emergency. On another machine such a key would belong to no host,
+            and the next deploy from there would use it as the fleet's.
+        switches: whether the run switches services.
+        resolves: whether to look up images and models; a change of keys needs neither registry nor
+            hub.
     """
 
     inventory: str
@@ -137,7 +136,7 @@ class Invocation:
 
 
 class CommandState(State):
-    """pyinfra's state in a command of sparkwright's, which plans its run by itself."""
+    """pyinfra's state in a sparkwright command that plans its run itself."""
 
 
 def install() -> None:
@@ -165,7 +164,7 @@ def install() -> None:
 def ready(state: State, *, planned: bool) -> None:
     """Have pyinfra's connections bounded and safe, once all is planned; a planned run follows
     connections and operations."""
-    # config.py has turned it off: what is loaded by now stays, and is not looked at again.
+    # config.py has turned it off: loaded modules stay, and are not checked again.
     gc.freeze()
     gc.enable()
     hooks.quick_operation_order()
@@ -181,10 +180,10 @@ def read_files(invocation: Invocation) -> BaseException | None:
     """Check the user's files before pyinfra reads them.
 
     Returns:
-        Faults of group_data, in a run that goes on without it.
+        Faults of group_data, in a run that continues without it.
 
     Raises:
-        UserError: for everything else that can't be read.
+        UserError: any other file can't be read.
     """
     files = (invocation.inventory, invocation.group_data, invocation.overrides)
     if not invocation.planless:
@@ -216,7 +215,7 @@ def plan(
     """
     if invocation.makes_secrets:
         caches.WRITTEN.set()
-    # In the inventory's order: of --limit pyinfra makes a set.
+    # Keep the inventory's order: pyinfra turns --limit into a set.
     hosts = {host.name: host for host in inventory if limit is None or host.name in limit}
     planned = partial(_planned, inventory, hosts, invocation)
     run = planned() if not invocation.planless else _planless(planned, hosts, invocation, broken)
@@ -331,10 +330,10 @@ def _planned(inventory: Inventory, hosts: dict[str, Host], invocation: Invocatio
 
 
 def unplanned(hosts: dict[str, Host], invocation: Invocation, why: str) -> Run:
-    """A run of hosts without a plan.
+    """Return a run of hosts without a plan.
 
     Args:
-        why: what of the plan is broken.
+        why: the plan's fault.
     """
     fleet = unplanned_fleet({name: host.data.dict() for name, host in hosts.items()})
     return _run(hosts, invocation, fleet, THIS_PROCESS, why)

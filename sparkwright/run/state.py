@@ -1,7 +1,7 @@
 """A run over a site: the desired state of each host, and its outcome so far.
 
-It is attached to pyinfra's host objects, so two runs in one process are independent. Operations
-take arguments and need none of this; the site's roles hand them the plan.
+The run is attached to pyinfra's host objects, so two runs in one process are independent.
+Operations take arguments and don't use this module; the site's roles pass them the plan.
 """
 
 import time
@@ -40,18 +40,16 @@ _KEY = "sparkwright-run"
 
 @dataclass
 class HostRun(DesiredHost):
-    """A host in this run.
+    """State of a host in this run.
 
     Attributes:
-        address: where clients reach it.
-        findings: preflight's.
-        outcomes: what services run where that is not what was planned, by name.
-        connection: addresses of controller and host, as far as they see each other directly.
-        left: why this run leaves the host alone, although nothing is wrong with it; None if it
-            does not.
+        address: the host's address for clients.
+        findings: findings of preflight.
+        outcomes: name of a service -> its running release, if it differs from the plan.
+        connection: addresses of controller and host, if they see each other directly.
+        left: reason why this run skips the host without a fault; None if it does not.
         plan_known: False in a run without a plan: services are read from the host.
-        cured: preflight's findings that bootstrap answers before anything else is done; None if
-            it was not called.
+        cured: findings of preflight that bootstrap cures first; None if bootstrap was not called.
     """
 
     name: str
@@ -80,7 +78,7 @@ class HostRun(DesiredHost):
         self.planned_proxies = self.proxies
 
     def reached(self, proxies: Proxies | None) -> None:
-        """Its proxies have other addresses of their replicas than was planned."""
+        """Replace the planned proxies by proxies with the observed addresses of replicas."""
         if proxies != self.proxies:
             self.proxies = proxies
             for name in ("proxy_files", "request"):
@@ -118,7 +116,7 @@ class HostRun(DesiredHost):
 
     @cached_property
     def request(self) -> ObservationRequest:
-        """Everything that has to be observed of it, in one question."""
+        """Return the request for the host's whole observation."""
         parts = (
             services.request_of(self.services, self.settings.services_root),
             proxies.request_of(self.proxies, self.proxy_files),
@@ -161,10 +159,10 @@ class Run:
     """All hosts of this run.
 
     Attributes:
-        peer_keys: by which hosts know each other when one takes from another.
-        dry: whether this run only looks.
-        everyone: names of every host of the inventory.
-        takes_from: content -> host -> hosts that it takes it from; None until that is decided.
+        peer_keys: keys with which hosts authenticate to each other when they share files.
+        dry: whether this run changes nothing.
+        everyone: names of all hosts of the inventory.
+        takes_from: content -> host -> hosts from which it fetches the content; None until decided.
         broken: the plan's mistake, in one line; then nothing is planned, and the run uses the state
             stored on the hosts. None if the plan is whole.
     """
@@ -240,7 +238,8 @@ def refuse(host: Host, reason: str) -> None:
 
 
 def set_aside(host: Host, mark: Maintenance | None, now: float) -> bool:
-    """Leave a host in maintenance out of the run, which is no failure. Whether it is one.
+    """Leave a host in maintenance out of the run, which is no failure. Returns whether it was left
+    out.
 
     Args:
         now: the host's clock, seconds since the epoch.

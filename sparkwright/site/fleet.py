@@ -342,7 +342,7 @@ class PlannedHost:
     """A host's plan, and the catalog that the plan was made with.
 
     Attributes:
-        resolved_models: models that were asked for to make the plan, by repository and revision.
+        resolved_models: models that were looked up for the plan, by repository and revision.
         login: what prevents logging in there.
         data: of inventory and group_data.
     """

@@ -12,9 +12,9 @@ from lab import example_report
 from sparkwright.catalog import load_catalog
 from sparkwright.config.places import CATALOG
 from sparkwright.extras.dashboard.contents import Page
+from sparkwright.extras.dashboard.glance import UnfinishedFetch
 from sparkwright.extras.dashboard.render import html
 from sparkwright.extras.dashboard.view import Fleet
-from sparkwright.host.fetch.unfinished import UnfinishedFetch
 from sparkwright.host.lock import Owner
 from sparkwright.host.models.report import UsageRow
 from sparkwright.host.release import HistoryEntry, Phase, SwitchJournal

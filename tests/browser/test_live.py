@@ -9,9 +9,9 @@ import pytest
 
 from sparkwright.checks.configuration.parts import Memory, Part
 from sparkwright.extras.dashboard.contents import Page
+from sparkwright.extras.dashboard.glance import UnfinishedFetch
 from sparkwright.extras.dashboard.server import Site
 from sparkwright.extras.dashboard.view import Fleet
-from sparkwright.host.fetch.unfinished import UnfinishedFetch
 from sparkwright.host.lock import Owner
 from sparkwright.host.models.report import UsageRow
 from sparkwright.host.release import HistoryEntry, SwitchJournal

@@ -53,7 +53,7 @@ class Evening:
 
     def ask(self, service: str) -> tuple[int, dict[str, str], Any]:
         """Status, headers and body of a request as a client sends it."""
-        connection = http.client.HTTPConnection(ADDRESS, PORTS[service], timeout=120)
+        connection = http.client.HTTPConnection(ADDRESS, PORTS.get(service, 8000), timeout=120)
         body = {"model": service, "prompt": "1 2 3", "max_tokens": 4}
         headers = {
             "Authorization": f"Bearer {self.site.key}", "Content-Type": "application/json",
@@ -194,3 +194,29 @@ def test_an_idle_service_is_stopped_and_the_next_request_waits_for_it(evening: E
     # Without the setting somebody runs again: the group's first service.
     assert evening.deploy().changed == {HOST}
     assert running() == {"chat"}
+
+
+def test_an_idle_engine_sleeps_in_its_process_and_the_next_request_wakes_it(
+    evening: Evening,
+) -> None:
+    idle = """sparks[1][1]["services"]["qwen36"].update(
+        {"served_names": ["qwen36"], "idle": {"after": "15s", "do": "sleep"}})\n"""
+    assert evening.deploy(idle).changed == {HOST}
+    process = "docker inspect -f '{{.Id}} {{.State.StartedAt}}' sparkwright-qwen36"
+    began = ssh(HOST, process)
+
+    def sleeps() -> bool:
+        text = evening.site.sparkwright("status", INVENTORY, "--limit", HOST)
+        return "(nobody) runs" in text and unlocked()
+
+    until(sleeps, "it sleeps", 120)
+    assert ssh(HOST, process) == began
+    assert evening.deploy(idle).changed == set()
+    assert "qwen36" not in evening.site.call("doctor", INVENTORY, "--limit", HOST).stdout
+    code, _, body = evening.ask("qwen36")
+    assert (code, bool(body.get("usage")), ssh(HOST, process)) == (200, True, began)
+    # A restart of Docker ends its process: the next request starts the service.
+    until(sleeps, "it sleeps again", 120)
+    ssh(HOST, "sudo systemctl restart docker")
+    assert (evening.ask("qwen36")[0], ssh(HOST, process) != began) == (200, True)
+    assert evening.deploy().changed == {HOST}

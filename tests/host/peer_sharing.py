@@ -16,7 +16,7 @@ from typing import Any
 
 from sparkwright.host.fetch import peer_auth
 from sparkwright.host.fetch.peer_server import PeerServer
-from sparkwright.host.fetch.request import PeerKeys, PeerRoots, PeerServerRequest
+from sparkwright.host.fetch.request import PeerKeys, PeerServerRequest
 from tests.host.fetch.conftest import HOST, Fetch
 
 RUN = "ab" * 16
@@ -103,11 +103,11 @@ def signed(
 
 def _request(root: Path, certificate: str | None = None) -> PeerServerRequest:
     """A server's request for the keys, models and images below a directory, which are made."""
-    for name in ("keys", "images", "models"):
-        (root / name).mkdir(exist_ok=True, parents=True)
-    (root / "keys" / RUN).write_text(f"{SERVER_KEY}\n")
-    roots = PeerRoots(str(root / "models"), str(root / "images"))
-    return PeerServerRequest(str(root / "keys"), roots, 60, certificate)
+    keys, models, images = (root / name for name in ("keys", "models", "images"))
+    for folder in (keys, models, images):
+        folder.mkdir(exist_ok=True, parents=True)
+    (keys / RUN).write_text(f"{SERVER_KEY}\n")
+    return PeerServerRequest(str(keys), str(models), str(images), 60, certificate)
 
 
 @contextmanager

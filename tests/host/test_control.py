@@ -230,6 +230,12 @@ def test_one_that_sleeps_is_left_asleep_and_refused_by_name(host: Host) -> None:
     assert set(host.do().done) == {"a"}
 
 
+def test_a_stop_ends_an_engine_that_sleeps(host: Host) -> None:
+    host.group()
+    assert host.do(services=("b",)) == ControlAnswer(("a", "b"))
+    assert (host.running, host.message) == ({"a"}, ["stop sparkwright-b.service"])
+
+
 # Maintenance
 
 
@@ -279,6 +285,16 @@ def test_health_says_so_whatever_the_engine_does(
     host.maintain(on=False)
     service.look()
     assert service.well
+
+
+def test_health_asks_nothing_of_an_engine_that_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = HealthService("a", "/no.sock", "none", "m", 1.0, sleeps="/is_sleeping")
+    service = health.Service(config, 30.0, {})
+    monkeypatch.setattr(homes, "maintenance", lambda: None)
+    monkeypatch.setattr(health, "sleeps", lambda _, state: state == "/is_sleeping")
+    monkeypatch.setattr(service, "_call", lambda *_: pytest.fail("it was asked"))
+    service.look()
+    assert (service.well, service.observed) == (False, "sleeps")
 
 
 def test_health_marks_the_begin_of_serving(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

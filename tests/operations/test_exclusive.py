@@ -136,6 +136,27 @@ def test_an_idle_service_is_known_to_its_host_and_stays_stopped_in_the_next_depl
     assert (ran.well, ran.host.noops) == (True, ["every service runs as desired"])
 
 
+@pytest.mark.parametrize(
+    ("do", "release", "change"),
+    [("sleep", None, None), ("sleep", OLD, "stop"), ("stop", None, "stop")],
+)
+def test_an_engine_that_sleeps_runs_on_in_a_deploy_that_changes_nothing(
+    do: str, release: str | None, change: str | None
+) -> None:
+    settings = {"chat": {"recipe": RECIPE, "idle": {"after": "2h", "do": do}}}
+    host = spark()
+    idle = host_run(host, settings)
+    seen = running(idle)
+    seen["services"]["chat"]["asleep"] = True
+    if release:
+        seen["services"]["chat"]["container"]["release"] = release
+    seen["active"] = {"idle.chat": {"service": "(nobody)", "by": "idle@here", "at": 1.0, "why": ""}}
+    looked_at(host, idle, **seen)
+    host.memory.asked = services.request_of(idle.services, ROOT)
+    ran = run(host, services.running, idle.services, idle.secrets)
+    assert ran.host.lines == ([f"would service chat: {change}"] if change else [])
+
+
 # Activating
 
 REQUEST = ActivateRequest("chat", ROOT, "ann@laptop")

@@ -23,7 +23,7 @@ def test_haproxy_is_installed_before_anything_is_touched() -> None:
     host = fake(probe(**missing), ASKED, install=["installed HAProxy"])
     how = {"http_proxy": "http://proxy:3128"}
     ran = run(host, proxies.installed, environment=how, execute=True)
-    assert host.request("install") == {"environment": how}
+    assert host.request("install") == how
     assert ran.memory.changes == ["installed HAProxy"]
     assert ran.memory.stale
 

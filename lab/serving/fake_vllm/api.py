@@ -78,6 +78,9 @@ class Api:
             for path in ("/v1/chat/completions", "/v1/completions", "/v1/messages"):
                 del post[path]
             post[own] = self._media
+        more_get, more_post = self._backend.sleep.routes()
+        get |= more_get
+        post |= more_post
         self._routes = {"GET": get, "HEAD": get, "POST": post}
 
     async def handle(self, request: Request) -> Response:

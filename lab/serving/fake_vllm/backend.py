@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import AsyncGenerator
 from typing import Any
 
+from .developer import Sleep
 from .engine import Engine, Generation
 from .errors import ApiError
 from .faults import Faults
@@ -23,6 +24,7 @@ class Backend:
         self.faults = faults
         self.metrics = Metrics(settings, version)
         self.load = 0
+        self.sleep = Sleep()
         self._engine = Engine(settings, self.metrics, faults, ranks)
 
     @property
@@ -42,6 +44,7 @@ class Backend:
 
     async def run(self, generation: Generation) -> AsyncGenerator[int, None]:
         """Run a generation, yielding how many tokens each step brings; counted in /load."""
+        self.sleep.check()
         self.load += 1
         try:
             async with contextlib.aclosing(self._engine.run(generation)) as steps:

@@ -28,6 +28,7 @@ class Request:
     path: str
     headers: dict[str, str]
     body: bytes
+    query: str = ""
 
 
 @dataclass
@@ -185,8 +186,9 @@ async def _read_head(reader: asyncio.StreamReader) -> Request | None:
             headers[name.strip().lower()] = value.strip()
     if parts[2] == "HTTP/1.0":
         headers.setdefault("connection", "close")
-    path = unquote(urlsplit(parts[1]).path) or "/"
-    return Request(parts[0].upper(), path, headers, b"")
+    target = urlsplit(parts[1])
+    path = unquote(target.path) or "/"
+    return Request(parts[0].upper(), path, headers, b"", target.query)
 
 
 async def _read_body(reader: asyncio.StreamReader, headers: dict[str, str]) -> bytes:

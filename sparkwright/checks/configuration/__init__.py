@@ -39,7 +39,9 @@ def rule_ids(catalog: Catalog) -> list[str]:
 
 
 def check_host(plan: HostPlan, catalog: Catalog, hardware: Hardware) -> list[Finding]:
-    """Every violation of a rule by a host's services, errors first; silenced ones among them."""
+    """Return every violation of a rule by a host's services, errors first, including silenced
+    ones.
+    """
     findings: list[Finding] = []
     for context in contexts(plan, catalog, hardware):
         planned = context.service
@@ -69,7 +71,7 @@ def unknown_silences(plan: HostPlan, catalog: Catalog, origin: str) -> Iterator[
 
 
 def _origin(context: Context, key: str) -> str:
-    """Where the value of a key comes from; the service's own file where it is not set at all."""
+    """Return the file in which a key is set; the service's own file if it is not set."""
     kind, _, rest = key.partition(".")
     if kind in ("arguments", "environment"):
         kind = f"{kind.removesuffix('s')}.{rest.partition('.')[0]}"

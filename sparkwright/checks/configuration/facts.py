@@ -21,8 +21,8 @@ class Hardware:
         compute_cap: None if unknown.
         memory_gib: MemTotal.
         vram_gib: memory of the GPU itself; None on unified memory.
-        architecture: of the registry's words (``arm64``); None if unknown.
-        gpus: how many there are; None if unknown.
+        architecture: its name in registries (``arm64``); None if unknown.
+        gpus: number of GPUs; None if unknown.
     """
 
     compute_cap: str | None
@@ -33,7 +33,7 @@ class Hardware:
 
     @property
     def unified(self) -> bool:
-        """Whether CPU and GPU share one pool."""
+        """Return whether CPU and GPU share memory."""
         return unified(self.compute_cap)
 
     @property
@@ -43,10 +43,11 @@ class Hardware:
 
 
 def assumed_hardware(plan: HostPlan) -> Hardware:
-    """Hardware of a host's own GPU as its settings name it, else what its recipes are made for:
-    finds most mistakes without a host."""
+    """Return the hardware of a host's own GPU as its settings name it, else the hardware that its
+    recipes need. Most mistakes are found with it, before the host is reachable.
+    """
     each = [set(service.recipe.needs.compute_caps) for service in plan.services]
-    caps = set.intersection(*each) if each else set()  # one GPU serves them all
+    caps = set.intersection(*each) if each else set()  # one GPU serves all services
     vram = [
         service.recipe.needs.vram_gib for service in plan.services if service.recipe.needs.vram_gib
     ]
@@ -65,7 +66,7 @@ def assumed_hardware(plan: HostPlan) -> Hardware:
 
 @dataclass(frozen=True)
 class Context(Configuration):
-    """A resolved service on a host, with everything that the catalog says of it."""
+    """A resolved service on a host, with its entries of the catalog."""
 
     plan: HostPlan
     service: ServicePlan
@@ -78,7 +79,9 @@ class Context(Configuration):
         return self.service.recipe
 
     def defaulted(self, facts: Iterable[str]) -> str:
-        """Which of these are not written, and what counts for them, as the end of a sentence."""
+        """Return which of these keys are not set, and their effective values, as the end of a
+        sentence.
+        """
         names = [fact.removeprefix("argument.") for fact in facts if fact.startswith("argument.")]
         texts = [
             f"{name} is not set, and its default is {self.defaults[name]}"

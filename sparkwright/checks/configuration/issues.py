@@ -12,7 +12,9 @@ from sparkwright.findings.finding import Severity
 
 @check("known-issue")
 def known_issues(context: Context) -> Iterator[Symptom]:
-    """Issues of the service's image, of what that is built on, of body and drafter that apply."""
+    """Return the known issues that apply to the service: of its image, base image, body and
+    drafter.
+    """
     image, tag = context.image, context.service.image.tag
     issues = [(issue, tag) for issue in (*image.issues, *context.body.issues)]
     if image.build:

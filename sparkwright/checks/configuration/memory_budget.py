@@ -1,8 +1,8 @@
-"""Memory: what weights, KV cache and everything else take of a host, and whether it fits.
+"""Memory that weights, KV cache and other parts take of a host, and whether it is enough.
 
 A Spark has one pool for CPU and GPU: every service's share, sidecars and the system come out of it.
-A card of its own is the service's alone. ``shm_size`` is a limit and no use, and Docker leaves it
-aside under ``ipc: host``, so that it is counted nowhere.
+A dedicated card belongs to one service. ``shm_size`` is only a limit, which Docker ignores under
+``ipc: host``, so it is not counted.
 """
 
 import math
@@ -26,9 +26,9 @@ class Budget:
 
     Attributes:
         share: memory that the engine may take.
-        kv: what is left of it for the KV cache.
-        context: what one sequence of the full length takes of that.
-        length: tokens of that sequence; None or 0 if the engine takes what fits.
+        kv: part of the share that is left for the KV cache.
+        context: memory of one sequence of the full length.
+        length: tokens of this sequence; None or 0 if the engine uses all that fit.
         offload: RAM for an offloaded KV cache.
     """
 
@@ -42,8 +42,9 @@ class Budget:
 
 
 def budget(context: Context) -> Budget:
-    """The service's memory as far as the catalog knows it. An engine that takes no share of the
-    memory takes what weights and sequences need."""
+    """Compute the service's memory as far as the catalog knows it. An engine without a share of the
+    memory takes what its weights and sequences need.
+    """
     pool, limits, ranks = context.hardware.pool_gib, context.limits, context.recipe.ranks
     # Hosts of a cluster share the model; each is judged for its own part: the smallest decides.
     parts = ranks.world if ranks is not None and context.service.rank is not None else 1
@@ -98,7 +99,7 @@ def _unified(context: Context) -> Iterator[Symptom]:
 
 @check("card-memory")
 def _card(context: Context) -> Iterator[Symptom]:
-    """Services on one card; a service alone is judged by the other checks."""
+    """Check services that share one card; a service alone is checked elsewhere."""
     plan, total = context.plan, context.hardware.vram_gib
     # Without a card's name, its memory is that of the recipes' needs.
     known = context.hardware.gpus or (plan.gpu and plan.gpu.vram_gib)

@@ -19,9 +19,10 @@ class Cable:
 
 
 def cables(states: Mapping[str, FabricState]) -> tuple[Cable, ...]:
-    """Every two devices of different hosts of which one sees the other.
+    """Return every pair of devices of different hosts of which one sees the other.
 
-    Over a switch all twins see each other: only pairs of the same twin are shown, a cable each.
+    Over a switch all twins see each other, so only pairs of the same twin are returned, one for
+    each cable.
     """
     return tuple(
         Cable(host, rail, other, other_rail)

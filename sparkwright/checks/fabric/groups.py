@@ -1,4 +1,4 @@
-"""Hosts of an inventory that make one fabric: by settings, by clusters, or by their cables."""
+"""Hosts of an inventory that form one fabric: by settings, by clusters, or by their cables."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from sparkwright.findings.finding import Subject
 from sparkwright.host.fabric import FabricState, Rail
 from sparkwright.host.ranks.collective import used_rails
 
-#: What a port of a Spark reaches, in Mb/s, and the MTU that all of them use.
+#: Speed of a Spark's port in Mb/s, and the MTU of all ports.
 SPEED, MTU = 200_000, 9000
 
 
@@ -61,9 +61,9 @@ class FabricLook:
     """A host's part of the fabric.
 
     Attributes:
-        image: that it serves with; None without one.
-        cluster: hosts of its cluster on ConnectX-7; empty without one.
-        addresses: ``fabric_addresses`` that name it.
+        image: image that it serves with; None without a service.
+        cluster: hosts of its cluster on ConnectX-7; empty without a cluster.
+        addresses: ``fabric_addresses`` that name the host.
     """
 
     state: FabricState
@@ -73,7 +73,7 @@ class FabricLook:
 
 
 def on_connectx(data: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
-    """Hosts of clusters on ConnectX-7, by settings that nobody has judged yet.
+    """Return the hosts of clusters on ConnectX-7, from settings that have not been validated yet.
 
     Args:
         data: host -> its data.
@@ -89,10 +89,10 @@ def _joins(host: str, clusters: Any) -> Iterator[bool]:
 
 
 def of_looks(looks: Mapping[str, FabricLook]) -> tuple[Fabric, ...]:
-    """The fabrics of hosts that were asked for their parts: ``fabric_addresses`` first, then
-    clusters, then hosts that see each other.
+    """Return the fabrics of observed hosts: ``fabric_addresses`` first, then clusters, then hosts
+    that see each other.
 
-    A host without a ConnectX that no setting names belongs to none.
+    A host belongs to no fabric if it has no ConnectX and no setting names it.
     """
     fabrics: list[Fabric] = []
     states = {name: look.state for name, look in looks.items()}
@@ -112,8 +112,8 @@ def _seen(members: Mapping[str, FabricState]) -> Fabric:
 
 
 def _cabled(states: Mapping[str, FabricState]) -> list[dict[str, FabricState]]:
-    """Hosts that see each other, directly or over others; hosts without neighbours are one
-    group.
+    """Group hosts that see each other, directly or through others; hosts without neighbours form
+    one group.
     """
     group = {host: host for host in states}
     for cable in cables(states):

@@ -1,4 +1,4 @@
-"""Memory and disks of a host, against what recipes, weights and images need."""
+"""Memory and disks of a host, compared with the needs of recipes, weights and images."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ CUDA_PART = 31.4 / 31.84
 
 def hardware_of(host: HostFacts) -> Hardware:
     """The hardware, as observed."""
-    # Of several GPUs, those that its services get: others are nobody's.
+    # Of several GPUs, count only the GPUs that services get.
     gpus = [gpu for service in host.plan.services for gpu in given(host.gpus, service)]
     vram = max((gpu.memory_mib or 0 for gpu in gpus), default=0) / 1024 * CUDA_PART
     return Hardware(
@@ -44,14 +44,14 @@ def _memory(host: HostFacts) -> Iterator[Symptom]:
     needed = max(needs.values()) if unified else host.plan.largest(needs)
     if total < needed:
         yield Symptom(total=total, needed=needed, names=", ".join(needs))
-    # What our own running services hold counts as theirs already.
+    # Memory of running sparkwright services is already counted as theirs.
     elif not any(host.serves(service.name) for service in services):
         yield from _available(host, needed, unified=unified)
         yield from _held(host)
 
 
 def _held(host: HostFacts) -> Iterator[Symptom]:
-    """Memory of cards that something else holds, before a first start."""
+    """Check for card memory that other programs hold before a first start."""
     holders = [*host.observed.gpu_holders, *(["a desktop"] * host.observed.memory.desktop)]
     own = [*contexts(host.plan, host.desired.catalog, hardware_of(host))]
     for gpu in host.gpus:
@@ -70,8 +70,9 @@ def _held(host: HostFacts) -> Iterator[Symptom]:
 
 
 def _needs(services: list[Context], total: float) -> tuple[dict[str, float], bool]:
-    """GiB that each service takes of a pool, and whether an engine takes what it needs instead of a
-    share."""
+    """Return the GiB that each service takes of a pool, and whether an engine takes its need
+    instead of a share.
+    """
     shares = {context.service.name: context.limits.share for context in services}
     needs = {
         context.service.name: (budget(context).share or 0.0) if share is None else share * total
@@ -81,7 +82,7 @@ def _needs(services: list[Context], total: float) -> tuple[dict[str, float], boo
 
 
 def _available(host: HostFacts, needed: float, *, unified: bool) -> Iterator[Symptom]:
-    """Before the first start: what is available, against what engines will ask for at once."""
+    """Compare the available memory with the engines' requests before the first start."""
     memory = host.observed.memory
     total, available = memory.total / GIB, memory.available / GIB
     taken, case = 0.85 * needed, ""
@@ -129,7 +130,7 @@ def _disks(host: HostFacts) -> Iterator[Symptom]:
 
 
 def fetches(host: HostFacts) -> list[tuple[str, Disk | None, int]]:
-    """Fetches that a deploy needs: for what, to which file system, how many bytes."""
+    """Return the fetches of a deploy: purpose, file system and bytes."""
     settings, observed = host.plan.settings, host.observed
     weights = sum(
         max(0, model.resolved.size - observed.partial.get(model.directory, 0))
@@ -147,7 +148,7 @@ def fetches(host: HostFacts) -> list[tuple[str, Disk | None, int]]:
         (f"the KV cache under {path}", observed.disks.get(path), int(own.kv_offload.gib * GIB))
         for own in host.plan.services
         if own.kv_offload and (path := own.offload_directory)
-        # Each release has a cache of its own, and those of kept releases fill their room.
+        # Each release has its own cache, and the caches of kept releases stay full.
         if (state := observed.services.get(own.name)) is None or state.compose is None
     ]
     return [

@@ -44,7 +44,7 @@ def _fault(observed: Observation, least: int) -> str:
     """The case of the check: absent, silent, old, or none."""
     if not observed.docker_found:
         return "absent"
-    if observed.sudo is not None:  # Docker was not asked
+    if observed.sudo is not None:  # Docker was not queried
         return ""
     if observed.docker is None:
         return "silent"
@@ -53,10 +53,10 @@ def _fault(observed: Observation, least: int) -> str:
 
 
 def toolkit_symptoms(observed: Observation) -> Iterator[Symptom]:
-    """Faults of NVIDIA's container toolkit.
+    """Return faults of NVIDIA's container toolkit.
 
-    A runtime named nvidia is not needed: good Sparks have none. That a container sees the GPU is
-    proved by a container (operations.gpu.seen_in_containers).
+    A runtime named nvidia is not needed: working Sparks have none. A test container proves that
+    containers see the GPU (operations.gpu.seen_in_containers).
     """
     toolkit = observed.toolkit
     if not toolkit.installed or toolkit.code != 0:

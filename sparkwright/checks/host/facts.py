@@ -11,7 +11,7 @@ from sparkwright.resolve.registry import ARCHITECTURES
 
 @dataclass(frozen=True)
 class HostFacts:
-    """A host as observed, and what is desired of it.
+    """A host's observation and its desired state.
 
     Attributes:
         now: the controller's clock at the time of the observation, seconds since the epoch.

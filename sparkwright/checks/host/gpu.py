@@ -96,7 +96,7 @@ def _gpus(part: tuple[HostFacts, ServicePlan]) -> Iterator[Symptom]:
 
 
 def _fits(gpu: Gpu, compute_caps: Sequence[str], vram_gib: float | None) -> bool:
-    # A GPU without memory of its own is asked for none.
+    # A GPU without its own memory needs no check of it.
     enough = unified(gpu.compute_cap) or _gib(gpu) >= (vram_gib or 0)
     return gpu.compute_cap in compute_caps and enough
 
@@ -112,13 +112,13 @@ def _named(gpu: Gpu) -> str:
 def symptoms(
     gpus: Sequence[Gpu], compute_caps: Sequence[str], vram_gib: float | None, **facts: Any
 ) -> Iterator[Symptom]:
-    """Faults of a host's GPUs; a host without any is the driver's to report.
+    """Return faults of a host's GPUs; a host without GPUs is reported with its driver.
 
     Args:
-        compute_caps: of which the host needs one, e.g. ``12.1``.
-        vram_gib: memory of the card itself that is needed; None for none of its own.
-        facts: of the messages: ``user``, the recipe that needs it, and ``others``, recipes that
-            run on these GPUs, as far as there are any.
+        compute_caps: accepted compute capabilities, e.g. ``12.1``.
+        vram_gib: required memory of the card itself; None if it needs none.
+        facts: facts for the messages: ``user``, the recipe that needs the GPU, and ``others``,
+            recipes that run on these GPUs, if any.
     """
     fitting = [gpu for gpu in gpus if gpu.compute_cap in compute_caps]
     if gpus and not fitting:

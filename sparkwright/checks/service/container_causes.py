@@ -9,7 +9,7 @@ CONTAINER_CAUSES = Path(__file__).with_suffix(".yaml")
 
 
 def explained(line: str) -> str:
-    """A failure, and where its line is known the cause and the remedy."""
+    """Return a failure, with cause and remedy if its line is known."""
     for entry in load(CONTAINER_CAUSES).values():
         if re.search(entry.pattern, line):
             return f"{line} ({entry.reason}; remedy: {entry.remedy})"

@@ -74,9 +74,9 @@ def _alike(findings: list[Finding]) -> tuple[Finding, ...]:
 
 
 def render(by_host: Mapping[str, list[Finding]], paint: Paint = str) -> str:
-    """The gravest finding in a line; then every host's findings, hosts with errors first. Equal
-    hosts are
-    one."""
+    """Render the gravest finding in a line, then every host's findings, hosts with errors first.
+    Hosts with equal findings share an entry.
+    """
     ordered = sorted(by_host.items(), key=lambda item: -len(errors(item[1])))
     every = errors_first(item for _, findings in ordered for item in findings)
     lines = [headline(every), ""] if every else []

@@ -13,7 +13,7 @@ from sparkwright.host.doctor import Examination, ServiceSeen
 from sparkwright.host.lib.records import dataclass, field, replace
 from sparkwright.text.timestamps import epoch
 
-#: Lines of a log, and characters of one, that are looked at.
+#: Largest number of a log's lines, and of a line's characters, to search.
 _LINES, _WIDTH = 1000, 1000
 
 
@@ -52,7 +52,9 @@ class Facts(Examination):
         planned: dict[str, Planned] | None = None,
         findings: tuple[Finding, ...] = (),
     ) -> Facts:
-        """An examination beside the plan; of logs only what patterns match against in no time."""
+        """Combine an examination with the plan; log lines are shortened so that patterns match them
+        quickly.
+        """
         seen = {
             name: replace(service, log=_short(service.log))
             for name, service in examination.services.items()
@@ -66,7 +68,7 @@ class Facts(Examination):
 
     @property
     def unified(self) -> bool:
-        """Whether CPU and GPU share one pool of memory."""
+        """Return whether CPU and GPU share memory."""
         return any(gpu.unified for gpu in self.gpu.gpus)
 
 
@@ -88,7 +90,7 @@ class Serving:
 
     @property
     def healthy(self) -> bool:
-        """Whether /health says so."""
+        """Return whether /health reports the engine as healthy."""
         return self.seen.health.code == 200
 
     @property
@@ -117,7 +119,7 @@ class Serving:
 
     @property
     def engine(self) -> Engine:
-        """The engine that is planned; the default one for a service that is not."""
+        """Return the planned engine; the default engine for an unplanned service."""
         return engine((self.planned and self.planned.engine) or DEFAULT)
 
     @property

@@ -10,7 +10,7 @@ from sparkwright.host.lib.memory import cma_over
 from sparkwright.text.marks import in_maintenance
 from sparkwright.text.sizes import GIB
 
-#: The most that those who run Sparks leave it at (timothystewart6/ubuntu-gb10).
+#: Largest swappiness in use on Sparks (timothystewart6/ubuntu-gb10).
 _SWAPPINESS = 10
 _XID = re.compile(r"NVRM: Xid \([^)]*\): (\d{1,9})")
 _KILLED = re.compile(r"Killed process \d+ \(([^)]+)\)")
@@ -37,9 +37,9 @@ def _host(facts: Facts) -> Iterator[Symptom]:
         yield Symptom("maintenance", observed=observed)
     if facts.docker is None and facts.services:
         yield Symptom("docker-silent")
-    for fetch in facts.fetches:
-        if fetch.idle_seconds > limits["fetch_idle_seconds"]:
-            yield Symptom("fetch-stuck", unit=fetch.unit, minutes=fetch.idle_seconds / 60)
+    for unit, seconds in facts.fetches.items():
+        if seconds > limits["fetch_idle_seconds"]:
+            yield Symptom("fetch-stuck", unit=unit, minutes=seconds / 60)
     for name, speed in facts.ports.items():
         if facts.unified and 0 < speed < limits["link_mbps"]:
             yield Symptom("spark-link-slow", name=name, speed=speed)
@@ -81,7 +81,7 @@ def _kernel(facts: Facts) -> Iterator[Symptom]:
         break
     last = {int(match[1]): line for line in facts.kernel if (match := _XID.search(line))}
     for number, line in sorted(last.items()):
-        if number != 45 or len(last) == 1:  # 45 is the clearing up after another one
+        if number != 45 or len(last) == 1:  # Xid 45 only follows another error
             yield Symptom("xid", str(number), observed=line.strip(), number=number)
     killed = [match[1] for line in facts.kernel if (match := _KILLED.search(line))]
     if killed:

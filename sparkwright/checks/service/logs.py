@@ -30,6 +30,6 @@ def _lines(service: Serving) -> Iterator[Symptom]:
     for id_, entry in patterns().items():
         line = service.last(entry.pattern)
         if line is not None and not (entry.vague and service.healthy):
-            # A line that only says that the engine ended is worth less than the cause before it.
+            # A line that only reports the engine's end is less useful than the cause before it.
             cause = journal.cause(service.seen.log) if entry.vague else None
             yield Symptom(id_, observed=cause or line)

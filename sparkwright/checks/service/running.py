@@ -1,4 +1,4 @@
-"""A service: what systemd and Docker say of it, and the engine's own counters."""
+"""A service's findings, from systemd, Docker and the engine's own counters."""
 
 from collections.abc import Iterator
 

@@ -20,7 +20,7 @@ from sparkwright.text.lock_owner import age
 
 #: Seconds after the start within which a first request is compiling, not hanging.
 _FIRST = 180.0
-#: Of a service that is not planned it is not known how long it boots.
+#: The boot time of an unplanned service is unknown.
 _FOREVER = 1e9
 
 
@@ -29,9 +29,9 @@ _FOREVER = 1e9
     "disk-full", "gpu-silent", "gpu-heat", "gpu-power-brake", "gb10-low-power",
 )  # fmt: skip
 def _evaluated(facts: Facts) -> Iterator[Symptom]:
-    """Faults that the watch would report, as far as one or two samples show them."""
+    """Return the faults that the watch would report, as far as one or two samples show them."""
     limits = thresholds.limits()
-    # Two looks some seconds apart: what holds at both counts as lasting.
+    # Two looks some seconds apart: a condition in both counts as lasting.
     at_once = {**limits, "stuck_seconds": 1, "cache_seconds": 1}
     disks = {path: (disk.free, disk.total) for path, disk in facts.disks.items() if disk.total}
     result = evaluation.judge([Sample(facts.now, disks=disks)], {}, limits)
@@ -91,7 +91,9 @@ def compiling(service: Serving) -> bool:
 
 
 def drafting(service: Serving) -> tuple[Look, ...]:
-    """Looks to judge acceptance by: the two where they say enough, else the server's whole life."""
+    """Return the looks for the acceptance rate: the two looks if they have enough drafts, else the
+    server's whole life.
+    """
     lately = service.between(metrics.DRAFTED)
     if lately is not None and lately >= thresholds.limits()["drafted"]:
         return service.seen.metrics
@@ -111,7 +113,7 @@ def _samples(service: Serving) -> Iterator[tuple[float, ServiceSample]]:
         if not compiling(service):
             kept[metrics.PROGRESSED] = metrics.progress(look.values)
         sample = replace(plain, metrics=kept)
-        # At its start it served, as far as is known.
+        # Assume that the service served at its start.
         served = replace(sample, health=200)
         yield (look.at, sample) if look.values else (now - uptime, served)
     if not seen.metrics:

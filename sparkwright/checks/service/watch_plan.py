@@ -18,11 +18,11 @@ SERVICE = "sparkwright-watch.service"
 
 @dataclass(frozen=True)
 class Watch:
-    """Everything of a host's watch but its programs.
+    """A host's watch without its programs.
 
     Attributes:
-        home: where its programs lie on the host.
-        config: text of what it reads first (sparkwright/host/watch/watch.py).
+        home: directory of its programs on the host.
+        config: text of its configuration (sparkwright/host/watch/watch.py).
         service, timer: texts of its units.
     """
 

@@ -1,8 +1,8 @@
-"""Answers of a host to a neighbour without the key: asked from the controller, over the network.
+"""Answers of a host to a neighbour without the key, requested from the controller over the network.
 
-Each inference route of every engine is asked without a key and with a wrong one, with an empty
-object: nothing is generated even where nobody asks for the key. Ports that only the host itself is
-to reach must not take a connection.
+Each inference route of every engine gets an empty object without a key and with a wrong key, so
+that nothing is generated even if the route requires no key. Ports for the host itself must refuse a
+connection.
 """
 
 import secrets
@@ -30,7 +30,7 @@ from sparkwright.plan.plan import HostPlan
 CHECK = "outside"
 #: Statuses of a server that refuses the request or lacks the route.
 _REFUSALS = (401, 404)
-#: Seconds for one connection, and for all that is asked of a host.
+#: Seconds for one connection, and for all requests to a host.
 _CONNECT, _ALL = 2.0, 15.0
 _AT_ONCE = 8
 #: Bytes of an answer's body that are read, at most: its status is enough.
@@ -39,13 +39,13 @@ _HEAD = 1024
 
 @dataclass(frozen=True)
 class Entrance:
-    """How others reach a service of a host.
+    """Address at which neighbours reach a service of a host.
 
     Attributes:
-        name: of the service, or of the address of all models.
-        bind, port: where clients connect; port None if only the host itself does.
-        closed: ports that are the host's alone.
-        https: whether clients connect by https.
+        name: name of the service, or of the address of all models.
+        bind, port: address and port for clients; port None if only the host itself connects.
+        closed: ports that only the host itself may reach.
+        https: whether clients connect over https.
     """
 
     name: str
@@ -57,12 +57,12 @@ class Entrance:
 
 @dataclass(frozen=True)
 class Outside:
-    """Result of the requests from this machine to an entrance.
+    """Result of this machine's requests to an entrance.
 
     Attributes:
-        result: None if it can't be told.
-        note: why it can't.
-        closed: address and port that took no connection.
+        result: the result; None if unknown.
+        note: reason why the result is unknown.
+        closed: address and port that refused a connection.
     """
 
     name: str
@@ -100,11 +100,12 @@ def _entrance(name: str, bind: str, port: int, *, https: bool) -> Entrance:
 def look(
     entrances: Sequence[Entrance], address: str | None, ipv4: str | None = None
 ) -> list[Outside]:
-    """Ask at all of them, within 15 seconds.
+    """Test all entrances within 15 seconds.
 
     Args:
-        address: the host's, as this machine reaches it by itself; None if it does not.
-        ipv4: where that is one of IPv6, the host's of IPv4: services listen there by default.
+        address: the host's address for this machine; None if this machine does not reach it
+            directly.
+        ipv4: the host's IPv4 address if ``address`` is IPv6: services listen there by default.
     """
     if address is None:
         why = "this machine reaches the host through a tunnel or another host"
@@ -159,9 +160,9 @@ def _look(
 def _opened(
     address: str, port: int, until: float, route: tuple[str, str, str | None], *, https: bool
 ) -> str | None:
-    """Fault in the answer to a request that must be refused; None if there is none.
+    """Return the fault in the answer to a request that must be refused; None without a fault.
 
-    However slowly the answer comes, nothing is waited for beyond ``until``.
+    The function never waits beyond ``until``, however slowly the answer arrives.
     """
     method, path, key = route
     how = "with a wrong key" if key else "without the key"
@@ -185,7 +186,7 @@ def _opened(
 
 
 def _connected(address: str, port: int, until: float, *, https: bool) -> socket.socket:
-    """A connection; by https to whoever answers, since nothing that is secret is sent."""
+    """Open a connection, over https without verification, since no secret is sent."""
     connection = socket.create_connection((address, port), timeout=_CONNECT)
     if not https:
         return connection

@@ -1,4 +1,4 @@
-"""The short smoke test's result on one service."""
+"""Result of the short smoke test of a service."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Smoke:
 
     @classmethod
     def of(cls, checks: Sequence[CheckResult]) -> Smoke:
-        """The result of one service's checks."""
+        """Make the result from a service's checks."""
         return cls(
             passed=sum(check.ok for check in checks),
             total=len(checks),

@@ -1,4 +1,4 @@
-"""The deep smoke test's results: typed, as a table with what failures mean, and as files."""
+"""Results of the deep smoke test: typed, as a table with the meaning of failures, and as files."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from sparkwright.text.visible import visible
 
 #: The entry with causes that any check may run into.
 ANY = "any"
-#: Where results lie for other commands, one file per host and service.
+#: Directory of results for other commands, with one file per host and service.
 DIRECTORY = Path(".sparkwright/smoke")
 _WIDTH = 96
 """Characters of a detail in the table; what failed is shown in full below it."""
@@ -32,8 +32,9 @@ _MARKS = {"passed": "ok", "skipped": "skipped"}
 
 @cache
 def checks() -> dict[str, Check]:
-    """Every check by name, in the order in which they are asked; ``any`` is the last, whose causes
-    each of them has."""
+    """Return all checks by name in their order; the last one, ``any``, has causes that all of them
+    share.
+    """
     texts = load(Path(__file__).with_name("checks.yaml"))
     common = texts[ANY].cases
     return {name: replace(check, cases={**common, **check.cases}) for name, check in texts.items()}
@@ -43,10 +44,10 @@ class DeepVerdict(BaseModel):
     """All checks of one service on one host.
 
     Attributes:
-        at: when they ended, RFC 3339.
+        at: time of their end, RFC 3339.
         planned: the release that the checks were made for.
-        release: the running release; None if none runs.
-        journal: the service's last lines, when anything failed.
+        release: the running release; None if no release runs.
+        journal: the service's last log lines, if a check failed.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -63,7 +64,7 @@ class DeepVerdict(BaseModel):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """The checks that failed, with what that means."""
+        """Return the failed checks with their meaning."""
         failed = (check for check in self.checks if check.verdict not in ("passed", "skipped"))
         return tuple(
             checks().get(check.name, checks()[ANY]).finding(
@@ -92,7 +93,7 @@ def verdicts(host: str, answer: Mapping[str, DeepResult], now: datetime) -> list
 
 
 def render(results: Sequence[DeepVerdict], paint: Paint = str) -> str:
-    """Every check in a table, then every failure with what it means and where to look."""
+    """Render every check in a table, then every failure with its meaning and a place to look."""
     rows = [("HOST", "SERVICE", "CHECK", "VERDICT", "SECONDS", "DETAIL")]
     rows += [
         (

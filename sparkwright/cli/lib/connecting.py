@@ -90,7 +90,7 @@ def connection_words() -> list[str]:
 
 
 def without_secrets(arguments: Sequence[str]) -> None:
-    """Judge words that go to pyinfra as they are.
+    """Validate words that are passed to pyinfra unchanged.
 
     Raises:
         UserError: for each password among them.

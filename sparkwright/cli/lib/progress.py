@@ -29,7 +29,7 @@ def shown() -> Iterator[Callable[[str, str], None]]:
     Yields:
         A function that takes a host and its latest event.
     """
-    # Patches the standard library: a thread from before would run beside it.
+    # This import patches the standard library, so it must precede the first thread.
     import sparkwright.run  # noqa: F401
 
     if {"quiet", "verbose"} & given().keys():

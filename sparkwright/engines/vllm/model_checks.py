@@ -10,7 +10,7 @@ from sparkwright.findings.finding import Severity
 
 #: Values of --quantization that a format of weights goes with.
 QUANTIZATION: dict[str, list[str]] = DATA["quantization"]
-#: Families, and by argument the parsers that their cards serve them with.
+#: Model families, and for each argument the parsers that their cards use.
 PARSERS: dict[str, dict[str, list[str]]] = DATA["parsers"]
 
 

@@ -61,8 +61,8 @@ def measure(
         endpoint: form of the requests.
 
     Raises:
-        UserError: when not one request was answered. A batch that fails alone is reported, and its
-            cells have nothing but errors.
+        UserError: when not one request was answered. If a single batch fails, the failure is
+        reported, and its cells have only errors.
     """
     measured, fitting = Measured(), list[Batch]()
     if endpoint.kind in KINDS:  # which the generator does not know
@@ -82,7 +82,9 @@ def measure(
         at_a_time = ", ".join(str(load.concurrency) for load in batch.loads)
         say(f"{number} of {len(fitting)}: {batch.title}, {at_a_time} at a time")
         prompts = batch.prompts(f"{seed}-{number}", characters)
-        if endpoint.pools and batch.context is None:  # the generator counts no tokens of these
+        if (
+            endpoint.pools and batch.context is None
+        ):  # the generator counts no tokens of such prompts
             mean = sum(map(service.tokens, prompts)) / len(prompts)
             batch = replace(batch, context=10 * round(mean / 10))
         meanwhile = threading.Thread(target=while_last if number == len(fitting) else None)

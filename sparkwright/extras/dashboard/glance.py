@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 
 from sparkwright.host import load, status
-from sparkwright.host.fetch.unfinished import UnfinishedFetch, unfinished
+from sparkwright.host.lib import documents, metrics, systemd
+from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.records import dataclass, field, replace
 from sparkwright.host.load import HostLoad, LoadRequest
 from sparkwright.host.models import report
 from sparkwright.host.models.report import UsageRequest, UsageRow
 from sparkwright.host.status import HostStatus, StatusRequest
-from sparkwright.host.watch.rates import rates, recent
 
 #: Ends of switches that an answer has.
 _ENDS = 5
+#: Seconds after which a fetch that did not end is forgotten.
+_OLD = 86400
+#: Seconds: of the samples in a rate, at least and at most; after the watch's last look.
+_LEAST, _HOUR, _FRESH = 120.0, 3600.0, 180.0
 
 
 @dataclass(frozen=True)
@@ -24,6 +31,20 @@ class GlanceRequest:
     load: LoadRequest
     status: StatusRequest
     usage: UsageRequest
+
+
+@dataclass(frozen=True)
+class UnfinishedFetch:
+    """A running, failed or interrupted download.
+
+    Attributes:
+        runs: whether its job runs; otherwise the download failed or was interrupted.
+        progress: the job's progress.json.
+    """
+
+    name: str
+    runs: bool
+    progress: dict[str, object]
 
 
 @dataclass(frozen=True)
@@ -43,6 +64,49 @@ class Glance:
     hour: dict[str, float] = field(default_factory=dict)
     disks: dict[str, tuple[int, int]] = field(default_factory=dict)
     usage: tuple[UsageRow, ...] = ()
+
+
+def unfinished(state: Path) -> Iterator[UnfinishedFetch]:
+    """Yield the last day's downloads that are running or did not complete."""
+    for file in sorted(state.glob("sparkwright-*/progress.json")):
+        progress = documents.read(file)
+        old = time.time() - file.stat().st_mtime > _OLD
+        if progress is None or "bytes_total" not in progress or old or progress["state"] == "done":
+            continue
+        unit = systemd.unit(f"{file.parent.name}.service", timeout=10)
+        request = documents.read(file.with_name("request.json")) or {}
+        fetch = request.get("fetch", request)
+        name = fetch.get("repo") if isinstance(fetch, dict) else None
+        runs = unit.get("ActiveState") in systemd.RUNNING
+        yield UnfinishedFetch(str(name or file.parent.name), runs, progress)
+
+
+def recent(file: Path) -> list[Mapping[str, Any]]:
+    """Samples of the last hour in the watch's file; none where the watch stands still."""
+    watch: Any = documents.read(file) or {}
+    now = time.time()
+    ring = [sample for sample in watch.get("ring") or [] if 0 <= now - sample["at"] <= _HOUR]
+    return ring if ring and now - ring[-1]["at"] <= _FRESH else []
+
+
+def rates(ring: list[Mapping[str, Any]]) -> dict[str, float]:
+    """Tokens a second of each service over samples of the watch, oldest first.
+
+    A counter that fell began again with its engine.
+    """
+    counts: dict[str, list[tuple[float, float]]] = {}
+    for sample in ring:
+        for name, service in sample.get("services", {}).items():
+            if (count := service.get("metrics", {}).get(metrics.GENERATED)) is not None:
+                counts.setdefault(name, []).append((sample["at"], count))
+    result = {}
+    for name, points in counts.items():
+        seconds = ring[-1]["at"] - points[0][0]
+        rises = pairwise(points)
+        tokens = sum(now - before if now >= before else now for (_, before), (_, now) in rises)
+        if seconds >= _LEAST:
+            result[name] = tokens / seconds
+    return result
 
 
 def counted(request: UsageRequest) -> tuple[UsageRow, ...]:

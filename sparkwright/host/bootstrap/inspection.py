@@ -19,7 +19,7 @@ from sparkwright.host.observe import Observation, ObservationRequest
 
 @dataclass(frozen=True)
 class BootstrapRequest:
-    """Request for a host's state; adds packages, by name, to the observation of every host."""
+    """Request for a host's state: the observation of every host, and packages by name."""
 
     observation: ObservationRequest = field(default_factory=ObservationRequest)
     packages: tuple[str, ...] = ()
@@ -27,7 +27,7 @@ class BootstrapRequest:
 
 @dataclass(frozen=True)
 class Firewall:
-    """The firewall at work: ufw or firewalld. ``rules`` are those it has, in its own words."""
+    """The active firewall: ufw or firewalld. ``rules`` are its rules as it prints them."""
 
     name: str
     rules: tuple[str, ...] = ()
@@ -35,21 +35,21 @@ class Firewall:
 
 @dataclass(frozen=True)
 class BootstrapState:
-    """State of a host before its bootstrap: its observation and further facts.
+    """State of a host before bootstrap: the usual observation, and further facts.
 
     Attributes:
         passwordless: whether the sudo of the user who logs in asks for no password.
         groups: names of that user's groups.
         codename: of /etc/os-release, e.g. ``noble``.
-        gb10: whether a GB10 is on the PCI bus.
-        nvidia: whether any GPU of NVIDIA's is.
-        apt: whether there is apt-get.
-        docker_is_older: whether Docker runs since before the toolkit's hook, which it looks for at
-            its start.
-        driver_installer: whether a driver was installed by NVIDIA's own installer (.run).
-        secure_boot: whether only signed kernel modules are loaded.
+        gb10: whether the PCI bus has a GB10.
+        nvidia: whether the PCI bus has an NVIDIA GPU.
+        apt: whether apt-get is installed.
+        docker_is_older: whether dockerd started before the toolkit's hook was installed; dockerd
+            looks for hooks at its start.
+        driver_installer: whether NVIDIA's own installer (.run) installed a driver.
+        secure_boot: whether the kernel loads signed modules only.
         packages: installed packages of the request.
-        fresh: packages of the request that were installed since the boot.
+        fresh: requested packages that were installed since the boot.
         networks: addresses with their networks, e.g. ``192.168.1.21/24``.
         boot: the kernel's id of this boot.
     """
@@ -87,7 +87,9 @@ _UFW = Path("/etc/ufw")
 
 
 def booted() -> float:
-    """When this system booted, seconds since the epoch: a container has no other clock for it."""
+    """Return when this system booted, in seconds since the epoch; a container has no other clock
+    for it.
+    """
     started = Path("/proc/1/stat").read_text().rsplit(")", 1)[1].split()[19]
     kernel = re.search(r"^btime (\d+)", documents.text("/proc/stat") or "", re.MULTILINE)
     return int(kernel[1] if kernel else 0) + int(started) / os.sysconf("SC_CLK_TCK")
@@ -105,7 +107,7 @@ def fresh(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def gpus_on_bus() -> tuple[bool, bool]:
-    """Whether a GPU of NVIDIA's is on the PCI bus, and whether it is a GB10."""
+    """Return whether the PCI bus has an NVIDIA GPU, and whether that GPU is a GB10."""
     devices = [
         int(documents.text(device / "device") or "0", 16)
         for device in (_PCI.iterdir() if _PCI.is_dir() else ())
@@ -116,7 +118,7 @@ def gpus_on_bus() -> tuple[bool, bool]:
 
 
 def docker_is_older() -> bool:
-    """Whether dockerd was started before the toolkit's hook came."""
+    """Return whether dockerd was started before the NVIDIA toolkit's hook was installed."""
     properties = documents.pairs(
         systemd.showing("docker.service", fields="ExecMainStartTimestampMonotonic").outcome().out
     )
@@ -138,13 +140,13 @@ def firewall() -> Firewall | None:
 
 
 def networks() -> tuple[str, ...]:
-    """Addresses with their networks."""
+    """Return this host's addresses with their networks."""
     lines = run("ip", "-o", "addr", "show", "scope", "global", timeout=10).out.splitlines()
     return tuple(line.split()[3] for line in lines if len(line.split()) > 3)
 
 
 def groups_of(user: str) -> tuple[str, ...]:
-    """Names of a user's groups; a login from now on has them."""
+    """Return the names of a user's groups, as the next login will have them."""
     try:
         numbers = os.getgrouplist(user, pwd.getpwnam(user).pw_gid)
     except KeyError:
@@ -153,14 +155,14 @@ def groups_of(user: str) -> tuple[str, ...]:
 
 
 def passwordless(user: str) -> bool:
-    """Whether a user's sudo asks for no password, also not a remembered one."""
+    """Return whether a user's sudo asks for no password, even without a remembered one."""
     if user == "root":
         return True
     return run("runuser", "-u", user, "--", "sudo", "-k", "-n", "true", timeout=20).ok
 
 
 def main(request: BootstrapRequest) -> BootstrapState:
-    """Look at the host."""
+    """Inspect the host."""
     observed = observe.main(request.observation)
     root = observed.sudo is None
     release = documents.pairs(documents.text("/etc/os-release") or "")

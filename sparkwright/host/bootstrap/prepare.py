@@ -1,6 +1,7 @@
-"""Preparation of a bootstrap step: record how to undo the step, and free apt for it.
+"""Prepare a bootstrap step: record how to undo it, and wait until apt is free.
 
-Runs on the host as root. Recorded first, so that a step which was cut off is undone like any other.
+Runs on the host as root. The record is written first, so that an interrupted step can be undone,
+too.
 """
 
 from __future__ import annotations
@@ -14,21 +15,22 @@ from sparkwright.host.lib import apt, documents, files
 from sparkwright.host.lib.processes import run
 from sparkwright.host.lib.records import dataclass, field, replace
 
-#: The steps that bootstrap did on a host, by name, in their order, so that they can be undone. Not
-#: below services_root, which goes when services are removed.
+#: The steps that bootstrap did on a host, by name and in order, so that they can be undone. The
+#: file is not below services_root, which is deleted when services are removed.
 RECORD = "/var/lib/sparkwright/bootstrap.json"
 
 
 @dataclass(frozen=True)
 class Undo:
-    """How a step is undone.
+    """The way to undo a step.
 
     Attributes:
-        packages: missing packages, which it installs.
-        files: that it writes: path -> sha256. A file with another content by then stays.
-        units: that go with its files.
-        commands: what else is run, without a shell.
-        apart: what is not undone, and what the user may do.
+        packages: missing packages, which the step installs.
+        files: path -> sha256 of each file that the step writes. A file that was changed since then
+            stays.
+        units: systemd units that are removed with the files.
+        commands: further commands to run, without a shell.
+        apart: the part that is not undone, and what the user can do about it.
     """
 
     packages: tuple[str, ...] = ()
@@ -40,12 +42,13 @@ class Undo:
 
 @dataclass(frozen=True)
 class PrepareRequest:
-    """A step that is about to be done.
+    """Request to prepare a step.
 
     Attributes:
-        undo: recorded before anything changes.
-        apt: whether to wait for others' use of apt and dpkg, and to complete an interrupted use.
-        sudoers: path and text of a file of sudo's, written when visudo accepts it.
+        undo: the way back, recorded before anything changes.
+        apt: whether to wait for other users of apt and dpkg, and to complete an interrupted
+            installation.
+        sudoers: path and text of a sudoers file, written if visudo accepts it.
     """
 
     step: str
@@ -56,7 +59,7 @@ class PrepareRequest:
 
 @dataclass(frozen=True)
 class Step:
-    """A step that was done. ``before`` names every package that was installed then."""
+    """A completed step. ``before`` names every package that was installed before it."""
 
     undo: Undo
     before: tuple[str, ...] = ()
@@ -66,7 +69,7 @@ _SUDOERS = Path("/etc/sudoers.d")
 
 
 def record(step: str, undo: Undo) -> None:
-    """Add a step to the record; a step that was begun before keeps its record."""
+    """Add a step to the record; a step that is already in it keeps its entry."""
     earlier = documents.record(dict[str, Step], RECORD) or {}
     begun = earlier.get(step)
     if begun is not None:
@@ -76,7 +79,7 @@ def record(step: str, undo: Undo) -> None:
             packages=tuple(dict.fromkeys((*first.packages, *undo.packages))),
             files={**first.files, **undo.files},
             units=tuple(dict.fromkeys((*first.units, *undo.units))),
-            # The first ones last: what they put back was there before everything.
+            # The earliest commands run last: they restore the oldest state.
             commands=tuple(dict.fromkeys((*undo.commands, *first.commands))),
         )
     else:
@@ -85,7 +88,7 @@ def record(step: str, undo: Undo) -> None:
 
 
 def sudoers(path: Path, text: str) -> None:
-    """A file of sudo's. A mistake in one stops all of sudo: visudo reads it first."""
+    """Write a sudoers file once visudo accepts it: a mistake in one file disables all of sudo."""
     if path.parent != _SUDOERS or "." in path.name:
         raise SystemExit(f"{path}: sudo reads no such file")
     handle, name = tempfile.mkstemp(prefix="sparkwright-sudoers-")

@@ -1,4 +1,4 @@
-"""Reboots this host, once its answer is on the way. Runs on the host as root."""
+"""Reboot this host after the answer has been sent. Runs on the host as root."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from sparkwright.host.lib.processes import run
 
 
 def main(request: int) -> str:
-    """Have systemd reboot so many seconds from now; the id of the boot that ends."""
+    """Have systemd reboot after ``request`` seconds, and return the id of the current boot."""
     with open("/proc/sys/kernel/random/boot_id") as file:  # noqa: PTH123
         boot = file.read().strip()
     done = run(

@@ -1,7 +1,7 @@
-"""Takes what bootstrap did off this host, as far as it can. Runs on the host as root.
+"""Undo bootstrap on this host, as far as possible. Runs on the host as root.
 
-The last step is undone first. Parts that others have changed or need since then stay, and are
-named; so is the driver.
+The last step is undone first. Parts that other software has changed or needs since then stay and
+are named in the answer; the driver always stays.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sparkwright.host.lib.records import dataclass
 
 @dataclass(frozen=True)
 class UndoAnswer:
-    """Result of an undo: steps undone and things left, as text."""
+    """Result of an undo: undone steps and remaining parts, as text."""
 
     done: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
@@ -56,7 +56,9 @@ def undo(name: str, step: Step) -> tuple[list[str], list[str]]:
 
 
 def packages(step: Step) -> tuple[list[str], str | None]:
-    """Remove a step's packages and what came with them alone; or why they stay."""
+    """Remove a step's packages and the dependencies installed with them; return the changes, or why
+    they stay.
+    """
     before = set(apt.installed())
     installed_now = [package for package in step.undo.packages if package in before]
     if not installed_now:
@@ -76,12 +78,12 @@ def packages(step: Step) -> tuple[list[str], str | None]:
 
 
 def _simulated(*arguments: str) -> list[str]:
-    """The packages that would go."""
+    """Return the packages that apt-get would remove."""
     return _GOES.findall(run("apt-get", "-s", *arguments, timeout=120).out)
 
 
 def main(request: None) -> UndoAnswer:
-    """Undo every step that is recorded; the record is shorter by each that is undone."""
+    """Undo every recorded step, and remove each undone step from the record."""
     steps = documents.record(dict[str, Step], RECORD)
     if steps is None:
         return UndoAnswer((), ("nothing of bootstrap's is recorded here",))
@@ -90,7 +92,7 @@ def main(request: None) -> UndoAnswer:
     if any(step.undo.packages for step in steps.values()):
         apt.free()
     last_first = list(reversed(steps))
-    # sudo's own file goes last: nothing could be undone after it.
+    # The sudoers file goes last: without it nothing else can be undone.
     last_first.sort(key="sudoers".__eq__)
     for name in last_first:
         gone, stays = undo(name, steps.pop(name))

@@ -1,7 +1,7 @@
-"""Begins a switch to another member of an exclusive group. Runs on the host as root.
+"""Begin a switch to another member of an exclusive group. Runs on the host as root.
 
-The switch is the same systemd job as a deploy's: it drains and stops the running service, starts
-the other, requires real answers, and goes back if there are none.
+The switch is the same systemd job as in a deploy: it drains and stops the running service, starts
+the other one, sends it real requests, and switches back if they fail.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class ActivateRequest:
 
     Attributes:
         token: of the run that has the host's lock.
-        dry: whether the answer only says what a switch would do.
-        rests: whether the service is stopped instead, and no member runs.
+        dry: whether to report the effect of a switch without switching.
+        rests: whether to stop the service instead, so that no member runs.
         boot_lines: as in a switch's request.
     """
 
@@ -45,13 +45,13 @@ class ActivateAnswer:
     """Result of an activation.
 
     Attributes:
-        service_names: of every service of the host in a group.
-        group: of the service; None if the host has no such service.
+        service_names: names of all services of the host that belong to a group.
+        group: group of the service; None if the host has no such service.
         was: the previous member.
         switch: id of the started switch; None if there was nothing to do.
         result: good, reverted or failed; None without a switch.
         down_seconds: from the old member's stop to the new member's first healthy answer.
-        faults: what went wrong, or why nothing was done, as lines.
+        faults: failures, or reasons why nothing was done, as lines.
     """
 
     service_names: tuple[str, ...] = ()

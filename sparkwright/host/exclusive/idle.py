@@ -22,7 +22,7 @@ _LOOK = 5.0
 
 @dataclass(frozen=True)
 class Look:
-    """A service at one look.
+    """State of a service at one look.
 
     Attributes:
         last: HAProxy's mark of its last request.
@@ -39,7 +39,7 @@ class Idle:
     """Looks at services again and again.
 
     Args:
-        handled: requests that the program itself has, by service.
+        handled: number of requests that the program itself holds, by service.
         rest: stops a service.
     """
 
@@ -50,7 +50,7 @@ class Idle:
         self._looks: dict[str, Look] = {}
 
     def watch(self) -> None:
-        """Look for ever."""
+        """Look at the services in an endless loop."""
         while True:
             try:
                 self.look(time.monotonic())
@@ -70,7 +70,7 @@ class Idle:
                 continue
             busy = bool(self._handled.get(name) or place.in_flight(record.pool))
             look = Look(place.last_request(record.pool), busy, now)
-            # A scrape of metrics may be under way at any look, and hardly at two in a row.
+            # A scrape of metrics may be running at one look, but hardly at two in a row.
             if before and before.last == look.last and not (busy and before.busy):
                 look = Look(look.last, busy, before.since)
             if busy or now - look.since < seconds:

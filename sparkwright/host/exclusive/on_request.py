@@ -1,12 +1,13 @@
-"""Answers for sleeping exclusive services, and activates the service that a request names.
+"""Answer requests for sleeping exclusive services, and activate the service that a request names.
 
 HAProxy sends it requests with a valid key for services with ``activate = "on-request"``. The first
 request activates the service by the same transaction and gate as any switch, waits, and gets the
-service's own answer; a stream gets comments meanwhile. A request for another service of the group
+service's own answer; a streaming client receives comments meanwhile. A request for another service
+of the group
 gets 503 with ``Retry-After`` during a switch, or too soon after one. The program also stops idle
 services (idle.py).
 
-Run by ``sparkwright-wake.socket``, which HAProxy's user alone reaches.
+``sparkwright-wake.socket`` starts the program; only HAProxy's user can reach the socket.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ _LARGEST, _TOGETHER, _SMALL = 16 << 20, 64 << 20, 1 << 20
 #: Seconds between two comments of a stream; that a client may be silent; between two looks; for a
 #: whole body.
 _COMMENT, _SILENT, _LOOK, _UPLOAD = 5.0, 30.0, 0.2, 120.0
-#: Seconds that an answer of the service may be silent, as HAProxy has it.
+#: Seconds that a service's answer may be silent, as in HAProxy's configuration.
 _ANSWER = 2 * 3600.0
 #: Headers of one connection, and not of the request.
 _HOP = ("connection", "keep-alive", "transfer-encoding", "host", "content-length", "upgrade")
 _SOON = 30
-#: Seconds by which a host's clock may be put right.
+#: Largest usual correction of a host's clock, in seconds.
 _CLOCK = 60.0
 _NAME = "X-Sparkwright-Service"
 
@@ -61,7 +62,7 @@ class Later(Exception):
 
 
 class Waking:
-    """Activations under way, by group: one at a time, with the least time between two."""
+    """Activations under way, one for each group, and the least time between two of them."""
 
     def __init__(self, root: Path) -> None:
         self._root, self._state = root, root / "state"
@@ -72,20 +73,22 @@ class Waking:
         self._turn = threading.Lock()
         #: Requests that this program has, by service.
         self.handled = Counter[str]()
-        #: Whether somebody else was at work on the host, by service.
+        #: Whether another run held the host's lock, by service.
         self.refused: dict[str, bool] = {}
 
     def asleep(self, service: str) -> str | None:
-        """The service that runs instead; None once it is awake."""
+        """Return the service that runs in place of a sleeping service; None once the service is
+        awake.
+        """
         return exclusive.sleeping(self._state).get(service)
 
     @contextmanager
     def waiting(self, service: str) -> Iterator[tuple[threading.Event, float]]:
-        """Have a service activated, or wait with others: an event that is set in the end, and how
-        many seconds a request may wait.
+        """Have a service activated, or wait for the activation under way. Yields an event that is
+        set at the end, and how many seconds the request may wait.
 
         Raises:
-            Later: when it is not to be.
+            Later: the service is not activated now.
         """
         declared = exclusive.groups(self._state)
         groups = declared.groups.items()
@@ -108,7 +111,7 @@ class Waking:
                 self._waiting[service] -= 1
 
     def hold(self, size: int) -> bool:
-        """Reserve room for the bytes of a request's body; a negative number frees it."""
+        """Reserve room for the bytes of a request's body; a negative number releases it."""
         with self._lock:
             fits = self._held + size <= _TOGETHER
             self._held += size * fits
@@ -117,8 +120,8 @@ class Waking:
     def _begin(self, group: str, service: str, stay_seconds: float) -> None:
         since = exclusive.active(self._state).get(group)
         left = since.at + stay_seconds - time.time() if since else 0.0
-        # A clock that was put right by seconds opens nothing; one that was set back by more keeps
-        # nobody out for longer than that.
+        # A clock correction of a few seconds allows no early switch, and a clock set back further
+        # delays no switch beyond the least time.
         runs = since is not None and since.service != NOBODY
         if since and runs and stay_seconds and 0 < left <= stay_seconds + _CLOCK:
             raise Later(f"{since.service} was started just now", left)
@@ -142,7 +145,7 @@ class Waking:
             unattended.run(self._root, service, "idle", rests=True)
 
     def connected(self, service: str) -> http.client.HTTPConnection:
-        """A connection to the service itself, by its release."""
+        """Return a connection to the service at the address that its release names."""
         record = current(self._root / "services" / service)
         if record is None:
             raise Later(f"{service} was never deployed", _SOON)
@@ -201,7 +204,7 @@ class Handler(BaseHTTPRequestHandler):
                 raise ConnectionError
             size -= len(data)
             body += data * fits
-        if not fits:  # read all the same: clients listen when they have said all
+        if not fits:  # refuse after the whole body: clients read no answer before
             raise Later("enough large requests wait", _SOON)
         return body
 
@@ -253,7 +256,7 @@ class Handler(BaseHTTPRequestHandler):
             except (OSError, http.client.HTTPException):
                 raise Later(f"{service} gives no answer", _SOON) from None
             if self._begun and answer.status != 200:
-                # Its head is gone: an error within the stream, as vLLM itself sends one.
+                # The head was sent already: send the error within the stream, as vLLM does.
                 self.wfile.write(b"data: " + answer.read(_SMALL).replace(b"\n", b" ") + b"\n\n")
                 return
             own = (*_HOP, "server", "date")
@@ -273,11 +276,11 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(text)
 
     def log_message(self, *_: object) -> None:
-        """HAProxy logs every request, with the name of its key."""
+        """Log nothing: HAProxy logs every request with the name of its key."""
 
 
 class WakeServer(ThreadingMixIn, UnixStreamServer):
-    """Server at a socket that systemd made."""
+    """Server on a socket that systemd opened."""
 
     daemon_threads = True
 
@@ -287,11 +290,11 @@ class WakeServer(ThreadingMixIn, UnixStreamServer):
         self.socket, self.waking = made, Waking(root)
 
     def handle_error(self, *_: Any) -> None:
-        """A client that left meanwhile: nothing to tell."""
+        """Ignore errors of a client that has left."""
 
 
 def _streams(body: bytearray) -> bool:
-    if len(body) > _SMALL:  # parsed, it would take many times its size
+    if len(body) > _SMALL:  # a parsed body would take many times its size
         return re.search(rb'"stream"\s*:\s*true', body) is not None
     try:
         request = json.loads(body)

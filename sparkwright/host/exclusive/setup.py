@@ -1,4 +1,4 @@
-"""Installs the files and units of a host's exclusive groups, or removes them. Runs as root."""
+"""Install or remove the files and units of a host's exclusive groups. Runs as root."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SOCKET, WAKE = "sparkwright-wake.socket", "sparkwright-wake.service"
 
 @dataclass(frozen=True)
 class SetupRequest:
-    """The files of a host's groups, as they must be; without any, none are.
+    """Files required for a host's groups; without files, the installation is removed.
 
     Attributes:
         files: path -> text and mode.
@@ -28,7 +28,9 @@ class SetupRequest:
 
 
 def main(request: SetupRequest) -> list[str]:
-    """Make it so. The active member of a group stays active; at first, that is its first member."""
+    """Apply the request. The active member of a group stays active; at first it is the first
+    member.
+    """
     state = Path(request.services_root, "state")
     changed = systemd.write_files(request.files, parents=0o750)
     for trigger, unit in ((TIMER, SCHEDULE), (SOCKET, WAKE)):
@@ -43,7 +45,7 @@ def main(request: SetupRequest) -> list[str]:
 
 
 def _set_up(trigger: str, unit: str, request: SetupRequest, changed: set[str]) -> None:
-    """Run a timer or socket with its unit as they were written, or remove both."""
+    """Start a timer or socket with its unit as written, or remove both."""
     paths = {str(systemd.UNITS / name) for name in (trigger, unit)}
     if str(systemd.UNITS / trigger) not in request.files:
         if any(Path(path).exists() for path in paths):

@@ -1,4 +1,4 @@
-"""Activates members of exclusive groups without a controller, as one run among others.
+"""Activate members of exclusive groups without a controller, as one run among others.
 
 ``sparkwright-schedule.timer`` runs ``main`` at each time of the host's calendar; if the host was
 off at that time, at the next boot. A service that was activated by hand meanwhile runs until the
@@ -33,8 +33,9 @@ _LOOK = 0.5
 
 
 def main(services_root: str) -> int:
-    """Activate the members that the calendar names now. Returns 0, or the code that has systemd
-    try again in a minute."""
+    """Activate the members that the calendar names now. Returns 0, or the exit code that makes
+    systemd retry in a minute.
+    """
     root, now = Path(services_root), time.localtime()
     minute = (now.tm_wday * 24 + now.tm_hour) * 60 + now.tm_min
     runs = exclusive.running(root / "state")
@@ -74,7 +75,9 @@ def run(root: Path, service: str, by: str, *, rests: bool = False) -> int:
 
 
 def _is_over(owner: Owner) -> bool:
-    """Whether a lock is this program's own, from a run that a power cut or a signal ended."""
+    """Return whether a lock is left from this program's own run that a power cut or a signal
+    ended.
+    """
     if not (owner.machine or "").startswith(_OURS):
         return False
     return owner.machine != _boot() or not Path(f"/proc/{owner.pid}").exists()
@@ -85,7 +88,7 @@ def _boot() -> str:
 
 
 def _ended(state: Path, switch: str) -> str:
-    """Wait for the end of a switch; its result."""
+    """Wait for the end of a switch and return its result."""
     while True:
         runs = systemd.unit(SWITCH).get("ActiveState") in systemd.RUNNING
         journal = documents.read(state / "switch/progress.json") or {}

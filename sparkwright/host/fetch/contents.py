@@ -1,7 +1,7 @@
 """Compare fetched files with the catalog's data on the model, by headers and small files only.
 
-Hashes prove that the bytes are the repository's. They do not find mistakes of the repository
-itself: tensors under other names, a missing shard, another quantization.
+Hashes prove that the bytes are the repository's. They do not find mistakes in the repository
+itself: renamed tensors, a missing shard, another quantization.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from sparkwright.host.fetch.request import ContentCheck, ExpectedContents
 from sparkwright.host.lib import documents
 
-#: No header of a real model is larger.
+#: Largest header of a safetensors file, in bytes; real models stay below it.
 _LARGEST_HEADER = 100 << 20
 _FEW = 3
 #: ``quant_method`` of config.json -> the catalog's name of the format, where they differ.
@@ -51,7 +51,7 @@ def faults(base: Path, names: Iterable[str], expect: ExpectedContents) -> list[s
 
 
 def _tensors(path: Path) -> set[str]:
-    """Return the tensor names of a safetensors file. Raises ValueError with the fault."""
+    """Return the tensor names of a safetensors file. Raises ValueError if the file is damaged."""
     size = path.stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
@@ -88,7 +88,7 @@ def _index(base: Path, name: str, files: set[str], tensors: dict[str, set[str]])
 
 
 def _format(base: Path, expected: str | None) -> list[str]:
-    """Compare the format in config.json, if there is one, with the catalog's, if it has one."""
+    """Compare the format in config.json with the catalog's, if both name a format."""
     config = documents.read(base / "config.json")
     if expected is None or config is None:
         return []

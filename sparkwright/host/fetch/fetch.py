@@ -24,8 +24,8 @@ def _main() -> int:
     parser.add_argument("--task", choices=tuple(_TASKS), default="run")
     parser.add_argument("request", type=Path, help="JSON file with the request")
     arguments = parser.parse_args()
-    # -I leaves the script's folder off sys.path. The root of the tree goes last: it can't hide
-    # another module.
+    # -I keeps the script's folder off sys.path. The root of the tree goes last, so that it can't
+    # shadow another module.
     sys.path.append(str(Path(__file__).resolve().parents[3]))
     task = importlib.import_module(f"sparkwright.host.fetch.{_TASKS[arguments.task]}")
     code: int = task.run(arguments.request, arguments.runtime)
@@ -33,8 +33,8 @@ def _main() -> int:
 
 
 if __name__ == "__main__":
-    # os._exit: a thread that waits for a dead connection must not delay the end. Everything that
-    # has to be on the disk is there by now.
+    # os._exit: a thread that waits for a dead connection must not delay the exit. All files have
+    # been synced to the disk by now.
     code = _main()
     sys.stderr.flush()
     os._exit(code)

@@ -6,8 +6,8 @@ writes on a PAGE or at the end of the file, so the holes are exact. If a power c
 part looks complete and its hash does not match.
 
 Some file systems do not tell holes from data (NFS before 4.2, SMB, exFAT, sshfs), and ZFS makes
-holes of zeros and syncs whenever it is asked. There a part has a map: a byte for each page, 1 once
-the page is written.
+holes of zeros and syncs whenever it is asked. On these file systems a part has a map, with one byte
+for each page: 1 once the page is written.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _WRITTEN = b"\1"
 
 
 def reported(directory: Path) -> bool:
-    """Whether the file system of a directory reports holes exactly; found by making some."""
+    """Return whether a directory's file system reports holes exactly, by writing a test file."""
     if disks.kind(str(directory)) == "zfs":
         return False
     with tempfile.TemporaryFile(dir=directory) as file:
@@ -46,8 +46,8 @@ def reported(directory: Path) -> bool:
             os.fsync(descriptor)
             return of(descriptor, 3 * _TRIAL) == [(0, _TRIAL), (2 * _TRIAL, 3 * _TRIAL)]
         except OSError as error:
-            # A full disk is an error where the rest is measured. Some file systems that are no
-            # part of the kernel can't be asked for holes.
+            # The caller reports a full disk when it measures free space. Some file systems outside
+            # the kernel can't report holes.
             return error.errno in {errno.ENOSPC, errno.EDQUOT}
 
 
@@ -56,7 +56,7 @@ class Part:
     """A file of a request that is being filled.
 
     Attributes:
-        received: counts bytes that were written, by the name of their downloader.
+        received: function that counts written bytes by downloader.
     """
 
     path: Path
@@ -65,13 +65,13 @@ class Part:
 
     @property
     def map(self) -> Path:
-        """Path of its map, if it has one."""
+        """Return the path of the part's map, whether or not it exists."""
         return self.path.with_name(f"{self.path.name}.map")
 
     def prepare(self, *, mapped: bool) -> None:
-        """Make sure that it is a regular file of full length; another file is replaced.
+        """Make the part a regular file of full length; any other file there is replaced.
 
-        mapped: whether it needs a map. A part whose map is missing is begun anew.
+        mapped: whether the part needs a map. A part whose map is missing starts again from zero.
         """
         size, pages = self.file.size, -(-self.file.size // PAGE)
         if _size(self.path) == size and _size(self.map) == (pages if mapped else None):
@@ -125,7 +125,7 @@ def _open(path: Path, flags: int = 0) -> FileIO:
 
 
 def _size(path: Path) -> int | None:
-    """Size of a regular file; -1 for what is no regular file."""
+    """Return the size of a regular file; -1 for anything else, None if nothing is there."""
     if not os.path.lexists(path):
         return None
     status = path.lstat()
@@ -162,5 +162,5 @@ def of(descriptor: int, size: int) -> Ranges:
 
 
 def total(ranges: Ranges) -> int:
-    """Return the bytes in a list of ranges."""
+    """Return the number of bytes in a list of ranges."""
     return sum(end - start for start, end in ranges)

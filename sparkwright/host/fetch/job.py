@@ -1,12 +1,12 @@
-"""Runs of the program, from the request to the exit code, and the fetch of a repository: find what
-is on the disk, fetch the rest, put it in place, write the receipt.
+"""Run the program from the request to the exit code, and fetch a repository: find the files that
+are on the disk, fetch the others, put them in place, write the receipt.
 
-Files of a request that are on this host already are not fetched. Besides the destination and other
+Files that are already on this host are not fetched. Besides the destination and other
 revisions, the request names directories that the user already has: a plain download, a cache,
 another layout. Their files are found by the hash of their content; names and directories do not
-matter. Their owners may change them later, so root keeps a copy of its own, which takes no space
-where the file system can clone files (Btrfs, XFS), and hashes that. Only what root alone can write,
-the file and every directory above it, is hard linked. The user's directories are not changed.
+matter. Their owners may change them later, so root hashes and keeps its own copy, which takes no
+space on a file system that can clone files (Btrfs, XFS). A file is hard linked only if
+root alone can write to it and to every directory above it. The user's directories are not changed.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from sparkwright.host.fetch.transfer import Libraries, Transfer
 from sparkwright.host.lib import files, receipt, trusted
 from sparkwright.host.lib.receipt import ReceiptEntry
 
-#: Levels below the given directories that are searched: a home has many files.
+#: Depth of the search below the given directories: a home has many files.
 _DEPTH = 7
 _BUFFER = 4 << 20
-#: How a file was taken, besides "cloned" and "copied".
+#: Result for a hard link; the others are "cloned" and "copied".
 _LINKED = "linked"
 _FICLONE = 0x40049409  # linux/fs.h
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -46,9 +46,10 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def missing_files(work: workspace.Workspace) -> list[FetchFile]:
-    """Return the files that have to be fetched, the largest first.
+    """Return the files to fetch, the largest first.
 
-    They are looked for in the target directory, in other revisions, and where the request says.
+    The other files were found in the target directory, in other revisions, or in the directories
+    that the request names.
     """
     state, adopt, absent = work.receipts(), work.request.adopt, list(work.request.files)
     others = {
@@ -70,7 +71,7 @@ def missing_files(work: workspace.Workspace) -> list[FetchFile]:
         return [file for file, done in zip(absent, pool.map(task, absent), strict=True) if not done]
 
     work.progress.state = "verifying"
-    # Not every CPU hashes: the host may be serving.
+    # Leave some CPUs free: the host may be serving.
     with ThreadPoolExecutor(max(1, min(4, os.cpu_count() or 1))) as pool:
         absent = failing(keep)
         if absent and adopt:
@@ -82,7 +83,7 @@ def missing_files(work: workspace.Workspace) -> list[FetchFile]:
 
 
 def _keep(work: workspace.Workspace, file: FetchFile, record: ReceiptEntry | None) -> bool:
-    """Keep a file of the target directory. Returns whether it is good."""
+    """Keep a file of the target directory if its content is right. Returns whether it was kept."""
     path = work.base / file.path
     if path.is_symlink():
         log(f"{file.path} is a symlink; replacing it by a regular file")
@@ -110,7 +111,7 @@ def _keep(work: workspace.Workspace, file: FetchFile, record: ReceiptEntry | Non
 def _link(
     work: workspace.Workspace, file: FetchFile, directory: Path, entries: dict[str, ReceiptEntry]
 ) -> bool:
-    """Link a file of another revision, if it is the same by that revision's receipt."""
+    """Link a file of another revision if that revision's receipt has the same content."""
     entry, source = entries.get(file.path), directory / file.path
     if entry is None or not workspace.same(file, entry) or receipt.fault(str(source), entry):
         return False
@@ -127,9 +128,9 @@ def _link(
 
 
 def _use(work: workspace.Workspace, file: FetchFile, paths: list[Path]) -> bool:
-    """Use the first of the likely files that has the right content.
+    """Use the first candidate that has the right content.
 
-    The hashed file is the one in place: root's own copy, which nobody changes between the two.
+    Root's own copy is hashed in its final place, so nobody can change it after the check.
     """
     copy = work.part(file).path.with_suffix(".copy")
     for path in paths:
@@ -142,7 +143,7 @@ def _use(work: workspace.Workspace, file: FetchFile, paths: list[Path]) -> bool:
         if isinstance(entry, str):
             copy.unlink()
             continue
-        # A link is a file of root's that is there already.
+        # A hard link's file is root's and on the disk already, so it is not published again.
         work.put(copy, file, entry, published=how == _LINKED)
         log(f"{file.path}: {how} from {path}")
         return True
@@ -150,7 +151,7 @@ def _use(work: workspace.Workspace, file: FetchFile, paths: list[Path]) -> bool:
 
 
 def _candidates(roots: tuple[str, ...], files: list[FetchFile]) -> dict[int, list[Path]]:
-    """Return the regular files below the roots that have the size of a requested file, by size.
+    """Return, by size, the regular files below the roots that have the size of a requested file.
 
     A hub's cache keeps content in ``blobs/`` under its hash and links in ``snapshots/``: the blobs
     are found like any other file, and links are not followed.
@@ -174,7 +175,7 @@ def _candidates(roots: tuple[str, ...], files: list[FetchFile]) -> dict[int, lis
 
 
 def _worth_copying(file: FetchFile, candidates: dict[int, list[Path]]) -> list[Path]:
-    """Return the three likeliest, best first: those with the hash or name of the file come first.
+    """Return the three most likely candidates; files with the requested hash or name come first.
 
     Small files are likely only by their name, large ones always.
     """
@@ -186,7 +187,7 @@ def _worth_copying(file: FetchFile, candidates: dict[int, list[Path]]) -> list[P
 
 
 def _take(source: Path, target: Path, size: int, room: int, stop: Event) -> str | None:
-    """Link, clone or copy a file of so many bytes. Returns how, None if it can't be done.
+    """Link, clone or copy a file of ``size`` bytes. Returns the method, or None if it failed.
 
     The copy shares its blocks with the source where the file system can (a reflink).
 
@@ -195,7 +196,7 @@ def _take(source: Path, target: Path, size: int, room: int, stop: Event) -> str 
     """
     target.unlink(missing_ok=True)
     with suppress(OSError):
-        # Root alone can write to it, and everybody read it: a second name will do.
+        # Only root can write to the file, and everybody can read it: a hard link is enough.
         mine = os.geteuid() == 0 and trusted.exposed(source) is None
         if mine and source.lstat().st_mode & 0o004:
             os.link(source, target, follow_symlinks=False)
@@ -213,14 +214,16 @@ def _take(source: Path, target: Path, size: int, room: int, stop: Event) -> str 
 
 
 def _copy(file: FileIO, copy: FileIO, size: int, room: int, stop: Event) -> str | None:
-    """Copy exactly so many bytes, whatever the source becomes meanwhile."""
+    """Copy exactly ``size`` bytes, even if the source changes meanwhile. Returns the method, or
+    None.
+    """
     with suppress(OSError):
         fcntl.ioctl(copy.fileno(), _FICLONE, file.fileno())
         copy.truncate(size)
         return "cloned"
     left = size if size <= room else 0
     while left and (piece := file.read(min(left, _BUFFER))):
-        # A source that has become shorter ends here, and its hash will be wrong.
+        # If the source has become shorter, the copy ends here, and its hash will be wrong.
         check(stop)
         left -= copy.write(piece)
     return "copied" if size <= room else None
@@ -270,7 +273,7 @@ def carry_out(
 def fetch(
     request: FetchRequest, progress: Progress, stop: Event, runtime: Path | None = None
 ) -> str:
-    """Complete a destination. Returns the message of success; raises Failed otherwise."""
+    """Complete a destination. Returns the message of success; raises Failed on failure."""
     work = workspace.Workspace(request, progress, stop)
     destination = work.destination
     if destination.is_symlink() or (destination.exists() and not destination.is_dir()):
@@ -288,7 +291,7 @@ def fetch(
             log(f"kept {kept} bytes ({size(kept)}) of {every}")
         if missing:
             libraries = None
-            # The libraries can't be limited.
+            # The libraries offer no limit of the rate.
             if request.downloader != "http" and runtime is not None and request.limit is None:
                 libraries = Libraries(work, runtime, lock)
             Transfer(work, libraries).run(missing)
@@ -306,7 +309,9 @@ def fetch(
 
 
 def _prepare(work: workspace.Workspace, missing: list[FetchFile]) -> int:
-    """Create the parts and check that the rest fits on the disk. Returns the bytes kept."""
+    """Create the parts, and check that the missing bytes fit on the disk. Returns the bytes
+    kept.
+    """
     headroom, lacking = work.request.headroom, 0
     parts = {file: work.part(file) for file in missing}
     kept = {path for part in parts.values() for path in (part.path, part.map)}
@@ -318,7 +323,7 @@ def _prepare(work: workspace.Workspace, missing: list[FetchFile]) -> int:
         part.prepare(mapped=work.mapped)
         gap = total(part.missing())
         work.progress.present(file.path, file.size - gap)
-        # Where files can't have holes, the whole part takes its place from the start.
+        # On a file system without holes, a part takes its full size from the start.
         lacking += min(gap, max(0, file.size - part.path.lstat().st_blocks * 512))
     parent, free = work.destination.parent, work.free()
     if missing and work.mapped:

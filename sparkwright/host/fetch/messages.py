@@ -1,4 +1,4 @@
-"""Messages of the program, and failures. messages.json has the texts: cause and remedy."""
+"""Messages and failures of the program. messages.json has the texts: cause and remedy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TEXTS: dict[str, Any] = json.loads(MESSAGES.read_text(encoding="utf-8"))
 
 
 def text(name: str, /, **facts: Any) -> str:
-    """Return a message with its facts."""
+    """Return a message with its facts filled in."""
     return str(_TEXTS[name]).format(**facts)
 
 
@@ -25,20 +25,22 @@ def log(line: str) -> None:
 
 
 class Failed(Exception):
-    """A fetch fails. Fetched parts are kept: another run goes on with it."""
+    """A failed fetch. Its fetched parts are kept, and the next run continues with them."""
 
     def __init__(self, name: str, /, **facts: Any) -> None:
         super().__init__(text(name, **facts))
 
 
 def check(stop: Event) -> None:
-    """Raise Failed when the run is to end."""
+    """Raise Failed if the run is to end."""
     if stop.is_set():
         raise Failed("stopped")
 
 
 def refusal(source: str, answer: Mapping[str, object]) -> str:
-    """Name of the explanation of an HTTP error: the first rule that an answer meets."""
+    """Return the name of the explanation of an HTTP error: of the first rule that the answer
+    meets.
+    """
     for conditions, name in _TEXTS["refusals"][source]:
         if all(answer[key] in values for key, values in conditions.items()):
             return str(name)

@@ -1,7 +1,7 @@
-"""The files that a peer server reads: models, images and its keys.
+"""Files that a peer server reads: models, images and the server's keys.
 
-Every name is checked after it was unquoted, once. Every file is opened below a fixed directory,
-name by name, without following links; what is not a regular file is not there.
+Every name is unquoted once and then checked. Every file is opened below a fixed directory, name by
+name, without following links. Anything but a regular file counts as missing.
 """
 
 from __future__ import annotations
@@ -16,32 +16,33 @@ from pathlib import Path
 
 from sparkwright.host.fetch import holes, peer_auth
 from sparkwright.host.fetch.holes import Ranges
-from sparkwright.host.fetch.request import PAGE, PeerRoots
+from sparkwright.host.fetch.request import PAGE, PeerServerRequest
 from sparkwright.host.lib import documents, processes
 from sparkwright.host.lib.records import dataclass, replace
 
 _HEX = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _DIRECTORY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}")
-#: No separator, no control character; "." and ".." are refused apart.
+#: A name without separators and control characters; "." and ".." are refused separately.
 _NAME = re.compile(r"[^/\\\x00-\x1f\x7f-\x9f]{1,255}")
 _DEEPEST = 16
 _LARGEST_HOLDER = 4096
 _MOST_RANGES = 1000
-#: Writers end on multiples of this: bytes beyond the last one may be half written.
+#: Writers end on multiples of this size: bytes beyond the last multiple may be half written.
 _SETTLED = 256 << 10
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-#: Seconds after which a run's key counts no more: the longest download ends before.
+#: Seconds after which a run's key expires; every download ends before.
 LIFE = 2 * 86400
 _LARGEST_KEY = 128
 
 
 @dataclass(frozen=True)
 class OpenFile:
-    """An open file, to be closed.
+    """An open file, which the caller closes.
 
     Attributes:
-        complete: whether nothing will be added to it.
-        missing: its missing ranges by its map; None if missing, and its holes tell.
+        complete: whether the file has all its bytes.
+        missing: missing ranges by the file's map; None without a map: then the holes are the
+            missing ranges.
     """
 
     descriptor: int
@@ -56,14 +57,14 @@ class OpenFile:
         os.close(self.descriptor)
 
     def available(self) -> Ranges:
-        """The ranges that are on the disk; of very many, the first."""
+        """Return the ranges that are on the disk; only the first ones of very many."""
         if self.complete:
             return [(0, self.size)] if self.size else []
         result, at, missing = [], 0, self.missing
         if missing is None:
             missing = holes.of(self.descriptor, self.size)
         for start, end in [*missing, (self.size, self.size)]:
-            # Only the end of a range that is followed by a hole can be half written.
+            # Only the end of a range before a hole can be half written.
             settled = start if start == self.size else start // _SETTLED * _SETTLED
             if settled > at:
                 result.append((at, settled))
@@ -73,7 +74,9 @@ class OpenFile:
 
 @dataclass(frozen=True)
 class Revision:
-    """A revision of a model or an image: the names of the directories down to it, and its own."""
+    """A revision of a model or an image: the names of the directories above it, and its own
+    name.
+    """
 
     root: str
     parent: tuple[str, ...]
@@ -84,7 +87,7 @@ class Revision:
         return f".staging-{self.name}"
 
     def find(self, path: tuple[str, ...]) -> OpenFile | None:
-        """A file, open; None if nothing of it is on the disk."""
+        """Return an open file; None if none of it is on the disk."""
         for folder in ((self.name,), (self._stage, "files")):
             file = _regular(self.root, (*self.parent, *folder, *path))
             if file is not None:
@@ -99,13 +102,13 @@ class Revision:
         return replace(part, complete=False, missing=holes.unmarked(pages, part.size))
 
     def fetching(self) -> bool:
-        """Whether a fetch of this revision runs."""
+        """Return whether a fetch of this revision runs."""
         stage = (*self.parent, self._stage, "holder.json")
         holder = documents.parsed(text(self.root, stage, _LARGEST_HOLDER)) or {}
         return processes.runs(holder.get("pid"), "fetch.py")
 
     def ended(self) -> bool:
-        """Whether it is complete and nothing will be added to it."""
+        """Return whether the revision is complete and will get no more files."""
         return self._has_directory(self.name) and not self._has_directory(self._stage)
 
     def _has_directory(self, name: str) -> bool:
@@ -116,7 +119,7 @@ class Revision:
 
 
 def names(path: str) -> list[str] | None:
-    """The names of an address's path; None if one of them is not the name of a file."""
+    """Return the names in an address's path; None if one of them can't be a file name."""
     try:
         result = [urllib.parse.unquote(part, errors="strict") for part in path.split("/")[1:]]
     except UnicodeDecodeError:
@@ -125,8 +128,12 @@ def names(path: str) -> list[str] | None:
     return result if valid and len(result) <= _DEEPEST + 4 else None
 
 
-def revision(roots: PeerRoots, parts: list[str]) -> tuple[Revision, tuple[str, ...]] | None:
-    """The revision that names lead to, and the names below it; None for invalid ones."""
+def revision(
+    request: PeerServerRequest, parts: list[str]
+) -> tuple[Revision, tuple[str, ...]] | None:
+    """Return the revision that a path leads to, and the names below it; None for an invalid
+    path.
+    """
     kind = parts[0] if parts else ""
     depth = {"models": 3, "images": 2}.get(kind)
     if depth is None or not depth < len(parts) <= depth + _DEEPEST:
@@ -134,11 +141,11 @@ def revision(roots: PeerRoots, parts: list[str]) -> tuple[Revision, tuple[str, .
     *parent, name = parts[1:depth]
     if not _HEX.fullmatch(name) or not all(map(_DIRECTORY.fullmatch, parent)):
         return None
-    return Revision(getattr(roots, kind), tuple(parent), name), tuple(parts[depth:])
+    return Revision(getattr(request, kind), tuple(parent), name), tuple(parts[depth:])
 
 
 def images(root: str) -> list[Revision]:
-    """Every image below a root, also while it is downloaded."""
+    """Return every image below a root, including images that are being downloaded."""
     with suppress(OSError):
         listed = {path.name.removeprefix(".staging-") for path in Path(root).iterdir()}
         return [Revision(root, (), name) for name in listed if _HEX.fullmatch(name)]
@@ -146,9 +153,9 @@ def images(root: str) -> list[Revision]:
 
 
 def run_key(directory: str, run: str) -> str | None:
-    """The key of a host that serves, for a run; None if there is none, or it is too old."""
+    """Return a serving host's key for a run; None if the key is missing or too old."""
     with suppress(OSError):
-        # Both times are this host's: no other clock matters.
+        # This host's clock gives both times, so no other clock matters.
         if (
             peer_auth.RUN.fullmatch(run)
             and time.time() - Path(directory, run).stat().st_mtime < LIFE
@@ -158,7 +165,7 @@ def run_key(directory: str, run: str) -> str | None:
 
 
 def text(root: str, parts: tuple[str, ...], largest: int) -> str | None:
-    """A small regular file below a root; None if there is none, or it is larger."""
+    """Return the text of a small regular file below a root; None if it is missing or too large."""
     file = _regular(root, parts)
     if file is None:
         return None
@@ -168,7 +175,7 @@ def text(root: str, parts: tuple[str, ...], largest: int) -> str | None:
 
 
 def _open(root: str, parts: tuple[str, ...], last: int = 0) -> int:
-    """A file or directory below a root. Raises OSError, also for a link on the way."""
+    """Open a file or directory below a root. Raises OSError, also for a link on the way."""
     at = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     for n, part in enumerate(parts, 1):
         try:

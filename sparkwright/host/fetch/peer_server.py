@@ -1,7 +1,7 @@
-"""Serves this host's models and images to peers and to its own Docker, also while being fetched.
+"""Serve this host's models and images to peers and to its own Docker, even during their download.
 
-systemd holds the port and passes it: no local program can take it. For a bundle the controller
-does. The server ends after a time without a request with a key.
+systemd opens the port and passes it on, so no local program can take it; for a bundle the
+controller does so. The server ends after some time without an authenticated request.
 
 `GET /challenge` returns a challenge. `GET /files/models/<org--name>/<commit>/<path>` and
 `/files/images/<digest>/<path>`, signed with it, return a range of a file of at most PIECE bytes.
@@ -47,24 +47,24 @@ from sparkwright.host.lib.records import encode
 
 #: The first descriptor that systemd passes (sd_listen_fds(3)).
 _FIRST_PASSED = 3
-#: Seconds between two looks at whether the server is to end.
+#: Seconds between two checks of whether the server is to end.
 _LOOK = 0.2
-#: Connections at once, and of them with one address.
+#: Simultaneous connections in total, and with one address.
 MOST = 256
 MOST_OF_ONE = 64
-#: Bytes of one read from the disk.
+#: Number of bytes in one read from the disk.
 _BLOCK = 256 << 10
-#: Bytes of a request's head, and seconds for it: of somebody unknown, and until a known peer asks
-#: again.
+#: Bytes of a request's head, and seconds for it: for an unknown client, and until a known peer's
+#: next request.
 _HEAD = 16 << 10
 UNKNOWN, _KNOWN = 10.0, 60.0
-#: Headers that may come once only: two readers could take different ones.
+#: Headers that may occur once only: two readers could choose different values.
 _ONCE = ("Authorization", "Content-Length", "Host", "Range", "Transfer-Encoding")
 #: Seconds for sending a head, a piece to a peer, and a piece to Docker, which may be busy.
 _HEAD_TIME, _PIECE_TIME, _DOCKER_TIME = 10.0, 60.0, 120.0
-#: Seconds in which the other side of a refused TLS handshake reads the answer.
+#: Seconds for the other side to read the answer to a refused TLS handshake.
 _LAST = 0.5
-#: Seconds that Docker's request waits for a fetch to start or to continue, and between two looks.
+#: Seconds that Docker's request waits for a fetch to start or to continue, and between two checks.
 _PATIENCE, _WAIT = 10.0, 0.1
 _LARGEST_MANIFEST = 4 << 20
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -74,14 +74,14 @@ _RANGE = re.compile(r"bytes=(\d{1,15})-(\d{0,15})", re.ASCII)
 
 
 class PeerServer:
-    """A server on sockets that listen already."""
+    """Server on sockets that already listen."""
 
     def __init__(self, request: PeerServerRequest, listening: list[socket.socket]) -> None:
         self.request = request
         self.connections = Connections(MOST, MOST_OF_ONE)
         self._listening = listening
         self._last = time.monotonic()
-        #: Set to end it, from any thread or signal.
+        #: Event that ends the server, from any thread or signal handler.
         self.ended = Event()
         self.tls: ssl.SSLContext | None = None
         if request.certificate:
@@ -89,15 +89,15 @@ class PeerServer:
             self.tls.load_cert_chain(request.certificate)
 
     def used(self, connection: socket.socket) -> None:
-        """A request with a key restarts the idle time."""
+        """Restart the idle time, after a request with a key."""
         self.connections.identified(connection)
         self._last = time.monotonic()
 
     def run(self) -> None:
         """Serve until it is stopped, was idle for long enough, or has lost what it served.
 
-        Somebody may empty /opt/sparkwright by hand: the directories that it sees go with it, and
-        every request would be refused until it is idle.
+        If somebody empties /opt/sparkwright by hand, the server's view of its directories is lost,
+        and it would refuse every request until its idle time ends.
         """
 
         def converse(connection: socket.socket, address: Any, _: object) -> None:
@@ -115,10 +115,10 @@ class PeerServer:
 
 
 class Conversation(BaseHTTPRequestHandler):
-    """Connection whose requests are answered one after the other, until either side ends it.
+    """A connection, whose requests are answered one after the other until either side closes it.
 
-    http.server limits the time of one read, not of a whole head: who sends a byte now and then
-    would hold it for ever. Here every head is bounded in size and time.
+    http.server limits the time of one read, not of a whole head: a client that sends a byte now and
+    then would hold a connection forever. Here every head is bounded in size and time.
     """
 
     protocol_version = default_request_version = request_version = "HTTP/1.1"
@@ -144,10 +144,10 @@ class Conversation(BaseHTTPRequestHandler):
         self._sign = None
         self._guard.allow(_HEAD, _KNOWN if self._is_known else UNKNOWN)
         if self._reader.peek(1)[:1] == b"\x16":
-            # A TLS handshake. Docker with containerd's image store takes an answer in HTTP, and
-            # that alone, for a reason to try without TLS.
+            # A TLS handshake. Docker with containerd's image store retries without TLS only after
+            # an answer in HTTP.
             self.send_error(400)
-            # It is read before the end: bytes that are unread here would reset the connection.
+            # Read all input before closing: unread bytes would reset the connection.
             self.wfile.flush()
             self.connection.shutdown(socket.SHUT_WR)
             self._guard.allow(_HEAD, _LAST)
@@ -156,16 +156,16 @@ class Conversation(BaseHTTPRequestHandler):
             super().handle_one_request()
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Answer a request that is not valid, and end the connection."""
+        """Answer an invalid request, and close the connection."""
         self._head(400, Connection="close")
 
     def log_message(self, format: str, *args: object) -> None:
-        """Log nothing: anybody can ask."""
+        """Log nothing, since anybody can send requests."""
 
     def do_GET(self) -> None:
         """Answer a request."""
         path, _, query = self.path.partition("?")
-        # Headers that two readers could take differently, and requests with a body.
+        # Refuse headers that two readers could understand differently, and requests with a body.
         twice = [name for name in _ONCE if len(self.headers.get_all(name, [])) > 1]
         body = self.headers.get("Content-Length", "0") != "0" or self._header("Transfer-Encoding")
         if twice or body or self.headers.defects or not path.startswith("/"):
@@ -206,8 +206,8 @@ class Conversation(BaseHTTPRequestHandler):
         return self._sign is not None
 
     def _file(self, path: str, query: str) -> None:
-        names, roots = peer_files.names(path) or [""], self.server.request.roots
-        result = peer_files.revision(roots, names[1:]) if names[0] == "files" else None
+        names, request = peer_files.names(path) or [""], self.server.request
+        result = peer_files.revision(request, names[1:]) if names[0] == "files" else None
         if result is None or query not in ("", "ranges"):
             self._head(404)
             return
@@ -231,8 +231,8 @@ class Conversation(BaseHTTPRequestHandler):
         if not 0 < end - start <= PIECE or end > file.size:
             self._head(416)
             return
-        # Twice over the bytes, which are in memory the second time: the peer keeps nothing that
-        # is not signed, and nothing of it is held here.
+        # Read the bytes twice; the second time they are in the page cache. So the signature can go
+        # first, and this process holds no copy.
         hashed, at = hashlib.sha256(), start
         while at < end:
             block = os.pread(file.descriptor, min(_BLOCK, end - at), at)
@@ -260,7 +260,7 @@ class Conversation(BaseHTTPRequestHandler):
         self.end_headers()
 
     def _send_file(self, descriptor: int, start: int, end: int, seconds: float) -> None:
-        """Send a range of a file, without a copy of it here but for TLS, within so many seconds."""
+        """Send a range of a file within ``seconds``; only TLS needs a copy of it in memory."""
         self.wfile.flush()
         deadline = time.monotonic() + seconds
         with open(descriptor, "rb", closefd=False) as file:
@@ -307,10 +307,10 @@ class Conversation(BaseHTTPRequestHandler):
         return key is not None and hmac.compare_digest(password, peer_auth.docker_password(key))
 
     def _wait_for(self, digest: str) -> tuple[Revision, OpenFile] | None:
-        """Wait for a blob to appear; for small ones to be complete, since manifests are parsed."""
+        """Wait for a blob to appear. Small blobs must be complete, since manifests are parsed."""
         until = time.monotonic() + _PATIENCE
         while not self.server.ended.is_set():
-            images = peer_files.images(self.server.request.roots.images)
+            images = peer_files.images(self.server.request.images)
             for image in images:
                 if file := image.find((digest,)):
                     if file.complete or file.size > 1 << 20:
@@ -350,7 +350,9 @@ class Conversation(BaseHTTPRequestHandler):
             self._used()
 
     def _has_its_name(self, image: Revision, file: OpenFile, digest: str) -> bool:
-        """Whether a part has been verified since; raises OSError if it was replaced or removed."""
+        """Return whether a part has been verified and renamed. Raises OSError if it was replaced or
+        removed.
+        """
         now = image.find((digest,))
         if now is None:
             raise ConnectionAbortedError("the part was removed")
@@ -361,14 +363,16 @@ class Conversation(BaseHTTPRequestHandler):
 
 
 def _media_type(file: OpenFile) -> str:
-    """The media type that a manifest names."""
+    """Return the media type that a manifest names."""
     manifest = documents.parsed(os.pread(file.descriptor, _LARGEST_MANIFEST, 0)) or {}
     kind = str(manifest.get("mediaType"))
     return kind if _KIND.fullmatch(kind) else _MANIFEST
 
 
 def _clipped(header: str, size: int) -> tuple[int, int]:
-    """The range of a header, clipped to the file; the whole file if it is not valid."""
+    """Return a Range header's range, clipped to the file; the whole file if the header is
+    invalid.
+    """
     match = _RANGE.fullmatch(header)
     if match is None:
         return 0, size
@@ -377,12 +381,12 @@ def _clipped(header: str, size: int) -> tuple[int, int]:
 
 
 def is_own_docker(address: str) -> bool:
-    """Whether this host itself asks."""
+    """Return whether a client's address is this host's own."""
     return address.startswith("127.") or address == "::1"
 
 
 def listening() -> list[socket.socket]:
-    """The sockets that systemd passes, or the controller's, which is standard input.
+    """Return the sockets that systemd passes, or the controller's socket on standard input.
 
     Raises:
         OSError: there is no socket.
@@ -394,7 +398,7 @@ def listening() -> list[socket.socket]:
 
 
 def run(request_path: Path, _runtime: Path | None) -> int:
-    """Serve until it was idle for long enough, or until a signal."""
+    """Serve until the server was idle for long enough, or until a signal. Returns the exit code."""
     try:
         server = PeerServer(read(PeerServerRequest, request_path), listening())
     except (Failed, OSError) as error:

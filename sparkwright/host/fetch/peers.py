@@ -1,13 +1,13 @@
-"""Downloads files from peers: other hosts of the fleet, which may still be fetching them.
+"""Download files from peers: other hosts of the fleet, which may still be fetching them.
 
-A peer server (peer_server.py) lists which ranges of a file it has. Those are fetched over few
-connections; the rest is waited for while the peer's own fetch runs, as long as it brings enough.
+A peer server (peer_server.py) lists which ranges of a file it has. The client fetches these ranges
+over few connections, and waits for the others as long as the peer's own fetch is fast enough.
 Content that no peer has comes from the source.
 
-Peers prove that they belong to the fleet (peer_auth.py), and are not trusted beyond that: what they
-send is hashed like everything else. Requests are signed, and nothing that an answer says is used
-before its signature is right. Redirects are not followed, and no proxy is asked: a peer is where
-the controller says it is.
+Peers prove that they belong to the fleet (peer_auth.py), and are not trusted beyond that: their
+content is hashed like any other. Requests are signed, and an answer is used only after its
+signature was checked. The client follows no redirects and uses no proxy: the controller names the
+peers' addresses.
 """
 
 from __future__ import annotations
@@ -38,11 +38,12 @@ _GRACE = 20.0
 _POLL = 0.3
 _CONNECTIONS = 2  # enough on a fast network
 _TRIES = 3
-#: Seconds over which it is measured: a peer may verify what it has, or retry its own source.
+#: Seconds over which a peer's rate is measured: it may be verifying its files or retrying its own
+#: source.
 WINDOW = 300.0
-#: Bytes per second: slower than this, no connection is worth waiting for.
+#: Bytes per second below which a connection is given up.
 LEAST = 32 << 10
-#: Bytes that are asked for at once, and kept in memory until their signature is seen to be right.
+#: Bytes of one request, which stay in memory until their signature was checked.
 PIECE = 8 << 20
 _LARGEST_LIST = 256 << 10
 _CHALLENGE = re.compile(r"[0-9a-f]{32}")
@@ -50,21 +51,21 @@ _CONNECT, _ANSWER, _PIECE_TIME = 5.0, 10.0, 60.0
 
 
 class Broken(Exception):
-    """The peer hung up, was too slow, or sent something other than the requested answer."""
+    """The peer hung up, was too slow, or sent an invalid answer."""
 
 
 class Unproven(Exception):
-    """The responder does not know the key: it is not the peer, or somebody alters its answer."""
+    """The answer is not signed with the key: another program sent it, or somebody altered it."""
 
 
 @dataclass(frozen=True)
 class Held:
-    """The bytes of a file that a peer has.
+    """Bytes of a file that a peer has.
 
     Attributes:
-        ranges: on its disk, sorted.
-        alive: whether a fetch runs that adds more.
-        ended: whether nothing will be added.
+        ranges: sorted ranges on the peer's disk.
+        alive: whether a running fetch adds more ranges.
+        ended: whether the file will not change any more.
     """
 
     ranges: tuple[tuple[int, int], ...]
@@ -73,9 +74,9 @@ class Held:
 
 
 class PeerClient(http.client.HTTPConnection):
-    """A connection to one peer for one file, made when it is needed. Not for several threads.
+    """A connection to one peer for one file, opened on first use. Not safe for threads.
 
-    path: of the file, on the peer.
+    path: path of the file on the peer.
     """
 
     def __init__(self, address: str, keys: PeerKeys, path: str, size: int) -> None:
@@ -87,7 +88,7 @@ class PeerClient(http.client.HTTPConnection):
         self._challenge = ""
 
     def held(self) -> Held:
-        """Ask which ranges of the file it has. Raises Unproven, Broken."""
+        """Ask the peer which ranges of the file it has. Raises Unproven or Broken."""
         status, _, body = self._get(f"{self._path}?ranges", "", _LARGEST_LIST, _ANSWER)
         if status != 200:
             raise Broken(f"HTTP {status}")
@@ -98,7 +99,7 @@ class PeerClient(http.client.HTTPConnection):
         return held
 
     def piece(self, start: int, end: int) -> memoryview:
-        """Get a range of at most PIECE bytes. Raises Unproven, Broken."""
+        """Get a range of at most PIECE bytes. Raises Unproven or Broken."""
         wanted = f"bytes={start}-{end - 1}"
         status, content_range, body = self._get(self._path, wanted, end - start, _PIECE_TIME)
         if status != 206 or content_range != f"bytes {start}-{end - 1}/{self._size}":
@@ -108,7 +109,7 @@ class PeerClient(http.client.HTTPConnection):
         return memoryview(body)
 
     def connect(self) -> None:
-        """Connect, by TLS to a peer that serves by it."""
+        """Connect to the peer, over TLS if it serves TLS."""
         super().connect()
         if self._tls is None:
             return
@@ -159,7 +160,7 @@ class PeerClient(http.client.HTTPConnection):
         body: bytes = bounded.read(answer, most)
         if answer.length:
             raise Broken("the connection was cut")
-        # For the next request: an answer that turns out to be unproven closes the connection.
+        # The challenge for the next request; an unproven answer closes the connection instead.
         self._challenge = answer.headers.get("Sparkwright-Challenge", "")
         if not _CHALLENGE.fullmatch(self._challenge):
             raise Broken("an answer without a challenge")
@@ -177,16 +178,16 @@ class Peers:
         self._lock = Lock()
         path = request.peer_token_file
         self._keys = documents.record(PeerKeys, path) if path else None
-        #: Peers that have not failed, with the bytes that they brought.
+        #: Working peers, and the bytes that each has sent.
         self.left = dict.fromkeys(request.peers, 0)
-        # This host does not blame a peer for a limit of its own.
+        # A limit on this host is no fault of the peer.
         self._least = LEAST if request.limit is None else min(LEAST, request.limit / 4)
-        # With a limit, what is asked for at once takes a quarter of a second.
+        # With a limit, one request takes a quarter of a second.
         quarter = PIECE if request.limit is None else int(request.limit / 4) // PAGE * PAGE
         self._piece = max(PAGE, min(PIECE, quarter))
 
     def fill(self, part: Part) -> None:
-        """Fetch a file's ranges from peers, until no peer has any of the missing ones."""
+        """Fetch a file's ranges from peers until no peer has any missing range."""
         kind, depth = ("images", 1) if self._request.source == "registry" else ("models", 2)
         names = (*Path(self._request.destination).parts[-depth:], part.file.path)
         path = urllib.parse.quote(f"/files/{kind}/{'/'.join(names)}")
@@ -208,14 +209,14 @@ class Peers:
                     self._drop(peer, f"{error}")
 
     def _fill(self, peer: str, clients: list[PeerClient], part: Part) -> None:
-        """Fetch a peer's ranges of a file. Raises Broken, Unproven when it fails."""
+        """Fetch a peer's ranges of a file. Raises Broken or Unproven when the peer fails."""
         failures = 0
         taken: Ranges = []
         since, before = time.monotonic(), self.left.get(peer, 0)
         while peer in self.left and (missing := part.missing()):
             check(self._stop)
             if time.monotonic() - since >= WINDOW:
-                # A peer that is alive and brings too little must not hold a fetch.
+                # A peer that is too slow must not hold up a fetch.
                 if self.left.get(peer, 0) - before < WINDOW * self._least:
                     raise Broken(f"it brought less than {LEAST >> 10} KiB/s over {WINDOW:.0f} s")
                 since, before = time.monotonic(), self.left.get(peer, 0)
@@ -276,9 +277,10 @@ class Peers:
 
 
 def common(missing: Ranges, available: Iterable[tuple[int, int]]) -> Ranges:
-    """Return the missing ranges that are available, in whole pages except at a range's own ends.
+    """Return the missing ranges that are available, cut at page boundaries except at a range's own
+    ends.
 
-    Both lists are sorted and without overlaps.
+    Both arguments are sorted and have no overlaps.
     """
     result = []
     for start, end in missing:

@@ -15,17 +15,17 @@ from sparkwright.host.lib.records import dataclass, encode
 
 @dataclass(frozen=True)
 class FetchProgress:
-    """progress.json: how far a fetch or a pull is.
+    """progress.json: progress of a fetch or a pull.
 
     Attributes:
         state: running, verifying, looking for earlier downloads, building, done or failed.
-        bytes_done: on the disk, kept ones included.
-        bytes_total: 0 while it is not known.
-        bytes_peers: what came from peers.
+        bytes_done: bytes on the disk, including kept ones.
+        bytes_total: bytes of all files; 0 while unknown.
+        bytes_peers: bytes received from peers.
         rate: bytes per second over the last ten seconds.
-        source: where most of them came from, as text: ``the internet``, ``a neighbour``, ``the
-            bundle``, or ``the disk`` where none were received; empty before anything is there.
-        message: the result, once state is done or failed.
+        source: origin of most bytes, as text: ``the internet``, ``a neighbour``, ``the bundle``, or
+            ``the disk`` if no bytes were received; empty at first.
+        message: the result, once the state is done or failed.
     """
 
     state: str = "running"
@@ -39,14 +39,14 @@ class FetchProgress:
 
 #: Downloader of the bytes that peers sent.
 PEERS = "peers"
-_WINDOW = 10.0  # seconds that the rate is averaged over
+_WINDOW = 10.0  # seconds over which the rate is averaged
 
 
 class Progress:
     """Counters of one run, safe for threads, written at most once a second."""
 
     def __init__(self, state_dir: Path, peers: str = "a neighbour") -> None:
-        #: What ``source`` calls peers.
+        #: Name of peers in ``source``.
         self._peers = peers
         self.state, self.message, self.bytes_total = "running", "", 0
         self.received_by: Counter[str] = Counter()
@@ -67,19 +67,19 @@ class Progress:
             self._present[path] = count
 
     def received(self, path: str, downloader: str, count: int) -> None:
-        """Count bytes of a file that arrived by a downloader."""
+        """Count the bytes of a file that a downloader received."""
         with self._lock:
             self._present[path] = self._present.get(path, 0) + count
             self.received_by[downloader] += count
 
     @property
     def bytes_done(self) -> int:
-        """Bytes on the disk, kept ones included."""
+        """Return the bytes on the disk, including kept ones."""
         with self._lock:
             return sum(self._present.values())
 
     def end(self, state: str, message: str) -> None:
-        """Write the last state."""
+        """Write the final state."""
         self._end.set()
         self.state, self.message = state, message
         self.write()

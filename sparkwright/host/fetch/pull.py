@@ -1,8 +1,8 @@
-"""Gets an image into Docker: its blobs are fetched like a model's files, then Docker pulls them.
+"""Get an image into Docker: its blobs are fetched like a model's files, then Docker pulls them.
 
-So an image is resumed, limited, shared with peers and followed by bytes like a model. Docker pulls
-from the peer server on this host while the blobs arrive, and still checks and unpacks them itself.
-The image is named by its digest: it does not matter where it came from.
+An image download can therefore be resumed, limited, shared with peers and followed by bytes, like a
+model's. Docker pulls from this host's peer server while the blobs arrive, and still checks and
+unpacks them itself. The digest identifies the image, whatever its origin.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from sparkwright.host.fetch.request import ImageBuild, PullRequest
 from sparkwright.host.lib import docker, documents
 
 _TRIES = 3
-#: Without network, GPU or any power over the host or the image.
+#: Docker arguments of a container without network, GPU or capabilities.
 _CONTAINER = (
     *("run", "--rm", "--network", "none", "--runtime", "runc", "--read-only", "--tmpfs", "/tmp"),
     *("--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--user", "0:0"),
     *("--pids-limit", "512", "--memory", "8g", "--env", "HOME=/tmp", "--entrypoint", "python3"),
 )
-#: Where that container sees the build context, and how long it may run.
+#: The build context's directory in that container, and its time limit in seconds.
 _CONTEXT, _SECONDS = "/run/sparkwright", 1200
-#: What Docker knows as arguments of every build.
+#: Build arguments that Docker predefines.
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
 
 
 def known_layers(layers: tuple[str, ...]) -> set[str]:
-    """Return the layers that Docker has unpacked already, so that it does not pull them."""
+    """Return the layers that Docker has already unpacked, which need no download."""
     info = docker.get("/info")
     if info is None:
         raise Failed("docker_silent")
@@ -63,7 +63,7 @@ def known_layers(layers: tuple[str, ...]) -> set[str]:
 
 
 def _pull(request: PullRequest, progress: Progress, stop: Event) -> str:
-    """Return the message of success; raise Failed otherwise."""
+    """Pull the image. Returns the message of success; raises Failed on failure."""
     in_docker = known_layers(request.layers)
     if in_docker:
         log(f"{len(in_docker)} of {len(request.layers)} layers are in Docker already")
@@ -85,7 +85,7 @@ def _pull(request: PullRequest, progress: Progress, stop: Event) -> str:
 
 
 def _into_docker(request: PullRequest, stop: Event) -> str | None:
-    """Have Docker pull from this host. Returns why it fails, None if it succeeds."""
+    """Have Docker pull from this host. Returns the reason of a failure, or None."""
     key = Path(request.token_file)
     account = f"{key.name}:{peer_auth.docker_password(key.read_text().strip())}"
     encoded = base64.b64encode(account.encode()).decode()
@@ -100,7 +100,7 @@ def _into_docker(request: PullRequest, stop: Event) -> str | None:
 
 
 def _name(request: PullRequest, progress: Progress) -> None:
-    """Give the image its name, and remove the name that it was pulled by."""
+    """Give the image its final name, and remove the name of the pull."""
     name = request.build.base_name if request.build else request.name
     tagged = docker.docker("tag", request.source, name)
     if not tagged.ok:
@@ -113,9 +113,9 @@ def _name(request: PullRequest, progress: Progress) -> None:
 
 
 def _build(request: PullRequest, build: ImageBuild) -> None:
-    """Build an image; a patched image gets its name once its promises hold."""
+    """Build an image. A patched image gets its name only after its checks have passed."""
     name = request.name.replace("/", "/unproven-", 1) if build.steps else request.name
-    # Not in /tmp, which is the job's own: a container is to see it.
+    # Not in /tmp: the job has a private /tmp, and the container must see the directory.
     with tempfile.TemporaryDirectory(prefix="build-", dir=request.fetch.state_dir) as folder:
         Path(folder).chmod(0o755)
         for path, file in build.files.items():
@@ -123,7 +123,7 @@ def _build(request: PullRequest, build: ImageBuild) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(base64.b64decode(file.content))
             target.chmod(0o755 if file.executable else 0o644)
-        # The value is taken from the environment, and is not in the image's history.
+        # Docker takes the value from the environment, so the image's history does not show it.
         passed = [word for name in _PROXIES if name in os.environ for word in ("--build-arg", name)]
         if build.steps:
             passed = ["--network", "none"]
@@ -141,7 +141,7 @@ def _build(request: PullRequest, build: ImageBuild) -> None:
 
 
 def _in_container(name: str, image: str, folder: str, mode: str) -> str:
-    """Run the context's steps in a container of an image, and return what it prints."""
+    """Run the context's steps in a container of an image, and return the output."""
     mount = f"type=bind,source={folder},target={_CONTEXT},readonly"
     program = ("--mount", mount, image, "-B", f"{_CONTEXT}/steps.py", mode)
     done = docker.docker(*_CONTAINER, *program, timeout=_SECONDS)

@@ -1,4 +1,4 @@
-"""Fetches the missing ranges of a file by plain HTTP, several at once, into its part."""
+"""Fetch the missing ranges of a file into its part over plain HTTP, several at once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OPENER = sources.opener(sources.Redirects())
 
 
 class Limit:
-    """Bytes per second over all threads of a fetch; None is no limit."""
+    """Limit in bytes per second over all threads of a fetch; None for no limit."""
 
     def __init__(self, rate: float | None) -> None:
         self._rate = rate
@@ -40,7 +40,7 @@ class Limit:
             return
         with self._lock:
             now = time.monotonic()
-            # After a pause, half a second's bytes may come at full speed, not more.
+            # After a pause, at most half a second's bytes may arrive at full speed.
             self._free_at = max(self._free_at, now - 0.5) + count / self._rate
             wait = self._free_at - now
         if wait > 0:
@@ -48,13 +48,13 @@ class Limit:
 
 
 class _NoRanges(Exception):
-    """The server answers a range with the whole file."""
+    """The server answered a range request with the whole file."""
 
 
 class _Cut(Exception):
-    """A request ended early. The file has its bytes up to `reached`.
+    """A request ended early. The file has the bytes up to `reached`.
 
-    required: seconds that the server wants to be left alone.
+    required: seconds to wait, as the server demands.
     """
 
     def __init__(self, reason: str, reached: int, required: float | None = None) -> None:
@@ -64,13 +64,13 @@ class _Cut(Exception):
 
 
 class _Expired(_Cut):
-    """The CDN refuses: the signature in the address may have expired."""
+    """The CDN refused the request: the signature in the address may have expired."""
 
 
 def side_by_side(
     work: Callable[[int, int], None], pieces: Iterable[tuple[int, int]], threads: int, abort: Event
 ) -> None:
-    """Do the work for pieces in their order. The first error sets ``abort`` and is raised."""
+    """Process pieces in order in several threads. The first error sets ``abort`` and is raised."""
     with ThreadPoolExecutor(threads) as pool:
         futures = [pool.submit(work, *piece) for piece in pieces]
         try:
@@ -84,7 +84,7 @@ def side_by_side(
 
 @dataclass
 class RangeFetch:
-    """Fills ranges of one part."""
+    """Fetches ranges of one part."""
 
     request: FetchRequest
     source: Source
@@ -94,9 +94,10 @@ class RangeFetch:
     _abort: Event = field(default_factory=Event)
 
     def run(self, location: Location, connections: int) -> bool:
-        """Fetch the missing ranges. Raises Failed; what arrived is in the part.
+        """Fetch the missing ranges. Raises Failed; the part keeps the bytes that arrived.
 
-        Returns whether every byte was written once: of others, an earlier hash proves nothing.
+        Returns whether every byte was written only once; otherwise a hash made meanwhile proves
+        nothing.
         """
         self._location, self._file = location, self.part.file
         pieces = _pieces(self.part.missing(), connections, self.request.chunk_size)
@@ -150,7 +151,7 @@ class RangeFetch:
             self._write(answer, start, end)
 
     def _refused(self, error: urllib.error.HTTPError, start: int, location: Location) -> NoReturn:
-        """Raise what an HTTP error means: worth a retry, an expired signature, or final."""
+        """Raise the meaning of an HTTP error: a retry, an expired signature, or a final failure."""
         file, elsewhere = self._file, origin(location.url) != origin(self.request.endpoint)
         reason = f"{origin(location.url)[1]} answers HTTP {error.code}"
         if error.code in sources.TRANSIENT:
@@ -199,7 +200,7 @@ class RangeFetch:
                     raise _Cut(reason, at)
 
     def _fill(self, answer: Any, buffer: memoryview, goal: int) -> tuple[int, str | None]:
-        """Read up to goal bytes. Returns how many arrived, and why not all of them did."""
+        """Read up to ``goal`` bytes. Returns the number that arrived, and why it is lower."""
         filled = 0
         while filled < goal:
             if self.stop.is_set() or self._abort.is_set():
@@ -218,9 +219,10 @@ class RangeFetch:
 
 
 def _pieces(missing: Ranges, connections: int, least: int) -> Iterator[tuple[int, int]]:
-    """Cut ranges into requests: large ones first, and smaller ones towards the end.
+    """Cut ranges into requests: large ones first, smaller ones towards the end.
 
-    So no connection is left alone with a large request, and little is unhashed at the end.
+    So no connection ends up alone with a large request, and few bytes remain to be hashed at the
+    end.
     """
     left = holes.total(missing)
     for start, end in missing:
@@ -234,7 +236,7 @@ def _pieces(missing: Ranges, connections: int, least: int) -> Iterator[tuple[int
 
 
 def _reason(error: BaseException) -> str:
-    """Return what a connection error is, without the address, which may have a signature."""
+    """Describe a connection error without the address, which may contain a signature."""
     reason = getattr(error, "reason", error)
     if isinstance(reason, TimeoutError):
         return "the server did not answer in time"

@@ -1,6 +1,6 @@
-"""Writes, reads and checks the requests of the program: JSON files.
+"""Write, read and check the program's requests, which are JSON files.
 
-Every mistake is one message that names the key.
+A mistake raises Failed with one message that names the key.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class FetchFile:
     """A file of a repository.
 
     Attributes:
-        path: within the repository, with slashes.
-        sha256: of the content, for LFS files and blobs of images.
+        path: path within the repository, with slashes.
+        sha256: hash of the content, for LFS files and blobs of images.
         blob_id: git's SHA-1 of the content, for all other files.
     """
 
@@ -36,9 +36,9 @@ class ContentCheck:
     """Check of a model's headers and small files, in one of three forms.
 
     Attributes:
-        why: consequence of a failure for the user.
-        absent, present: prefix of tensor names that no tensor, or some tensor, has.
-        file, key, contains: numbers or texts that a list in a JSON file contains.
+        why: consequence for the user if the check fails.
+        absent, present: prefix of tensor names that no tensor may have, or some tensor must have.
+        file, key, contains: numbers or texts that the list under a key of a JSON file must contain.
     """
 
     id: str
@@ -72,23 +72,24 @@ class FetchRequest:
         revision: commit (40 hex digits), or an image's digest (64 hex digits).
         destination: directory that gets the files once all of them are verified.
         state_dir: directory that gets progress.json.
-        files: at least one.
+        files: the files to fetch, at least one.
         downloader: hf_transfer, xet (the hub's Xet storage for the files that it has there,
             hf_transfer for the others) or http.
-        max_connections: of the large files together. Two large files are fetched at once: where
-            each connection is limited, more of them are faster. Memory is bounded by
+        max_connections: connections of all large files together. Two large files are fetched at
+            once. If the network limits each connection, more connections are faster. Memory is
+            bounded by
             max_connections * chunk_size, since hf_transfer holds a whole chunk before it writes it.
-        headroom: what must stay free on the file system.
-        backoff: before the second try; it doubles with each further one.
-        stall: without a byte after which a connection is given up.
+        headroom: bytes that must stay free on the file system.
+        backoff: seconds before the second try; they double with each further try.
+        stall: seconds without a byte after which a connection is given up.
         expect: expected content of the files, beyond their hashes.
         source: hub or registry. Every file of a registry is named by its sha256.
-        manifests: digests of the files that a registry keeps as manifests.
-        peers: http://address:port of the hosts to ask before the source, in this order.
-        peer_token_file: PeerKeys, with a key for each of them.
-        offline: whether only peers are asked.
-        limit: bytes per second; None is no limit.
-        adopt: glob patterns of directories on this host that may hold the same files.
+        manifests: digests of files that a registry stores as manifests.
+        peers: http://address:port of hosts to try before the source, in this order.
+        peer_token_file: path of PeerKeys, with a key for each peer.
+        offline: whether to fetch from peers only.
+        limit: bytes per second; None for no limit.
+        adopt: glob patterns of directories on this host that may have the same files.
     """
 
     endpoint: str
@@ -118,7 +119,7 @@ class FetchRequest:
 
 @dataclass(frozen=True)
 class BuildFile:
-    """A file of a build context; its content in base64."""
+    """A file of a build context; ``content`` is in base64."""
 
     content: str
     executable: bool = False
@@ -131,7 +132,7 @@ class ImageBuild:
     Attributes:
         base_name: name of the pulled image in the Dockerfile.
         files: the build context, by path.
-        steps: whether the context has steps (steps.py), which make layer.tar of the base.
+        steps: whether the context has steps (steps.py), which produce layer.tar from the base.
     """
 
     base_name: str
@@ -145,11 +146,11 @@ class PullRequest:
 
     Attributes:
         name: the resulting image's name.
-        source: 127.0.0.1:<port>/<path>@sha256:<hex>, where the peer server has it.
-        token_file: this host's key as a peer server, named by its run; Docker's password is made
-            of it.
-        layers: digests without sha256:, the lowest layer first.
-        keep: whether the blobs stay on the disk for peers.
+        source: address at the peer server, 127.0.0.1:<port>/<path>@sha256:<hex>.
+        token_file: file with this host's key as a peer server, named after its run; Docker's
+            password is derived from the key.
+        layers: digests without ``sha256:``, the lowest layer first.
+        keep: whether to keep the blobs on the disk for peers.
     """
 
     name: str
@@ -162,37 +163,32 @@ class PullRequest:
 
 
 @dataclass(frozen=True)
-class PeerRoots:
-    """The two directories that a peer server reads."""
-
-    models: str
-    images: str
-
-
-@dataclass(frozen=True)
 class PeerServerRequest:
-    """A server that lets peers and this host's Docker read files, also while they are fetched.
+    """Request for a server from which peers and this host's Docker read files, even during their
+    download.
 
     Attributes:
-        keys: directory with its key of each run, in a file named by the run.
-        idle: without a request by somebody with a key, after which the server ends.
-        certificate: file with certificate and key, PEM, by which peers are served; None serves in
-            clear. This host's own Docker asks in clear, on loopback.
+        keys: directory with the server's key of each run, in a file named after the run.
+        models, images: the two directories from which the server reads.
+        idle: seconds without an authenticated request after which the server ends.
+        certificate: PEM file with certificate and key for connections of peers; None for plain
+            HTTP. This host's own Docker uses plain HTTP on loopback.
     """
 
     keys: str
-    roots: PeerRoots
+    models: str
+    images: str
     idle: float
     certificate: str | None = None
 
 
 @dataclass(frozen=True)
 class TlsIdentity:
-    """How others verify a host.
+    """The TLS name and CA by which other programs verify a host.
 
     Attributes:
-        name: what its certificate is for; None if it is for addresses alone.
-        ca: by which CA, PEM; None if that is a public one.
+        name: host name in the certificate; None if it has addresses only.
+        ca: CA certificate in PEM; None for a public CA.
     """
 
     name: str | None
@@ -201,13 +197,13 @@ class TlsIdentity:
 
 @dataclass(frozen=True)
 class PeerKeys:
-    """Credentials with which a host fetches from its peers, in one run.
+    """A host's credentials for its peers in one run.
 
     Attributes:
         run: 32 hex digits.
-        peer: this host's name, as peers know it.
-        keys: by the peers' addresses, as in FetchRequest.
-        tls: likewise, for peers that serve by TLS.
+        peer: this host's name among its peers.
+        keys: keys by peer address, as in FetchRequest.
+        tls: identities by peer address, for peers that serve TLS.
     """
 
     run: str
@@ -219,8 +215,8 @@ class PeerKeys:
 Request = TypeVar("Request", FetchRequest, PullRequest, PeerServerRequest)
 _COMMIT = r"[0-9a-f]{40}"
 _SHA256 = r"[0-9a-f]{64}"
-# Holes of a leftover part are exact only if every write ends on a page, and pages have up to
-# 64 KiB on aarch64.
+# Holes of a leftover part are exact only if every write ends on a page boundary; on aarch64 a page
+# has up to 64 KiB.
 PAGE = 65536
 _ABSOLUTE = r"(?s)(?!.*/\.\.(/|$))/.*"
 _PATTERNS = {
@@ -238,7 +234,7 @@ _PINNED = {
 
 
 def document(request: object) -> str:
-    """The text of a request's file."""
+    """Return the text of a request's file."""
     return json.dumps(encode(request))
 
 
@@ -272,7 +268,7 @@ def _check(request: FetchRequest) -> None:
 
 
 def _validate(file: FetchFile) -> None:
-    """Refuse a file that could not be verified or would be outside the directory."""
+    """Refuse a file that could not be verified, or whose path leads out of the directory."""
     name, path = file.path, PurePosixPath(file.path)
     faults = {
         "file_name": not name or "\0" in name or "\\" in name,

@@ -34,7 +34,7 @@ _T = TypeVar("_T")
 #: HTTP statuses that are worth another try.
 TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
 _LONGEST_WAIT = 30.0
-# If a server asks for more, a later run had better ask again.
+# If a server demands a longer pause, a later run should try again.
 _LONGEST_RETRY_AFTER = 300.0
 
 
@@ -46,19 +46,19 @@ def retry_after(headers: Any) -> float | None:
 
 
 class Tries:
-    """The tries of one query or range, with longer and longer pauses between them."""
+    """The tries of one query or range, with increasing pauses between them."""
 
     def __init__(self, request: FetchRequest, stop: Event) -> None:
         self._request = request
         self._stop = stop
-        #: How many failed since there was progress.
+        #: Number of failures since the last progress.
         self.failed = 0
 
     def pause(self, reason: str, required: float | None, cause: BaseException) -> None:
-        """Wait before the next try, at least as long as the server requires.
+        """Wait before the next try, at least as long as the server demands.
 
         Raises:
-            Failed: when there were enough tries, or the run ends.
+            Failed: after the last try, or when the run ends.
         """
         self.failed += 1
         if self.failed > self._request.retries:
@@ -76,7 +76,8 @@ class Tries:
 class Xet:
     """A file in the hub's Xet storage.
 
-    refresh_url returns the address of the storage and a token for it; headers may be sent there.
+    refresh_url returns the storage's address and a token for it; ``headers`` may be sent to
+    refresh_url.
     """
 
     hash: str
@@ -86,7 +87,7 @@ class Xet:
 
 @dataclass(frozen=True)
 class Location:
-    """Address of a file, the headers that may be sent there, and the same file in Xet storage."""
+    """Address of a file, the headers for it, and the same file in Xet storage."""
 
     url: str
     headers: dict[str, str]
@@ -108,17 +109,17 @@ class _Queried:
         self._stop = stop
 
     def failed(self, name: str, /, **facts: Any) -> Failed:
-        """A failure, with the facts of the request."""
+        """Return a failure with the facts of the request."""
         request = self._request
         mine = {"endpoint": request.endpoint, "repo": request.repo, "revision": request.revision}
         return Failed(name, **mine, **facts)
 
     def refusal(self, status: int, headers: Any, path: str | None = None) -> Failed:
-        """Explain an HTTP error: cause, and remedy.
+        """Explain an HTTP error with its cause and remedy.
 
-        The hub answers 401 to a bad token, also for public repositories. A private repository
-        looks like a missing one without a token. A gated one answers 401 without a token, and 403
-        with the token of an account that has no access.
+        The hub answers 401 to a bad token, also for public repositories. A request without a token
+        can't tell a private repository from a missing one. A gated repository answers 401 without a
+        token, and 403 with the token of an account that has no access.
         """
         request, message = self._request, headers.get("X-Error-Message") or ""
         code, token = headers.get("X-Error-Code") or "", self._secret is not None
@@ -129,10 +130,10 @@ class _Queried:
         return self.failed(name, subject=subject, status=status, details=details)
 
     def ask(self, query: Callable[[], _T], path: str | None = None) -> _T:
-        """Return the result of a query to the endpoint, which is repeated if that may help.
+        """Return the result of a query to the endpoint; the query is repeated if a retry may help.
 
         Raises:
-            Failed: with one message in the end.
+            Failed: the last try failed, or a retry would not help.
         """
         tries, endpoint = Tries(self._request, self._stop), self._request.endpoint
         while True:
@@ -168,22 +169,23 @@ def secret(request: FetchRequest) -> str | None:
 
 
 def raise_untrusted(server: str, error: BaseException) -> None:
-    """Raise Failed for a connection that failed due to a certificate: no retry helps then."""
+    """Raise Failed for an untrusted certificate, since no retry helps."""
     if isinstance(getattr(error, "reason", error), ssl.SSLCertVerificationError):
         raise Failed("untrusted", server=server, reason=error) from error
 
 
 def origin(url: str) -> tuple[str, str, int]:
-    """Return (scheme, host, port) of an address."""
+    """Return the scheme, host and port of an address."""
     parts = urlsplit(url)
     port = parts.port or {"https": 443, "http": 80}.get(parts.scheme, 0)
     return parts.scheme, (parts.hostname or "").lower(), port
 
 
 class Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects; the token is sent only while scheme, host and port stay the same.
+    """Follows redirects, and sends the token only while scheme, host and port stay the same.
 
-    None leads from https to http, or to another protocol."""
+    A redirect from https to http or to another protocol is refused.
+    """
 
     #: Whether redirects to another origin are followed.
     leaves = True
@@ -204,7 +206,9 @@ class Redirects(urllib.request.HTTPRedirectHandler):
 
 
 class _Bounded(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
-    """Opens http and https with a class of answers, and perhaps a way to connect."""
+    """Opens http and https addresses with a given class of answers and, optionally, a connect
+    function.
+    """
 
     def __init__(
         self, answers: Callable[..., http.client.HTTPResponse],
@@ -231,30 +235,33 @@ def opener(
     connect: Callable[..., socket.socket] | None = None,
     context: ssl.SSLContext | None = None,
 ) -> urllib.request.OpenerDirector:
-    """Opens addresses; the heads of their answers are bounded. Bodies are the caller's to bound.
+    """Return an opener of addresses. It bounds the heads of answers; the caller bounds their
+    bodies.
 
     Args:
-        connect: makes a connection of a request and ``(host, port)``.
-        context: by which https is verified.
+        connect: function that opens a connection for a request to ``(host, port)``.
+        context: TLS context that verifies https.
     """
     bounds = _Bounded(answers, connect, context)
     made = urllib.request.build_opener(bounds, redirects, *handlers)
-    # Servers refuse what names itself as Python's library.
+    # Some servers refuse the user agent of Python's library.
     made.addheaders = [("User-Agent", "sparkwright")]
     return made
 
 
-#: Opens the queries to a hub or registry: an answer has 32 MiB and takes 300 s at most.
+#: Opener of queries to a hub or registry: an answer may have 32 MiB and take 300 s.
 QUERIES = opener(Redirects(), bounded.answers(32 * bounded.MIB, 300.0))
 
-#: The hub's name in the addresses of Xet tokens, also when a mirror answers.
+#: The hub's name in addresses of Xet tokens, even if a mirror answers.
 _HUB = "https://huggingface.co/"
 _XET_HASH = re.compile(r"[0-9a-fA-F]{64}")
 _XET_TOKENS = re.compile(r'<([^<>]*)>\s*;\s*rel="?xet-auth"?')
 
 
 class _OnTheHub(Redirects):
-    """Follows redirects within the hub (a renamed repository); another is the file's address."""
+    """Follows redirects within the hub (a renamed repository); any other redirect is a file's
+    address.
+    """
 
     leaves = False
 
@@ -299,7 +306,7 @@ class Hub(_Queried):
             return json.loads(reply.read())["sha"]
 
     def _metadata(self, url: str) -> tuple[Any, str]:
-        """Return the headers that the hub has for a file, and the file's address."""
+        """Return the hub's headers for a file, and the file's address."""
         headers = {"Accept-Encoding": "identity", **self._headers(url)}
         query = urllib.request.Request(url, headers=headers, method="HEAD")
         try:
@@ -315,7 +322,7 @@ class Hub(_Queried):
             return error.headers, location
 
     def _xet(self, url: str, headers: Any) -> Xet | None:
-        """Return a file in Xet storage; None if it is not there."""
+        """Return a file's location in Xet storage; None if it is not stored there."""
         number = headers.get("X-Xet-Hash") or ""
         linked = _XET_TOKENS.search(headers.get("Link") or "")
         route = linked[1] if linked else headers.get("X-Xet-Refresh-Route")
@@ -327,7 +334,7 @@ class Hub(_Queried):
         return Xet(number, refresh_url, self._headers(refresh_url))
 
     def _headers(self, url: str) -> dict[str, str]:
-        """Return what may be sent to an address: the token to the hub only."""
+        """Return the headers for an address: only the hub gets the token."""
         if self._secret is not None and origin(url) == origin(self._request.endpoint):
             return {"Authorization": f"Bearer {self._secret}"}
         return {}
@@ -362,7 +369,7 @@ class Registry(_Queried):
         return Location(self._url("manifests" if manifest else "blobs", path), headers)
 
     def locate(self, file: FetchFile) -> Location:
-        """Return the address with a new token."""
+        """Return the address of a file, with a new token."""
         self.check()
         return self.direct(file.path)
 
@@ -370,7 +377,9 @@ class Registry(_Queried):
         return f"{self._request.endpoint}/v2/{self._request.repo}/{kind}/sha256:{digest}"
 
     def _authorize(self) -> str | None:
-        """Request the manifest; follow the challenge if there is one."""
+        """Request the manifest, and follow the registry's challenge, if any. Returns the new
+        header.
+        """
         url = self._url("manifests", self._request.revision)
         query = urllib.request.Request(url, headers={"Accept": _ACCEPT}, method="HEAD")
         try:

@@ -38,23 +38,22 @@ _OTHERS = (
 
 
 class LeadsOut(Exception):
-    """A diff leaves its folder by a link of the image: not even an optional one is left out."""
+    """A diff follows a link out of the image's folder: refused even for an optional diff."""
 
 
 def parse(text: str, strip: int, reverse: bool = False) -> dict[str, list[Hunk]]:
     """Read a unified diff: path below its folder -> hunks, in order.
 
     Args:
-        reverse: whether the diff is taken back.
+        reverse: whether to apply the diff in reverse.
 
     Raises:
-        ValueError: with the line, for a text that is no diff, and for a diff that removes or
-            renames a file, that adds a file and is taken back, that leads out of its folder, or
-            whose headers end with CR LF.
+        ValueError: names the line. The text is no diff, or the diff removes or renames a file, adds
+        a file in reverse, leads out of its folder, or has headers that end with CR LF.
     """
     files: dict[str, list[Hunk]] = {}
     hunks: list[Hunk] = []
-    old = new = 0  # lines of the hunk that are still to come
+    old = new = 0  # lines of the hunk that are left
     for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
         mark, start = line[:1] or " ", _HUNK.match(line)
         if mark == "\\" and hunks and hunks[-1][1]:
@@ -84,13 +83,15 @@ def parse(text: str, strip: int, reverse: bool = False) -> dict[str, list[Hunk]]
 
 
 def applied(text: str, hunks: list[Hunk]) -> str:
-    """Apply the hunks of a file. Raises ValueError with the number of a hunk that does not fit."""
+    """Return the text after a file's hunks. Raises ValueError with the number of a hunk that does
+    not fit.
+    """
     lines, shift, least = re.findall(r"[^\n]*\n|[^\n]+", text), 0, 0
     for number, (start, marked) in enumerate(hunks, 1):
         old, new = ([line[1:] for line in marked if line[0] != other] for other in "+-")
         ends = range(least, len(lines) - len(old) + 1)
         fits = [(abs(at - start - shift), at) for at in ends if lines[at : at + len(old)] == old]
-        # Without a line around it, a hunk would fit anywhere.
+        # A hunk without context lines would fit anywhere.
         if not fits or (lines and not old):
             raise ValueError(f"hunk {number} does not fit, the image has other lines there")
         at = min(fits)[1]
@@ -102,7 +103,7 @@ def applied(text: str, hunks: list[Hunk]) -> str:
 def _patched(
     folder: Path, patch: dict[str, Any], files: dict[Path, bytes]
 ) -> Iterator[tuple[Path, bytes]]:
-    # Bytes: read_text would take CR LF for LF, and the image's lines are compared as they are.
+    # Read bytes: read_text would turn CR LF into LF, and the image's lines are compared unchanged.
     text, reverse = (folder / patch["file"]).read_bytes().decode(), patch.get("reverse", False)
     into = Path(patch["into"]).resolve()
     for name, hunks in parse(text, patch["strip"], reverse).items():
@@ -112,7 +113,7 @@ def _patched(
         if reverse:
             hunks = [(at, [f"{_BACK[line[0]]}{line[1:]}" for line in lines]) for at, lines in hunks]
         added = not path.exists() and hunks[0][0] == 0
-        before = files.get(path)  # empty, too, where an earlier step copied an empty file
+        before = files.get(path)  # also empty if an earlier step copied an empty file
         if before is None:
             before = b"" if added else path.read_bytes()
         try:
@@ -122,12 +123,13 @@ def _patched(
 
 
 def layer(folder: Path, steps: list[dict[str, dict[str, Any]]]) -> bytes:
-    """A tar of what steps make of the image's files: the same changes give the same bytes.
+    """Return a tar of the files that steps change in the image. The same changes give the same
+    bytes.
 
     Raises:
-        ValueError: with file and hunk, for a diff that does not apply.
+        ValueError: a diff does not apply; the message has the file and the hunk.
     """
-    # In the image, too: what was done, and a layer is never empty.
+    # A record of the steps in the image, so that a layer is never empty.
     files = {_RECORD: (folder / "steps.json").read_bytes()}
     for step in steps:
         for at, name in step.get("files", {}).items():
@@ -140,7 +142,8 @@ def layer(folder: Path, steps: list[dict[str, dict[str, Any]]]) -> bytes:
                     raise ValueError(f"{source}: {error}") from None
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w") as archive:
-        # With their folders as they are: Docker would write the time of the build there.
+        # Include the folders unchanged: otherwise Docker would set their times to that of the
+        # build.
         folders = {folder for path in files for folder in path.parents[:-1]}
         for path in sorted({*files, *folders}):
             content, entry = files.get(path), tarfile.TarInfo(str(path)[1:])
@@ -159,9 +162,9 @@ def layer(folder: Path, steps: list[dict[str, dict[str, Any]]]) -> bytes:
 
 
 def check(imports: Sequence[str] = (), **values: dict[str, str]) -> None:
-    """Hold an image to its promises: imports, versions and sha256.
+    """Check an image's imports, versions and sha256 sums.
 
-    Raises whatever an import does, or ValueError.
+    Raises ValueError, or the exception of an import.
     """
     for name in imports:
         importlib.import_module(name)
@@ -174,7 +177,7 @@ def check(imports: Sequence[str] = (), **values: dict[str, str]) -> None:
 
 
 def main(mode: str) -> str | None:
-    """Print the layer in base64, or check every promise. Returns the faults, in a line."""
+    """Print the layer in base64, or run every check. Returns the faults in a line."""
     folder = Path(__file__).parent
     try:
         steps = json.loads((folder / "steps.json").read_text("utf-8"))

@@ -1,9 +1,9 @@
-"""Downloads of a run: which file is fetched when, and by whom.
+"""Downloads of a run: the order of the files, and the downloader of each.
 
-Libraries fetch the large files of the source, each in a worker process that is watched from here:
+Libraries fetch the source's large files, each in a worker process that this module watches:
 hf_transfer fetches an empty part by many ranges at once; hf_xet fetches the missing ranges of a
-part from the hub's Xet storage. They decide nothing: whatever they leave undone shows as holes in
-the part, and ranges.py fetches it.
+part from the hub's Xet storage. Ranges that they leave out remain holes in the part, and ranges.py
+fetches them.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from sparkwright.host.lib.records import dataclass, encode
 _AT_ONCE = (4, 2)  # small files and large ones that are fetched; as many are hashed meanwhile
 _GRACE = 3.0  # seconds that threads have to notice that the run ends
 _WORKER = Path(__file__).with_name("worker.py")
-#: These threads wait, they do not compute. With two of them the chunks of hf_transfer lose their
+#: These threads wait and do not compute. With two threads the chunks of hf_transfer lose their
 #: order: the start of a file may then arrive last, and hashing can't keep up.
 _THREADS = {"hf_transfer": "1", "Xet": "2"}
 #: Both report whole blocks only: hf_transfer chunks, of which every connection fetches one, and
 #: hf_xet up to 64 MiB of a xorb. On a slow connection a block takes minutes; as long as the host
-#: receives this many bytes per second, that is no stall, up to so many times the stall limit.
+#: receives this many bytes per second, a pause is no stall, up to this multiple of the stall limit.
 _SLOW = 10_000
 _STALLS = 5
 
@@ -49,7 +49,7 @@ _STALLS = 5
 class Transfer:
     """Downloads of one run.
 
-    libraries: None if plain HTTP is to be used for everything.
+    libraries: None to use plain HTTP for everything.
     """
 
     def __init__(self, work: Workspace, libraries: Libraries | None) -> None:
@@ -64,7 +64,7 @@ class Transfer:
         self._peers = Peers(work.request, work.stop, self._limit)
 
     def run(self, missing: list[FetchFile]) -> None:
-        """Fetch the files; the first final error ends the run."""
+        """Fetch the files. The first final error ends the run."""
         if not self._peers.left:
             self._connected()
         large = min(sum(map(self._is_large, missing)), _AT_ONCE[True])
@@ -90,7 +90,7 @@ class Transfer:
             wait({future for future in running if future.running()}, timeout=_GRACE)
 
     def _connected(self) -> Source:
-        """Return the source, once it is seen to have the commit and to let this host read it.
+        """Return the source, after checking that it has the commit and lets this host read it.
 
         A host that gets everything from its peers queries no other server.
         """
@@ -109,8 +109,9 @@ class Transfer:
         return file.size >= 2 * self._request.chunk_size
 
     def _fetch(self, file: FetchFile) -> None:
-        """Fetch a file, and put it in place; with wrong content it is set aside, and fetched once
-        more."""
+        """Fetch a file and put it in place. A file with wrong content is set aside and fetched once
+        more.
+        """
         work, part = self._work, self._work.part(file)
         corrupt = part.path.with_suffix(".corrupt")
         for again in (False, True):
@@ -136,11 +137,11 @@ class Transfer:
             work.progress.present(file.path, 0)
 
     def _fill(self, part: Part, again: bool) -> bool:
-        """Fetch what a part lacks: from peers, then from the source.
+        """Fetch a part's missing ranges: from peers, then from the source.
 
         Returns whether every byte was written once.
         """
-        # After wrong content, the same peers are only asked again if there is nobody else.
+        # After wrong content, the same peers are tried again only if there is no other source.
         if not again or self._request.offline:
             self._peers.fill(part)
         if not part.missing():
@@ -150,8 +151,8 @@ class Transfer:
         if not self._is_large(file):
             return fetch.run(source.direct(file.path), 1)
         location = source.locate(file)
-        # After wrong content, the second try goes by plain HTTP.
-        # Where parts have maps too: the libraries write past them.
+        # Use plain HTTP after wrong content, and for parts with maps: the libraries don't update
+        # maps.
         libraries = None if again or self._work.mapped else self._libraries
         once = libraries is None or libraries.fetch(part, location, self._connections)
         return fetch.run(location, self._connections) and once
@@ -171,8 +172,9 @@ class Libraries:
     lock: int
 
     def fetch(self, part: Part, location: Location, connections: int) -> bool:
-        """Fetch a file, or some of it. Returns whether no byte can have been written twice:
-        hf_transfer writes all of an answer, also what is longer than the range (0.1.9)."""
+        """Fetch a file or some of its ranges. Returns whether every byte was written only once:
+        hf_transfer writes the whole answer even if it is longer than the range (0.1.9).
+        """
         names, file, once = ["hf_transfer"], part.file, True
         if location.xet is not None:
             names = ["Xet"] if self.work.request.downloader == "xet" else ["hf_transfer", "Xet"]
@@ -191,7 +193,7 @@ class Libraries:
     def _fetch(self, name: str, part: Part, location: Location, connections: int) -> str | None:
         """Fill the missing ranges of a part by hf_transfer, which takes an empty part only, or Xet.
 
-        Returns None, or why it ended early.
+        Returns None, or the reason of an early end.
         """
         job: dict[str, Any] = {
             "downloader": name,
@@ -205,7 +207,7 @@ class Libraries:
         if location.xet is not None and name == "Xet":
             job |= {"size": part.file.size, "ranges": part.missing(), "page": PAGE}
             return self._run(job | encode(location.xet), count)
-        # It deletes its file when it fails, so it gets a second name of the part.
+        # hf_transfer deletes its file on failure, so it gets a second hard link of the part.
         link = part.path.with_suffix(".hf_transfer")
         link.unlink(missing_ok=True)
         try:
@@ -219,7 +221,7 @@ class Libraries:
             link.unlink(missing_ok=True)
 
     def _run(self, job: dict[str, Any], count: Callable[[int], None]) -> str | None:
-        # hf_xet wants a folder of its own, and a job may not write to the user's home.
+        # hf_xet needs a folder of its own, and a job can't write to the user's home.
         with tempfile.TemporaryFile() as errors, tempfile.TemporaryDirectory() as cache:
             own = {"TOKIO_WORKER_THREADS": _THREADS[job["downloader"]], "HF_XET_CACHE": cache}
             with subprocess.Popen(
@@ -235,14 +237,16 @@ class Libraries:
                 return reason
             errors.seek(0)
             lines = errors.read().decode(errors="replace").strip().splitlines()
-            # Without the queries of addresses, which may be signatures.
+            # Leave out the queries of addresses, which may contain signatures.
             message = re.sub(r"\?[^\s)\"']*", "?…", lines[-1])[:300] if lines else ""
             return message or f"exit code {worker.returncode}"
 
     def _watch(
         self, worker: subprocess.Popen[bytes], job: bytes, count: Callable[[int], None]
     ) -> str | None:
-        """Send a worker its job and count what it reports. Returns why it must be ended, if so."""
+        """Send a worker its job and count the bytes that it reports. Returns the reason to end it,
+        if any.
+        """
         assert worker.stdin is not None
         assert worker.stdout is not None
         try:
@@ -274,6 +278,6 @@ class Libraries:
 
 
 def _received() -> int:
-    """Return the bytes that this host has received on all its interfaces."""
+    """Return the bytes that this host has received on all interfaces."""
     lines = Path("/proc/net/dev").read_text(encoding="ascii").splitlines()[2:]
     return sum(int(line.partition(":")[2].split()[0]) for line in lines)

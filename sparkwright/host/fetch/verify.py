@@ -18,7 +18,7 @@ _POINTER = b"version https://git-lfs.github.com/spec/"
 
 
 def _digests(path: Path, size: int, with_blob_id: bool, stop: Event) -> list[str]:
-    """Return the sha256 of a file of `size` bytes, and its git blob id where that is wanted.
+    """Return the sha256 of a file of `size` bytes, and its git blob id if ``with_blob_id``.
 
     hashlib releases the interpreter lock, so several files can be hashed in threads.
     """
@@ -35,10 +35,10 @@ def _digests(path: Path, size: int, with_blob_id: bool, stop: Event) -> list[str
 
 
 class Follower(Thread):
-    """Hashes a part while it is being filled, so that little is left to read at the end.
+    """Hashes a part during its download, so that little is left to read at the end.
 
-    A part is filled in many places at once; the bytes before its first hole are hashed. The digest
-    is a hint: if it is not the expected one, the complete part is hashed once more.
+    A part is filled in many places at once; only the bytes before its first hole are hashed. If the
+    digest is not the expected one, the complete part is hashed once more.
     """
 
     #: Writers end on multiples of this: bytes beyond the last one may be half written.
@@ -68,7 +68,7 @@ class Follower(Thread):
         return self._sha256
 
     def run(self) -> None:
-        """Hash the part until it is filled, or never will be."""
+        """Hash the part until it is complete or the fetch has ended."""
         digest, size = hashlib.sha256(), self._part.file.size
         buffer = memoryview(bytearray(min(_BUFFER, max(size, 1))))
         at = synced = 0
@@ -91,7 +91,7 @@ class Follower(Thread):
             self._sha256 = digest.hexdigest()
 
     def _settled(self, at: int) -> int:
-        """Return up to where the part can be hashed."""
+        """Return the position up to which the part can be hashed."""
         if self._filled:
             return self._part.file.size
         gaps = self._part.missing()
@@ -103,7 +103,7 @@ def entry(
 ) -> ReceiptEntry | str:
     """Return the receipt entry of a complete file, or its fault.
 
-    hashed: its sha256, if it was hashed while it arrived.
+    hashed: the file's sha256, if it was hashed during the download.
     """
     status = path.lstat()
     if status.st_size != file.size:

@@ -1,4 +1,4 @@
-"""Runs hf_transfer or hf_xet in a process of its own: `python3 -I -S worker.py`.
+"""Run hf_transfer or hf_xet in a separate process: `python3 -I -S worker.py`.
 
 hf_transfer holds the interpreter lock until it is done and has no timeout, so its parent must be
 able to kill it; the threads and memory of hf_xet end with their process. The job comes as JSON on
@@ -19,8 +19,8 @@ from typing import Any
 _PR_SET_PDEATHSIG = 1
 
 
-#: Where the parent reads. Whatever a library prints goes among the errors, such as hf_xet's
-#: complaint when it can't write its log.
+#: The descriptor that the parent reads. A library's own output goes to stderr, such as hf_xet's
+#: complaint if it can't write its log.
 _reports = os.fdopen(os.dup(1), "w", buffering=1)
 
 
@@ -45,7 +45,7 @@ def _hf_transfer(job: dict[str, Any]) -> None:
 
 def _xet(job: dict[str, Any]) -> None:
     hf_xet = importlib.import_module("hf_xet")
-    # The same bound as hf_transfer's, over both large files of a time.
+    # The same bound as hf_transfer's, over both large files that are fetched at once.
     memory = job["connections"] * job["chunk_size"]
     config = hf_xet.XetConfig().with_config(
         {
@@ -56,7 +56,7 @@ def _xet(job: dict[str, Any]) -> None:
             "reconstruction.download_buffer_limit": memory,
             "reconstruction.min_prefetch_buffer": memory,
             "reconstruction.min_reconstruction_fetch_size": memory,
-            # What fails here is fetched by plain HTTP, which has its own retries.
+            # Ranges that fail here are fetched over plain HTTP, which has its own retries.
             "client.retry_max_attempts": 2,
             "client.retry_base_delay": "1s",
             "client.ac_max_download_concurrency": job["connections"],
@@ -90,7 +90,7 @@ def _write(part: int, start: int, end: int, page: int, stream: Any) -> None:
 
 
 def _main() -> int:
-    # Ends with its parent, also after kill -9: no second writer is left behind.
+    # The worker ends with its parent, even after kill -9, so that no second writer is left.
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     job = json.load(sys.stdin)

@@ -27,15 +27,15 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Workspace:
-    """The files of a run. Safe for threads.
+    """Files of a run. Safe for threads.
 
     Besides the destination there is the directory `.staging-<commit>` on the same file system:
-    files/ becomes the destination by one rename, parts/ has what is not verified yet, and
-    verified.json has the receipt entries of a run that did not reach its end. Only root can enter
+    files/ becomes the destination by one rename, parts/ has unverified files, and verified.json has
+    the receipt entries of an interrupted run. Only root can enter
     it, like the directory around it: a directory that another user has made is removed.
 
     Attributes:
-        destination: the directory that is complete in the end.
+        destination: the directory to complete.
         stop: set when the run ends.
         verified: entries of the coming receipt.
     """
@@ -52,8 +52,9 @@ class Workspace:
 
     @cached_property
     def base(self) -> Path:
-        """The directory that gets the files: the destination itself where that exists already (a
-        file was changed, or it was filled by other means), else the stage's."""
+        """Return the directory that gets the files: the destination if it exists (a file was
+        changed, or another program filled it), else the stage's.
+        """
         return self.destination if self.destination.is_dir() else self.root / "files"
 
     def part(self, file: FetchFile) -> holes.Part:
@@ -63,11 +64,11 @@ class Workspace:
 
     @cached_property
     def mapped(self) -> bool:
-        """Whether parts need maps: the file system does not report their holes exactly."""
+        """Return whether parts need maps, since the file system does not report holes exactly."""
         return not holes.reported(self.parts)
 
     def free(self) -> int:
-        """The free bytes of the file system; no bound where it does not say how large it is."""
+        """Return the file system's free bytes; unbounded if it does not report its size."""
         usage = shutil.disk_usage(self.root)
         return usage.free if usage.total else sys.maxsize
 
@@ -80,9 +81,9 @@ class Workspace:
         return entries | (files.record(dict[str, ReceiptEntry], self.root / _VERIFIED) or {})
 
     def add(self, file: FetchFile, entry: ReceiptEntry, *, keep: bool = False) -> None:
-        """Add a file that is in place.
+        """Add the entry of a file that is in place.
 
-        keep: whether no receipt has its entry yet.
+        keep: whether the entry is in no receipt yet.
         """
         with self._lock:
             self.verified[file.path] = entry
@@ -101,7 +102,7 @@ class Workspace:
         self.add(file, entry, keep=True)
 
     def report_extras(self, expected: Iterable[str]) -> None:
-        """Log which files in the destination are not of its repository."""
+        """Log the files in the destination that are not in the repository."""
         every = self.destination.rglob("*")
         paths = (path for path in every if path.is_symlink() or not path.is_dir())
         extras = {str(path.relative_to(self.destination)) for path in paths}
@@ -112,7 +113,7 @@ class Workspace:
 
     @contextmanager
     def lock(self) -> Iterator[int]:
-        """Lock the stage. Raises Failed, naming the holder, when another run has it."""
+        """Lock the stage. Raises Failed, naming the holder, if another run has the lock."""
         trusted.take_over(self.root.parent)
         while True:
             self._make()
@@ -136,7 +137,7 @@ class Workspace:
             os.close(descriptor)
 
     def _make(self) -> None:
-        """Make the stage; what another user has put in its place is removed."""
+        """Make the stage, and remove anything that another user has put in its place."""
         with trusted.directory(self.root.parent):
             with suppress(FileExistsError):
                 self.root.mkdir(0o700)
@@ -166,9 +167,9 @@ def same(file: FetchFile, entry: ReceiptEntry | None) -> bool:
 
 
 def publish(path: Path, *, own: bool = True) -> None:
-    """Write a file or directory to the disk.
+    """Sync a file or directory to the disk.
 
-    own: whether root is to own it, with the mode that lets everybody read it.
+    own: whether to make it root's, with a mode that lets everybody read it.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
@@ -181,7 +182,7 @@ def publish(path: Path, *, own: bool = True) -> None:
 
 
 def real_directories(base: Path, path: str) -> None:
-    """Create the directories of a file below base, or have existing ones root's alone.
+    """Create the directories of a file below ``base``; existing directories become root's alone.
 
     A link or file in their place is removed.
     """

@@ -1,4 +1,4 @@
-"""A host's own addresses, and which of others' it reaches."""
+"""A host's own addresses, and the reachable addresses of other hosts."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from sparkwright.host.lib.records import dataclass
 
 @dataclass(frozen=True)
 class Reach:
-    """Another host, and where it may be reached: names and addresses, the best first.
+    """Another host with names and addresses to try, the best first.
 
     Attributes:
-        port: that is tried; an answer that nothing listens there is one, too.
+        port: port to try; a refused connection also shows that the host is reachable.
     """
 
     name: str
@@ -28,13 +28,13 @@ class Reach:
 
 @dataclass(frozen=True)
 class Reached:
-    """Where another host was reached.
+    """Result of the attempt to reach another host.
 
     Attributes:
-        address: as a number; None if it was not.
-        written: what of the question led there.
-        dns: whether that is a name that DNS knows.
-        tried: what did not lead there, each with the reason.
+        address: IP address; None if the host was not reached.
+        written: the requested name or address that led to it.
+        dns: whether ``written`` is a name that DNS resolves.
+        tried: failed names and addresses, each with the reason.
     """
 
     address: str | None = None
@@ -43,19 +43,19 @@ class Reached:
     tried: tuple[str, ...] = ()
 
 
-#: Seconds for one address, and for all with their names' resolution.
+#: Seconds for one address, and for all addresses with their name resolution.
 _CONNECT, _ALL = 2.0, 8.0
 _REFUSED = "nothing listens there yet"
 
 
 class Question:
-    """Asks for this host's addresses while other questions are asked."""
+    """Asks for this host's addresses while other questions run."""
 
     def __init__(self) -> None:
         self._listed = Running("ip", "-o", "addr", "show", "scope", "global")
 
     def answer(self) -> dict[str, tuple[str, ...]]:
-        """Interface -> its addresses, IPv4 first; none that are given back soon (privacy)."""
+        """Return interface -> addresses, IPv4 first, without temporary privacy addresses."""
         interfaces: dict[str, tuple[str, ...]] = {}
         for line in self._listed.outcome().out.splitlines():
             # 2: eth0    inet6 fd00::11/64 scope global temporary dynamic
@@ -66,7 +66,9 @@ class Question:
 
 
 def usable(address: str) -> bool:
-    """Whether an address means the same host to all hosts: fe80::1%eth0 and 127.0.1.1 do not."""
+    """Return whether an address means the same host everywhere, unlike fe80::1%eth0 and
+    127.0.1.1.
+    """
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -77,7 +79,7 @@ def usable(address: str) -> bool:
 
 
 def reached(wanted: tuple[Reach, ...]) -> dict[str, Reached]:
-    """Which address of each host answers from here, all at once."""
+    """Find an address of each host that answers from here; all hosts are tried at once."""
     results = {host.name: Reached(tried=("no answer of its name's resolution in time",))
              for host in wanted}  # fmt: skip
 
@@ -93,7 +95,9 @@ def reached(wanted: tuple[Reach, ...]) -> dict[str, Reached]:
 
 
 def _reached(host: Reach) -> Reached:
-    """An address that answers; else one where the host is, and nothing listens yet."""
+    """Return an address that answers; otherwise an address of the host at which nothing listens
+    yet.
+    """
     tried: list[str] = []
     silent: list[tuple[str, str]] = []
     for written in host.addresses:
@@ -102,7 +106,8 @@ def _reached(host: Reach) -> Reached:
         except (OSError, UnicodeError) as error:
             tried.append(f"{written}: {error}")
             continue
-        # IPv4 first, and always in the same order: what is written must not change by itself.
+        # IPv4 first, and always in the same order, so that the written file does not change
+        # needlessly.
         numbers = {str(info[4][0]): info[0] for info in infos if usable(str(info[4][0]))}
         if not numbers:
             tried.append(f"{written}: no address that other hosts could use")
@@ -121,7 +126,7 @@ def _reached(host: Reach) -> Reached:
 
 
 def unreachable(address: str, port: int) -> str | None:
-    """Why no connection is taken; None if one is."""
+    """Return why a connection fails; None if it succeeds."""
     try:
         socket.create_connection((address, port), timeout=_CONNECT).close()
     except OSError as error:
@@ -130,7 +135,7 @@ def unreachable(address: str, port: int) -> str | None:
 
 
 def _by_dns(name: str) -> bool:
-    """Whether it is DNS that knows a name, so that HAProxy's own resolver finds it again."""
+    """Return whether DNS resolves a name, so that HAProxy's own resolver will find it, too."""
     if "." not in name or name.endswith(".local") or usable(name):
         return False
     hosts = documents.text("/etc/hosts") or ""

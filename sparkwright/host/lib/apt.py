@@ -1,4 +1,6 @@
-"""apt on this host: installed packages, and changes of them once nobody else makes any."""
+"""apt on this host: installed packages, and changes of packages once no other program changes
+any.
+"""
 
 from __future__ import annotations
 
@@ -15,25 +17,27 @@ from sparkwright.host.lib.waiting import remaining
 #: Seconds that another program may hold apt's locks: unattended-upgrades takes minutes.
 PATIENCE = 600
 _PAUSE = 1.0
-#: Held by whoever installs: unattended-upgrades at boot, or a run that was cut off.
+#: Locks of a program that installs: unattended-upgrades at boot, or an interrupted run.
 _LOCKS = ("/var/lib/apt/lists/lock", "/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock")
-#: apt's words for a lock, English or not, name its file.
+#: apt's message about a lock names the lock file in every language.
 _LOCKED = re.compile(r"/var/(?:lib/dpkg|lib/apt/lists|cache/apt/archives)/lock")
 _JOURNAL = Path("/var/lib/dpkg/updates")
 _QUIET = {"DEBIAN_FRONTEND": "noninteractive"}
 
 
 def installed(*names: str) -> tuple[str, ...]:
-    """Packages that are installed completely, of the given names; all of them without names."""
+    """Return the completely installed packages among the given names; all packages without
+    names.
+    """
     form = "${Package} ${db:Status-Status}\n"
     lines = run("dpkg-query", "-W", "-f", form, *names, timeout=60).out.splitlines()
     return tuple(dict.fromkeys(line.split()[0] for line in lines if line.endswith(" installed")))
 
 
 def get(*arguments: str, environment: Mapping[str, str]) -> Outcome:
-    """Run ``apt-get``, once nobody else uses it.
+    """Run ``apt-get`` once no other program uses it.
 
-    apt itself waits for dpkg's lock alone, not for the locks of its lists and downloads.
+    apt itself waits only for dpkg's lock, not for the locks of its lists and downloads.
     """
     until = time.monotonic() + PATIENCE
     command = ("apt-get", "-o", f"DPkg::Lock::Timeout={PATIENCE}", *arguments)
@@ -46,7 +50,7 @@ def get(*arguments: str, environment: Mapping[str, str]) -> Outcome:
 
 
 def free() -> None:
-    """Wait until nobody installs any more, and bring to an end what was cut off."""
+    """Wait until no other program installs packages, and complete an interrupted installation."""
     if busy := remaining(lambda: [lock for lock in _LOCKS if _held(lock)], PATIENCE, _PAUSE):
         raise SystemExit(
             f"another program has held apt's lock for {PATIENCE // 60} minutes ({busy[0]}): look "
@@ -63,7 +67,7 @@ def free() -> None:
 
 
 def _held(path: str) -> bool:
-    """Whether a process has apt's or dpkg's lock of a file."""
+    """Return whether a process holds an apt or dpkg lock file."""
     try:
         with Path(path).open("r+b") as file:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

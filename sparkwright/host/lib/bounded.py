@@ -1,25 +1,23 @@
-"""Answers of servers: no more bytes, and no more time, than one of its kind may take."""
+"""Bounds on servers' answers: their number of bytes, and their time."""
 
 from __future__ import annotations
 
 import functools
 import http.client
 import io
+import socket
 import time
 from collections.abc import Callable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing takes 3 ms to import
-    import socket
-    from typing import Any
+from sparkwright.host.lib.annotations import Any
 
 MIB = 1 << 20
-#: What the head of an answer may take.
+#: Limits of an answer's head: bytes and seconds.
 _HEAD_BYTES, _HEAD_SECONDS = 256 << 10, 120.0
 
 
 class TooMuch(OSError):
-    """An answer is larger than one of its kind can be."""
+    """An answer exceeds the limit of its kind."""
 
     def __init__(self, most: int) -> None:
         size = f"{most // MIB} MiB" if most >= MIB else f"{most >> 10} KiB"
@@ -27,10 +25,10 @@ class TooMuch(OSError):
 
 
 def read(file: Any, most: int) -> Any:
-    """Everything up to the end of a file.
+    """Read a file to its end.
 
     Raises:
-        TooMuch: when that is more than ``most``.
+        TooMuch: the file has more than ``most`` bytes.
     """
     result = file.read(most + 1)
     if len(result) > most:
@@ -39,7 +37,7 @@ def read(file: Any, most: int) -> Any:
 
 
 class Guarded(io.RawIOBase):
-    """Bytes that a socket receives, with both bounds until ``lift`` is called."""
+    """Reader of a socket's bytes with limits of size and time, until ``lift`` is called."""
 
     def __init__(self, sock: socket.socket, most: int, seconds: float) -> None:
         self._sock = sock
@@ -49,13 +47,13 @@ class Guarded(io.RawIOBase):
         self.allow(most, seconds)
 
     def allow(self, most: int, seconds: float | None = None) -> None:
-        """From here on, so many bytes, within so many seconds or the time that was left."""
+        """Allow ``most`` more bytes from here on, within ``seconds`` or the remaining time."""
         self._most = self._left = most
         if seconds is not None:
             self._until = time.monotonic() + seconds
 
     def lift(self) -> None:
-        """From here on, as much and as long as it takes; each step has its own time."""
+        """Remove both limits; each read keeps its own timeout."""
         self._lifted = True
         self._sock.settimeout(self._step)
 
@@ -81,7 +79,7 @@ class Guarded(io.RawIOBase):
 
 
 class _Answer(http.client.HTTPResponse):
-    """An answer that is bounded in head and body, or, where it is a download, in its head."""
+    """An answer with a bounded head and body; a download has only its head bounded."""
 
     def __init__(
         self, sock: socket.socket, *args: Any, most: int | None, seconds: float, **kwargs: Any
@@ -98,14 +96,15 @@ class _Answer(http.client.HTTPResponse):
             self._guard.lift()
             return
         most = self._most or MIB
-        if self.length:  # a reader makes room for all of it; some lies in the buffer, uncounted
+        if self.length:  # a reader allocates all of it; bytes in the buffer are not counted
             self.length = min(self.length, most + MIB)
         self._guard.allow(most)
 
 
 def answers(most: int, seconds: float) -> Callable[..., http.client.HTTPResponse]:
-    """``response_class`` of a connection whose answers' bodies have this many bytes at most, and
-    which end within this time."""
+    """Return the ``response_class`` of a connection whose answers have ``most`` bytes at most and
+    end within ``seconds``.
+    """
     return functools.partial(_Answer, most=most, seconds=seconds)
 
 

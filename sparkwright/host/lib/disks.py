@@ -1,4 +1,4 @@
-"""File systems, by paths that need not exist yet."""
+"""File systems by paths, which need not exist yet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Disk:
     """A file system by a path on it; sizes in bytes, ``exists`` whether the path itself exists.
 
     Attributes:
-        obstacle: what is at the path or above it and is no directory.
+        obstacle: the file at the path or above it where a directory should be.
     """
 
     device: int
@@ -28,7 +28,7 @@ class Disk:
 
 
 def nearest(path: str) -> Path:
-    """The path itself, or its nearest parent that exists: where its files will lie."""
+    """Return the path or its nearest existing parent: its files will be on that file system."""
     existing = Path(path)
     while not existing.exists():
         existing = existing.parent
@@ -36,7 +36,7 @@ def nearest(path: str) -> Path:
 
 
 def obstacle(path: str) -> str | None:
-    """Obstacle to making a directory: a file, or a link that leads nowhere. None without one."""
+    """Return the file or dangling link that prevents making a directory; None without one."""
     for parent in (Path(path), *Path(path).parents):
         if os.path.lexists(parent):
             return None if parent.is_dir() else str(parent)
@@ -44,19 +44,19 @@ def obstacle(path: str) -> str | None:
 
 
 def kind(path: str) -> str:
-    """The type of the file system below a path ("ext4", "nfs4"), empty if it can't be told."""
+    """Return the type of the file system below a path ("ext4", "nfs4"); empty if unknown."""
     existing, fstype, longest = nearest(path).resolve(), "", -1
     for line in (documents.text("/proc/self/mountinfo") or "").splitlines():
         mount, _, rest = line.partition(" - ")
         point = re.sub(r"\\(\d{3})", lambda item: chr(int(item[1], 8)), mount.split()[4])
-        # Of two at one point, the later lies above.
+        # Of two mounts at one point, the later one hides the earlier.
         if (existing == Path(point) or Path(point) in existing.parents) and len(point) >= longest:
             fstype, longest = rest.split()[0], len(point)
     return fstype
 
 
 def disk(path: str) -> Disk:
-    """The file system below a path that may not exist yet."""
+    """Return the file system below a path that may not exist yet."""
     existing = nearest(path)
     stat = os.statvfs(existing)
     return Disk(
@@ -70,7 +70,7 @@ def disk(path: str) -> Disk:
 
 
 def file_systems(paths: Iterable[str]) -> dict[str, Disk]:
-    """The file systems below these paths, each once."""
+    """Return the file systems below these paths, by path."""
     systems: dict[int, tuple[str, Disk]] = {}
     for path in paths:
         system = disk(path)

@@ -1,4 +1,4 @@
-"""Docker: read over its socket, in a tenth of its command's time; changed by command."""
+"""Docker: read over its socket, in a tenth of its command's time; changed with its command."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from sparkwright.host.lib.records import dataclass
 
 @dataclass(frozen=True)
 class Docker:
-    """Docker's own account of itself.
+    """Docker's description of itself.
 
     Attributes:
-        store: where its images lie: below its root, or containerd's own directory.
+        store: directory of its images: below its root, or containerd's own directory.
     """
 
     version: str | None
@@ -50,16 +50,18 @@ _LARGEST = 32 << 20
 
 
 def place() -> str:
-    """Docker's socket, as its own command finds it."""
+    """Return the address of Docker's socket, as its own command finds it."""
     address = os.environ.get("DOCKER_HOST", "")
     return address[len(_HERE) :] if address.startswith(_HERE) else "/var/run/docker.sock"
 
 
 def get(path: str, timeout: float | None = 10) -> Any:
-    """Send a GET to Docker's API: decoded JSON, or None when Docker or the object is not there.
+    """Send a GET to Docker's API. Returns decoded JSON; None if Docker does not answer or lacks the
+    object.
 
-    A look gives up after some seconds; what decides by the answer waits for it (no timeout).
-    Plain HTTP/1.0 instead of http.client, whose import alone takes as long as all the questions.
+    An observation gives up after some seconds; a caller that decides by the answer waits without a
+    timeout.
+    Plain HTTP/1.0 instead of http.client, whose import alone takes as long as all requests.
     """
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(timeout)
@@ -76,7 +78,7 @@ def get(path: str, timeout: float | None = 10) -> Any:
 
 
 def _read(answer: Any) -> bytes:
-    """All of it; what a container of somebody else's says of itself is in there, too."""
+    """Read a whole answer; it may contain texts of anybody's containers."""
     text: bytes = answer.read(_LARGEST + 1)
     if len(text) > _LARGEST:
         raise ValueError(f"Docker answers with more than {_LARGEST >> 20} MiB")
@@ -84,18 +86,18 @@ def _read(answer: Any) -> bytes:
 
 
 def container(name: str, timeout: float | None = 10) -> Any:
-    """Inspect a container by name or id, as ``docker inspect``; None when there is none."""
+    """Inspect a container by name or id, like ``docker inspect``; None if it does not exist."""
     return get(f"/containers/{name}/json", timeout)
 
 
 def own_container(service: str) -> Container | None:
-    """The container of a service of ours; None when there is none."""
+    """Return the container of a sparkwright service; None if there is none."""
     inspected = container(f"sparkwright-{service}")
     return inspected and described(inspected)
 
 
 def described(inspected: Any) -> Container:
-    """A container by its ``docker inspect``."""
+    """Make a container's record from its ``docker inspect``."""
     return Container(
         id=inspected["Id"],
         running=inspected["State"]["Running"],
@@ -107,7 +109,7 @@ def described(inspected: Any) -> Container:
 
 
 def account_of(info: Any) -> Docker | None:
-    """Docker's own account of itself, of its answer to ``/info``; None when it does not answer."""
+    """Make the record of Docker's answer to ``/info``; None if Docker did not answer."""
     return info and Docker(
         version=info.get("ServerVersion"),
         root=info["DockerRootDir"],
@@ -118,35 +120,35 @@ def account_of(info: Any) -> Docker | None:
 
 
 def containers() -> list[Any]:
-    """Every container, running or not, as ``docker inspect`` has it."""
+    """Return every container, running or not, like ``docker inspect``."""
     listed = get("/containers/json?all=1") or []
     return [inspected for summary in listed if (inspected := container(summary["Id"]))]
 
 
 def running_release(service: str, timeout: float | None = 10) -> str | None:
-    """The release whose container runs for a service of ours; None if none runs."""
+    """Return the release whose container runs for a sparkwright service; None if none runs."""
     inspected = container(f"sparkwright-{service}", timeout)
     return release_of(inspected) or "" if inspected and inspected["State"]["Running"] else None
 
 
 def release_of(seen: Any) -> str | None:
-    """The release of a container; None for an unmanaged container."""
+    """Return a container's release; None for an unmanaged container."""
     release: str | None = (seen["Config"].get("Labels") or {}).get("sparkwright.release")
     return release
 
 
 def image(name: str, timeout: float | None = 10) -> Any:
-    """Inspect an image, as ``docker image inspect``; None when the image is not there."""
+    """Inspect an image, like ``docker image inspect``; None if Docker does not have it."""
     return get(f"/images/{name}/json", timeout)
 
 
 def image_names() -> list[str]:
-    """``repository:tag`` of every image."""
+    """Return ``repository:tag`` of every image."""
     return [name for summary in get("/images/json") or [] for name in summary.get("RepoTags") or []]
 
 
 def store(info: dict[str, Any]) -> str:
-    """Where Docker's images lie.
+    """Return the directory of Docker's images.
 
     With containerd's image store, the default of fresh installations since Docker 29, they lie in
     containerd's own directory, whatever data-root says (docker/cli#6645); below data-root where
@@ -161,13 +163,15 @@ def store(info: dict[str, Any]) -> str:
 
 
 def in_containerd(info: dict[str, Any]) -> bool:
-    """Whether images are in containerd's store instead of Docker's own."""
+    """Return whether images are in containerd's store instead of Docker's own."""
     status = dict(pair for pair in info.get("DriverStatus") or [] if len(pair) == 2)
     return status.get("driver-type") == "io.containerd.snapshotter.v1"
 
 
 def kind(info: dict[str, Any] | None) -> str | None:
-    """Substitute for Docker's own engine: snap, desktop, rootless or podman; None otherwise."""
+    """Return the substitute for Docker's own engine (snap, desktop, rootless or podman), or
+    None.
+    """
     if info:
         if "BuildahVersion" in info:
             return "podman"
@@ -190,7 +194,7 @@ def kind(info: dict[str, Any] | None) -> str | None:
 
 
 def _is_podman(program: str) -> bool:
-    """Whether it is podman-docker's script, a few lines that call podman."""
+    """Return whether a program is podman-docker's script, a few lines that call podman."""
     try:
         with Path(program).open("rb") as file:
             head = file.read(4096)
@@ -200,5 +204,5 @@ def _is_podman(program: str) -> bool:
 
 
 def docker(*arguments: str, timeout: float | None = None) -> Outcome:
-    """Have Docker's command do something."""
+    """Run a docker command."""
     return run("docker", *arguments, timeout=timeout)

@@ -1,4 +1,4 @@
-"""Files of text and JSON that may be missing, half written, or of another version."""
+"""Text and JSON files that may be missing, damaged, or of another version."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sparkwright.host.lib.records import decode
 
 
 def text(path: Path | str) -> str | None:
-    """A file's text; None when it can't be read."""
+    """Return a file's text; None if it can't be read."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, ValueError):
@@ -18,17 +18,17 @@ def text(path: Path | str) -> str | None:
 
 
 def read(path: Path | str) -> dict[str, Any] | None:
-    """A file that holds a JSON object; None when it is not there or holds none."""
+    """Return the JSON object in a file; None if the file is missing or holds no object."""
     return parsed(text(path))
 
 
 def record(cls: type[T], path: Path | str) -> T | None:
-    """The same as a record; None also when it does not make one."""
+    """Return the record in a JSON file; None if the file is missing or does not fit the record."""
     return decoded(cls, text(path))
 
 
 def decoded(cls: type[T], document: str | None) -> T | None:
-    """A record from JSON text; None when it does not make one."""
+    """Return a record from JSON text; None if the text does not fit the record."""
     try:
         return None if document is None else decode(cls, json.loads(document))
     except (ValueError, RecursionError):
@@ -36,24 +36,24 @@ def decoded(cls: type[T], document: str | None) -> T | None:
 
 
 def lines(path: Path | str) -> list[dict[str, Any]]:
-    """A file with a JSON object a line; lines that a power cut tore are passed over."""
+    """Return the JSON objects of a file with one object a line; torn lines are skipped."""
     return objects(text(path) or "")
 
 
 def objects(content: str) -> list[dict[str, Any]]:
-    """JSON objects of a text, one a line; every other line is passed over."""
+    """Return the JSON objects of a text, one a line; all other lines are skipped."""
     documents = map(parsed, content.splitlines())
     return [document for document in documents if document is not None]
 
 
 def pairs(output: str) -> dict[str, str]:
-    """``Key=value`` lines."""
+    """Parse ``Key=value`` lines."""
     return dict(line.split("=", 1) for line in output.splitlines() if "=" in line)
 
 
 def digest(path: Path | str) -> str | None:
-    """sha256 of a file; None when it is not there."""
-    import hashlib  # 5 ms, for those alone who need it
+    """Return the sha256 of a file; None if the file is missing."""
+    import hashlib  # takes 5 ms, so only callers that hash pay for it
 
     try:
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()
@@ -62,7 +62,7 @@ def digest(path: Path | str) -> str | None:
 
 
 def parsed(content: str | bytes | None) -> dict[str, Any] | None:
-    """A JSON object from its text; None when it is none."""
+    """Return the JSON object in a text; None if the text holds none."""
     try:
         document = json.loads(content or "")
     except ValueError:

@@ -71,13 +71,13 @@ class Active:
 
 
 def due(group: Group, minute: int) -> str:
-    """The member that the calendar names at a minute of the week."""
+    """Return the member that the calendar names at a minute of the week."""
     due_now = (name for begin, end, name in group.windows if begin <= minute < end)
     return next((name for name in due_now if name in group.members), group.members[0])
 
 
 def member(group: Group, active: Active | None) -> str:
-    """The running member: the activated service if it is still a member, else the first."""
+    """Return the running member: the activated service if it is still a member, else the first."""
     return active.service if active and active.service in group.members else group.members[0]
 
 
@@ -86,27 +86,27 @@ ASLEEP = "asleep"
 
 
 def groups(state: Path) -> Groups:
-    """Exclusive groups of the last deploy; empty if a user other than root wrote the file."""
+    """Return the last deploy's exclusive groups; empty if a user other than root wrote the file."""
     read = files.record(Groups, state / GROUPS) or Groups()
-    # A group without members is none.
+    # Skip a group without members.
     return replace(
         read, groups={name: group for name, group in read.groups.items() if group.members}
     )
 
 
 def active(state: Path) -> dict[str, Active]:
-    """Activated services, by group: active.json."""
+    """Return the activated services by group, from active.json."""
     return files.record(dict[str, Active], state / ACTIVE) or {}
 
 
 def running(state: Path) -> dict[str, str]:
-    """The member of each group that runs."""
+    """Return the running member of each group."""
     chosen = active(state)
     return {name: member(group, chosen.get(name)) for name, group in groups(state).groups.items()}
 
 
 def sleeping(state: Path) -> dict[str, str]:
-    """Sleeping services, each with the service that runs instead."""
+    """Return sleeping services, each with the service that runs instead."""
     runs, declared = running(state), groups(state).groups
     return {
         service: runs[name]
@@ -117,7 +117,7 @@ def sleeping(state: Path) -> dict[str, str]:
 
 
 def activate(state: Path, chosen: dict[str, str], by: str, why: str) -> None:
-    """Record the running members from now on; members that already run are unchanged."""
+    """Record the running members from now on; members that already run keep their entry."""
     earlier, at = active(state), round(time.time())
     changed = {
         group: Active(service, by, at, why)
@@ -129,12 +129,13 @@ def activate(state: Path, chosen: dict[str, str], by: str, why: str) -> None:
 
 
 def mark(home: Path, unit: str, *, asleep: bool) -> None:
-    """Make boots and Docker restarts skip a service, or not: its unit checks for this file, so
-    systemd needs no reload."""
+    """Make boots and Docker restarts skip a service, or include it again. Its unit checks for this
+    file, so systemd needs no reload.
+    """
     file = home / ASLEEP
     if not asleep:
         file.unlink(missing_ok=True)
         return
     files.write(file, "another one of its group runs\n", 0o644)
     if str(file) not in (documents.text(systemd.UNITS / unit) or ""):
-        systemd.want_at_boot(unit, wanted=False)  # a release of before it was of a group
+        systemd.want_at_boot(unit, wanted=False)  # a release from before the service joined a group

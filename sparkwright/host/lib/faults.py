@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-#: Control characters but tab and line ends, and U+FFFD but at the end of a text, where a budget may
-#: cut a character of several bytes.
+#: Control characters except tabs and line ends, and U+FFFD except at a text's end, where a token
+#: budget may cut a character of several bytes.
 _NOISE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\ufffd(?!\ufffd{0,2}\Z)")
 
 
@@ -22,26 +22,25 @@ class Fault(Exception):
 
 
 def fail_if(failed: object, cause: str, observed: str) -> None:
-    """Fail the check where something is wrong: the same as ``if wrong: raise Fault``."""
+    """Fail the check if ``failed`` is true: short for ``if failed: raise Fault``."""
     if failed:
         raise Fault(cause, observed)
 
 
 def fail_if_noise(text: str) -> None:
-    """Fail the check where a text has characters that no sound model writes."""
+    """Fail the check if a text has characters that no sound model writes."""
     shown = clip(repr(text))
     noise = _NOISE.search(text)
     fail_if(noise, "noise", f"the answer is noise, as of weights that do not fit: {shown}")
 
 
 def fail_if_only_marks(text: str, subject: str = "the answer") -> None:
-    """Fail the check where a text is the token 0 again and again, which is `!`: weights are
-    missing."""
+    """Fail the check if a text only repeats token 0, which is `!`: weights are missing."""
     marks = len(text.strip()) >= 4 and not text.strip("! \n")
     fail_if(marks, "marks", f"{subject} is nothing but '!': {clip(text)}")
 
 
 def clip(text: str | None, length: int = 80) -> str:
-    """A text in one line, cut."""
+    """Return a text in one line, shortened to ``length`` characters."""
     line = " ".join((text or "nothing").split())
     return line if len(line) <= length else f"{line[: length - 1]}…"

@@ -1,7 +1,7 @@
-"""Writing files on a host so that a power cut leaves the old one or the new one, whole.
+"""Write files on a host so that after a power cut either the old or the new file is there, whole.
 
-Every name is looked up in a descriptor of its directory, which must be root's alone (trusted.py),
-and no link is followed: another user can't have root write elsewhere, or read something else back.
+Every name is opened relative to its directory's descriptor; the directory must be root's alone
+(trusted.py), and links are not followed. So another user can't make root write or read elsewhere.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def write(path: Path, text: str, mode: int, *, parents: int = 0o755, durable: bool = True) -> bool:
-    """Write a file that was never readable by others meanwhile. Returns whether it changed.
+    """Write a file that other users can't read at any moment. Returns whether it changed.
 
     Args:
         parents: mode of a directory that is made for it.
-        durable: whether it is on the disk when this returns; what is written every minute, or
-            lies in memory, has no need to wait for that.
+        durable: whether to sync the file before returning; a file that is written every minute or
+            lies in memory does not need it.
 
     Raises:
-        trusted.Exposed: another user may change a directory that it would lie in.
+        trusted.Exposed: another user may change a directory above the file.
     """
-    data = text.encode("utf-8", "surrogateescape")  # bytes that are no text
+    data = text.encode("utf-8", "surrogateescape")  # bytes that are no UTF-8
     with trusted.directory(path.parent, make=parents) as folder:
         existing = _opened(path.name, folder)
         if existing is not None:
@@ -53,12 +53,12 @@ def write(path: Path, text: str, mode: int, *, parents: int = 0o755, durable: bo
 
 
 def write_record(path: Path, record: object, mode: int = 0o644, *, parents: int = 0o755) -> bool:
-    """Write a record as JSON; see ``write``."""
+    """Write a record as JSON; see ``write``. Returns whether the file changed."""
     return write(path, json.dumps(encode(record)) + "\n", mode, parents=parents)
 
 
 def append(path: Path, text: str, mode: int = 0o644) -> None:
-    """Add to a file's end, on the disk when this returns."""
+    """Append to a file and sync it to the disk."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
     with (
         trusted.directory(path.parent) as folder,
@@ -70,7 +70,7 @@ def append(path: Path, text: str, mode: int = 0o644) -> None:
 
 
 def read(path: Path) -> str | None:
-    """Text of a file that nobody but root can have written; None for every other, or for none."""
+    """Return the text of a file that only root can have written; None for any other file."""
     try:
         with trusted.directory(path.parent) as folder:
             existing = _opened(path.name, folder)
@@ -83,12 +83,12 @@ def read(path: Path) -> str | None:
 
 
 def record(cls: type[T], path: Path) -> T | None:
-    """The same as a record, from JSON; None also when it does not make one."""
+    """Return the record in a JSON file that only root can have written; None for any other file."""
     return documents.decoded(cls, read(path))
 
 
 def point(link: Path, target: str) -> None:
-    """Switch a link in one step, on the disk before anything else happens."""
+    """Switch a link in one step, and sync it to the disk."""
     with trusted.directory(link.parent) as folder:
         temporary = _free(f".{link.name}.new", folder)
         os.symlink(target, temporary, dir_fd=folder)
@@ -97,12 +97,12 @@ def point(link: Path, target: str) -> None:
 
 
 def target(link: Path) -> str | None:
-    """The name of what a link leads to; None when it is no link."""
+    """Return the name of a link's target; None if the path is no link."""
     return link.readlink().name if link.is_symlink() else None
 
 
 def _opened(name: str, folder: int) -> int | None:
-    """A descriptor of a regular file that is root's alone; None for every other, or for none."""
+    """Return a descriptor of a regular file that is root's alone; None for any other file."""
     try:
         handle = os.open(name, _OLD, dir_fd=folder)
     except OSError:
@@ -115,7 +115,7 @@ def _opened(name: str, folder: int) -> int | None:
 
 
 def _free(name: str, folder: int) -> str:
-    """The name, with nothing there any more."""
+    """Remove anything with this name, and return the name."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(name, dir_fd=folder)
     return name

@@ -1,4 +1,4 @@
-"""nvidia-smi: one question, and its answer without trusting any field to be there."""
+"""nvidia-smi: one query, and a parser that expects no field to be present."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ UNIFIED = ("12.1",)
 
 @dataclass(frozen=True)
 class Gpu:
-    """GPU of a host. Values that the driver does not give (GB10 has ``[N/A]`` for some) are None.
+    """GPU of a host. Values that the driver does not report (``[N/A]`` on a GB10) are None.
 
     Attributes:
         name: e.g. ``NVIDIA GB10``.
         compute_cap: e.g. ``12.1``.
         driver: e.g. ``580.95.05``.
         memory_mib: mebibytes of its own memory; None on unified memory (GB10).
-        memory_used_mib: of these.
+        memory_used_mib: used mebibytes of its own memory.
         temperature_c, power_w: degrees Celsius and watts.
         busy_percent: share of the last moment in which it computed.
-        clock_mhz, clock_max_mhz: of its multiprocessors.
-        index, uuid: what Docker and nvidia-smi call it; the index can change with a slot.
-        event_reasons: bits of clocks_event_reasons.active; 0 if the driver does not say.
+        clock_mhz, clock_max_mhz: clock of its multiprocessors, now and at most.
+        index, uuid: its names in Docker and nvidia-smi; the index can change with the slot.
+        event_reasons: bits of clocks_event_reasons.active; 0 if not reported.
     """
 
     name: str
@@ -44,19 +44,21 @@ class Gpu:
 
     @property
     def unified(self) -> bool:
-        """Whether CPU and GPU share one pool: known by the GPU, not by a missing number."""
+        """Return whether CPU and GPU share memory, by the GPU's model and not by a missing
+        number.
+        """
         return self.compute_cap in UNIFIED or "GB10" in self.name
 
 
 @dataclass(frozen=True)
 class Gpus:
-    """nvidia-smi's answer.
+    """Result of a query to nvidia-smi.
 
     Attributes:
         installed: whether nvidia-smi is installed.
-        code: its exit code; None when it hung or is not there.
-        message: its own words when it failed.
-        gpus: what it lists.
+        code: its exit code; None if it hung or is missing.
+        message: its error message if it failed.
+        gpus: the listed GPUs.
     """
 
     installed: bool
@@ -65,18 +67,18 @@ class Gpus:
     gpus: tuple[Gpu, ...] = ()
 
 
-#: What a GPU is, what it is called, and what it does now.
+#: Query fields: model, names and present state of a GPU.
 IDENTITY = ("name", "compute_cap", "driver_version", "memory.total")
 NAMES = ("index", "uuid")
 STATE = (
     *("name", "driver_version", "temperature.gpu", "power.draw", "utilization.gpu"),
     *("clocks.sm", "clocks.max.sm", "clocks_event_reasons.active"),
 )
-#: The same with its own memory, of which a GB10 has none.
+#: The same with the GPU's own memory, which a GB10 lacks.
 LOAD = (*STATE, "memory.total", "memory.used")
-#: Arguments that ask which programs compute on a GPU; what draws a desktop is not among them.
+#: Arguments that list the programs computing on a GPU, without the desktop's.
 HOLDERS = ("--query-compute-apps=process_name,used_gpu_memory", "--format=csv,noheader")
-#: What each answer stands for.
+#: Meaning of each answer.
 _NUMBERS = {
     "temperature.gpu": "temperature_c",
     "power.draw": "power_w",
@@ -87,7 +89,7 @@ _NUMBERS = {
 
 
 class Question:
-    """nvidia-smi, running beside others. A field that the driver does not know is left out."""
+    """nvidia-smi, running beside other commands. Fields unknown to the driver are left out."""
 
     def __init__(self, fields: tuple[str, ...]) -> None:
         self._fields = fields
@@ -112,10 +114,10 @@ def ask(fields: tuple[str, ...] = STATE) -> Gpus:
 
 
 def parse(text: str, fields: tuple[str, ...] = IDENTITY) -> tuple[Gpu, ...]:
-    """The GPUs of an answer. Lines without all the fields are messages, not GPUs.
+    """Return the GPUs of an answer. Lines without all the fields are messages, not GPUs.
 
-    Of a GB10 comes ``[N/A]`` where other cards give a number, and other forms were seen too: what
-    is no number is None, never an error.
+    A GB10 reports ``[N/A]`` for some numbers, and other texts were seen, too. A text that is no
+    number becomes None, never an error.
     """
     rows = ([word.strip() for word in line.split(",")] for line in text.splitlines())
     return tuple(
@@ -124,7 +126,7 @@ def parse(text: str, fields: tuple[str, ...] = IDENTITY) -> tuple[Gpu, ...]:
 
 
 def holders(text: str) -> tuple[str, ...]:
-    """Names of the programs in an answer to ``HOLDERS``."""
+    """Return the names of the programs in an answer to ``HOLDERS``."""
     return tuple(re.findall(r"^(.+), \d+ MiB$", text, re.MULTILINE))
 
 
@@ -151,6 +153,6 @@ def _mib(text: str) -> int | None:
 
 
 def _number(text: str) -> float | None:
-    """``10.20 W`` -> 10.2; None for ``[N/A]`` and its kin."""
+    """Return 10.2 for ``10.20 W``; None for ``[N/A]`` and similar texts."""
     match = re.match(r"-?\d+(\.\d+)?", text)
     return float(match[0]) if match else None

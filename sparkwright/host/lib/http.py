@@ -1,4 +1,4 @@
-"""Asking servers of this host over HTTP: vLLM, and the proxy before it."""
+"""HTTP requests to servers of this host: engines, and the proxy in front of them."""
 
 from __future__ import annotations
 
@@ -28,15 +28,17 @@ class Health:
     message: str = ""
 
 
-#: Bytes of an answer, and of a stream, at most: vLLM's largest, of tokens or metrics, have some.
+#: Largest number of bytes of an answer and of a stream: vLLM's largest answers, with tokens or
+#: metrics, have some MiB.
 _LARGEST, _LONGEST = 16 << 20, 256 << 20
-#: Bytes of a stream's line at most.
+#: Largest number of bytes of a stream's line.
 _LINE = 1 << 20
 
 
 class NoAnswer(Exception):
-    """The server refuses, hangs up, says too much, or does not speak HTTP; the text is the error's
-    own."""
+    """The server refused, hung up, sent too much, or does not speak HTTP; the text is the
+    error's.
+    """
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error) or type(error).__name__)
@@ -45,12 +47,12 @@ class NoAnswer(Exception):
 
 
 class Late(NoAnswer):
-    """There was no answer in time."""
+    """No answer arrived in time."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """A request's body that is not JSON."""
+    """Body of a request in another format than JSON."""
 
     content_type: str
     data: bytes
@@ -58,26 +60,26 @@ class Form:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer."""
+    """Answer of a server."""
 
     status: int
     body: bytes
 
     @property
     def text(self) -> str:
-        """The body as text."""
+        """Return the body as text."""
         return self.body.decode(errors="replace")
 
     def json(self) -> Any:
-        """The body as JSON. Raises ValueError when it is none."""
+        """Return the body as JSON. Raises ValueError if it is not JSON."""
         return json.loads(self.body)
 
 
 def api_key(secrets: str) -> str:
-    """The API key of a service's secrets file.
+    """Return the API key in the text of a service's secrets file.
 
     Raises:
-        OSError, KeyError: when there is none.
+        OSError, KeyError: the text has no key.
     """
     for value in pairs(Path(secrets).read_text()).values():
         return value
@@ -86,12 +88,11 @@ def api_key(secrets: str) -> str:
 
 @dataclass(frozen=True)
 class Server:
-    """A server on this host, with its key where there is one.
+    """A server on this host, with its API key if it requires one.
 
     Attributes:
-        address: of IP, or the path of a Unix socket, which has port 0.
-        certificate: file with the certificate that it serves https with, and no other one is taken;
-            None, or a file that is not there, for http.
+        address: IP address, or the path of a Unix socket with port 0.
+        certificate: file with the only accepted https certificate; None or a missing file for http.
     """
 
     address: str
@@ -111,12 +112,12 @@ class Server:
         """Send a request and return its answer, whatever the status.
 
         Args:
-            body: sent as JSON, but for a Form; None sends none.
-            timeout: seconds that it may take.
-            key: whether the key is shown.
+            body: data to send as JSON, or a Form; None for no body.
+            timeout: seconds until the whole answer must have arrived.
+            key: whether to send the API key.
 
         Raises:
-            NoAnswer: Late, when it takes too long.
+            NoAnswer: the connection failed; Late if the answer takes too long.
         """
         with self._answer(method, path, body, timeout, _LARGEST, key) as answer:
             return Answer(answer.status, answer.read())
@@ -126,11 +127,12 @@ class Server:
         return self.ask("GET", path, timeout=timeout)
 
     def events(self, path: str, body: object, *, timeout: float) -> Iterator[tuple[float, str]]:
-        """The data of a stream's events, each with the seconds since the request was sent.
+        """Yield the data of a stream's events, each with the seconds since the request was sent.
 
         Raises:
-            NoAnswer: Late, when the stream has not ended after ``timeout`` seconds.
-            ErrorAnswer: when the answer is not a stream.
+            NoAnswer: the connection failed; Late if the stream has not ended after ``timeout``
+            seconds.
+            ErrorAnswer: the answer is not a stream.
         """
         from sparkwright.host.lib import bounded
 
@@ -148,8 +150,8 @@ class Server:
     def _answer(
         self, method: str, path: str, body: object, timeout: float, most: int, key: bool
     ) -> Iterator[http.client.HTTPResponse]:
-        """A bounded answer; the errors of its connection are NoAnswer."""
-        # Here, since the controller imports this module for records alone.
+        """Open a bounded answer; connection errors become NoAnswer."""
+        # Imported here: the controller needs only this module's records.
         from http.client import HTTPException
 
         from sparkwright.host.lib import bounded
@@ -172,10 +174,10 @@ class Server:
             connection.close()
 
     def connected(self, timeout: float) -> http.client.HTTPConnection:
-        """A connection, made at once or by its first request.
+        """Return a connection, which opens at once or with its first request.
 
         Raises:
-            NoAnswer: when it can't be.
+            NoAnswer: the server can't be reached.
         """
         import http.client  # 30 ms
 
@@ -207,7 +209,7 @@ class Server:
 
 
 class ErrorAnswer(Exception):
-    """The server answers with an error where a stream was requested."""
+    """The server answered a request for a stream with an error."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__(f"HTTP {answer.status}")
@@ -215,19 +217,19 @@ class ErrorAnswer(Exception):
 
 
 def _only(pem: str) -> ssl.SSLContext:
-    """Takes the first certificate of a file while it is valid, and no other: whoever has its key is
-    the server, under any name.
+    """Trust only the first certificate of a file while it is valid: its owner is the server, under
+    any name.
 
     Raises:
-        OSError: when there is no certificate in it.
+        OSError: the file holds no certificate.
     """
-    import ssl  # 8 ms, for those alone who need it
+    import ssl  # takes 8 ms, so only https clients pay for it
 
     first, end, _ = pem.partition("-----END CERTIFICATE-----")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = False
-    # It is trusted by itself, whoever issued it.
+    # The certificate itself is trusted, whoever issued it.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.load_verify_locations(cadata=f"{first}{end}\n")
     return context

@@ -1,6 +1,6 @@
-"""Echo requests (ping) over a given interface: no tool has to be installed for them.
+"""Echo requests (ping) over a given interface, without an installed tool.
 
-Needs root: raw sockets.
+Raw sockets need root.
 """
 
 from __future__ import annotations
@@ -16,20 +16,23 @@ from sparkwright.host.lib.records import dataclass
 
 @dataclass(frozen=True)
 class Ping:
-    """An IPv4 address that must answer over a device, to packets of ``size`` bytes of payload."""
+    """Request that an IPv4 address answer over a device, to packets with ``size`` bytes of
+    payload.
+    """
 
     address: str
     device: str
     size: int
 
 
-#: Linux's, which the socket module does not name: the "don't fragment" of ``ping -M do``.
+#: Linux constants that the socket module lacks: "don't fragment", like ``ping -M do``.
 _IP_MTU_DISCOVER, _DO = 10, 2
 _MOST = 1 << 16
 
 
 def echo(address: str, device: str, size: int = 56, *, tries: int = 3, wait: float = 1.0) -> str:
-    """Whether an IPv4 address answers over a device with packets of this size, unfragmented.
+    """Ping an IPv4 address over a device with unfragmented packets. Returns the fault; empty if it
+    answers.
 
     Args:
         size: bytes of payload: 8972 fill an MTU of 9000.
@@ -52,7 +55,9 @@ def echo(address: str, device: str, size: int = 56, *, tries: int = 3, wait: flo
 
 
 def all_nodes(device: str, wait: float = 1.0) -> set[str]:
-    """The link-local addresses that answer at a device (``ping ff02::1%device``); its own too."""
+    """Return link-local addresses that answer at a device (``ping ff02::1%device``), including its
+    own.
+    """
     try:
         with _socket(socket.AF_INET6, socket.IPPROTO_ICMPV6, device) as link:
             target = ("ff02::1", 0, 0, socket.if_nametoindex(device))
@@ -70,7 +75,7 @@ def _socket(family: int, protocol: int, device: str) -> socket.socket:
 
 
 def _packet(kind: int, number: int, size: int) -> bytes:
-    """An echo request: its kind is 8 in ICMP and 128 in ICMPv6, a reply's kind 0 and 129."""
+    """Build an echo request: ``kind`` is 8 in ICMP and 128 in ICMPv6; a reply has 0 and 129."""
     head = struct.pack("!BBHHH", kind, 0, 0, os.getpid() & 0xFFFF, number)
     text = head + b"\0" * size
     return text[:2] + struct.pack("!H", _checksum(text)) + text[4:]
@@ -86,7 +91,7 @@ def _checksum(text: bytes) -> int:
 def _replies(
     link: socket.socket, kind: int, skip: int, number: int, wait: float, size: int, most: int = 1
 ) -> list[str]:
-    """Addresses that answered within the time; ``skip`` is the length of the header before."""
+    """Return addresses that answered in time; ``skip`` is the length of the preceding header."""
     result: list[str] = []
     until = time.monotonic() + wait
     while len(result) < most and (left := until - time.monotonic()) > 0:

@@ -1,5 +1,7 @@
-"""Kinds of models: for each the request that shows whether it works, and the judgement of the
-answer. Chat is not among them, since a budget and thinking are its service's own (check.py)."""
+"""Kinds of models: for each a request that shows whether the model works, and the judgement of its
+answer. Chat is not among them, since its token budget and thinking depend on the service
+(check.py).
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,11 @@ from sparkwright.host.lib.records import dataclass
 _DOCUMENTS = ("Sow the carrots in spring.", "Paris is the capital of France.", "The oil is low.")
 #: The question, and the document that answers it.
 _QUERY, _RIGHT = "What is the capital of France?", 1
-#: Keys of a model's configuration that may give a vector's length.
+#: Keys of a model's configuration that may hold a vector's length.
 _LENGTHS = ("hidden_size", "out_features", "projection_dim", "d_model", "n_embd")
-#: Pixels a side of the picture that is asked for.
+#: Side of the requested picture in pixels.
 _SIDE = 256
-#: Spread of samples of 16 bits below which there is nothing to hear, and seconds of a word.
+#: Standard deviation of 16-bit samples below which nothing is audible, and seconds of a word.
 _SILENCE, _SHORTEST = 50.0, 0.2
 _FORM = "sparkwright-smoke-form"
 
@@ -36,12 +38,12 @@ class Kind:
     """A kind of model.
 
     Attributes:
-        request: body beside the model's name. A function returns a file, and a body with a file is
-            sent as a form.
-        judge: returns what the answer shows, in a few words, by the answer and the directory of
-            the model's files; raises Fault for an answer of a model that does not work.
-        least: body of a request that costs less, whose answer shows only that it works at all;
-            empty if the request itself is cheap.
+        request: body without the model's name. A function in it returns a file; a body with a file
+            is sent as a form.
+        judge: function of the answer and the directory of the model's files. It describes the
+            answer in a few words, or raises Fault if the model does not work.
+        least: body of a cheaper request, which only shows that the model answers; empty if the
+            request itself is cheap.
     """
 
     request: Mapping[str, Any]
@@ -50,7 +52,7 @@ class Kind:
 
 
 def body(fields: Mapping[str, Any], model: str) -> dict[str, Any] | Form:
-    """Body of a request to a model."""
+    """Return the body of a request to a model."""
     whole = {"model": model, **fields}
     if not any(map(callable, whole.values())):
         return whole
@@ -64,14 +66,14 @@ def body(fields: Mapping[str, Any], model: str) -> dict[str, Any] | Form:
 
 
 def judged(kind: str, answer: Answer, files: Path | None = None) -> str:
-    """Judge an answer to a kind's request, and describe it in a few words.
+    """Judge the answer to a kind's request, and describe it in a few words.
 
     Raises:
-        Fault: when the model does not work.
+        Fault: the model does not work.
     """
     try:
         return KINDS[kind].judge(answer, files or Path(os.devnull))
-    # The health program judges what an engine sends: no file may end it.
+    # The health program judges answers of engines: no file may crash it.
     except (
         ArithmeticError,
         AttributeError,
@@ -84,7 +86,7 @@ def judged(kind: str, answer: Answer, files: Path | None = None) -> str:
 
 
 def cheapest(routes: Mapping[str, str]) -> str:
-    """The cheapest kind of request of a service."""
+    """Return the cheapest kind of request that a service supports."""
     return next(kind for kind in KINDS if kind in routes)
 
 
@@ -108,8 +110,9 @@ def _scored(answer: Answer, _: Path) -> str:
 
 
 def _best(scores: Mapping[int, float]) -> float:
-    """The highest score of the documents, by their numbers; a fault where it is not the right
-    one's."""
+    """Return the highest score of the documents; raise Fault if another document scores higher than
+    the right one.
+    """
     first = max(scores, key=lambda number: scores[number])
     finite = len(scores) == len(_DOCUMENTS) and all(map(math.isfinite, scores.values()))
     shown = f"document {first} has the highest of the scores {list(scores.values())}"
@@ -175,14 +178,14 @@ def _drawn(answer: Answer, _: Path) -> str:
         raise ValueError(f"a PNG that is cut: {error}") from None
     shown, line = f"a picture of {size[0]} x {size[1]}", 1 + size[0] * depth
     fail_if(size != (_SIDE, _SIDE) or len(raw) != size[1] * line, "blank", shown)
-    # Whatever the filter: one colour is the same bytes again, or zeros where they are differences.
+    # With any PNG filter, one colour is a repeated byte, or zeros if the bytes are differences.
     rows = [raw[at + 1 : at + line] for at in range(0, len(raw), line)]
     plain = all(row.count(row[-depth:]) * depth >= len(row) - depth for row in rows)
     fail_if(plain, "blank", f"{shown} of one colour")
     return shown
 
 
-#: By their cost, the cheapest first.
+#: Kinds in the order of their cost, the cheapest first.
 KINDS: dict[str, Kind] = {
     "completion": Kind(
         {"prompt": "one two three four five six", "max_tokens": 8, "temperature": 0},
@@ -203,7 +206,7 @@ KINDS: dict[str, Kind] = {
         {},
     ),
     "speech": Kind({"input": f"{voice.SENTENCE}.", "response_format": "wav"}, _spoken, {}),
-    # Two steps, of which vLLM-Omni and nobody else knows, make no fine picture but a picture.
+    # With two steps, an option that only vLLM-Omni has, the picture is coarse, which is enough.
     "image": Kind(
         {"prompt": "a red ball on green grass", "n": 1, "size": f"{_SIDE}x{_SIDE}",
          "response_format": "b64_json", "num_inference_steps": 2},

@@ -25,7 +25,9 @@ field = Field
 
 
 def dataclass(*, init: bool, repr: bool, eq: bool) -> Callable[[type[Any]], type[Any]]:
-    """Collect the fields of a class with annotations, and make no methods: all three are off."""
+    """Collect the fields of an annotated class without making methods: the three options must be
+    off.
+    """
 
     def collected(cls: type[Any]) -> type[Any]:
         fields: dict[str, Field] = {}
@@ -43,5 +45,5 @@ def dataclass(*, init: bool, repr: bool, eq: bool) -> Callable[[type[Any]], type
 
 
 def replace(record: Any, **changes: Any) -> Any:
-    """The same record with other values."""
+    """Return a copy of a record with some values changed."""
     return type(record)(**{**vars(record), **changes})

@@ -1,4 +1,4 @@
-"""The host's memory, and who else takes of it: on a GB10 it is the GPU's, too."""
+"""The host's memory and its other users; on a GB10 the GPU uses the same memory."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 from sparkwright.host.lib import documents
 
-#: Sockets of whoever shows a desktop: X's, and Wayland's below each user's own directory.
+#: Sockets of a desktop: X's, and Wayland's below each user's own directory.
 _DISPLAYS = (("/tmp/.X11-unix", "X*"), ("/run/user", "*/wayland-*"))
 
 
 def meminfo(root: Path = Path("/")) -> dict[str, int]:
-    """/proc/meminfo in bytes; empty if there is none."""
+    """Return /proc/meminfo in bytes; empty if the file is missing."""
     values = {}
     for line in (documents.text(root / "proc/meminfo") or "").splitlines():
         key, _, rest = line.partition(":")
@@ -23,15 +23,16 @@ def meminfo(root: Path = Path("/")) -> dict[str, int]:
 
 
 def cma_over(values: Mapping[str, int]) -> int:
-    """Bytes of free contiguous memory beyond its total: kexec handover's, of kernel 7.0.0-1019.
+    """Return by how many bytes free contiguous memory exceeds its total, a fault of kexec handover
+    in kernel 7.0.0-1019.
 
-    A kernel with ``kho=off`` has none of either, and is well.
+    A kernel with ``kho=off`` reports neither value and has no such fault.
     """
     return max(0, values.get("CmaFree", 0) - values.get("CmaTotal", 0))
 
 
 def swappiness() -> int | None:
-    """How readily the kernel swaps, 0 to 200; None if it does not say."""
+    """Return how readily the kernel swaps, 0 to 200; None if unknown."""
     try:
         return int(Path("/proc/sys/vm/swappiness").read_text())
     except (OSError, ValueError):
@@ -39,7 +40,7 @@ def swappiness() -> int | None:
 
 
 def desktop() -> bool:
-    """Whether a desktop runs, be it only its login screen."""
+    """Return whether a desktop runs, even if only its login screen."""
     return any(
         any(path.is_socket() for path in Path(location).glob(name)) for location, name in _DISPLAYS
     )

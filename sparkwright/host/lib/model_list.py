@@ -4,10 +4,10 @@ from sparkwright.host.lib.annotations import Any
 
 
 def names(answer: Any) -> list[str]:
-    """Names in a list of models. llama-server has one entry, with all its names as aliases.
+    """Return the names in a list of models. llama-server has one entry, with all names as aliases.
 
     Raises:
-        KeyError, TypeError: for another answer.
+        KeyError, TypeError: the answer is no list of models.
     """
     models = answer["data"]
     every = (str(name) for model in models for name in (model["id"], *model.get("aliases", ())))
@@ -15,6 +15,6 @@ def names(answer: Any) -> list[str]:
 
 
 def context(model: Any) -> int | None:
-    """Tokens of a sequence, by an entry of the list; None if it does not say them."""
+    """Return the context length in tokens of an entry in the list; None if the entry lacks it."""
     tokens = model.get("max_model_len") or (model.get("meta") or {}).get("n_ctx")
     return tokens and int(tokens)

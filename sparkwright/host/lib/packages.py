@@ -1,4 +1,4 @@
-"""Packages of the distribution: which version is there, and whether one could be had."""
+"""Packages of the distribution: installed and installable versions."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Package:
     """A package of the distribution.
 
     Attributes:
-        version: of what is installed; None if nothing is, and then:
-        candidate: what apt-get would install; None if it knows of none.
-        unreachable: why nothing can be installed from outside; None if it can.
+        version: installed version; None if the package is missing. Then:
+        candidate: version that apt-get would install; None if it knows none.
+        unreachable: why apt-get can't download; None if it can.
     """
 
     version: str | None = None
@@ -26,16 +26,16 @@ class Package:
     unreachable: str | None = None
 
 
-#: Seconds for all servers of packages, with their names' resolution.
+#: Seconds for all package servers, including name resolution.
 _ALL = 6.0
 _VERSION = re.compile(r"\d+(?:\.\d+)+\S*")
 
 
 class Question:
-    """Asks a package's program for its version while other questions are asked.
+    """Asks a package's program for its version while other questions run.
 
     Args:
-        proxy: by which it would be had, where apt itself has no such setting.
+        proxy: proxy for the download if apt itself has none configured.
     """
 
     def __init__(self, name: str, proxy: str = "") -> None:
@@ -44,7 +44,7 @@ class Question:
         self._version = Running(f"/usr/sbin/{name}", "-v")
 
     def answer(self) -> Package:
-        """Installed version of the package; if there is none, its installable version."""
+        """Return the package's installed version, or its installable version if it is missing."""
         version = _VERSION.search(self._version.outcome().out)
         if version:
             return Package(version[0])
@@ -56,14 +56,14 @@ class Question:
 
 
 def _unreachable(given: str) -> str | None:
-    """Why none of the servers that apt-get would ask takes a connection; None if one does."""
+    """Return why none of apt-get's servers accepts a connection; None if one does."""
     listed = run("apt-get", "update", "--print-uris", timeout=10).out
     proxy = run("apt-config", "dump", "--format", "%v%n", "Acquire::http::Proxy", timeout=10).out
     servers = _servers(given) or _servers(proxy) or _servers(listed)
     if not servers:
         return None if "'" in listed else "apt-get has no server of packages configured"
     reached: list[str] = []
-    # A resolver that does not answer takes longer than anybody waits.
+    # A dead resolver takes longer than a user would wait.
     look = threading.Thread(target=_connect, args=(servers, reached), daemon=True)
     look.start()
     look.join(_ALL)
@@ -71,7 +71,7 @@ def _unreachable(given: str) -> str | None:
 
 
 def _servers(text: str) -> list[tuple[str, int]]:
-    """Names and ports of the http(s) addresses in a text, each once."""
+    """Return the names and ports of the http(s) addresses in a text, without duplicates."""
     addresses = re.findall(r"\b(https?)://(?:[^/@'\s]*@)?([A-Za-z0-9.-]+)(?::(\d+))?", text)
     ports = {"http": 80, "https": 443}
     return list(dict.fromkeys((name, int(port or ports[how])) for how, name, port in addresses))

@@ -1,4 +1,4 @@
-"""Running commands: each with a time limit, none with an exception."""
+"""Commands with time limits; a failure is a result and never an exception."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Outcome:
     """A command's outcome.
 
     Attributes:
-        code: exit code; None when it hung or is not there.
-        installed: whether there is such a command.
+        code: exit code; None if the command hung or is missing.
+        installed: whether the command exists.
     """
 
     code: int | None
@@ -29,26 +29,26 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
-        """Whether it ended well."""
+        """Return whether the command succeeded."""
         return self.code == 0
 
     @property
     def message(self) -> str:
-        """The last line that it printed, of its errors first; empty for none."""
+        """Return the command's last line, preferably of stderr; empty if it printed none."""
         lines = (self.err.strip() or self.out.strip()).splitlines()
         return lines[-1] if lines else ""
 
 
-#: Bytes that a command may print.
+#: Largest number of bytes that a command may print.
 _MOST = 64 << 20
 
 
 class Running:
-    """A command beside other running commands, in English, since its output is parsed.
+    """A command that runs beside others, in English, since its output is parsed.
 
     Args:
-        timeout: seconds that its outcome is waited for; None waits for ever.
-        environment: in place of this process's own.
+        timeout: seconds to wait for its end; None for no limit.
+        environment: variables in place of this process's own.
     """
 
     def __init__(
@@ -69,13 +69,13 @@ class Running:
             )
 
     def outcome(self) -> Outcome:
-        """How it ended."""
+        """Wait for the end and return the outcome."""
         if self._process is None:
             return Outcome(None, err=f"{self._words[0]} is not installed", installed=False)
         try:
             message = _output(self._process, self._timeout)
         except subprocess.TimeoutExpired:
-            self._process.kill()  # not waited for: what hangs in the kernel does not even die
+            self._process.kill()  # don't wait: a process that hangs in the kernel does not die
             return Outcome(None, err=f"{self._words[0]}: no answer within {self._timeout:.0f} s")
         except OverflowError:
             self._process.kill()
@@ -85,11 +85,12 @@ class Running:
 
 
 def _output(process: subprocess.Popen[bytes], timeout: float | None) -> tuple[bytes, bytes]:
-    """Read a command's output like ``communicate``, but bounded: a log holds what others wrote.
+    """Read a command's output like ``communicate``, but bounded: a log may hold texts of any
+    length.
 
     Raises:
-        TimeoutExpired: when it takes too long.
-        OverflowError: when it is too much.
+        TimeoutExpired: the command takes too long.
+        OverflowError: the output is too long.
     """
     until = None if timeout is None else time.monotonic() + timeout
     texts = {process.stdout: bytearray(), process.stderr: bytearray()}
@@ -119,12 +120,12 @@ def run(
     timeout: float | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Outcome:
-    """A command's outcome. By default it may take as long as it needs."""
+    """Run a command and return its outcome. By default there is no time limit."""
     return Running(*arguments, timeout=timeout, environment=environment).outcome()
 
 
 def runs(pid: object, program: str) -> bool:
-    """Whether a process is alive and its command line names a program."""
+    """Return whether a process is alive and its command line names a program."""
     try:
         command = Path(f"/proc/{int(pid)}/cmdline").read_bytes()  # type: ignore[call-overload]
     except (OSError, ValueError, TypeError):

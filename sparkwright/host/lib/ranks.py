@@ -1,4 +1,4 @@
-"""How far the ranks of a cluster's service are, as their programs write it down on each host."""
+"""Progress of the ranks of a cluster's service, as their programs record it on each host."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from sparkwright.host.lib import documents
 from sparkwright.host.lib.http import Health, NoAnswer, Server, api_key
 from sparkwright.host.lib.records import dataclass, field
 
-#: In a service's directory: how far its rank is.
+#: File with the rank's progress, in the service's directory.
 STATE = "rank-state.json"
 
 
-#: In the same place: variables of the engine, as its host found the fabric at its last start.
+#: File beside it with the engine's variables, as its host found the fabric at its last start.
 FABRIC = "fabric.env"
 
 
@@ -27,12 +27,12 @@ class RankConfig:
 
     Attributes:
         number: 0 is the head.
-        hosts, addresses: of all ranks, in their order.
-        port: where the head's engine gathers the ranks; the next one is the rank program's.
-        command: starts the engine, and ends with it.
-        shape: how the ConnectX-7 of the hosts are cabled; None on a plain network, on which
-            clients and others reach the host, too.
-        environment: what the engine gets of the fabric where nothing of it is to be seen.
+        hosts, addresses: hosts and addresses of all ranks, in order.
+        port: port at which the head's engine gathers the ranks; the next port is the rank
+            program's.
+        command: command that starts the engine, and ends with it.
+        shape: cabling of the hosts' ConnectX-7; None on a plain network, which clients use, too.
+        environment: the engine's planned fabric variables, used if the host finds no fabric.
     """
 
     number: int
@@ -46,15 +46,15 @@ class RankConfig:
 
 @dataclass(frozen=True)
 class RankState:
-    """How far a rank is.
+    """Progress of a rank.
 
     Attributes:
-        step: waiting or serving. A rank serves while the engines of all ranks run.
+        step: waiting or serving; a rank serves while the engines of all ranks run.
         since: seconds since the epoch.
-        missing: what is waited for, as text.
-        session: of all ranks since the head's last start; another one after each.
-        failures: how often an engine of this release ended by itself. systemd counts starts of
-            the unit, and a rank starts with every session.
+        missing: missing conditions, as text.
+        session: id of the session of all ranks; each start of the head begins a new one.
+        failures: number of times that an engine of this release ended by itself. systemd counts
+            starts of the unit, and a rank starts with every session.
     """
 
     number: int = 0
@@ -67,18 +67,18 @@ class RankState:
 
 
 def state(home: str | Path) -> RankState | None:
-    """Of the service with this directory; None for one of one host."""
+    """Return the state of the service with this directory; None for a service of one host."""
     return documents.record(RankState, Path(home, STATE))
 
 
 def unit(home: str | Path, shown: dict[str, str]) -> dict[str, str]:
-    """systemd properties of a unit; ``NRestarts`` of a rank counts only its failures."""
+    """Return systemd's properties of a unit; for a rank, ``NRestarts`` counts only its failures."""
     result = state(home)
     return shown if result is None else {**shown, "NRestarts": str(result.failures)}
 
 
 def missing(home: str | Path) -> str | None:
-    """Reason why a rank waits; None if it does not wait, or if its service has one host."""
+    """Return why a rank waits; None if it does not wait or its service has one host."""
     result = state(home)
     if result is None or result.step != WAITING:
         return None
@@ -88,9 +88,10 @@ def missing(home: str | Path) -> str | None:
 
 
 def server(home: str | Path, address: str, port: int) -> Server:
-    """The engine of the service with this directory, with its key: some want it for /metrics.
+    """Return the engine of the service with this directory, with its key, which some engines
+    require for /metrics.
 
-    A follower has none, and its secrets file is of another kind.
+    A follower's engine has no key, and its secrets file holds another one.
     """
     key, rank = None, state(home)
     if not (rank and rank.number):
@@ -100,9 +101,9 @@ def server(home: str | Path, address: str, port: int) -> Server:
 
 
 def health(home: str | Path, server: Server | None = None) -> Health | None:
-    """The health of a service: of a follower, which answers nobody, and of a head that waits by
-    their state; of every other as its server says. None if that would have to be asked, and no
-    server is given."""
+    """Return the health of a service: from its state for a follower and for a waiting head, else
+    from its server. None if only the server knows it and no server is given.
+    """
     rank = state(home)
     if rank and rank.step == WAITING:
         return Health(None, message=missing(home) or "")

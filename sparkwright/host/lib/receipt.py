@@ -1,7 +1,7 @@
-"""The receipt of a fetched directory, and its check without reading a byte of the files.
+"""Receipt of a fetched directory, and its check without reading the files.
 
-A receipt says what was verified once. It holds for files that root alone can have written since:
-size and time of files that another user may change prove nothing.
+A receipt says what was verified once. It is valid for files that only root can have written since:
+size and time prove nothing about a file that another user may change.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ReceiptEntry:
 
 @dataclass(frozen=True)
 class Receipt:
-    """Written last, once every file of the directory is verified.
+    """Receipt of a directory, written after every file was verified.
 
     Attributes:
         commit: the requested revision; an image's digest without sha256:.
@@ -61,7 +61,7 @@ def read(directory: str) -> Receipt | None:
 
 
 def fault(path: str, entry: ReceiptEntry) -> str | None:
-    """Return the faults of one file against its receipt entry, or None."""
+    """Return the fault of one file against its receipt entry, or None."""
     try:
         result = os.lstat(path)
     except OSError:
@@ -78,7 +78,7 @@ def fault(path: str, entry: ReceiptEntry) -> str | None:
 
 
 def check(directory: str, commit: str) -> str | None:
-    """Return why a directory is not known to be complete at a commit, None if it is.
+    """Return why a directory may be incomplete at a commit; None if it is known to be complete.
 
     Only lstat is used: owner, type, size and mtime of every file in the receipt. Nothing is hashed.
     """
@@ -107,7 +107,7 @@ def check(directory: str, commit: str) -> str | None:
 
 
 def _foreign(directory: Path) -> str | None:
-    """Return why a directory within a model's is not root's own, None if it is, or is not there."""
+    """Return why a directory within a model's is not root's own; None if it is, or is missing."""
     try:
         result = directory.lstat()
     except OSError:

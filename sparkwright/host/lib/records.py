@@ -16,7 +16,7 @@ from sparkwright.host.lib.annotations import TYPE_CHECKING, Any, T
 
 __all__ = ["Malformed", "call", "dataclass", "decode", "encode", "field", "replace"]
 
-#: What no size, time or set of bits reaches: 64 bits.
+#: Bound of all numbers: no size, time or set of bits exceeds 64 bits.
 _BOUND = 1 << 64
 
 
@@ -69,11 +69,11 @@ def _repr(self: Any) -> str:
 
 
 class Malformed(ValueError):
-    """Data is not what a record needs; the text names the field."""
+    """The data does not fit the record; the text names the field."""
 
 
 def decode(cls: type[T], data: object) -> T:
-    """A record from JSON data.
+    """Make a record from JSON data.
 
     Unknown keys are ignored; missing keys take their default.
 
@@ -85,7 +85,7 @@ def decode(cls: type[T], data: object) -> T:
 
 
 def encode(value: object) -> Any:
-    """JSON data from records, also within lists, tuples and dicts."""
+    """Return JSON data of records, including records within lists, tuples and dicts."""
     if hasattr(value, "__dataclass_fields__"):
         return {name: encode(getattr(value, name)) for name in value.__dataclass_fields__}
     if isinstance(value, (list, tuple)):
@@ -104,7 +104,7 @@ def call(program: Callable[[Any], object], request: object) -> Any:
 
 @cache
 def _fields(cls: Any) -> dict[str, tuple[Any, Any]]:
-    """Type and field of each name; annotations are texts, read where they were written."""
+    """Return type and field of each name. Annotations are texts, evaluated in their module."""
     result = {}
     for base in cls.__mro__:
         for name, text in getattr(base, "__annotations__", {}).items():
@@ -115,7 +115,7 @@ def _fields(cls: Any) -> dict[str, tuple[Any, Any]]:
 
 
 def _resolved(annotation: object, module: str) -> Any:
-    """Not by typing.get_type_hints: that alone costs as much as all the rest."""
+    """Evaluate an annotation. typing.get_type_hints alone costs as much as all other steps."""
     namespace = vars(sys.modules[module])
     return eval(annotation, namespace) if isinstance(annotation, str) else annotation
 
@@ -139,7 +139,7 @@ def _decode(kind: Any, data: Any, where: str) -> Any:
     if origin is dict:
         name, inner = kind.__args__
         values = _typed(dict, data, where).items()
-        # JSON has no keys but texts.
+        # JSON's keys are always texts.
         named = ((_number(key, where) if name is int else key, item) for key, item in values)
         return {key: _decode(inner, item, f"{where}.{_shown(key)}") for key, item in named}
     if kind is float and type(data) is int:
@@ -167,13 +167,13 @@ def _record(cls: Any, data: Any, where: str) -> Any:
 def _typed(kind: type[T], data: Any, where: str) -> T:
     if not isinstance(data, kind) or (kind is int and isinstance(data, bool)):
         raise Malformed(f"{where}: {_shown(data, quoted=True)} is not of type {kind.__name__}")
-    if isinstance(data, (int, float)) and not -_BOUND < data < _BOUND:  # NaN neither
+    if isinstance(data, (int, float)) and not -_BOUND < data < _BOUND:  # and no NaN
         raise Malformed(f"{where}: {_shown(data)} is out of range")
     return data
 
 
 def _number(key: Any, where: str) -> int:
-    """A key that is a number: no more digits than it can have."""
+    """Convert a dict's key to a number of bounded length."""
     text = str(key)[:21]
     if text.isascii() and text.isdigit() and len(text) <= 20:
         return int(text)
@@ -181,7 +181,7 @@ def _number(key: Any, where: str) -> int:
 
 
 def _shown(data: Any, *, quoted: bool = False) -> str:
-    """A value in a message: its beginning, and of what is nested its kind alone."""
+    """Return the beginning of a value for a message; of nested data only its kind."""
     if isinstance(data, str):
         return repr(data[:60]) if quoted or not data.isprintable() else data[:60]
     if data and isinstance(data, (list, tuple, dict)):

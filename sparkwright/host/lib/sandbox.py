@@ -1,8 +1,8 @@
-"""Sandbox of sparkwright's units: it permits only what they need (systemd.exec(5)).
+"""Sandbox of sparkwright's units, with only the permissions that they need (systemd.exec(5)).
 
-One set for all of them, services and jobs: a unit names what it has otherwise, and why. They run as
-root, without a capability: root owns Docker's socket and the files with keys, and nothing else of
-root is left to them.
+All services and jobs share one set of properties; a unit names its exceptions and their reasons.
+The units run as root, because root owns Docker's socket and the files with keys, but without
+capabilities.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ SET = (
 
 
 def properties(*others: str) -> tuple[str, ...]:
-    """The set, with what a unit has otherwise.
+    """Return the sandbox's properties with a unit's own ones.
 
     Args:
-        others: ``Name=value``: in place of what the set has under that name, or beyond the set.
+        others: ``Name=value`` properties, which replace or extend the set.
     """
     named = set(map(_name, others))
     return (*(item for item in SET if _name(item) not in named), *others)
 
 
 def lines(*others: str) -> str:
-    """The same as lines of a unit's file."""
+    """Return the properties as lines of a unit file."""
     return "\n".join(properties(*others))
 
 
 def arguments(others: Iterable[str]) -> list[str]:
-    """The same as arguments of ``systemd-run``."""
+    """Return the properties as arguments of ``systemd-run``."""
     return [f"--property={item}" for item in properties(*others)]
 
 

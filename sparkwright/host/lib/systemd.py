@@ -1,7 +1,8 @@
-"""systemd: what it says of units, and having it run them.
+"""systemd: the state of units, and commands on them.
 
-A reload (``daemon-reload``, and ``enable``, which does one) can take the GPU from running
-containers: it is only worth it when systemd knows an older text of a unit. A new unit needs none.
+A reload (``daemon-reload``, and ``enable``, which includes one) can take the GPU away from running
+containers. It is only needed if systemd has loaded an older text of a unit, and never for a new
+unit.
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ from sparkwright.host.lib.documents import pairs
 from sparkwright.host.lib.processes import Outcome, Running, run
 
 UNITS = Path("/etc/systemd/system")
-#: For units until the next boot.
+#: Directory of units that exist until the next boot.
 TRANSIENT = Path("/run/systemd/system")
-#: Properties that are read of a unit.
+#: Properties to read of a unit.
 FIELDS = (
     "Id,LoadState,ActiveState,SubState,Result,UnitFileState,NRestarts,NeedDaemonReload,"
     "ExecMainStatus,ExecMainStartTimestamp,ActiveEnterTimestamp"
 )
-#: States of a unit whose program runs, comes or goes.
+#: States of a unit whose program runs, starts or stops.
 RUNNING = ("active", "activating", "deactivating")
 
 
 def showing(*units: str, fields: str = FIELDS, timeout: float | None = 10) -> Running:
-    """The question to systemd, running; without units, of systemd itself."""
+    """Start ``systemctl show`` for units; without units, for systemd itself."""
     return Running("systemctl", "show", "-p", fields, *units, timeout=timeout)
 
 
@@ -37,28 +38,30 @@ def shown(text: str) -> dict[str, dict[str, str]]:
 
 
 def unit(name: str, timeout: float | None = None) -> dict[str, str]:
-    """systemd's properties of a unit; empty when systemd does not answer."""
+    """Return systemd's properties of a unit; empty if systemd does not answer."""
     return pairs(showing(name, timeout=timeout).outcome().out)
 
 
 def systemctl(*arguments: str) -> Outcome:
-    """Have systemd do something, as long as it takes."""
+    """Run a systemctl command without a time limit."""
     return run("systemctl", *arguments)
 
 
 def reload() -> None:
-    """Have systemd read changed units."""
+    """Have systemd read changed units again."""
     systemctl("daemon-reload")
 
 
 def is_enabled(name: str) -> bool:
-    """Whether all that a unit's [Install] wants it by want it; from files: ``enable`` reloads."""
+    """Return whether all links of a unit's [Install] section exist; read from files, since
+    ``enable`` reloads.
+    """
     links = _links(name)
     return links is not None and all(link.is_symlink() for link in links)
 
 
 def _links(name: str) -> list[Path] | None:
-    """The links that ``enable`` makes for a unit; None if the unit is not there."""
+    """Return the links that ``enable`` makes for a unit; None if the unit is missing."""
     try:
         lines = (UNITS / name).read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -68,9 +71,10 @@ def _links(name: str) -> list[Path] | None:
 
 
 def want_at_boot(name: str, *, wanted: bool) -> None:
-    """Have a unit started at boot, or not, from the next boot on and without a reload.
+    """Have later boots start a unit, or not, without a reload.
 
-    ``enable`` reloads; with --no-reload it marks every unit as changed. So the links are made here.
+    ``enable`` reloads, and with --no-reload it marks every unit as changed. So this function makes
+    the links itself.
     """
     for link in _links(name) or ():
         if not wanted:
@@ -81,31 +85,31 @@ def want_at_boot(name: str, *, wanted: bool) -> None:
 
 
 def enable(*units: str) -> None:
-    """Have units started at boot, with a reload if any of them is not yet."""
+    """Have boots start units, with a reload if any of them is not enabled yet."""
     for name in units:
         if not is_enabled(name):
             systemctl("enable", "--quiet", name)
 
 
 def disable(*units: str) -> None:
-    """Stop units, and have them started no more."""
+    """Stop units, and keep boots from starting them."""
     systemctl("disable", "--quiet", "--now", *units)
 
 
 def is_active(name: str) -> bool:
-    """Whether a unit runs."""
+    """Return whether a unit runs."""
     return systemctl("is-active", name).out.strip() == "active"
 
 
 def start(*units: str) -> None:
-    """Start units; a failure is this program's."""
+    """Start units; a failure raises SystemExit."""
     done = systemctl("start", *units)
     if not done.ok:
         raise SystemExit(f"systemctl start {' '.join(units)}: {done.err.strip()}")
 
 
 def remove(units: Iterable[str]) -> None:
-    """Stop units and take their files away."""
+    """Stop units and remove their files."""
     names = list(units)
     if names:
         disable(*names)
@@ -116,9 +120,9 @@ def remove(units: Iterable[str]) -> None:
 
 
 def write_files(texts: Mapping[str, tuple[str, int]], *, parents: int = 0o755) -> set[str]:
-    """Write files, by path with text and mode. Returns the paths that changed.
+    """Write files, given by path with text and mode. Returns the changed paths.
 
-    systemd reads its units anew only where it knew one of them with another text.
+    systemd reloads only if it has loaded one of the units with another text.
     """
     paths = {path for path in texts if Path(path).parent == UNITS and Path(path).exists()}
     changed = {

@@ -1,4 +1,4 @@
-"""Several things at the same time."""
+"""Parallel work in threads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sparkwright.host.lib.annotations import T
 
 
 def at_once(act: Callable[[T], object], things: Iterable[T]) -> None:
-    """Do it with each of them, each in a thread of its own, and wait for all."""
+    """Call ``act`` for all things, each in its own thread, and wait for all."""
     listed = list(things)
     if listed:
         with ThreadPoolExecutor(max_workers=len(listed)) as pool:

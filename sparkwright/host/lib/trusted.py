@@ -1,9 +1,8 @@
-"""Paths that root may trust: only root can change them, all the way down.
+"""Paths that root may trust, since only root can change any part of them.
 
-A user who may write to a directory decides where its names lead. So root writes, and believes what
-it reads, only below directories of its own, which are opened one by one, by descriptor, without
-following another user's link. A process that is not root has nothing that others lack: for it
-every path is as good.
+A user who may write to a directory decides where its names lead. So root reads and writes only
+below its own directories, which are opened one by one, by descriptor, without following another
+user's link. A process without root's rights has nothing to lose, so it accepts every path.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ class ExposedPath:
     """A path that another user than root may change; ``why`` completes "PATH ...".
 
     Attributes:
-        path: the directory, link or file itself, maybe far above what was asked for.
+        path: the exposed directory, link or file, which may be far above the requested path.
     """
 
     path: str
     why: str
 
 
-_LINKS = 40  # as many as the kernel follows
+_LINKS = 40  # as many links as the kernel follows
 _HANDLE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -39,10 +38,10 @@ class Exposed(PermissionError):
 
 
 def why(status: os.stat_result, *, shared: bool = False) -> str | None:
-    """Why something is not root's alone; None if it is, or this process is not root.
+    """Return why a file or directory is not root's alone; None if it is, or this process is not
+    root.
 
-    shared: whether a directory like /tmp will do, in which everybody makes names of their own but
-        nobody changes other users' names.
+    shared: whether to accept a directory like /tmp, where users can only change their own names.
     """
     if os.geteuid() != 0:
         return None
@@ -57,15 +56,15 @@ def why(status: os.stat_result, *, shared: bool = False) -> str | None:
 
 @contextmanager
 def directory(path: str | Path, *, make: int | None = None, own: bool = True) -> Iterator[int]:
-    """A descriptor of a directory that is reached through root's alone.
+    """Yield a descriptor of a directory whose path only root can change.
 
     Args:
-        make: mode of the directory where it has to be made; its parents get 0755.
-        own: whether the directory itself must be root's alone, too.
+        make: mode of a directory that must be made; its parents get 0755.
+        own: whether the directory itself must be root's alone.
 
     Raises:
-        Exposed: naming what another user may change.
-        OSError: it can't be opened or made, or is no directory.
+        Exposed: another user may change a part of the path.
+        OSError: the directory can't be opened or made, or is no directory.
     """
     handle = _walk(str(path), make, own)
     try:
@@ -75,9 +74,9 @@ def directory(path: str | Path, *, make: int | None = None, own: bool = True) ->
 
 
 def exposed(path: str | Path) -> ExposedPath | None:
-    """Part of a path, or the path itself, that another user may change. None without such a part.
+    """Return the part of a path that another user may change; None without such a part.
 
-    Missing directories will be made by root.
+    Missing directories count as root's, which will make them.
     """
     parent, _, name = str(path).rstrip("/").rpartition("/")
     try:
@@ -95,27 +94,29 @@ def exposed(path: str | Path) -> ExposedPath | None:
 
 
 def take_over(path: str | Path, make: int = 0o755) -> None:
-    """Make a directory, or have an existing one root's alone. Its parents must be so already."""
+    """Make a directory, or make an existing one root's alone. Its parents must be root's alone
+    already.
+    """
     with directory(path, make=make, own=False) as handle:
         if why(os.fstat(handle)) is not None:
-            # Without set-gid, too: a sandboxed job may not even keep it.
+            # Without set-gid, which a sandboxed job may not even keep.
             _set(handle, 0, stat.S_IMODE(os.fstat(handle).st_mode) & 0o755)
 
 
 def set_up(path: str | Path, uid: int, mode: int) -> None:
-    """Make a directory, or give an existing one this owner, group and mode."""
+    """Make a directory, or set owner, group and mode of an existing one."""
     with directory(path, make=mode, own=False) as handle:
         _set(handle, uid, mode)
 
 
 def give(handle: int, mode: int, ids: tuple[int, int] | None = None) -> None:
-    """Give an open file or directory a mode, and an owner and group.
+    """Set mode, owner and group of an open file or directory.
 
-    exFAT, FAT and SMB have the owner and mode of their mount for all files: they will do if only
-        root can write.
+    On exFAT, FAT and SMB all files have the mount's owner and mode, which is enough if only root
+    can write.
 
     Raises:
-        PermissionError: where they do not.
+        PermissionError: other users could write there.
     """
     try:
         if ids is not None:
@@ -137,7 +138,7 @@ def _set(handle: int, uid: int, mode: int) -> None:
 
 
 def _walk(path: str, make: int | None, own: bool) -> int:
-    """Open a directory from the root on, name by name."""
+    """Open a directory name by name, starting at the root."""
     at, location, links = os.open("/", _HANDLE | os.O_DIRECTORY), "/", 0
     left = _names(path if path.startswith("/") else f"{os.getcwd()}/{path}")  # noqa: PTH109
     try:
@@ -178,13 +179,13 @@ def _open(at: int, name: str, make: int | None) -> int:
     except FileNotFoundError:
         if make is None:
             raise
-    with suppress(FileExistsError):  # made just now by another: it is judged like any
+    with suppress(FileExistsError):  # another process made it just now; check it like any other
         os.mkdir(name, make, dir_fd=at)
     return os.open(name, _HANDLE, dir_fd=at)
 
 
 def _names(path: str) -> list[str]:
-    """A path's names, the last one first."""
+    """Return the names in a path, the last one first."""
     return [name for name in reversed(path.split("/")) if name not in ("", ".")]
 
 

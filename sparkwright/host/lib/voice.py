@@ -1,4 +1,4 @@
-"""A spoken sentence, as a WAV file that a program on a host makes by itself.
+"""A spoken sentence as a WAV file, synthesized on the host.
 
 The frames are a linear prediction of a recording in the test data of CMU PocketSphinx 5.1.1
 (test/data/cards/002.wav, copyright 1999-2016 Carnegie Mellon University, BSD-2-Clause). The file
@@ -16,10 +16,10 @@ import wave
 from functools import cache
 
 SENTENCE = "four queen of clubs"
-#: Words of it that a transcription must have: "four" may also be written as "for" or "4".
+#: Words that a transcription must contain: "four" may also be written as "for" or "4".
 KEYWORDS = ("queen", "clubs")
 RATE = 8000
-#: Samples of a frame of 20 ms; the voice's own rise towards low tones, which the frames have not.
+#: Samples of a frame of 20 ms, and the emphasis of low tones, which the frames lack.
 _FRAME, _EMPHASIS = 160, 0.9
 #: A frame's bytes: gain, samples between two pulses of the voice (0 for a whisper), four reflection
 #: coefficients of a byte, and six of half a byte.
@@ -40,7 +40,7 @@ _CODED = base64.b64decode(
 
 @cache
 def wav() -> bytes:
-    """The sentence: 16 bits a sample, with a tenth of a second of silence at both ends."""
+    """Return the sentence as 16-bit samples, with a tenth of a second of silence at both ends."""
     silence = [0.0] * (RATE // 10)
     samples = [max(-32000, min(32000, round(x))) for x in (*silence, *_synthesized(), *silence)]
     file = io.BytesIO()
@@ -53,7 +53,9 @@ def wav() -> bytes:
 
 
 def _synthesized() -> list[float]:
-    """Pulses or noise through a lattice filter, whose coefficients go from frame to frame."""
+    """Run pulses or noise through a lattice filter whose coefficients are interpolated between
+    frames.
+    """
     chance, samples = random.Random(1), list[float]()
     before, held, emphasized, since = [0.0] * 11, [0.0] * 11, 0.0, 0
     for at in range(0, len(_CODED), 9):

@@ -1,4 +1,4 @@
-"""Waiting until something passes."""
+"""Wait until a fault has passed."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from sparkwright.host.lib.annotations import T
 
 
 def remaining(fault: Callable[[], T], seconds: float, pause: float = 0.1) -> T:
-    """A fault that is still there after so many seconds; once it is gone, nothing of it.
+    """Return a fault that is still there after ``seconds``; a false value once it has gone.
 
     Args:
-        fault: gives it, or what is false without one; asked for again and again.
-        pause: seconds between two times.
+        fault: function that returns the fault, or a false value; called repeatedly.
+        pause: seconds between two calls.
     """
     until = time.monotonic() + seconds
     while (result := fault()) and time.monotonic() <= until:

@@ -1,7 +1,8 @@
-"""Fields of a request's body that the address needs: the model, and how a stream's usage is had.
+"""Fields of a request's body that the address needs: the model, and the option for a stream's
+usage.
 
-Bodies are JSON or forms (``multipart/form-data``). A body that would hold up the other requests is
-parsed by a process of its own, with bounds on its time and memory.
+Bodies are JSON or forms (``multipart/form-data``). A body that would delay other requests is parsed
+by a separate process with bounded time and memory.
 """
 
 from __future__ import annotations
@@ -16,18 +17,20 @@ from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.records import dataclass, encode
 from sparkwright.host.models.refusal import Refused
 
-#: Bytes of a body; of all bodies of a key; of all bodies; and of a body that is kept in memory.
+#: Largest number of bytes of a body; of a key's bodies; of all bodies; and of a body in memory.
 LARGEST, OF_A_KEY, OF_ALL, IN_MEMORY = 64 << 20, 256 << 20, 1 << 30, 64 << 10
-#: Share of either room that bodies above _SMALL may fill: the rest is for small ones.
+#: Share of a key's and of the total room for bodies above _SMALL; the rest is for small bodies.
 _FOR_LARGE = 0.75
-#: A body above either is parsed apart: bytes, and commas, since each element takes time and memory.
+#: A body above either number is parsed separately: bytes, and commas, since each element takes time
+#: and memory.
 _SMALL, _ELEMENTS = 1 << 20, 50_000
-#: Seconds of CPU, and bytes, that the process for large bodies may take.
+#: CPU seconds and bytes of memory that the process for large bodies may use.
 _SECONDS, _MEMORY = 5, 768 << 20
-#: Parts of a form; bytes of a part's head, and of a field's value.
+#: Largest number of a form's parts, of bytes of a part's head, and of bytes of a field's value.
 _PARTS, _VALUE = 1000, 1024
 _BOUNDARY = re.compile(r'multipart/form-data;.*\bboundary="?([^";]{1,70})', re.I)
-#: Head of a part: any other could name the model for another reader. .NET writes no quotes.
+#: Accepted head of a part: another parser could find the model's name in any other form. .NET
+#: writes no quotes.
 _PART = re.compile(
     rb"(?:\r\nContent-(?:Type|Length|Transfer-Encoding):[^\r\n]*)*"
     rb'\r\nContent-Disposition: *form-data; *name=(?:"([^"\\\r\n]*)"|([\w.-]+))'
@@ -48,8 +51,8 @@ class Fields:
     Attributes:
         model: the model's name.
         end: bytes before the object's closing brace.
-        member: a member to put there, so that a stream ends with its usage; empty if the client
-            asked for usage itself, or for no stream.
+        member: JSON member to insert there, so that a stream ends with its usage; empty if the
+            client asked for usage itself, or for no stream.
     """
 
     model: str
@@ -58,7 +61,7 @@ class Fields:
 
 
 class Room:
-    """Bytes of all bodies that are held, by key."""
+    """Bytes of all bodies in memory or on the disk, by key."""
 
     def __init__(self) -> None:
         self._held = Counter[str]()
@@ -67,7 +70,7 @@ class Room:
         """Count bytes of a body.
 
         Args:
-            whole: bytes of the whole body, as far as they are known.
+            whole: bytes of the whole body, if known.
 
         Raises:
             Refused: there is no room for them.
@@ -78,15 +81,15 @@ class Room:
         held[key] += size
 
     def release(self, key: str, size: int) -> None:
-        """Give bytes back."""
+        """Release the bytes of a body."""
         self._held[key] -= size
 
 
 def boundary(content_type: str = "") -> str:
-    """The boundary of a form's parts; empty for every other body, which should be JSON.
+    """Return the boundary of a form's parts; empty for any other body, which should be JSON.
 
     Raises:
-        Refused: there are two.
+        Refused: the header has two boundaries.
     """
     match = _BOUNDARY.match(content_type)
     if match and content_type.lower().count("boundary") > 1 + match[1].lower().count("boundary"):
@@ -95,14 +98,14 @@ def boundary(content_type: str = "") -> str:
 
 
 def small(file: Any) -> bytes | None:
-    """Bytes of a body for this process to parse; None for a body to parse apart."""
+    """Return the bytes of a body that this process can parse; None for a larger body."""
     file.seek(0)
     data: bytes = file.read(_SMALL + 1)
     return None if len(data) > _SMALL or data.count(b",") > _ELEMENTS else data
 
 
 def parse(data: bytes, boundary: str) -> Fields:
-    """Fields of a whole body.
+    """Parse the fields of a whole body.
 
     Raises:
         Refused: it is neither JSON nor a form, or names no model, or two.
@@ -111,12 +114,12 @@ def parse(data: bytes, boundary: str) -> Fields:
 
 
 def parse_apart(file: Any, boundary: str) -> Fields:
-    """Fields of a body in a file, found by a process of its own; it blocks.
+    """Parse the fields of a body in a file in a separate process. Blocks.
 
     Raises:
         Refused: as ``parse`` does, and for a body that takes too much time or memory.
     """
-    import subprocess  # 8 ms, which the process itself saves
+    import subprocess  # import takes 8 ms, which the child process saves
 
     file.flush()
     file.seek(0)
@@ -132,7 +135,7 @@ def parse_apart(file: Any, boundary: str) -> Fields:
 
 
 def child(boundary: str) -> None:
-    """Print fields, or a refusal's text, for the body at standard input."""
+    """Parse the body at standard input, and print its fields or a refusal's text."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
@@ -149,7 +152,7 @@ def _json(data: bytes) -> Fields:
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         result = dict(pairs)
-        # Of the outermost object, which comes last.
+        # The fields of the outermost object, which is parsed last.
         repeated = len(result) < len(pairs)
         twice[:] = (Counter(key for key, _ in pairs) - Counter(result.keys())) if repeated else ()
         return result
@@ -160,11 +163,11 @@ def _json(data: bytes) -> Fields:
         raise Refused(400, "The JSON of the body is nested too deeply.") from None
     except ValueError:
         raise Refused(400, "The body is no JSON.") from None
-    if twice:  # two readers may differ on which of them counts
+    if twice:  # two parsers may disagree on which member counts
         raise Refused(400, f"The body has {twice[0][:60]!r} twice.")
     if not isinstance(request, dict) or not isinstance(request.get("model"), str):
         raise Refused(400, "The body is no JSON object that names a model.")
-    if not isinstance(request.get("stream"), bool | None):  # an engine may take it for true
+    if not isinstance(request.get("stream"), bool | None):  # an engine may read it as true
         raise Refused(400, "The body's stream is neither true nor false.")
     return Fields(request["model"], len(data.rstrip(b" \t\r\n")) - 1, _member(request))
 
@@ -175,8 +178,8 @@ def _member(request: dict[str, Any]) -> str:
         return ""
     if options.get("include_usage") is True:
         return ""
-    # A member that stands there already is overruled by this one, as the last. Without
-    # include_usage, the client would have got no usage in each event either.
+    # This member comes last, so it overrides an existing one. Without include_usage, the client
+    # would not have received usage in each event either.
     flags = {k: v for k, v in options.items() if isinstance(v, bool) and k.isascii()}
     flags.pop("continuous_usage_stats", None)
     return f',"stream_options":{json.dumps({**flags, "include_usage": True})}'

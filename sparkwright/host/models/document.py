@@ -8,31 +8,32 @@ from pathlib import Path
 
 from sparkwright.host.lib.records import Malformed, dataclass, decode, field
 
-#: What a model can be asked for.
+#: Kinds of requests that a model may support.
 KINDS = (
     "chat", "completion", "embedding", "rerank", "score", "transcription", "speech", "image",
 )  # fmt: skip
 #: systemd's socket, at which HAProxy hands requests over.
 DOOR = "/run/sparkwright-models/door.sock"
-#: Open WebUI's socket and unit, and the directory of its accounts, chats and files.
+#: Open WebUI's socket, its unit, and the directory of its accounts, chats and files.
 PAGE_SOCKET = "/run/sparkwright-open-webui/http.sock"
 PAGE = "sparkwright-open-webui.service"
 PAGE_DATA = "/var/lib/sparkwright-open-webui"
-#: The database of usage; systemd makes its directory for the program's user.
+#: The usage database; systemd makes its directory for the program's user.
 USAGE = "/var/lib/sparkwright-models/usage.db"
-#: Name of a pool with the same servers, unchecked, so that a request reaches a sleeping service.
+#: Name of a pool with the same servers but without checks, through which a request reaches a
+#: sleeping service.
 WAKE = "wake-"
-#: Names stand in headers and in labels of metrics.
+#: Pattern of names, which appear in headers and in labels of metrics.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True)
 class Model:
-    """One name that clients ask for.
+    """A model under the name that clients use.
 
     Attributes:
-        pool: name in HAProxy's map of pools.
-        kind: one of KINDS.
+        pool: its name in HAProxy's map of pools.
+        kind: a member of KINDS.
         context: tokens of the longest request with its answer; None if unknown.
         wakes: whether a request may go to the pool ``wake-NAME`` while no server is up.
     """
@@ -45,7 +46,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Key:
-    """Rights and limits of an API key, by its name; None: all models, or no limit."""
+    """Rights and limits of an API key; None means all models, or no limit."""
 
     models: tuple[str, ...] | None = None
     requests_minute: int | None = None
@@ -56,14 +57,15 @@ class Key:
 
 @dataclass(frozen=True)
 class Door:
-    """The whole document.
+    """Document of an address.
 
     Attributes:
         name: name of the address.
-        models: by the name that clients ask for.
-        usage: path of the database of usage; large bodies lie unnamed in its directory for a while.
-        pools: path of HAProxy's socket, with all pools.
-        keys: by name; a key that is missing here has all models and no limit.
+        models: models by the name that clients use.
+        usage: path of the usage database; its directory also holds large bodies for a while, as
+            unnamed files.
+        pools: path of HAProxy's socket in front of all pools.
+        keys: keys by name; a missing key may use all models without limits.
         peers: names of the site's other addresses: each address grants its share of a limit.
     """
 
@@ -76,10 +78,11 @@ class Door:
 
 
 def read(path: str) -> Door:
-    """The document of a file.
+    """Read a document from a file.
 
     Raises:
-        Malformed: it can't be read, or a value is impossible; the text has the file and the key.
+        Malformed: the file can't be read, or a value is impossible; the text has the file and the
+        key.
     """
     try:
         door = decode(Door, json.loads(Path(path).read_text(encoding="utf-8")))

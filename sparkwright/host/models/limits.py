@@ -1,8 +1,8 @@
-"""Limits of API keys: requests and tokens of a minute and of a day.
+"""Limits of API keys: requests and tokens per minute and per day.
 
 A request is admitted while the charges so far are below each limit. Tokens are charged when an
-answer ends, so the requests under way may exceed a limit of tokens. Several addresses share a
-limit: each grants its part, and asks no other.
+answer ends, so requests under way may exceed a token limit. Several addresses share a limit: each
+grants its part without contacting the others.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Limits:
 
     @contextmanager
     def admitted(self, name: str, key: Key, addresses: int) -> Iterator[None]:
-        """Charge a request of a key, which is under way until the block ends.
+        """Charge a request of a key; the request is under way until the block ends.
 
         Raises:
             Refused: as ``judge`` does.
@@ -45,17 +45,18 @@ class Limits:
             self.under_way[name] -= 1
 
     def judge(self, name: str, key: Key, addresses: int) -> None:
-        """Judge whether a request of a key may come now, without charging it.
+        """Check whether a request of a key may be served now, without charging it.
 
         Args:
-            addresses: that share the limits.
+            addresses: number of addresses that share the limits.
 
         Raises:
-            Refused: a limit is reached; until its window ends.
+            Refused: a limit is reached; the error has the seconds until its window ends.
         """
         self.charge(name, 0)
         requests, tokens = self._ledger.of_today(name)
-        # Of a minute, by a clock that nobody sets; of a day, by the counts of its date.
+        # A minute's charges follow the monotonic clock, a day's charges the ledger's counts for the
+        # date.
         to_minute, to_day = _MINUTE - time.monotonic() % _MINUTE, _DAY - time.time() % _DAY
         for limit, charged, unit, seconds in (
             (key.requests_day, requests + self.under_way[name], "requests a day", to_day),
@@ -69,7 +70,7 @@ class Limits:
                 raise Refused(429, why, max(1, math.ceil(seconds)))
 
     def charge(self, name: str, tokens: int) -> None:
-        """Charge the tokens of an answer that has ended; the day's are in the ledger."""
+        """Charge the tokens of a finished answer. The ledger counts the day's tokens."""
         minute = int(time.monotonic() // _MINUTE)
         if minute != self._minute:
             self._minute, self._requests, self._tokens = minute, Counter(), Counter()

@@ -1,4 +1,4 @@
-"""Errors with which the address itself answers."""
+"""Errors with which the address itself answers a request."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_
 
 
 class Refused(Exception):
-    """A request is not served: its status, and after how many seconds to ask again, if at all."""
+    """A refused request: its status, and the seconds until a retry, if a retry makes sense."""
 
     def __init__(self, status: int, why: str, retry: int | None = None) -> None:
         super().__init__(why)
@@ -16,7 +16,7 @@ class Refused(Exception):
 
     @property
     def body(self) -> str:
-        """The answer's body, in the form of OpenAI's API."""
+        """Return the answer's body in the form of OpenAI's API."""
         kind = "server_error" if self.status >= 500 else "invalid_request_error"
         kind = _TYPES.get(self.status, kind)
         return json.dumps({"error": {"message": str(self), "type": kind, "code": self.status}})

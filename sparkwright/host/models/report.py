@@ -1,4 +1,4 @@
-"""Rows of usage since a day, from the database of an address."""
+"""Rows of usage since a given day, from an address's database."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class UsageRequest:
     """Request for usage.
 
     Attributes:
-        database: its path.
-        since: the first day, as ``2026-11-23``.
+        database: path of the database.
+        since: the first day in UTC, e.g. ``2026-11-23``.
     """
 
     database: str
@@ -27,9 +27,9 @@ class UsageRow:
     """Usage of a model by a key on a day, in UTC.
 
     Attributes:
-        failed: requests with an error as their answer, or with an answer that its replica cut.
-        seconds: from a request's arrival to its answer's end, over all requests.
-        cut: requests whose answer did not end, cut by the replica or left by the client.
+        failed: requests that got an error, or whose answer the replica cut off.
+        seconds: time from a request's arrival to its answer's end, summed over all requests.
+        cut: requests whose answer did not end, because the replica or the client broke off.
     """
 
     day: str
@@ -44,18 +44,18 @@ class UsageRow:
 
 
 def main(request: UsageRequest) -> tuple[UsageRow, ...]:
-    """Usage by day, key and model; empty if no request was counted yet.
+    """Return usage by day, key and model; empty if no request was counted yet.
 
     Raises:
         SystemExit: the database can't be read.
     """
     if not os.path.lexists(request.database):
         return ()
-    import sqlite3  # the dashboard asks every host, and few have a database
+    import sqlite3  # the dashboard queries every host, and few have a database
 
     try:
         owner, before = os.lstat(request.database).st_uid, os.geteuid()
-        if before == 0:  # as the owner, who may have put a link or another file there
+        if before == 0:  # read as its owner, who may have put a link or another file there
             os.seteuid(owner)
         try:
             uri = f"file:{quote(request.database)}?mode=ro"

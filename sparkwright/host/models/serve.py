@@ -1,12 +1,13 @@
 """One address for all models: the program behind HAProxy that chooses a pool by ``model``.
 
-HAProxy has checked the API key and hands requests over at a socket of systemd's. A request goes
-back to HAProxy's socket of pools, with the pool's name in a header; its answer passes as it comes,
-and its usage is counted. Nothing is sent twice, and an answer that was cut stays cut.
+HAProxy has checked the API key and hands requests over at a socket of systemd's. The program sends
+the request to HAProxy's socket of pools, with the pool's name in a header, passes the answer on
+unchanged, and counts its usage. It sends no request twice, and does not repair an answer that was
+cut off.
 
-Two processes: systemd's main one only waits. At its end (``systemctl restart``), or at SIGTERM, the
-serving one accepts no more connections and finishes its answers, while its successor serves
-already. For that the unit has ``KillMode=process``. SIGHUP has the document read again.
+There are two processes: systemd's main process only waits. When it ends (``systemctl restart``) or
+at SIGTERM, the serving process accepts no more connections and finishes its answers while its
+successor already serves; for this the unit has ``KillMode=process``. SIGHUP reloads the document.
 """
 
 from __future__ import annotations
@@ -35,32 +36,33 @@ from sparkwright.host.models.prefixes import LENGTHS, Prefixes
 from sparkwright.host.models.refusal import Refused
 from sparkwright.host.models.usage import COLUMNS, Ledger, Meter
 
-#: Seconds for a head; a whole body; an unread one after a refusal; HAProxy's count of servers, and
-#: how old that may be; between two writes of usage; for answers after the main process.
+#: Seconds for a head; for a whole body; for an unread body after a refusal; for HAProxy's count of
+#: servers, and its largest age; between two writes of usage; for answers after the main process's
+#: end.
 _HEAD, _UPLOAD, _UNREAD, _STATE, _STATE_AGE, _FLUSH, _FINISH = 30, 600, 10, 2, 1, 2, 7200
-#: Large bodies that are parsed at the same time, each by another key.
+#: Number of large bodies to parse at the same time, each of another key.
 _PARSERS = 2
-#: Errors of a disk that has no room; seconds after which to ask again.
+#: Errors of a full disk, and seconds until a retry.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 _SOON = 10
 _JSON = "application/json"
-#: Routes whose streams end with usage where a request asks for it.
+#: Routes whose streams end with usage if a request asks for it.
 _STREAMS = ("/v1/chat/completions", "/v1/completions")
-#: Routes whose prompts an engine keeps, so that one with the same beginning costs less there.
+#: Routes whose prompts an engine caches, so that a prompt with the same beginning costs less there.
 _CACHED = (*_STREAMS, "/v1/messages", "/v1/responses")
-#: Headers that the address sets itself, or leaves out: an answer is read, so it comes as it is.
+#: Headers that the address sets itself, or drops, such as compression: it must read the answer.
 _OURS = (
     b"x-sparkwright-key", b"x-sparkwright-pool", b"x-sparkwright-near", b"content-length",
     b"accept-encoding",
 )  # fmt: skip
 #: Headers of an answer that the client does not get.
 _REPLACED = (b"content-length", b"x-sparkwright-server")
-#: How a client or HAProxy may end a connection at any time.
+#: Errors when a client or HAProxy ends a connection, at any time.
 _BROKEN = (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError)
 
 
 class Address:
-    """The parts that all requests share: the document, counts, and room for bodies."""
+    """State that all requests share: the document, counts, and room for bodies."""
 
     def __init__(self, path: str) -> None:
         self._path, self.door, self.loaded = path, document.read(path), int(time.time())
@@ -76,20 +78,22 @@ class Address:
         self.connections = set[asyncio.Task[None]]()
 
     def reload(self) -> None:
-        """Read the document again; a wrong one changes nothing."""
+        """Read the document again; an invalid document changes nothing."""
         try:
             self.door, self.loaded = document.read(self._path), int(time.time())
         except Malformed as error:
             print(error, flush=True)
 
     def models_of(self, name: str) -> dict[str, Model]:
-        """Models that a key may use."""
+        """Return the models that a key may use."""
         allowed = self.door.keys.get(name, Key()).models
         models = self.door.models.items()
         return {model: item for model, item in models if allowed is None or model in allowed}
 
     async def servers(self) -> dict[str, int] | None:
-        """Servers that are up, by pool, a second old at most; None when HAProxy does not say."""
+        """Return the number of servers that are up, by pool, at most a second old; None if HAProxy
+        does not answer.
+        """
         async with self._state_lock:
             if time.monotonic() - self._state_at >= _STATE_AGE:
                 self._state = None
@@ -103,11 +107,11 @@ class Address:
             writer.write(b"GET /state HTTP/1.1\r\nHost: pools\r\nConnection: close\r\n\r\n")
             pieces = wire.content(reader, await wire.read_head(reader), until_closed=True)
             lines = b"".join([piece async for piece in pieces]).decode().splitlines()
-        # An error's text has no such lines.
+        # The text of an error has no such lines.
         return {name: int(count) for name, count in (line.split() for line in lines)}
 
     async def models(self, key: str) -> str:
-        """The list of the models that a key may use, with their state."""
+        """Return the list of models that a key may use, with their state."""
         servers, data = await self.servers(), []
         for name, model in self.models_of(key).items():
             state = "asleep" if model.wakes else "down"
@@ -119,7 +123,7 @@ class Address:
         return json.dumps({"object": "list", "data": data})
 
     async def metrics(self) -> str:
-        """Counts since the start, in Prometheus' text form."""
+        """Return the counts since the start in Prometheus' text form."""
         samples: list[tuple[str, str, float]] = [
             (f"{column}_total", f'key="{key}",model={json.dumps(model, ensure_ascii=False)}', count)
             for (_, key, model), row in self.ledger.totals.items()
@@ -134,8 +138,8 @@ class Address:
         return "\n".join(lines) + "\n"
 
     def accept(self, made: socket.socket) -> None:
-        """Accept a connection, which counts from this moment on."""
-        with suppress(OSError):  # another program was faster
+        """Accept a connection, and count it from this moment on."""
+        with suppress(OSError):  # the other process was faster
             task = asyncio.ensure_future(self._serve(made.accept()[0]))
             self.connections.add(task)
             task.add_done_callback(self.connections.remove)
@@ -146,25 +150,25 @@ class Address:
         try:
             await Exchange(self, reader, writer).run()
         except _BROKEN:
-            pass  # by the client, or by HAProxy: the other side sees an end, too
+            pass  # closed by the client or HAProxy: close the other side, too
         finally:
             writer.close()
 
 
 class Exchange:
-    """One request and its answer."""
+    """A request and its answer."""
 
     def __init__(
         self, address: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         self._address, self._reader, self._writer = address, reader, writer
         self._begun, self._meter = time.monotonic(), Meter()
-        #: Whether a body was not read to its end; of a replica's answer, whether it came to its
-        #: end, and its status, 0 before.
+        #: Whether the body is partly unread; whether the replica's answer is complete; and the
+        #: answer's status, 0 before it.
         self._unread, self._complete, self._status = False, False, 0
-        #: About the tokens of a prompt whose answer does not say them.
+        #: Estimated tokens of a prompt, for an answer without usage.
         self._prompt = 0
-        #: Digests of the beginnings of a request whose prefix a replica may have in its cache.
+        #: Digests of the request's beginnings, if a replica may have the prefix in its cache.
         self._digests: list[bytes] = []
 
     async def run(self) -> None:
@@ -175,7 +179,7 @@ class Exchange:
             await self._route(head)
         except Refused as error:
             self._refuse(error)
-        except asyncio.TimeoutError:  # noqa: UP041 (another one in Python 3.10)
+        except asyncio.TimeoutError:  # noqa: UP041 (another class in Python 3.10)
             self._refuse(Refused(408, "The request did not come in time."))
         except OSError as error:
             if isinstance(error, ConnectionError) or self._status:
@@ -183,7 +187,7 @@ class Exchange:
             status = 507 if error.errno in _FULL else 503
             why = f"The address can't take this request: {error.strerror}."
             self._refuse(Refused(status, why, _SOON))
-        if self._unread:  # a connection that is closed with data unread loses the answer
+        if self._unread:  # closing a connection with unread data loses the answer
             with suppress(asyncio.TimeoutError, *_BROKEN):
                 await asyncio.wait_for(self._discard(), _UNREAD)
 
@@ -195,7 +199,7 @@ class Exchange:
                 raise Refused(503, "HAProxy does not answer for its pools.", _SOON)
             return self._answer(200, "", "text/plain")
         keys = head.values(b"x-sparkwright-key")
-        if len(keys) != 1:  # HAProxy sets it, and takes a client's away
+        if len(keys) != 1:  # HAProxy sets it, and removes a client's
             raise Refused(401, "The request came without the name of its API key.")
         if method == "POST":
             return await self._post(head, path, keys[0])
@@ -269,7 +273,7 @@ class Exchange:
         left = not self._complete and (self._reader.at_eof() or self._writer.is_closing())
         cut = not self._complete and (left or self._status > 0)
         failed = self._status >= 400 or meter.error or not (self._complete or left)
-        # Of a stream without its end, or without usage, each event is about a token.
+        # In a stream without an end or without usage, an event is roughly a token.
         counted = meter.tokens_in or meter.tokens_out
         tokens_out = (
             meter.tokens_out if counted and not cut else max(meter.tokens_out, meter.events)
@@ -280,7 +284,7 @@ class Exchange:
         self._address.limits.charge(key, sum(tokens))
 
     async def _watched(self, answering: Coroutine[Any, Any, None]) -> None:
-        """Have the request answered, for as long as the client stays."""
+        """Answer the request as long as the client stays connected."""
         answer = asyncio.ensure_future(answering)
         end = asyncio.ensure_future(self._reader.read(1))
         try:
@@ -295,7 +299,7 @@ class Exchange:
     async def _pass_on(self, head: bytes, body: Iterator[bytes], held: ExitStack) -> None:
         async with connected(self._address.door.pools) as (reader, writer):
             writer.write(head)
-            with suppress(ConnectionError):  # HAProxy may answer before it has read all
+            with suppress(ConnectionError):  # HAProxy may answer before it has read the whole body
                 for piece in body:
                     writer.write(piece)
                     await writer.drain()
@@ -307,7 +311,7 @@ class Exchange:
             await self._relay(answer, reader)
 
     async def _relay(self, head: wire.Head, reader: asyncio.StreamReader) -> None:
-        """Pass an answer on as it comes."""
+        """Pass an answer on as it arrives."""
         self._status, meter = int(head.first.split()[1]), self._meter
         if self._status == HTTPStatus.OK:
             self._address.prefixes.remember(self._digests, head.value(b"x-sparkwright-server"))
@@ -349,7 +353,7 @@ class Exchange:
 
 
 def _pieces(file: Any, size: int, tail: bytes) -> Iterator[bytes]:
-    """The first bytes of a body, and another end."""
+    """Yield the first ``size`` bytes of a body, and another end."""
     file.seek(0)
     while size and (piece := file.read(min(size, wire.PIECE))):
         size -= len(piece)
@@ -359,10 +363,10 @@ def _pieces(file: Any, size: int, tail: bytes) -> Iterator[bytes]:
 
 @asynccontextmanager
 async def connected(path: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """A connection to HAProxy's socket of pools.
+    """Open a connection to HAProxy's socket of pools.
 
     Raises:
-        Refused: nobody listens there.
+        Refused: no program listens there.
     """
     try:
         reader, writer = await asyncio.open_unix_connection(path, limit=wire.HEAD)
@@ -375,12 +379,12 @@ async def connected(path: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyn
 
 
 async def _run(path: str, made: socket.socket, main_process: int) -> None:
-    """Serve until the main process has ended, and then finish the answers under way."""
+    """Serve until the main process has ended, and then finish the running answers."""
     address, loop, ending = Address(path), asyncio.get_running_loop(), asyncio.Event()
     loop.add_signal_handler(signal.SIGHUP, address.reload)
     loop.add_signal_handler(signal.SIGTERM, ending.set)
     await address.ledger.flush()
-    # Not asyncio's server: it drops a connection that it accepted just before it is closed.
+    # Not asyncio's server, which drops a connection that it accepted just before its end.
     made.setblocking(False)
     loop.add_reader(made, address.accept, made)
     left = _FINISH
@@ -395,11 +399,11 @@ async def _run(path: str, made: socket.socket, main_process: int) -> None:
 
 
 def main(path: str, *options: str) -> int:
-    """Serve for ever, at the socket that systemd hands over as descriptor 3.
+    """Serve forever on the socket that systemd passes as descriptor 3.
 
     Args:
-        path: of the document.
-        options: ``--check`` only judges it.
+        path: path of the document.
+        options: ``--check`` only validates the document.
     """
     try:
         document.read(path)
@@ -408,7 +412,7 @@ def main(path: str, *options: str) -> int:
         return 1
     if "--check" in options:
         return 0
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until it has a meaning
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # ignore SIGHUP until its handler is set
     main_process = os.getpid()
     if serving := os.fork():
         signal.signal(signal.SIGHUP, lambda *_: os.kill(serving, signal.SIGHUP))

@@ -1,4 +1,4 @@
-"""Installs the program of an address for all models, or removes it. Runs as root."""
+"""Install or remove the program of an address for all models. Runs as root."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ USERS = Path("/etc/sysusers.d/sparkwright-models.conf")
 
 @dataclass(frozen=True)
 class AddressRequest:
-    """The files of the address, as they must be; without any, it is taken away.
+    """Files required for the address; without files, the installation is removed.
 
     Attributes:
-        home: directory of program and document.
+        home: directory of the program and its document.
         files: path -> text and mode.
-        pools: directory of HAProxy's socket of pools, which root and the program's user enter.
-        user: the program's.
+        pools: directory of HAProxy's socket of pools, open to root and the program's user.
+        user: user that the program runs as.
     """
 
     home: str
@@ -35,7 +35,7 @@ class AddressRequest:
 
 
 def main(request: AddressRequest) -> list[str]:
-    """Make it so. Requests under way come to their end, also where a program is new.
+    """Apply the request. Requests under way are finished, even if the program is new.
 
     Raises:
         SystemExit: systemd can't make the user, or the program refuses its document.
@@ -49,13 +49,13 @@ def main(request: AddressRequest) -> list[str]:
     _demand("systemd-sysusers", str(USERS))
     _demand("python3", "-IB", f"{request.home}/serve.py", f"{request.home}/models.json", "--check")
     pools = Path(request.pools)
-    if pools.parent.is_dir():  # HAProxy runs: at its next start its unit does the same
+    if pools.parent.is_dir():  # for a running HAProxy; its unit does the same at the next start
         pools.parent.chmod(0o711)
         _demand("install", "-d", "-m", "0750", "-g", request.user, request.pools)
     changed = _page(request, changed)
     systemd.want_at_boot(SOCKET, wanted=True)
     if str(systemd.UNITS / SOCKET) in changed:
-        systemd.systemctl("stop", SERVICE)  # systemd restarts no socket beside its running service
+        systemd.systemctl("stop", SERVICE)  # systemd restarts no socket while its service runs
         systemd.systemctl("restart", SOCKET)
         systemd.start(SERVICE)
     else:
@@ -68,8 +68,9 @@ def main(request: AddressRequest) -> list[str]:
 
 
 def _page(request: AddressRequest, changed: set[str]) -> set[str]:
-    """Have Open WebUI run where its unit is among the files, or take it away and keep its data.
-    Returns the changed files of the rest."""
+    """Run Open WebUI if its unit is among the files; otherwise remove it and keep its data. Returns
+    the changed files that are not its own.
+    """
     own = {path for path in changed if "open-webui" in path}
     if str(systemd.UNITS / PAGE) in request.files:
         systemd.want_at_boot(PAGE, wanted=True)
@@ -83,14 +84,16 @@ def _page(request: AddressRequest, changed: set[str]) -> set[str]:
 
 
 def remove() -> list[str]:
-    """Take units and user away, and give the use of API keys to root. Returns what stays."""
+    """Remove units and user, and give the usage of API keys to root. Returns the remaining
+    paths.
+    """
     left = []
     if (systemd.UNITS / PAGE).exists():
         systemd.remove([PAGE])
     if Path(PAGE_DATA).is_dir():
         left.append(f"{PAGE_DATA}: accounts, chats and files of Open WebUI")
     if USERS.exists():
-        # Also a program that finishes its answers: its user can't leave before it.
+        # Stop also a program that is finishing its answers: its user can't be removed before.
         systemd.systemctl("kill", "--signal=KILL", SERVICE)
         systemd.remove([SOCKET, SERVICE])
         done = run("userdel", USERS.stem)
@@ -99,7 +102,7 @@ def remove() -> list[str]:
     usage = Path(USAGE)
     if usage.exists():
         for path in (usage.parent, *usage.parent.iterdir()):
-            os.lchown(path, 0, 0)  # another user may get the number
+            os.lchown(path, 0, 0)  # another user may get this uid later
         left.append(f"{usage}: the use of API keys (delete it if nobody needs it)")
     return left
 

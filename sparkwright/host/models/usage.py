@@ -14,11 +14,11 @@ from contextlib import suppress
 
 from sparkwright.host.lib.annotations import Any
 
-#: Days that are kept, and rows of counts that wait in memory for a database.
+#: Days to keep, and the largest number of rows that wait in memory for the database.
 _DAYS, ROWS = 400, 20_000
-#: Bytes of an answer that are kept for its usage, and of an event that is waited for.
+#: Largest number of bytes of an answer, and of an event, that are searched for usage.
 _KEPT, _EVENT = 64 << 10, 1 << 20
-#: Beyond it, a count of tokens is a fault of the engine's.
+#: Largest believable number of tokens; an engine that reports more is faulty.
 _TOKENS = 1 << 32
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _MEMBER = re.compile(r'"usage"\s*:\s*')
@@ -42,10 +42,10 @@ class Meter:
     """Reads the usage of one answer as it passes.
 
     Attributes:
-        stream: whether the answer has events.
-        hide: whether the client did not ask for the event of usage.
-        tokens_in, tokens_out: as the answer itself says; 0 until it does.
-        events: events with data so far; of a stream that was cut, about its tokens.
+        stream: whether the answer is a stream of events.
+        hide: whether to hide the usage event, which the client did not request.
+        tokens_in, tokens_out: tokens that the answer reports; 0 before.
+        events: events with data so far: roughly the tokens of an incomplete stream.
         error: whether an event was an error.
     """
 
@@ -56,8 +56,9 @@ class Meter:
         self.error = False
 
     def feed(self, data: bytes) -> bytes:
-        """Take a piece of the answer. Returns the bytes that the client gets now: all but an event
-        of usage that it did not ask for."""
+        """Process a piece of the answer. Returns the bytes for the client: all but a usage event
+        that it did not request.
+        """
         self._kept += data
         if not self.stream:
             if len(self._kept) > 2 * _KEPT:
@@ -68,12 +69,14 @@ class Meter:
             event, begin = self._kept[begin : end.end()], end.end()
             passed += b"" if self._is_hidden(event) else event
         self._kept = self._kept[begin:]
-        if len(self._kept) > _EVENT:  # too long for an event of usage
+        if len(self._kept) > _EVENT:  # too long for a usage event
             passed, self._kept = passed + self._kept, b""
         return passed if self.hide else data
 
     def end(self) -> bytes:
-        """The answer has ended, or was cut. Returns the bytes that were still held back."""
+        """Finish the answer, whether complete or cut off. Returns the bytes that were still held
+        back.
+        """
         rest, self._kept = self._kept, b""
         if self.stream:
             return rest if self.hide else b""
@@ -98,8 +101,9 @@ class Meter:
         return self._read(document) and self.hide and document.get("choices") == []
 
     def _read(self, document: Any) -> bool:
-        """Take the usage of a body or an event: of completions, or of the APIs of responses and
-        messages, which have it within."""
+        """Read the usage of a body or an event: of completions, or nested as in the responses and
+        messages APIs.
+        """
         if not isinstance(document, dict):
             return False
         holders = (document, document.get("response"), document.get("message"))
@@ -109,7 +113,7 @@ class Meter:
             return False
         counts = {k: n for k, n in usage.items() if type(n) is int and 0 <= n < _TOKENS}
         tokens_out = counts.get("completion_tokens", counts.get("output_tokens", 0))
-        # Rerankers have the sum alone. Messages count what came from a cache apart.
+        # Rerankers report only the sum. The messages API counts cached tokens separately.
         read = counts.get("input_tokens", counts.get("total_tokens", tokens_out) - tokens_out)
         cached = ("cache_creation_input_tokens", "cache_read_input_tokens")
         tokens_in = counts.get("prompt_tokens", read) + sum(counts.get(name, 0) for name in cached)
@@ -119,12 +123,12 @@ class Meter:
 
 
 class Ledger:
-    """Counts by day, key and model: in memory, and every two seconds in a database.
+    """Counts by day, key and model, in memory and, every two seconds, in a database.
 
-    A database that can't be written keeps nobody waiting: counts stay in memory meanwhile.
+    If the database can't be written, requests go on, and counts stay in memory.
 
     Attributes:
-        totals: counts since the start, by key and model.
+        totals: counts since the program's start, by key and model.
     """
 
     def __init__(self, path: str) -> None:
@@ -135,12 +139,12 @@ class Ledger:
         self.totals = _rows()
 
     def add(self, key: str, model: str, *counts: float) -> None:
-        """Count a request, in the order of COLUMNS."""
+        """Count a request; ``counts`` are in the order of COLUMNS."""
         _add(self._pending, (today(), key, model), counts)
         _add(self.totals, ("", key, model), counts)
 
     def of_today(self, key: str) -> tuple[float, float]:
-        """Requests and tokens of a key today, also of a program that ran before this one."""
+        """Return the requests and tokens of a key today, including counts of an earlier process."""
         day = today()
         added = (*self._pending.items(), *self._writing.items())
         rows = [(row[0], row[2] + row[3]) for name, row in added if name[:2] == (day, key)]
@@ -149,18 +153,18 @@ class Ledger:
 
     @property
     def unwritten(self) -> int:
-        """Requests that are in memory alone."""
+        """Return the number of requests that are only in memory."""
         return int(sum(row[0] for row in (*self._pending.values(), *self._writing.values())))
 
     async def flush(self) -> None:
-        """Write what was counted. One at a time."""
+        """Write new counts to the database. Only one thread writes at a time."""
         self._writing, self._pending, day, fault = self._pending, _rows(), today(), ""
         try:
             sums = await asyncio.get_running_loop().run_in_executor(None, self._write, day)
             self._day, self._sums = day, sums
-        except (OSError, RuntimeError, sqlite3.Error) as error:  # also: no thread can be started
+        except (OSError, RuntimeError, sqlite3.Error) as error:  # RuntimeError: no thread starts
             fault = f"{self._path} can't be written, so usage is kept in memory: {error}"
-            newest = sorted(self._writing, reverse=True)  # its day comes first in a name
+            newest = sorted(self._writing, reverse=True)  # names begin with the day
             if len(newest) > ROWS:
                 fault += f"; {len(newest) - ROWS} rows of it are lost"
             for name in newest[:ROWS]:
@@ -172,8 +176,8 @@ class Ledger:
 
     def _write(self, day: str) -> dict[str, tuple[int, int]]:
         database = self._database or self._opened()
-        self._database = None  # opened again after an error
-        with database:  # also the sums, since an error of theirs has the counts written again
+        self._database = None  # reopened after an error
+        with database:  # read the sums here, too: if that fails, the counts are rolled back
             if self._writing or day != self._day:
                 database.executemany(_ADD, [(*name, *row) for name, row in self._writing.items()])
                 database.execute("DELETE FROM usage WHERE day < ?", (today(-_DAYS),))
@@ -201,5 +205,5 @@ def _add(rows: dict[Row, list[float]], name: Row, counts: Iterable[float]) -> No
 
 
 def today(days: int = 0) -> str:
-    """The date of a day from now, in UTC."""
+    """Return the UTC date in ``days`` days from now."""
     return time.strftime("%Y-%m-%d", time.gmtime(time.time() + days * 86400))

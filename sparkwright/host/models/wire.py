@@ -1,4 +1,4 @@
-"""Messages of HTTP/1.1 over streams, as HAProxy speaks it at a Unix socket."""
+"""HTTP/1.1 messages over streams, as HAProxy sends them at a Unix socket."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import asyncio
 import math
 from collections.abc import AsyncIterator
 
-#: Bytes of a head at most: HAProxy's own are smaller. Bytes that are read at once.
+#: Largest number of bytes of a head (HAProxy's own limit is smaller), and of one read.
 HEAD, PIECE = 64 << 10, 64 << 10
-#: Lines behind the last chunk, the empty one included.
+#: Largest number of lines after the last chunk, including the empty line.
 _TRAILERS = 128
 #: Headers of one connection, and not of the message.
 _HOP = (b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"expect")
 
 
 class Head:
-    """First line and headers of a message; names of headers are in lower case."""
+    """First line and headers of a message; header names are in lower case."""
 
     def __init__(self, text: bytes) -> None:
         self.first, *lines = text.split(b"\r\n")
@@ -23,45 +23,45 @@ class Head:
         self._fields = [(name.strip().lower(), value.strip()) for name, _, value in pairs]
 
     def values(self, name: bytes) -> list[str]:
-        """Values of a header, one for each line that has it."""
+        """Return the values of a header, one for each of its lines."""
         return [value.decode("latin-1") for key, value in self._fields if key == name]
 
     def value(self, name: bytes) -> str:
-        """A header's first value; empty when it is not there."""
+        """Return a header's first value; empty if the header is missing."""
         return "".join(self.values(name)[:1])
 
     def rest(self, *without: bytes) -> bytes:
-        """Lines of all other headers of the message."""
+        """Return the lines of all other headers of the message."""
         fields = (item for item in self._fields if item[0] not in (*_HOP, *without))
         return b"".join(b"%b: %b\r\n" % item for item in fields)
 
     @property
     def chunked(self) -> bool:
-        """Whether the body comes in chunks."""
+        """Return whether the body is chunked."""
         return "chunked" in self.value(b"transfer-encoding").lower()
 
     @property
     def length(self) -> int | None:
-        """Bytes of the body; None if the head does not say."""
+        """Return the number of bytes of the body; None if the head does not give it."""
         text = self.value(b"content-length")
         return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
 async def read_head(reader: asyncio.StreamReader) -> Head:
-    """The next head."""
+    """Read the next head."""
     return Head((await reader.readuntil(b"\r\n\r\n"))[:-4])
 
 
 async def content(
     reader: asyncio.StreamReader, head: Head, *, until_closed: bool
 ) -> AsyncIterator[bytes]:
-    """The body of a message, in pieces.
+    """Yield the body of a message in pieces.
 
     Args:
         until_closed: whether a body of unknown length lasts until the connection ends.
 
     Raises:
-        IncompleteReadError: the body was cut.
+        IncompleteReadError: the body was cut off.
     """
     left = math.inf if until_closed and head.length is None else head.length or 0
     while True:
@@ -76,7 +76,7 @@ async def content(
                 return
             left -= len(piece)
             yield piece
-        for _ in range(_TRAILERS if last and head.chunked else 0):  # they are left out
+        for _ in range(_TRAILERS if last and head.chunked else 0):  # trailers are dropped
             if await reader.readuntil(b"\r\n") == b"\r\n":
                 break
         if last:
@@ -85,5 +85,5 @@ async def content(
 
 
 def chunk(data: bytes) -> bytes:
-    """A chunk of a body; of no data, the last one."""
+    """Return a chunk of a body; without data, the last chunk."""
     return b"%x\r\n%b\r\n" % (len(data), data)

@@ -1,4 +1,4 @@
-"""Puts HAProxy's files in place and has it read them, without cutting anyone off.
+"""Write HAProxy's files and have it read them without cutting any request off.
 
 Runs on the host as root.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from sparkwright.host.lib import systemd
 from sparkwright.host.lib.processes import run
 from sparkwright.host.proxy import install, place
-from sparkwright.host.proxy.install import HAPROXY, InstallRequest
+from sparkwright.host.proxy.install import HAPROXY
 from sparkwright.host.proxy.pool import HEALTH_UNIT, UNIT, ProxyRequest
 
 
@@ -32,12 +32,12 @@ def reload(request: ProxyRequest) -> None:
 
 
 def main(request: ProxyRequest) -> list[str]:
-    """Make it so. Returns the changes."""
+    """Apply the request. Returns the changes."""
     if not request.files:
         systemd.remove([UNIT, HEALTH_UNIT])
         shutil.rmtree(Path(request.config).parent, ignore_errors=True)
         return ["removed the proxy"]
-    install.main(InstallRequest())
+    install.main({})
     changed = systemd.write_files(request.files)
     if request.asleep:
         place.write_sleeping(Path(request.asleep))

@@ -1,9 +1,9 @@
-"""Says whether the services of this host generate: the health that a proxy checks.
+"""Report whether this host's services generate tokens: the health that a proxy checks.
 
-An engine's own /health says only that its loop runs; a wedged one goes on saying so. Here a
-service is well while its counters of tokens rise, or, when nobody asks it anything, while a
-question of one token is answered now and then. Busy is not ill: a question that waits behind a
-long queue counts only when no token comes out meanwhile.
+An engine's own /health shows only that its loop runs, even if the engine hangs. Here a service is
+healthy while its token counters rise or, without requests, while it answers an occasional request
+for one token. A busy service stays healthy: a check that waits behind a long queue counts as failed
+only if no token comes out meanwhile.
 
 `health.py CONFIG` runs as `sparkwright-health.service`.
 """
@@ -22,22 +22,23 @@ from sparkwright.host.lib import documents, homes, kinds, metrics
 from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.faults import Fault
 from sparkwright.host.lib.http import Answer, Late, NoAnswer, Server, api_key
+from sparkwright.host.lib.nap import sleeps
 from sparkwright.host.lib.threads import at_once
 from sparkwright.host.proxy.pool import MARK, HealthConfig, HealthService
 
-#: Seconds without a token after which one is requested from a service.
+#: Seconds without a token after which the program requests one.
 _IDLE = 30.0
-#: Seconds between two looks, and before a service that is away is looked at again.
+#: Seconds between two checks, and before an unreachable service is checked again.
 _LOOK = 2.0
 _COUNTERS = (metrics.READ, metrics.GENERATED, metrics.CACHE)
-#: So many answers in a row may come late.
+#: Number of successive answers that may be late.
 _LATE = 3
-#: A server that is away, a key that is not there, an answer that is none.
+#: Errors: an unreachable server, a missing key, an invalid answer.
 _WRONG = (NoAnswer, OSError, KeyError, ValueError, Fault)
 
 
 class Service:
-    """Server of a service, and its health so far."""
+    """A service's server, and its health so far."""
 
     def __init__(self, config: HealthService, idle: float, names: Mapping[str, str]) -> None:
         self.config = config
@@ -49,7 +50,7 @@ class Service:
         self.observed = "not asked yet"
 
     def watch(self) -> None:
-        """Look for ever, and print when its health changes."""
+        """Check the service in an endless loop, and print each change of its health."""
         reported = None
         while True:
             began = time.monotonic()
@@ -63,14 +64,20 @@ class Service:
             time.sleep(max(0.1, _LOOK - (time.monotonic() - began)))
 
     def look(self) -> None:
-        """Look once."""
+        """Check the service once."""
         if homes.maintenance():
-            self._away("in maintenance")  # and stays so over a boot, whatever HAProxy knows
+            self._away(
+                "in maintenance"
+            )  # and stays so after a boot, which clears HAProxy's own state
+            return
+        engine = Server(self.config.address, self.config.port)
+        if self.config.sleeps and sleeps(engine, self.config.sleeps):
+            self._away("sleeps")  # a question would find no weights
             return
         try:
             progress = self._count()
         except Late:
-            # A server that reads a long prompt may be late; one that is gone refuses at once.
+            # A server that reads a long prompt may be late; a missing server refuses at once.
             self._late += 1
             if self._late >= _LATE:
                 self._away("does not answer in time")
@@ -113,13 +120,15 @@ class Service:
             self._alive = time.monotonic()
 
     def _count(self) -> tuple[float, ...]:
-        """Tokens so far and, since a long prompt gives none for minutes, how full the cache is."""
-        # Of each engine by itself: one that moves is not to be hidden by a fuller one.
+        """Return the tokens so far and the cache's fill level, since a long prompt gives no token
+        for minutes.
+        """
+        # Compare each engine separately: a fuller engine must not hide one that works.
         samples = metrics.samples(self._call("GET", "/metrics", None, 5).text, self._names)
         return tuple(value for name, _, value in samples if name in _COUNTERS)
 
     def _call(self, method: str, path: str, body: object, timeout: float) -> Answer:
-        """Answer of a success."""
+        """Send a request, and return its answer if it is a success."""
         server = Server(self.config.address, self.config.port, api_key(self.config.secrets))
         answer = server.ask(method, path, body, timeout=timeout)
         if answer.status != 200:
@@ -129,11 +138,11 @@ class Service:
 
 class _Server(ThreadingMixIn, UnixStreamServer):
     daemon_threads = True
-    #: A Unix socket refuses what it has no room for.
+    #: Queue of connections; a Unix socket refuses any beyond it.
     request_queue_size = 128
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print nothing about a connection that was closed meanwhile."""
+        """Print nothing about a connection that the client closed."""
 
 
 def serve(service: Service, path: str) -> None:
@@ -150,19 +159,20 @@ def serve(service: Service, path: str) -> None:
             self.wfile.write(text)
 
         def log_message(self, *_: object) -> None:
-            """Called every two seconds: nothing is logged."""
+            """Log nothing: the proxy checks every two seconds."""
 
     server = _Server(path, Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
 
 
 def main(path: str) -> None:
-    """Watch every service, for ever."""
+    """Watch every service forever."""
     config = documents.record(HealthConfig, path)
     if config is None:
         raise SystemExit(f"{path} can't be read")
     services = [Service(each, _IDLE, config.metric_names) for each in config.services]
     for service in services:
         serve(service, service.config.health)
-    # Its end is waited for: Python 3.12.0 to 3.12.2 starts no thread, for an answer, after main's.
+    # Wait for its end: Python 3.12.0 to 3.12.2 can't start a thread for an answer after the main
+    # thread's end.
     at_once(Service.watch, services)

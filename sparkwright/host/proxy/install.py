@@ -1,4 +1,4 @@
-"""Installs the distribution's HAProxy.
+"""Install the distribution's HAProxy.
 
 Runs on the host as root.
 """
@@ -8,32 +8,23 @@ from __future__ import annotations
 from pathlib import Path
 
 from sparkwright.host.lib import apt, systemd
-from sparkwright.host.lib.records import dataclass, field
-
-
-@dataclass(frozen=True)
-class InstallRequest:
-    """HAProxy on a host that has none.
-
-    Attributes:
-        environment: of apt-get, such as ``http_proxy``.
-    """
-
-    environment: dict[str, str] = field(default_factory=dict)
-
 
 HAPROXY = "/usr/sbin/haproxy"
 _INSTALL = ("install", "-qq", "--yes", "--no-install-recommends")
 
 
-def main(request: InstallRequest) -> list[str]:
-    """Have the distribution's HAProxy, whose own service is not wanted. Returns the changes."""
+def main(request: dict[str, str]) -> list[str]:
+    """Install the distribution's HAProxy and disable its own service. Returns the changes.
+
+    Args:
+        request: variables for apt-get, such as ``http_proxy``.
+    """
     if Path(HAPROXY).exists():
         return []
-    done = apt.get(*_INSTALL, "haproxy", environment=request.environment)
+    done = apt.get(*_INSTALL, "haproxy", environment=request)
     if not done.ok:
-        apt.get("update", "-qq", environment=request.environment)
-        done = apt.get(*_INSTALL, "haproxy", environment=request.environment)
+        apt.get("update", "-qq", environment=request)
+        done = apt.get(*_INSTALL, "haproxy", environment=request)
     if not done.ok:
         raise SystemExit(f"apt-get install haproxy: {done.message}")
     systemd.disable("haproxy.service")

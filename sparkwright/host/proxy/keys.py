@@ -1,6 +1,6 @@
-"""Has the running HAProxy know these API keys and no other, or says which it knows.
+"""Load a set of API keys into the running HAProxy, or list its keys.
 
-Runs on the host as root. Nobody who is connected is cut off.
+Runs on the host as root. Clients stay connected.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from sparkwright.host.proxy.pool import UNIT, ProxyRequest
 
 @dataclass(frozen=True)
 class KeysRequest:
-    """The API keys that HAProxy must know.
+    """Request to load or list HAProxy's API keys.
 
     Attributes:
-        proxy: HAProxy; its files are not touched.
-        place: path of the map of the keys.
-        text: what it must hold; None only asks.
+        proxy: request with HAProxy's paths; its files stay unchanged.
+        place: path of the map of keys.
+        text: new text of the map; None to list the keys only.
     """
 
     proxy: ProxyRequest
@@ -29,26 +29,26 @@ class KeysRequest:
     text: str | None
 
 
-#: Seconds that a new worker has to take over.
+#: Seconds for a new worker to take over.
 _PATIENCE = 15
 
 
 def accepted(admin: str, path: str) -> list[str]:
-    """Hash and name of each key that the worker for new requests has loaded."""
+    """Return hash and name of each key that the worker for new requests has loaded."""
     rows = (line.split() for line in place.ask(admin, f"show map {path}").splitlines())
     return sorted(" ".join(row[1:]) for row in rows if len(row) == 3)
 
 
 def main(request: KeysRequest) -> list[str]:
-    """Make it so where a text is given. Returns hash and name of each key that opens the proxies.
+    """Load the keys if a text is given. Returns hash and name of each valid key.
 
     Raises:
-        SystemExit: when this host's HAProxy reads no such file, or does not take it.
+        SystemExit: this host's HAProxy does not use such a file, or refuses it.
     """
     proxy = request.proxy
     config = Path(proxy.config)
     if not config.is_file():
-        return []  # never deployed: the first deploy brings the keys of its day
+        return []  # not deployed yet: the first deploy brings the present keys
     if request.place not in config.read_text():
         raise SystemExit("the proxy here is not the planned one yet: deploy this host first")
     running = systemd.is_active(UNIT)
@@ -60,10 +60,10 @@ def main(request: KeysRequest) -> list[str]:
     def differs() -> bool:
         try:
             return accepted(proxy.admin, request.place) != wanted
-        except OSError:  # for a moment after a reload nobody listens
+        except OSError:  # just after a reload no worker listens
             return True
 
-    # Not by the file: a reload that failed has left a worker that does not know it.
+    # Ask the worker instead of reading the file: after a failed reload it has not loaded the file.
     if running and accepted(proxy.admin, request.place) != wanted:
         configure.reload(proxy)
         if remaining(differs, _PATIENCE):

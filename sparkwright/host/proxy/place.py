@@ -1,9 +1,9 @@
-"""HAProxy's runtime API, and a service's place behind the proxy of its host: how to leave it and
-come back without a cut.
+"""HAProxy's runtime API, and a service's place behind its host's proxy: how the service leaves and
+returns without cutting requests off.
 
-HAProxy also knows which services sleep, and which one runs instead, by a map: a file that a reload
-reads, and the map of the worker that takes new requests. Both are as active.json says, so that
-nobody is turned away who needs not be.
+HAProxy has a map of sleeping services and the services that run instead: a file that a reload
+reads, and a copy in the worker that takes new requests. Both follow active.json, so that no request
+is refused needlessly.
 """
 
 from __future__ import annotations
@@ -33,16 +33,17 @@ def ask(path: str, line: str) -> str:
         connection.settimeout(5)
         connection.connect(path)
         connection.sendall(f"{line}\n".encode())
-        # The master of HAProxy 3.0 answers, and waits for more commands until nothing can come.
+        # The master of HAProxy 3.0 answers, and waits for more commands until the connection is
+        # half closed.
         connection.shutdown(socket.SHUT_WR)
         with connection.makefile("r") as answer:
             return str(bounded.read(answer, 8 * bounded.MIB))
 
 
 def kept(answer: str, keep: Iterable[Sequence[str]]) -> str:
-    """Drained or down servers that keep their address: for other servers HAProxy would take the old
-    port from this state (haproxy/haproxy#3296). Whether a server speaks TLS comes from the new
-    configuration: the former worker's value would make HAProxy send requests in clear.
+    """Return the saved state of drained or down servers whose address is unchanged: for other
+    servers HAProxy would restore the old port (haproxy/haproxy#3296). The new configuration decides
+    whether a server speaks TLS; otherwise HAProxy would send requests in clear.
     """
     version, _, rest = answer.strip().partition("\n")
     head, *rows = rest.splitlines()
@@ -64,7 +65,7 @@ class ServerState:
 
     Attributes:
         status: ``UP``, ``DOWN``, ``DRAIN``, ``MAINT``; ``UP 1/2`` is on its way down.
-        running: requests that it works on now.
+        running: number of its running requests.
     """
 
     status: str
@@ -72,7 +73,7 @@ class ServerState:
 
 
 def server_states(answer: str) -> dict[tuple[str, str], ServerState]:
-    """The answer to ``SERVERS``, by proxy and replica."""
+    """Parse the answer to ``SERVERS``: state by proxy and replica."""
     lines = [line for line in answer.removeprefix("# ").splitlines() if line.strip()]
     return {
         (row["pxname"], row["svname"]): ServerState(row["status"], int(row["scur"] or 0))
@@ -81,55 +82,58 @@ def server_states(answer: str) -> dict[tuple[str, str], ServerState]:
 
 
 def workers(answer: str) -> list[int]:
-    """The answer to ``PROCESSES`` (master socket): the workers' ids.
+    """Parse the answer to ``PROCESSES`` (master socket): the workers' ids.
 
-    After a reload the former worker goes on with the requests that it has: a replica is idle
-    when it is so in all of them.
+    After a reload the former worker finishes its requests: a replica is idle if it is idle in all
+    workers.
     """
     rows = (line.split() for line in answer.splitlines() if not line.startswith("#"))
     return [int(row[0]) for row in rows if len(row) > 1 and row[1] == "worker"]
 
 
 def busy(master: str, proxy: str, replica: str) -> int:
-    """The requests on a replica now, in every worker; read from the master's socket."""
+    """Return the number of running requests on a replica over all workers, from the master's
+    socket.
+    """
     answers = (ask(master, f"@!{pid} {SERVERS}") for pid in workers(ask(master, PROCESSES)))
     states = (server_states(answer).get((proxy, replica)) for answer in answers)
     return sum(state.running for state in states if state)
 
 
 def announce(pool: Pool) -> None:
-    """Have the fleet's addresses send nothing new."""
-    # /health says that the proxy is about to close; it still takes what comes.
+    """Have the fleet's addresses send no new requests."""
+    # /health reports that the proxy is about to close, but it still accepts requests.
     _command(pool, f"set server stay-{pool.proxy}/stay state maint")
     time.sleep(pool.notice_seconds)
 
 
 def leave(pool: Pool) -> None:
-    """Have the fleet's addresses send nothing new, and wait for the end of what runs."""
+    """Have the fleet's addresses send no new requests, and wait for the end of running requests."""
     announce(pool)
     _command(pool, f"set server {pool.proxy}/{pool.replica} state drain")
     remaining(lambda: in_flight(pool), pool.drain_seconds)
 
 
 def admit(pool: Pool) -> None:
-    """Take requests again."""
+    """Let the service receive requests again."""
     _command(pool, f"set server {pool.proxy}/{pool.replica} state ready")
     _command(pool, f"set server stay-{pool.proxy}/stay state ready")
 
 
 def shut(pool: Pool) -> None:
-    """The service was stopped: it is down, and taken back by its health alone.
+    """Mark a stopped service as down; only its health check brings it back.
 
-    Nothing stays drained: whoever starts it again, systemd or Docker too, has it served.
+    No drain remains, so the service gets requests again however it is started, even by systemd or
+    Docker.
     """
     _command(pool, f"set server {pool.proxy}/{pool.replica} health down")
     admit(pool)
 
 
 def back(pool: Pool, seconds: float = 15.0) -> bool:
-    """Wait until the proxy's checks let requests come.
+    """Wait until the proxy's checks let requests through. Returns whether they do.
 
-    There is nothing to wait for where people took it out, and where there is no proxy.
+    The function does not wait if a user took the service out, or if there is no proxy.
     """
     return not remaining(lambda: _down(pool), seconds)
 
@@ -149,33 +153,35 @@ def _command(pool: Pool, line: str) -> None:
 
 
 def last_request(pool: Pool) -> str:
-    """HAProxy's mark of the last request with a body; another one after each of them."""
+    """Return HAProxy's mark of the last request with a body; it changes with each such request."""
     with contextlib.suppress(OSError):
         return ask(pool.admin, f"get var proc.last_{pool.proxy.replace('-', '_')}")
     return ""
 
 
 def in_flight(pool: Pool) -> int:
-    """Requests that the service works on now."""
+    """Return the number of requests that the service is working on."""
     try:
         return busy(pool.master, pool.proxy, pool.replica)
     except TimeoutError:
-        return 1  # it does not say: who is behind it may still be served
+        return 1  # unknown: its requests may still be running
     except (OSError, ValueError, KeyError):
-        return 0  # no proxy, nobody behind it
+        return 0  # no proxy, so no requests
 
 
 def write_sleeping(path: Path) -> None:
-    """Have the file as the host's state says; ``state`` lies beside the proxies' directory."""
+    """Write the map of sleeping services from the host's state; ``state`` is beside the proxies'
+    directory.
+    """
     sleeping = exclusive.sleeping(path.parent.parent / "state")
     files.write(path, "".join(f"{name} {sleeping[name]}\n" for name in sorted(sleeping)), 0o644)
 
 
 def tell_sleeping(state: Path) -> None:
-    """Update HAProxy's map of sleeping services, its file and its process, in one step."""
+    """Update HAProxy's map of sleeping services, in its file and its process."""
     path = state.parent / "gateway" / ASLEEP_MAP
     if not path.exists():
-        return  # no proxy has it, or not yet
+        return  # no proxy uses the map yet
     write_sleeping(path)
     admin = exclusive.groups(state).admin
     with contextlib.suppress(OSError):  # HAProxy reads the file when it starts

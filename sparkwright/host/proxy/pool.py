@@ -1,16 +1,16 @@
-"""HAProxy on a host: its files, and how a service leaves it and returns."""
+"""HAProxy on a host: its files, and the pools that services leave and join."""
 
 from __future__ import annotations
 
 from sparkwright.host.lib.records import dataclass, field
 
-#: HAProxy's unit, and that of our health program.
+#: Units of HAProxy and of the health program.
 UNIT, HEALTH_UNIT = "sparkwright-gateway.service", "sparkwright-health.service"
 #: HAProxy's map of services that sleep, beside its configuration.
 ASLEEP_MAP = "asleep.map"
 
 
-#: Directory of the sockets on which the health of services is asked for.
+#: Directory of the sockets that report services' health.
 HEALTH = "/run/sparkwright-health"
 #: Suffix of a file beside such a socket, touched when the service begins to serve.
 MARK = ".well"
@@ -20,18 +20,18 @@ SELF = "self"
 
 @dataclass(frozen=True)
 class ProxyRequest:
-    """The proxy's files as they must be; without files it is taken away.
+    """Files required for the proxy; without files, the proxy is removed.
 
     Attributes:
         files: path -> text and mode.
         config: path of haproxy.cfg.
         admin: HAProxy's socket.
-        states: the file by which servers keep their state over a reload.
-        keep: servers whose state is kept: backend, name, address, port, port of checks, and
-            1 for TLS, else 0.
-        start: whether what does not run is started now.
-        asleep: path of the map of services that sleep, which the host itself writes.
-        managed: every path that a proxy may have, now or before.
+        states: file that preserves servers' states over a reload.
+        keep: servers that keep their state: backend, name, address, port, port of checks, and 1 for
+            TLS, else 0.
+        start: whether to start units that do not run.
+        asleep: path of the map of sleeping services, which the host itself writes.
+        managed: every path that a proxy has now or may have had before.
     """
 
     files: dict[str, tuple[str, int]]
@@ -46,13 +46,13 @@ class ProxyRequest:
 
 @dataclass(frozen=True)
 class Pool:
-    """A service's place behind the proxy of its name on its own host, in request.json.
+    """A service's place behind the proxy of its own host, as in request.json.
 
     Attributes:
-        admin, master: HAProxy's sockets: of the worker that takes new requests, and of the master.
-        notice_seconds: until the fleet's addresses have seen that the service leaves.
-        drain_seconds: at most, until running requests have ended.
-        others: whether other hosts serve the same.
+        admin, master: HAProxy's sockets, of the worker for new requests and of the master.
+        notice_seconds: seconds until the fleet's addresses have noticed that the service leaves.
+        drain_seconds: longest time for running requests to end, in seconds.
+        others: whether other hosts offer the same service.
         replica: the service's name among the proxy's servers.
     """
 
@@ -67,15 +67,22 @@ class Pool:
 
 @dataclass(frozen=True)
 class HealthService:
-    """A service whose health is reported.
+    """A service whose health the program reports.
 
-    Attributes:
-        address, port: the engine's; of a socket its path, and 0.
-        health: path of the socket where its health is answered; empty for none.
-        secrets: file with the API key.
-        model: a served name.
-        patience_seconds: for one token.
-        routes: kinds of requests that the model is asked by, each with its route.
+        Attributes:
+            address, port: the engine's address and port; or a socket's path and 0.
+            health: path of the socket that reports its health; empty for none.
+            secrets: file with the API key.
+    <<<<<<< HEAD
+            model: a served name.
+            patience_seconds: for one token.
+            routes: kinds of requests that the model is asked by, each with its route.
+            sleeps: route that says whether the engine sleeps; empty for an engine that never does.
+    =======
+            model: a name under which the model is served.
+            patience_seconds: longest time to wait for one token, in seconds.
+            routes: kind of request -> route, for all kinds that the model supports.
+    >>>>>>> main
     """
 
     name: str
@@ -86,6 +93,7 @@ class HealthService:
     port: int = 0
     health: str = ""
     routes: dict[str, str] = field(default_factory=dict)
+    sleeps: str = ""
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,17 @@
-"""The variables by which NCCL, GLOO and UCX find the fabric, from a host's part of it.
+"""Variables with which NCCL, GLOO and UCX find the fabric, from a host's part of it.
 
-Both sides compute it: the controller to say what it will be, the host at each start, since a cable
-may be in the other cage by then. An index of a GID is never among them: it differs from host to
-host, and changes when an address does. NCCL finds it by family and RoCE version.
+Controller and host both compute them: the controller for the plan, the host at each start, since
+the cable may have moved to the other cage. They contain no GID index, which differs between hosts
+and changes with an address; NCCL finds the GID by address family and RoCE version.
 """
 
 from __future__ import annotations
 
 from sparkwright.host.fabric import FabricState, Rail
 
-#: How hosts are cabled: two by one cable, three or four each to the next, or all to a switch.
+#: Cabling of hosts: two by one cable, three or four each to the next, or all to a switch.
 SHAPES = ("pair", "ring", "switch")
-#: Each says by itself over which interface it goes; an image may have set any of them.
+#: Variables that name the interface for one library each; an image may set any of them.
 _INTERFACE = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "UCX_NET_DEVICES",
               "OMPI_MCA_btl_tcp_if_include", "MN_IF_NAME")  # fmt: skip
 _ROCE = {
@@ -31,13 +31,13 @@ _RING = {
 
 
 class NoFabric(ValueError):
-    """The host has no port that could be used; the text says what is missing."""
+    """The host has no usable port; the text says what is missing."""
 
 
 def used_rails(state: FabricState, shape: str) -> tuple[Rail, ...]:
-    """The rails that carry traffic: both twins of one cage, in a ring of both.
+    """Return the rails that carry traffic: both twins of one cage; in a ring, of both cages.
 
-    Where both cages of a pair have a cable, the one with addresses counts.
+    If both cages of a pair have a cable, the cage with addresses counts.
     """
     up = [rail for rail in state.rails if rail.carrier and rail.rdma]
     if shape == "ring":
@@ -50,13 +50,13 @@ def used_rails(state: FabricState, shape: str) -> tuple[Rail, ...]:
 
 
 def entrance(state: FabricState, shape: str) -> tuple[str, str]:
-    """Interface and address by which the other ranks reach a host.
+    """Return the interface and address at which the other ranks reach a host.
 
     Args:
         shape: pair, ring or switch.
 
     Raises:
-        NoFabric: where no port is up with RDMA and an address.
+        NoFabric: no port is up with RDMA and an address.
     """
     rails = used_rails(state, shape)
     if not rails:
@@ -73,14 +73,14 @@ def entrance(state: FabricState, shape: str) -> tuple[str, str]:
 
 
 def collective_environment(state: FabricState, shape: str, *, ranks: int = 2) -> dict[str, str]:
-    """The variables of one host's rank.
+    """Return the variables of one host's rank.
 
     Args:
         shape: pair, ring or switch.
-        ranks: hosts of the cluster.
+        ranks: number of hosts in the cluster.
 
     Raises:
-        NoFabric: where no port is up with RDMA and an address.
+        NoFabric: no port is up with RDMA and an address.
     """
     interface, _ = entrance(state, shape)
     result = {**dict.fromkeys(_INTERFACE, interface), **_ROCE}
@@ -93,7 +93,7 @@ def collective_environment(state: FabricState, shape: str, *, ranks: int = 2) ->
 
 
 def plain_environment(interface: str) -> dict[str, str]:
-    """The same over a network without RDMA: correct, and slow."""
+    """Return the variables for a network without RDMA, which works but is slow."""
     sockets = {"NCCL_NET": "Socket", "NCCL_IB_DISABLE": "1"}
     return {**dict.fromkeys(_INTERFACE, interface), **sockets}
 

@@ -1,4 +1,4 @@
-"""Start of a rank: its engine, and the rank's state as recorded on its host."""
+"""Start of a rank: its engine, and the rank's recorded state on its host."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from sparkwright.host.lib.ranks import SERVING, STATE, WAITING, RankConfig, Rank
 from sparkwright.host.lib.records import encode
 from sparkwright.host.service import Service
 
-#: Exit codes: started again by systemd, and counted by it as a failed start or not.
+#: Exit codes after which systemd starts the unit again: counted as a failed start, or not.
 AGAIN, FAILED = 0, 1
-#: Seconds in which the head tells that its engine ended, and in which a follower waits for that
-#: before it says the same of its own: an engine ends when another rank's does.
+#: Seconds for the head to report that its engine ended, and for a follower to wait for this report
+#: before it reports its own engine's end: an engine ends when another rank's does.
 HEAD_LINGER, LINGER = 1.0, 3.0
 
 
 class Rank:
-    """A head or a follower. Its engine is a child of this process: both are one unit's."""
+    """A head or a follower. Its engine is a child of this process, so both belong to one unit."""
 
     def __init__(self, service: Service, rank: RankConfig, key: str, release: str) -> None:
         self._service, self._rank, self._key, self._release = service, rank, key, release
@@ -40,7 +40,7 @@ class Rank:
         )
 
     def engine_ended(self) -> str | None:
-        """How the engine ended, as text; None while it runs or was not started."""
+        """Return how the engine ended, as text; None while it runs or before its start."""
         code = self._process.poll() if self._process else None
         if code is None:
             return None
@@ -48,21 +48,24 @@ class Rank:
         return f"its engine ended with code {code}{f': {error}' if error else ''}"
 
     def failed(self, why: str) -> int:
-        """Its engine ended by itself, or its cluster's did: the exit code of that."""
+        """Return the exit code of a failure: the rank's engine, or its cluster's, ended by
+        itself.
+        """
         self._state = replace(self._state, failures=self._state.failures + 1, since=0.0)
         self.say(WAITING, why)
         return FAILED
 
     def again(self, why: str, pause: float = 0.0) -> int:
-        """The exit code of an end that systemd does not count: it is not this rank's own."""
+        """Return the exit code of an end that is not this rank's fault; systemd does not
+        count it.
+        """
         self.say(WAITING, why)
         time.sleep(pause)
         systemd.systemctl("reset-failed", self._service.unit)
         return AGAIN
 
     def say(self, step: str, *missing: str, session: str = "") -> None:
-        """Write down for others on this host, and in the journal, how far it is, when that
-        changed."""
+        """Record the rank's progress in its state file and in the journal, if it changed."""
         state = replace(self._state, step=step, missing=missing, session=session)
         if state == self._state and self._state.since:
             return
@@ -72,7 +75,9 @@ class Rank:
 
 
 def ended(service: Service, rank: RankConfig) -> None:
-    """No rank runs: a rank that served does not any more, and a waiting rank names its reason."""
+    """Record that the rank has stopped: a serving rank no longer serves, a waiting rank keeps its
+    reason.
+    """
     state = documents.record(RankState, Path(service.home, STATE))
     if state is not None and state.step == SERVING:
         Rank(service, rank, "", state.release).say(WAITING, "the rank's unit has ended")

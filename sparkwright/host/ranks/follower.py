@@ -1,8 +1,8 @@
-"""A follower: waits for its head, runs the release that it asks for, and ends with it.
+"""A follower: waits for its head, runs the release that the head requests, and ends with it.
 
-The head's host decides. A follower has no opinion on which release is right: it runs a staged
-release as soon as the head asks for it, so a switch, its way back and a rollback of the head apply
-to all ranks, whichever host lost power meanwhile.
+The head's host chooses the release. A follower runs any staged release that the head requests, so
+the head's switch, its way back and a rollback apply to all ranks, even if a host lost power
+meanwhile.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from sparkwright.host.ranks import link as links
 from sparkwright.host.ranks.engine import LINGER, Rank
 from sparkwright.host.ranks.link import GREETING, PATIENCE, Link, Lost
 
-#: Seconds between two tries to reach the head, and before one with an address that is not there.
+#: Seconds between two attempts to reach the head, and after an attempt from an address that the
+#: host lacks.
 _RETRY, _ABSENT = 1.0, 5.0
 
 
 class Follower(Rank):
-    """A follower, for one start."""
+    """A follower during one start."""
 
     @property
     def _head(self) -> str:
@@ -32,9 +33,9 @@ class Follower(Rank):
         return f"the head ({rank.hosts[0]}, {rank.addresses[0]}:{rank.port + 1})"
 
     def run(self) -> int:
-        """Serve one session, as soon as there is one. Returns the exit code."""
+        """Serve one session once the head offers one. Returns the exit code."""
         addresses = self._rank.addresses
-        # From its own address among the ranks: the head takes no other.
+        # Connect from the rank's own address: the head accepts no other.
         own = (addresses[self._rank.number], 0)
         while True:
             try:
@@ -44,17 +45,18 @@ class Follower(Rank):
                 return self._session(Link(connection))
             except (OSError, Lost) as error:
                 why = f"{self._head} is not there: {error}"
-                # Its own address comes with the cable, and with it what the engine is to know.
+                # The rank's own address, and with it the engine's variables, exist only while the
+                # cable is plugged in.
                 if isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL:
                     return self.again(why, _ABSENT)
                 self.say(WAITING, why)
             time.sleep(_RETRY)
 
     def _session(self, link: Link) -> int:
-        """Serve one session with the head.
+        """Serve one session with the head. Returns the exit code.
 
         Raises:
-            Lost: it ended before the engine was started.
+            Lost: the link ended before the engine was started.
         """
         try:
             session, release = self._greeted(link)
@@ -72,7 +74,7 @@ class Follower(Rank):
             link.close()
 
     def _greeted(self, link: Link) -> tuple[str, str]:
-        """Session and release of a head that has proved to be it."""
+        """Return session and release of a head that has proved its identity."""
         mine, number = nonce(), self._rank.number
         theirs = str(link.receive(GREETING).get("nonce"))
         proof = links.follower_proof(self._key, self._service.name, number, theirs)
@@ -84,9 +86,9 @@ class Follower(Rank):
         return session, release
 
     def _other(self, link: Link, release: str) -> int:
-        """The head runs another release: go there, as soon as it is here."""
+        """Switch to the head's release as soon as this host has it. Returns the exit code."""
         path = Path(self._service.home, "releases", release)
-        # Only what lies here is a name; release.json is written last.
+        # Accept only names of existing releases; release.json is written last.
         while release not in {each.name for each in path.parent.iterdir()} or (
             documents.read(path / "release.json") is None
         ):
@@ -100,16 +102,17 @@ class Follower(Rank):
         return self.again(f"going to release {release}")
 
     def _together(self, link: Link) -> int:
-        """Serve as long as head and engine are there."""
+        """Serve until the head or the engine ends. Returns the exit code."""
         try:
             while not (ended := self.engine_ended()):
                 link.keep(0.5, beat=1)
-            # By itself, or since the head's engine is gone, which is heard of in a moment.
+            # The engine ended by itself, or because the head's engine did, which the head reports
+            # in a moment.
             until = time.monotonic() + LINGER
             while (left := until - time.monotonic()) > 0:
                 link.keep(left, beat=1)
             link.send(ended=ended)
         except Lost as error:
-            # The head is gone, and its engine with it: the next one needs a fresh follower.
+            # The head is gone with its engine, and the next head needs a fresh follower.
             return self.again(f"{self._head} is gone: {error}")
         return self.failed(ended)

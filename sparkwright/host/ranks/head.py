@@ -1,8 +1,8 @@
-"""The head of a cluster: gathers its followers, starts with them, and ends with the first of them.
+"""The head of a cluster: gathers its followers, starts with them, and ends when the first of them
+ends.
 
-One start of the head is a session. A session has one release, the release of this host's `current`,
-and no engine of an earlier release in it: a rank that ends, ends the session, and systemd starts
-each rank again.
+One start of the head is a session. All engines of a session run one release, to which this host's
+`current` points. A rank that ends also ends the session, and systemd starts each rank again.
 """
 
 from __future__ import annotations
@@ -23,22 +23,23 @@ from sparkwright.host.ranks.engine import AGAIN, FAILED, HEAD_LINGER, Rank
 from sparkwright.host.ranks.link import GREETING, PATIENCE, Link, Lost
 from sparkwright.host.service import Service
 
-#: Connections at a time: those of the ranks, and some that have not said yet who they are.
+#: Largest number of connections: the ranks', and some of clients that have not identified
+#: themselves yet.
 _MOST = 64
-#: Seconds without a request after which the engine is asked for one token; seconds that it gets;
-#: and seconds without any sign of generation after which the cluster starts again.
+#: Seconds without a request after which the head requests one token; seconds to answer; and seconds
+#: without any sign of generation after which the cluster restarts.
 IDLE, TOKEN, SILENT = 60.0, 300.0, 120.0
 
 
 class Head(Rank):
-    """The head, for one start."""
+    """The head during one start."""
 
     def __init__(self, service: Service, rank: RankConfig, key: str, release: str) -> None:
         super().__init__(service, rank, key, release)
         self._session = nonce()
         self._changed = threading.Condition()
         self._links: dict[int, Link] = {}
-        #: How far each follower is, by its last word of that: lacks, ready or started.
+        #: Each follower's last reported step: lacks, ready or started.
         self._steps: dict[int, str] = {}
         self._gone = False
         self._over: tuple[int, str] | None = None
@@ -50,7 +51,7 @@ class Head(Rank):
         try:
             listener = socket.create_server((address, self._rank.port + 1), backlog=_MOST)
         except OSError as error:
-            # The address comes with the cable: systemd's limit is not for that.
+            # The address appears with the cable, so systemd's time limit must not apply.
             return self.again(f"{address} is not there: {error.strerror}", 5)
         with listener:
             threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
@@ -63,7 +64,8 @@ class Head(Rank):
             while not self._over:
                 ended = self.engine_ended()
                 with self._changed:
-                    # It may have ended since another rank did, which is heard of in a moment.
+                    # The engine may have ended because another rank did, whose report arrives in a
+                    # moment.
                     self._changed.wait_for(lambda: self._over, HEAD_LINGER if ended else 0.5)
                 if ended:
                     self._end(FAILED, ended)
@@ -73,7 +75,7 @@ class Head(Rank):
     # The session
 
     def _gather(self) -> None:
-        """Wait for every follower, as long as it takes; then have each start."""
+        """Wait for every follower without a time limit, then have all ranks start."""
         with self._changed:
             while not self._all("ready"):
                 self.say(WAITING, *self._missing())
@@ -84,7 +86,7 @@ class Head(Rank):
                 self._changed.wait(1.0)
 
     def _all(self, step: str) -> bool:
-        """Whether every follower is so far, or the session is over."""
+        """Wait until every follower has reached a step. Returns False if the session is over."""
         numbers = range(1, len(self._rank.hosts))
         return bool(self._over) or all(self._steps.get(number) == step for number in numbers)
 
@@ -100,13 +102,13 @@ class Head(Rank):
         return f"rank {number} ({self._rank.hosts[number]})"
 
     def _end(self, code: int, why: str) -> None:
-        """The session is over; the first reason stays."""
+        """End the session; only the first reason counts."""
         with self._changed:
             self._over = self._over or (code, why)
             self._changed.notify_all()
 
     def _watch(self) -> None:
-        """Whether the engines generate: /health says only that the head's own loop runs."""
+        """Check whether the engines generate: /health only shows that the head's own loop runs."""
         gate = self._service.gate
         config = HealthService(
             gate.name, gate.address, gate.secrets, gate.served_names[0], TOKEN, gate.port,
@@ -145,7 +147,7 @@ class Head(Rank):
                 connection, address = listener.accept()
             except OSError:
                 return
-            # Of every address but the followers' nothing is even read.
+            # Read nothing from other addresses than the followers'.
             if address[0] not in self._rank.addresses[1:] or not self._few.acquire(blocking=False):
                 connection.close()
                 continue
@@ -174,7 +176,7 @@ class Head(Rank):
         """Authenticate a follower and return its rank.
 
         Raises:
-            Lost: it is none of the followers.
+            Lost: the client is none of the followers.
         """
         rank, mine = self._rank, nonce()
         link.send(nonce=mine)
@@ -193,7 +195,7 @@ class Head(Rank):
         link.send(session=self._session, release=self._release, mac=mac)
         with self._changed:
             if self._gone:
-                # Its engine is another one than that this session began with.
+                # This follower's engine is not the engine with which the session began.
                 self._end(AGAIN, f"{self._name(number)} started again")
             before = self._links.get(number)
             self._links[number] = link
@@ -203,7 +205,9 @@ class Head(Rank):
         return number
 
     def _heard(self, link: Link, number: int) -> bool:
-        """Take the next message of a follower. Whether the link is still the follower's."""
+        """Receive a follower's next message. Returns whether the link is still the follower's
+        current one.
+        """
         message = link.receive(PATIENCE)
         with self._changed:
             if self._links.get(number) is not link:

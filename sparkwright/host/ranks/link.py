@@ -1,7 +1,7 @@
-"""The link between the head of a cluster and each of its followers: lines of JSON over TCP.
+"""The link between the head of a cluster and each follower: lines of JSON over TCP.
 
-Both sides prove that they know the ranks' key, which itself is never sent. A link is heard of every
-two seconds, so that a host without power and a cable that is pulled end it as surely as a process.
+Both sides prove that they know the ranks' key without sending it. Each side sends a beat every two
+seconds, so a power cut or a pulled cable ends the link as surely as the end of a process.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from sparkwright.host.fetch.peer_auth import mac
 from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.documents import pairs
 
-#: Seconds between two beats, and without any until the other side is lost.
+#: Seconds between two beats, and seconds of silence after which the other side is lost.
 BEAT, PATIENCE = 2.0, 15.0
-#: Seconds that one who has just connected gets to say who it is.
+#: Seconds for a new client to identify itself.
 GREETING = 5.0
-#: Bytes of a line.
+#: Largest number of bytes of a line.
 _MOST = 4096
-#: The name of the key in a service's secrets file.
+#: Name of the key in a service's secrets file.
 KEY = "SPARKWRIGHT_RANKS"
 
 
 class Lost(Exception):
-    """The other side is gone, silent, or does not speak as a rank does; the text says which."""
+    """The other side is gone, is silent, or violates the protocol; the text says which."""
 
 
 class Late(Lost):
@@ -61,11 +61,11 @@ class Link:
             raise Lost(f"the connection is gone: {error}") from None
 
     def receive(self, seconds: float) -> dict[str, Any]:
-        """Receive the next message of the other side.
+        """Receive the other side's next message.
 
         Raises:
-            Late: nothing within these seconds.
-            Lost: there is no other side any more.
+            Late: no message arrived within ``seconds``.
+            Lost: the other side is gone.
         """
         until = time.monotonic() + seconds
         while b"\n" not in self._buffer:
@@ -98,11 +98,11 @@ class Link:
         return data
 
     def keep(self, seconds: float, **message: Any) -> None:
-        """Keep the link for these seconds: say the message when a beat is due, and hear the other
-        side's.
+        """Keep the link alive for some seconds: send the message at each beat, and receive the
+        other side's beats.
 
         Raises:
-            Lost: there is no other side any more, or nothing was heard of it for too long.
+            Lost: the other side is gone, or was silent for too long.
         """
         if time.monotonic() - self._sent > BEAT:
             self._sent = time.monotonic()
@@ -114,17 +114,17 @@ class Link:
                 raise Late(f"nothing was heard for {PATIENCE:.0f} s") from None
 
     def close(self) -> None:
-        """End it."""
+        """Close the link."""
         with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
         self._connection.close()
 
 
 def key_of(secrets: str) -> str:
-    """The ranks' key, of a service's secrets file.
+    """Return the ranks' key from the text of a service's secrets file.
 
     Raises:
-        OSError, KeyError: when there is none.
+        OSError, KeyError: the text has no key.
     """
     return pairs(Path(secrets).read_text(encoding="utf-8"))[KEY]
 
@@ -133,17 +133,19 @@ def check_proof(message: dict[str, Any], proof: str) -> None:
     """Check that the other side knows the ranks' key.
 
     Raises:
-        Lost: it does not.
+        Lost: the proof is wrong.
     """
     if not hmac.compare_digest(str(message.get("mac")).encode(), proof.encode()):
         raise Lost("it does not know the ranks' key")
 
 
 def follower_proof(key: str, service: str, number: int, nonce: str) -> str:
-    """Proof of a follower's identity: over the head's nonce."""
+    """Return the proof of a follower's identity, made over the head's nonce."""
     return mac(key, "follower", service, str(number), nonce)
 
 
 def head_proof(key: str, service: str, nonce: str, session: str, release: str) -> str:
-    """Proof of the head's identity: over the follower's nonce, and the session and release."""
+    """Return the proof of the head's identity, made over the follower's nonce, the session and the
+    release.
+    """
     return mac(key, "head", service, nonce, session, release)

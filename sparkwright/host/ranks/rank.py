@@ -1,8 +1,9 @@
-"""A rank of a service that several hosts serve together, as its unit calls it.
+"""A rank of a service that several hosts run together, as its unit calls it.
 
 `run RELEASE` is the unit's main process: it starts the engine together with the other ranks'
-engines, and ends with the first of them. `close RELEASE` comes before it and `open RELEASE` after
-it: neither leaves an engine behind, and they make and remove the rules of the service's firewall.
+engines, and ends with the first of them. `close RELEASE` runs before it and `open RELEASE` after
+it: both end leftover engines; the first makes the rules of the service's firewall, and the second
+removes them.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from sparkwright.host.ranks.head import Head
 from sparkwright.host.ranks.link import key_of
 from sparkwright.host.service import Service
 
-#: What Compose takes out of a file as it stands there.
+#: Values that Compose reads from a file unchanged.
 _PLAIN = re.compile(r"[A-Za-z0-9_.,:/+-]*")
 
 
 def write_environment(home: str, rank: RankConfig) -> None:
-    """Write the variables of a rank's engine that only its host knows: which cage the cable is in
-    today. The rank's Compose file names the file; there is none for a plain network.
+    """Write the engine's variables that only the rank's host knows, such as the cage of the cable.
+    The rank's Compose file names the file; on a plain network there is none.
 
-    Where nothing of the fabric is to be seen, what was planned is written: the rank waits then.
+    If the host finds no fabric, the planned variables are written, and the rank waits.
     """
     if rank.shape is None:
         return
@@ -45,12 +46,14 @@ def write_environment(home: str, rank: RankConfig) -> None:
 
 
 def main(action: str, path: str) -> int:
-    """Do it; the exit code of a run is 0 if it is no failure of this rank."""
+    """Carry out an action of the unit. Returns the exit code, which is 0 for a run without a
+    failure of this rank.
+    """
     service = documents.record(Service, path)
     if service is None or service.rank is None:
         raise SystemExit(f"{path} can't be read")
     if action == "close":
-        ended(service, service.rank)  # it may have lost power as it was
+        ended(service, service.rank)  # the host may have lost power while the engine ran
         write_environment(service.home, service.rank)
         service_firewall.write(service, closed=True)
     elif action == "open":

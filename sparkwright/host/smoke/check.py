@@ -1,6 +1,6 @@
-"""Checks that services of this host answer, with real requests. Runs on the host as root.
+"""Check with real requests that services of this host answer. Runs on the host as root.
 
-Root, because the API key is in a file of mode 0600: it is read here and never leaves the host.
+It runs as root because the API key is in a file of mode 0600; the key never leaves the host.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class SmokeAnswer:
     """The checks of one service, up to the first that failed.
 
     Attributes:
-        journal: the service's last lines, if a check failed.
+        journal: the last lines of the service's log, if a check failed.
     """
 
     checks: tuple[CheckResult, ...]
@@ -42,7 +42,7 @@ class DeepCheckResult:
 
     Attributes:
         verdict: passed, failed or skipped.
-        detail: what was observed, or why it was skipped.
+        detail: the observation, or the reason for skipping the check.
         cause: a key of sparkwright/checks/smoke/checks.yaml, if it failed for a known cause.
     """
 
@@ -54,9 +54,9 @@ class DeepCheckResult:
 
 
 QUESTION = "What is 17 + 25? Answer with the number only."
-#: Long enough, and easy enough to predict, that a working drafter has tokens accepted.
+#: A question whose answer is long and predictable, so that a working drafter has tokens accepted.
 FORESEEABLE = "Write the numbers from 1 to 30, separated by spaces."
-#: Seconds that the proxy has to notice that the service is back, and for a list of models.
+#: Seconds for the proxy to notice that the service is back, and for a list of models.
 _PROXY_SECONDS, _LISTED = 20, 30
 
 
@@ -65,11 +65,12 @@ def health(
     look: Callable[[], object] = lambda: None,
     lasting: Callable[[], str] = lambda: "",
 ) -> str:
-    """Wait for /health, as long as a first boot may take, or until systemd gives up.
+    """Wait for /health until the longest first boot has passed or systemd gives up.
 
     Args:
-        look: called every second meanwhile, and once it answers.
-        lasting: called once for each crash; its cause, if a restart does not fix it.
+        look: function called every second while waiting, and once after the answer.
+        lasting: function called once for each crash; returns a cause that no restart fixes, or an
+            empty text.
     """
     request = client.request
     deadline = time.monotonic() + request.boot_seconds
@@ -95,7 +96,7 @@ def health(
             if state in ("failed", "inactive"):
                 ended = f"the unit is {state}: it ended and systemd has given up"
                 raise Fault("down", f"{ended}{_error(request.unit)}")
-            # The cause is looked for in the journal: once, however long systemd waits.
+            # Search the journal for the cause only once, however long systemd waits.
             if unit.get("SubState") == "auto-restart" and crash != (
                 crash := unit.get("NRestarts", "unknown")
             ):
@@ -106,7 +107,7 @@ def health(
 
 
 def joined(client: Client) -> str:
-    """A follower serves together with its head, which answers for it."""
+    """Wait until a follower serves together with its head, which answers for it."""
     request, home = client.request, _home(client.request)
 
     def state() -> Health:
@@ -126,13 +127,13 @@ def _home(request: SmokeRequest) -> Path:
 
 
 def _error(unit: str) -> str:
-    """``: `` and the journal's last error of a unit; nothing without one."""
+    """Return ``: `` and the last error in a unit's journal; empty without an error."""
     text = journal.error(unit)
     return f": {text}" if text else ""
 
 
 def models(client: Client) -> str:
-    """Every served name is in the model list."""
+    """Check that every served name is in the model list."""
     listed = set(model_list.names(client.json("GET", "/v1/models")))
     served = client.request.served_names
     missing = [name for name in served if name not in listed]
@@ -142,7 +143,7 @@ def models(client: Client) -> str:
 
 
 def key_required(client: Client) -> str:
-    """Without the key there is no answer."""
+    """Check that a request without the key is refused."""
     route = client.request.key_probe
     status = client.call("GET", route, key=False).status
     fail_if(status != 401, "open", f"{route} answers HTTP {status} without the key: it must be 401")
@@ -150,7 +151,7 @@ def key_required(client: Client) -> str:
 
 
 def generate(client: Client, question: str = QUESTION, tokens: int = 0) -> str:
-    """A real generation: a hanging engine still answers /health."""
+    """Request a real generation: a hanging engine still answers /health."""
     answer = client.chat(client.body(question, max(tokens, client.request.max_tokens)))
     text = answer.text or answer.reasoning or ""
     empty = not answer.tokens or not text
@@ -161,7 +162,7 @@ def generate(client: Client, question: str = QUESTION, tokens: int = 0) -> str:
 
 
 def adapters(client: Client) -> str:
-    """A real generation by each adapter, under its own name."""
+    """Request a real generation from each adapter, under its own name."""
     for name in client.request.adapters:
         generate(Client(replace(client.request, served_names=(name,)), client.left()))
     return ", ".join(client.request.adapters)
@@ -171,7 +172,7 @@ def answered(client: Client, kind: str, name: str = "") -> str:
     """Send a kind's request under one of the served names, and judge the answer.
 
     Raises:
-        Fault: when the model does not work.
+        Fault: the model does not work.
     """
     routes = client.request.routes
     asked = body(KINDS[kind].request, name or client.request.served_names[0])
@@ -182,12 +183,14 @@ def answered(client: Client, kind: str, name: str = "") -> str:
 
 
 def warm_up(client: Client) -> str:
-    """A longer answer: the first ones compile kernels."""
+    """Request a longer answer, since the first answers compile kernels."""
     return generate(client, FORESEEABLE, 64)
 
 
 def speculation(client: Client, ask: Callable[[Client], object] = warm_up) -> str:
-    """Tokens are drafted, and some are accepted: else the drafter only costs time."""
+    """Check that tokens are drafted and some are accepted: otherwise the drafter only costs
+    time.
+    """
     before = client.metrics()
     ask(client)
     after = client.metrics()
@@ -204,16 +207,16 @@ def speculation(client: Client, ask: Callable[[Client], object] = warm_up) -> st
 
 
 def proxy(client: Client) -> str:
-    """Through the proxy, as clients do: it answers with the key, and refuses without."""
+    """Check that the proxy answers a client with the key, and refuses a client without it."""
     if fault := proxy_fault(client.request):
         raise Fault("down", fault)
     return "200 with the key, 401 without it"
 
 
 def proxy_fault(request: SmokeRequest) -> str | None:
-    """Fault at the proxy of a service; None if there is none.
+    """Return the fault of a service's proxy; None without a fault.
 
-    It may take some seconds until the proxy has noticed that the service is back.
+    The proxy may need some seconds to notice that the service is back.
     """
     assert request.proxy is not None
     address, port = request.proxy
@@ -234,7 +237,7 @@ def proxy_fault(request: SmokeRequest) -> str | None:
 
 
 def proxy_faults(gates: Mapping[str, SmokeRequest]) -> list[str]:
-    """Faults at the proxies of services that have one, as lines."""
+    """Return the faults of services' proxies, as lines."""
     return [
         f"{name}: proxy: {fault}"
         for name, gate in gates.items()
@@ -245,13 +248,13 @@ def proxy_faults(gates: Mapping[str, SmokeRequest]) -> list[str]:
 def without_proxy(
     name: str, gate: SmokeRequest, look: Callable[[], object] = lambda: None
 ) -> tuple[list[str], tuple[str, ...]]:
-    """Failures of a service that is tested at its own port, as lines, and its journal then."""
+    """Test a service at its own port. Returns its failures as lines, and its last journal lines."""
     answer = run(replace(gate, proxy=None, warm_ups=0), look)
     return answer.failures(name), answer.journal
 
 
 def observed(name: str, check: Callable[[], str]) -> DeepCheckResult:
-    """A check's result, whatever it raises."""
+    """Run a check, and return its result whatever it raises."""
     begun = time.monotonic()
     verdict, cause = "failed", None
     try:
@@ -275,10 +278,10 @@ def run(
     look: Callable[[], object] = lambda: None,
     lasting: Callable[[], str] = lambda: "",
 ) -> SmokeAnswer:
-    """All checks of one service; the first failure ends them, since the rest would fail with it.
+    """Run all checks of one service. The first failure ends them, since the others would fail, too.
 
     Args:
-        look, lasting: called while it boots; see ``health``.
+        look, lasting: functions called during the boot; see ``health``.
     """
 
     def started(client: Client) -> str:
@@ -312,10 +315,12 @@ def run(
 
 
 def main(request: tuple[SmokeRequest, ...]) -> dict[str, SmokeAnswer]:
-    """Test the services, all at the same time. Answers by name."""
+    """Test the services, all at the same time. Returns the results by name."""
     if len(request) < 2:
         return {service.name: run(service) for service in request}
-    from concurrent.futures import ThreadPoolExecutor  # not needed, so not loaded, for one
+    from concurrent.futures import (
+        ThreadPoolExecutor,
+    )  # a single service needs no threads, so they are not imported
 
     with ThreadPoolExecutor(max_workers=len(request)) as pool:
         names = (service.name for service in request)

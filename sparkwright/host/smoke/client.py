@@ -1,4 +1,4 @@
-"""Requests of one check to its service within a deadline, and what they return."""
+"""Requests of a check to its service, all within one deadline, and their answers."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class DeepRequest(SmokeRequest):
     """Request for a deep test: additions to the short test's request.
 
     Attributes:
-        tool_parser: as the recipe names it.
-        thinking_tokens: budget of an answer that may think first.
+        tool_parser: its name in the recipe.
+        thinking_tokens: token budget of an answer with thinking.
         max_num_seqs: requests that the engine serves at once; None if the plan leaves it open.
-        context: tokens; None if the plan leaves it to the server, which then reports it.
+        context: tokens; None if the server decides and reports it.
         prefix_caching: None if the plan leaves it to the engine's default.
-        skip: check -> why this service gives no reason for it.
-        guarded: beginnings of the paths that the engine's own key check covers.
-        tokenizer: route that makes tokens of a text; empty if there is none.
-        tokenized: key of that text.
-        context_errors: texts of which an error about a prompt that is too long has one.
+        skip: check -> the reason for skipping it.
+        guarded: prefixes of paths for which the engine itself checks the key.
+        tokenizer: route that tokenizes a text; empty without one.
+        tokenized: key of the text in its request.
+        context_errors: texts, one of which is in every error about a prompt that is too long.
     """
 
     tool_parser: str | None = None
@@ -44,16 +44,16 @@ class DeepRequest(SmokeRequest):
 
 
 class Skip(Exception):
-    """A check that does not apply to this service; the text says why."""
+    """A check that does not apply to this service; the text has the reason."""
 
 
 @dataclass(frozen=True)
 class Completion:
-    """An answer of the chat.
+    """An answer of the chat route.
 
     Attributes:
-        text: None if the budget ended within the reasoning, or where a tool is called.
-        note: what a reader should know of how the answer came about.
+        text: the content; None if reasoning took the whole budget or a tool is called.
+        note: remark about the origin of the answer, for the report.
     """
 
     text: str | None
@@ -67,11 +67,13 @@ class Completion:
 
     @property
     def only_reasoning(self) -> bool:
-        """``content: null`` with ``finish_reason: length``: reasoning took the whole budget."""
+        """Return whether reasoning took the whole budget: ``content: null`` with ``finish_reason:
+        length``.
+        """
         return self.text is None and bool(self.reasoning) and self.finish == "length"
 
     def check_budget(self, budget: int) -> None:
-        """Fail the check of an answer whose reasoning took the whole budget."""
+        """Fail the check if reasoning took the whole budget."""
         small = f"content: null with finish_reason: length: {budget} tokens are too small a budget"
         text = f"{small}, reasoning took them all: {clip(self.reasoning)}"
         fail_if(self.only_reasoning, "budget", text)
@@ -85,22 +87,22 @@ class Metrics:
     texts: dict[str, str]
 
     def since(self, before: Metrics, name: str) -> float:
-        """How far a counter rose; a missing counter counts as 0."""
+        """Return by how much a counter rose; a missing counter counts as 0."""
         return self.values.get(name, 0.0) - before.values.get(name, 0.0)
 
     @property
     def block(self) -> int:
-        """Tokens of a block of the KV cache; 16, the least, where it is not known."""
+        """Return the tokens of a block of the KV cache; 16, the least, if unknown."""
         text = self.texts.get(metrics.BLOCK, "")
         return int(text) if text.isdigit() else 16
 
 
 class Client:
-    """Client for a check's requests, which end at the check's deadline."""
+    """Sends a check's requests, which end at the check's deadline."""
 
     def __init__(self, request: SmokeRequest, seconds: float, server: Server | None = None) -> None:
         if server is None:
-            # The head of its cluster answers for a follower, which has no key.
+            # A follower has no key; its cluster's head answers for it.
             key = None if request.follower else api_key(request.secrets)
             server = Server(request.address, request.port, key)
         self.request, self.server, self.seconds = request, server, seconds
@@ -108,10 +110,10 @@ class Client:
         self._deadline = time.monotonic() + seconds
 
     def left(self) -> float:
-        """Seconds until the deadline.
+        """Return the seconds until the deadline.
 
         Raises:
-            Fault: when it has passed.
+            Fault: the deadline has passed.
         """
         left = self._deadline - time.monotonic()
         fail_if(left <= 0, "late", self.late)
@@ -119,7 +121,7 @@ class Client:
 
     @contextmanager
     def _asking(self, asked: str) -> Iterator[None]:
-        """No answer to a request is a fault of the check."""
+        """Turn a missing answer into a fault of the check."""
         try:
             yield
         except Late:
@@ -133,13 +135,15 @@ class Client:
             return self.server.ask(method, path, body, key=key, timeout=self.left())
 
     def json(self, method: str, path: str, body: object = None) -> Any:
-        """The JSON of an answer that has to be a success."""
+        """Return the JSON of an answer, which must be a success."""
         return succeeded(path, self.call(method, path, body)).json()
 
     def body(
         self, asked: str | list[Any], tokens: int, think: bool | None = None
     ) -> dict[str, Any]:
-        """A chat's body, of one question or of messages. Greedy, so that answers are repeatable."""
+        """Return a chat's body for a question or for messages. Sampling is greedy, so answers are
+        repeatable.
+        """
         return {
             "model": self.request.served_names[0],
             "messages": [{"role": "user", "content": asked}] if isinstance(asked, str) else asked,
@@ -151,7 +155,9 @@ class Client:
         }
 
     def chat(self, body: dict[str, Any]) -> Completion:
-        """The first choice of an answer, as it comes. Older engines have ``reasoning_content``."""
+        """Return the first choice of an answer, unchanged. Older engines have
+        ``reasoning_content``.
+        """
         answer = self.json("POST", "/v1/chat/completions", body)
         choice, usage = answer["choices"][0], answer["usage"]
         message = choice["message"]
@@ -166,27 +172,28 @@ class Client:
         )
 
     def metrics(self) -> Metrics:
-        """The engine's counters so far."""
+        """Read the engine's counters."""
         text = succeeded("/metrics", self.call("GET", "/metrics")).text
         names = self.request.metric_names
         return Metrics(metrics.totals(text, names), metrics.texts(text, names))
 
 
 class DeepClient(Client):
-    """Client for a deep check's requests."""
+    """Sends a deep check's requests."""
 
     request: DeepRequest
 
     def body(
         self, asked: str | list[Any], tokens: int, think: bool | None = None
     ) -> dict[str, Any]:
-        """As for the short test; where the user lets the model think in smoke tests, every budget
-        must have room for it."""
+        """Return a chat's body like the short test's; if the user lets the model think in smoke
+        tests, every budget has room for it.
+        """
         room = self.request.thinking_tokens if self.request.thinking and think is None else 0
         return super().body(asked, tokens + room, think)
 
     def ask(self, asked: str | list[Any], tokens: int, **more: Any) -> Completion:
-        """An answer with content or a call of a tool.
+        """Return an answer with content or a tool call.
 
         If reasoning takes the whole budget, the question is asked once more with room for it.
         """
@@ -197,7 +204,7 @@ class DeepClient(Client):
             note = f" (content: null at {tokens} tokens, a budget too small for its reasoning)"
             answer = replace(self.chat(body), note=note)
         answer.check_budget(body["max_tokens"])
-        # Tokens, and no text of them: engines leave special tokens out.
+        # The answer had tokens but no text: engines leave special tokens out.
         silent = not (answer.text or answer.reasoning or answer.calls) and answer.tokens > 0
         text = f"{answer.tokens} tokens without any text (finish_reason {answer.finish})"
         fail_if(silent, "silent", f"{text}: special tokens alone")
@@ -206,17 +213,17 @@ class DeepClient(Client):
         return answer
 
     def events(self, path: str, body: dict[str, Any]) -> Iterator[tuple[float, str]]:
-        """The data of a stream's events, each with the seconds since the request was sent."""
+        """Yield the data of a stream's events, each with the seconds since the request was sent."""
         try:
             with self._asking(f"the stream of POST {path}"):
                 for event in self.server.events(path, body, timeout=self.left()):
-                    self.left()  # bounded by time, however slowly the events arrive
+                    self.left()  # bounded in time, however slowly events arrive
                     yield event
         except ErrorAnswer as refused:
             succeeded(path, refused.answer)
 
     def context(self) -> int:
-        """Tokens of the context: as planned, or as the server reports where that is open."""
+        """Return the context length in tokens: as planned, or else as the server reports it."""
         if self.request.context:
             return self.request.context
         if (tokens := model_list.context(self.json("GET", "/v1/models")["data"][0])) is None:
@@ -224,7 +231,9 @@ class DeepClient(Client):
         return tokens
 
     def count(self, text: str) -> int:
-        """Tokens of a text by the model's own tokenizer, or its words, which are never more."""
+        """Count a text's tokens with the model's own tokenizer, or else its words, which are never
+        more.
+        """
         if self.request.tokenizer:
             body = {"model": self.request.served_names[0], self.request.tokenized: text}
             answer = self.call("POST", self.request.tokenizer, body)
@@ -234,10 +243,10 @@ class DeepClient(Client):
 
 
 def succeeded(path: str, answer: Answer) -> Answer:
-    """The same answer, when it is a success.
+    """Return an answer if it is a success.
 
     Raises:
-        Fault: with the server's error.
+        Fault: the answer is an error; the text has the server's message.
     """
     text = f"{path} answers HTTP {answer.status}: {clip(error_of(answer), 200)}"
     fail_if(answer.status != 200, "broken" if answer.status >= 500 else "refused", text)
@@ -245,7 +254,7 @@ def succeeded(path: str, answer: Answer) -> Answer:
 
 
 def error_of(answer: Answer) -> str:
-    """An error's message, or the body where it is in another form than OpenAI's."""
+    """Return an error's message, or the body if the error is not in OpenAI's form."""
     try:
         return str(answer.json()["error"]["message"])
     except (ValueError, KeyError, TypeError):

@@ -1,8 +1,8 @@
-"""Checks everything that a service must be able to do. Runs on the host as root.
+"""Check all abilities that a service must have. Runs on the host as root.
 
-Root, because the API key is in a file of mode 0600: it is read here and never leaves the host.
-The controller decides what a service must be able to do (sparkwright/checks/smoke/deep.py): it
-comes with the request; what a failure means is in sparkwright/checks/smoke/checks.yaml.
+It runs as root because the API key is in a file of mode 0600; the key never leaves the host. The
+controller decides which abilities a service must have (sparkwright/checks/smoke/deep.py) and sends
+them in the request; sparkwright/checks/smoke/checks.yaml has the meaning of each failure.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class DeepAnswer:
     """The checks of one service.
 
     Attributes:
-        release: the running release; None if none runs.
+        release: the running release; None if no release runs.
         journal: the service's last lines, if a check failed.
     """
 
@@ -35,11 +35,11 @@ class DeepAnswer:
 
 @dataclass(frozen=True)
 class Check:
-    """Check of the deep test.
+    """A check of the deep test.
 
     Attributes:
-        ask: returns in a line what was observed; raises Fault, or Skip.
-        seconds: beyond the deadline of one answer, by the request.
+        ask: function that returns the observation in a line, or raises Fault or Skip.
+        seconds: function of the request; returns seconds to add to the deadline of one answer.
     """
 
     name: str
@@ -47,8 +47,9 @@ class Check:
     seconds: Callable[[DeepRequest], float] = lambda _: 0.0
 
 
-#: In this order: what everything else needs comes first, what may kill the engine last. The times
-#: allow for reading prompts at 200 tokens per second and for writing 10 tokens per second over all
+#: In order: abilities that all others need come first, and checks that may kill the engine last.
+#: The times allow for reading prompts at 200 tokens per second and for writing 10 tokens per second
+#: over all
 #: sequences: slower than any system of the catalog.
 CHECKS = (
     Check("aliases", routes.names, lambda request: 10.0 * len(request.served_names)),
@@ -61,7 +62,7 @@ CHECKS = (
     Check("tools", structured.tools, lambda _: 50.0),
     Check("json-schema", structured.json_schema, lambda _: 25.0),
     Check("image", picture.image),
-    # Where the drafters' sliding windows end, and where a drafter of before 2026-04-19 crashes.
+    # The end of the drafters' sliding windows, where drafters from before 2026-04-19 crash.
     Check("long-2k", partial(load.needle, tokens=2048), lambda _: 10.0),
     Check("long-16k", partial(load.needle, tokens=16384), lambda _: 82.0),
     Check("context-limit", load.limit),
@@ -70,13 +71,13 @@ CHECKS = (
     Check("concurrency", load.concurrency, lambda request: 12.8 * (request.max_num_seqs or 0)),
 )
 
-#: If one of these is late, the engine hangs: longer checks are not waited for.
+#: If one of these checks is late, the engine hangs, and longer checks are skipped.
 _SMALLEST = ("aliases", "chat")
 _HANGING_SECONDS = 10.0
 
 
 def run(request: DeepRequest) -> DeepAnswer:
-    """All checks of one service. A failure does not stop the others, except for health."""
+    """Run all checks of one service. A failed check does not stop the others, except for health."""
     results = [observed("health", partial(_health, request))]
     if results[0].verdict == "passed":
         for check in CHECKS:
@@ -105,5 +106,7 @@ def _health(request: DeepRequest) -> str:
 
 
 def main(request: tuple[DeepRequest, ...]) -> dict[str, DeepAnswer]:
-    """Test the services by name, one after the other: they share one GPU."""
+    """Test the services one after the other, since they share a GPU. Returns the results by
+    name.
+    """
     return {service.name: run(service) for service in request}

@@ -1,5 +1,5 @@
-"""Checks of the engine under load: long prompts, whose start is remembered and which are refused
-over the limit; drafts, cached prefixes, and as many requests as planned."""
+"""Checks of the engine under load: long prompts, prompts above the limit, drafts, cached prefixes,
+and the planned number of requests at once."""
 
 from __future__ import annotations
 
@@ -16,21 +16,25 @@ from sparkwright.host.smoke.client import DeepClient, Skip, error_of
 _WORDS = ("lamp", "river", "stone", "copper", "garden", "winter", "pepper", "velvet", "anchor")
 _PLACES = ("in the hall", "by the window", "under the bridge", "near the harbour", "on the table")
 #: Blocks of the KV cache that a repeated prompt spans. Models with recurrent layers keep a state
-#: per block of 528 to 2096 tokens, and drafters by MTP lose the last one that matches.
+#: per block of 528 to 2096 tokens, and MTP drafters lose the last matching block.
 _BLOCKS = 3
-#: Such models may keep a prefix only once it has come twice.
+#: Such models may cache a prefix only after its second use.
 _REPEATS = 3
 _HYBRID_BLOCK = 256
 _COUNTED = " ".join(str(number) for number in range(1, 21))
 
 
 def fits(context: int, tokens: int) -> bool:
-    """Whether a context has room for a filler of this size, which gets longer, and an answer."""
+    """Return whether a context has room for a filler of this size, which may get longer, and an
+    answer.
+    """
     return context >= tokens * 1.2 + 512
 
 
 def needle(client: DeepClient, tokens: int) -> str:
-    """A word from the start of a prompt of more than so many tokens is remembered."""
+    """Check that the model remembers a word from the start of a prompt of more than ``tokens``
+    tokens.
+    """
     if not fits(client.context(), tokens):
         raise Skip(f"a context of {client.context()} tokens has no room for it")
     chance = random.SystemRandom()
@@ -46,7 +50,7 @@ def needle(client: DeepClient, tokens: int) -> str:
 
 
 def limit(client: DeepClient) -> str:
-    """A prompt over the context is refused at once, with a reason."""
+    """Check that a prompt above the context is refused at once, with a reason."""
     context = client.context()
     prompt = filler(client, int(context * 1.1) + 64)
     over = f"a prompt over the context of {context} tokens"
@@ -68,15 +72,15 @@ def limit(client: DeepClient) -> str:
 
 
 def filler(client: DeepClient, tokens: int) -> str:
-    """Lines of more than so many tokens, counted by the model's own tokenizer."""
+    """Return lines of more than ``tokens`` tokens, counted with the model's own tokenizer."""
     sample = 40
     each = client.count(lines(sample)) / sample
-    # A twentieth more: later numbers have more digits, which tokenizers count differently.
+    # Add a twentieth: later numbers have more digits, which tokenizers count differently.
     return lines(int(1.05 * tokens / each) + 2)
 
 
 def lines(count: int) -> str:
-    """Lines that differ from each other, without any content."""
+    """Return lines that differ from each other and have no content."""
     return "\n".join(
         f"Note {number}: the {_WORDS[number % len(_WORDS)]} stays {_PLACES[number % len(_PLACES)]}."
         for number in range(count)
@@ -84,12 +88,14 @@ def lines(count: int) -> str:
 
 
 def speculation(client: DeepClient) -> str:
-    """Tokens are drafted, and some are accepted: else the drafter only costs time."""
+    """Check that tokens are drafted and some are accepted: otherwise the drafter only costs
+    time.
+    """
     return check.speculation(client, lambda _: client.ask(check.FORESEEABLE, 96))
 
 
 def prefix_cache(client: DeepClient) -> str:
-    """A repeated prompt is not computed again."""
+    """Check that a repeated prompt is not computed again."""
     first = client.metrics()
     if client.request.prefix_caching is None and first.texts.get(metrics.PREFIX_CACHING) != "True":
         raise Skip("the engine's default for this model has prefix caching off")
@@ -97,7 +103,7 @@ def prefix_cache(client: DeepClient) -> str:
     context = client.context()
     if not fits(context, tokens):
         raise Skip(f"{tokens} tokens, {_BLOCKS} blocks and more, do not fit a context of {context}")
-    # Random at its start: earlier requests of others must not count.
+    # A random start, so that no other client's earlier request counts.
     prompt = client.body(
         f"{random.SystemRandom().getrandbits(64):x}\n{filler(client, tokens)}\nSay yes.", 2
     )
@@ -117,13 +123,15 @@ def prefix_cache(client: DeepClient) -> str:
 
 
 def concurrency(client: DeepClient) -> str:
-    """As many requests at once as the recipe allows; each gets its own, complete answer."""
+    """Send as many requests at once as the recipe allows; each must get its own, complete
+    answer.
+    """
     count = client.request.max_num_seqs or 1
     peak = 0.0
     with ThreadPoolExecutor(max_workers=count) as pool:
         asked = [pool.submit(_echo, client, number) for number in range(count)]
         while wait(asked, timeout=0.1).not_done:
-            with suppress(Fault):  # if the server is busy, or ended, the answers show it
+            with suppress(Fault):  # if the server is busy or has ended, the answers show it
                 peak = max(peak, client.metrics().values.get(metrics.RUNNING, 0.0))
     texts = [text for text in (request.result() for request in asked) if text]
     first = texts[0] if texts else "complete"
@@ -136,7 +144,7 @@ def concurrency(client: DeepClient) -> str:
 
 
 def _health(client: DeepClient) -> str:
-    """Status of /health, however long the check took."""
+    """Return the status of /health, however long the check took."""
     try:
         return f"HTTP {client.server.get('/health', timeout=10).status}"
     except NoAnswer as error:
@@ -144,7 +152,7 @@ def _health(client: DeepClient) -> str:
 
 
 def _echo(client: DeepClient, number: int) -> str | None:
-    """None for the complete answer that this request must get; else what is wrong."""
+    """Return None if this request gets its complete answer; otherwise the fault."""
     code = f"sparrow-{number:03d}"
     try:
         answer = client.ask(f"Repeat exactly: {_COUNTED} {code}", 128)

@@ -1,7 +1,7 @@
-"""The check of vision, and the picture that it draws: two coloured shapes and a word, as PNG.
+"""The check of vision, and its picture: two coloured shapes and a word, as PNG.
 
-Drawn for every check, so that no answer can be known beforehand, with zlib and struct only, so that
-a host needs no image library.
+Each check draws a new picture, so that no answer can be known beforehand. It uses only zlib and
+struct, so a host needs no image library.
 """
 
 from __future__ import annotations
@@ -56,18 +56,18 @@ class Picture:
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """The words that an answer about the picture must have."""
+        """Return the words that an answer about the picture must have."""
         return (*self.left, *self.right, self.word.lower())
 
     def __str__(self) -> str:
         return f"a {' '.join(self.left)}, a {' '.join(self.right)} and the word {self.word}"
 
     def data_url(self) -> str:
-        """The picture as ``data:image/png;base64,...``."""
+        """Return the picture as ``data:image/png;base64,...``."""
         return f"data:image/png;base64,{base64.b64encode(png(self.rows())).decode()}"
 
     def rows(self) -> list[list[_Pixel]]:
-        """The pixels, row by row."""
+        """Return the pixels, row by row."""
         rows = [[_WHITE] * SIZE for _ in range(SIZE)]
         for (colour, shape), centre in ((self.left, SIZE // 4), (self.right, 3 * SIZE // 4)):
             for y in range(-_RADIUS, _RADIUS):
@@ -81,7 +81,7 @@ class Picture:
 
 
 def image(client: DeepClient) -> str:
-    """Shapes, colours and the word are named; one of the five may be wrong."""
+    """Check that the model names shapes, colours and the word; one of the five may be wrong."""
     picture = drawn()
     content = [
         {"type": "image_url", "image_url": {"url": picture.data_url()}},
@@ -100,7 +100,7 @@ def image(client: DeepClient) -> str:
 
 
 def drawn() -> Picture:
-    """A random picture; its colours and shapes differ from each other."""
+    """Return a random picture with different colours and different shapes."""
     chance = random.SystemRandom()
     colours, shapes = chance.sample(sorted(COLOURS), 2), chance.sample(SHAPES, 2)
     left, right = zip(colours, shapes, strict=True)
@@ -108,7 +108,7 @@ def drawn() -> Picture:
 
 
 def png(rows: list[list[_Pixel]]) -> bytes:
-    """Rows of pixels as a PNG of 8 bits RGB, without filters."""
+    """Encode rows of pixels as a PNG of 8-bit RGB without filters."""
     raw = b"".join(b"\0" + bytes(part for pixel in row for part in pixel) for row in rows)
     head = struct.pack(">IIBBBBB", len(rows[0]), len(rows), 8, 2, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + b"".join(
@@ -123,10 +123,10 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def _inside(shape: str, x: int, y: int) -> bool:
-    """Whether a point, from the centre, is in a shape."""
+    """Return whether a point, relative to the centre, is in a shape."""
     if shape == "circle":
         return x * x + y * y < _RADIUS * _RADIUS
-    # A triangle stands on its base: as wide as it is deep from the tip.
+    # A triangle on its base: its width equals the distance from the tip.
     return shape == "square" or 2 * abs(x) <= y + _RADIUS
 
 

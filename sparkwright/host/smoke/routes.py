@@ -1,5 +1,5 @@
-"""Checks of the plain routes: names, key, chat, completion and stream; and of reasoning, which is
-absent when off, apart from the content when on, and within a budget."""
+"""Checks of the basic routes (names, key, chat, completion and stream) and of reasoning, which is
+absent when off, separate from the content when on, and within a budget."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sparkwright.host.smoke import check
 from sparkwright.host.smoke.client import DeepClient
 
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
-#: Checked also where a server does not list its routes (--disable-fastapi-docs).
+#: Routes to check even if a server does not list its routes (--disable-fastapi-docs).
 _ALWAYS = (
     ("GET", "/v1/models"),
     ("POST", "/v1/chat/completions"),
@@ -20,7 +20,8 @@ _ALWAYS = (
     ("POST", "/v1/responses"),
     ("POST", "/v1/messages"),
 )
-#: Faster than any engine writes one answer: tokens that arrive so fast were held back before.
+#: Tokens per second above any engine's speed for one answer: tokens that arrive so fast were held
+#: back before.
 _TOKENS_PER_SECOND = 2500
 _QUESTION = "What is 17 * 23? Answer with the number only."
 _RIGHT = "391"
@@ -30,7 +31,7 @@ _MARKS = ("<think>", "</think>", "<|channel>", "<channel|>")
 
 
 def names(client: DeepClient) -> str:
-    """Every served name is listed, and answers."""
+    """Check that every served name is listed and answers."""
     served = check.models(client)
     if "chat" not in client.request.routes:
         kinds = [kind for kind in KINDS if kind in client.request.routes]
@@ -45,7 +46,7 @@ def names(client: DeepClient) -> str:
 
 
 def key(client: DeepClient) -> str:
-    """Every protected route that the server lists requires the key."""
+    """Check that every protected route in the server's list requires the key."""
     listed = client.call("GET", "/openapi.json", key=False)
     paths: dict[str, dict[str, Any]] = listed.json()["paths"] if listed.status == 200 else {}
     named = {(name.upper(), path) for path, methods in paths.items() for name in methods}
@@ -53,7 +54,7 @@ def key(client: DeepClient) -> str:
     guarded = [route for route in routes if route[1].startswith(client.request.guarded)]
     opened = []
     for method, path in guarded:
-        # An empty object: nothing is generated even if no key is required.
+        # Send an empty object, so that nothing is generated even if the route requires no key.
         body: dict[str, Any] | None = {} if method == "POST" else None
         plain = path.replace("{", "").replace("}", "")
         status = client.call(method, plain, body, key=False).status
@@ -67,7 +68,7 @@ def key(client: DeepClient) -> str:
 
 
 def chat(client: DeepClient) -> str:
-    """A sum, in a complete answer that ends by itself."""
+    """Check that the model adds two numbers in a complete answer."""
     answer = client.ask(check.QUESTION, client.request.max_tokens)
     text = answer.text or ""
     fail_if("42" not in text, "wrong", f"the answer to 17 + 25 is {clip(text)!r}")
@@ -81,14 +82,16 @@ def chat(client: DeepClient) -> str:
 
 
 def completion(client: DeepClient) -> str:
-    """A text is continued."""
+    """Check that a text is continued."""
     return check.answered(client, "completion")
 
 
 def stream(client: DeepClient) -> str:
-    """Tokens arrive as they are generated, one event after the other, with usage at the end."""
+    """Check that tokens arrive while they are generated, one event after the other, with usage at
+    the end.
+    """
     body = {**client.body(check.FORESEEABLE, 96), "stream": True}
-    # Up to the budget: with few tokens, a fast engine looks like a stream that is held back.
+    # Use the whole budget: with few tokens, a fast engine looks like a held-back stream.
     body |= {"stream_options": {"include_usage": True}, "ignore_eos": True}
     texts: list[str] = []
     times: list[float] = []
@@ -111,7 +114,8 @@ def stream(client: DeepClient) -> str:
     fail_if_only_marks("".join(texts))
     tokens = usage["completion_tokens"] if usage else len(times)
     spread, first = times[-1] - times[0], f"{times[0]:.2f} s"
-    # What is held back comes late and at once; a fast engine takes longer after the first event.
+    # Held-back events arrive late and all at once; a fast engine takes longer after its first
+    # event.
     at_once = spread < min(times[0], tokens / _TOKENS_PER_SECOND)
     lump = len(times) < 3 or at_once
     within = f"in {len(times)} events within {1000 * spread:.0f} ms, {first} after the request"
@@ -122,7 +126,7 @@ def stream(client: DeepClient) -> str:
 
 
 def switched_off(client: DeepClient) -> str:
-    """Without reasoning, a few tokens are enough for an answer."""
+    """Check that a few tokens are enough for an answer without reasoning."""
     answer = client.chat(client.body(check.QUESTION, 64, think=False))
     thoughts = answer.reasoning or _marked(answer.text)
     fail_if(thoughts, "thinks", f"it reasons although enable_thinking is false: {clip(thoughts)}")
@@ -132,14 +136,16 @@ def switched_off(client: DeepClient) -> str:
 
 
 def switched_on(client: DeepClient) -> str:
-    """With reasoning, it is apart from the content, and a budget that it takes is reported."""
+    """Check that reasoning is separate from the content, and that an exhausted budget is
+    reported.
+    """
     small = client.chat(client.body(_QUESTION, _SMALL, think=True))
     budget = client.request.thinking_tokens
     answer = client.chat(client.body(_QUESTION, budget, think=True))
     note = ""
     if answer.only_reasoning:
         note = f"; content: null at {budget} tokens, a budget too small for its reasoning"
-        # Four times as much, if the context has room for it.
+        # Quadruple the budget, if the context has room for it.
         budget = min(4 * budget, client.context() - answer.prompt_tokens - 16)
         answer = client.chat(client.body(_QUESTION, budget, think=True))
     answer.check_budget(budget)
@@ -159,5 +165,5 @@ def switched_on(client: DeepClient) -> str:
 
 
 def _marked(text: str | None) -> str | None:
-    """A content that has a model's own marks of reasoning in it."""
+    """Return a content that contains a model's own marks of reasoning, or None."""
     return text if text and any(mark in text for mark in _MARKS) else None

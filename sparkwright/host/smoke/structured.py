@@ -12,7 +12,7 @@ _TYPES: dict[str, type] = {"string": str, "boolean": bool, "integer": int}
 
 
 def _schema(**properties: dict[str, Any]) -> dict[str, Any]:
-    """The JSON schema of an object that has all of these properties, and no other."""
+    """Return the JSON schema of an object with exactly these properties."""
     return {
         "type": "object", "properties": properties, "required": list(properties),
         "additionalProperties": False,
@@ -35,7 +35,9 @@ _SCHEMA = _schema(
 
 
 def misfits(value: Any, schema: dict[str, Any]) -> list[str]:
-    """Parts of a value that do not fit a sparkwright schema, each with its path; empty if none."""
+    """Return the parts of a value that do not fit a sparkwright schema, each with its path; empty
+    if it fits.
+    """
     if not isinstance(value, dict):
         return [f"$ is {type(value).__name__}, not object"]
     properties = schema["properties"]
@@ -54,7 +56,7 @@ def misfits(value: Any, schema: dict[str, Any]) -> list[str]:
 
 
 def tools(client: DeepClient) -> str:
-    """The model decides to call a tool, and answers from its result."""
+    """Check that the model decides to call a tool, and answers from the tool's result."""
     function = {
         "name": _TOOL,
         "description": "The weather in a city now.",
@@ -81,7 +83,7 @@ def tools(client: DeepClient) -> str:
 
 
 def _call(client: DeepClient, answer: Completion) -> dict[str, Any]:
-    """The call, which must be valid for a client."""
+    """Return the tool call, which must be valid for a client."""
     if not answer.calls:
         text = answer.text or ""
         unparsed = _TOOL in text and any(mark in text for mark in "<{[")
@@ -104,7 +106,7 @@ def _call(client: DeepClient, answer: Completion) -> dict[str, Any]:
 
 
 def json_schema(client: DeepClient) -> str:
-    """A question that does not mention JSON is answered by the schema of the request."""
+    """Check that a question without the word JSON is answered in the request's schema."""
     schema = {"name": "city", "schema": _SCHEMA, "strict": True}
     form = {"type": "json_schema", "json_schema": schema}
     answer = client.ask("Tell me about Oslo.", 256, response_format=form)

@@ -1,6 +1,6 @@
-"""Findings of the watch, from the samples of a day. Pure: reads and changes nothing.
+"""Findings of the watch, from the samples of a day. The functions are pure.
 
-The doctor judges its looks by this too.
+The doctor uses them, too.
 """
 
 from __future__ import annotations
@@ -13,27 +13,28 @@ from sparkwright.host.lib import metrics
 from sparkwright.host.lib.gpu import Gpu, Gpus
 from sparkwright.host.watch.state import Sample, ServiceSample, WatchFinding
 
-#: Where something begins to be wrong, by name.
+#: Thresholds of findings, by name.
 Limits = Mapping[str, float]
-#: A service's sample, and when it was taken.
+#: A service's sample and its time.
 Timed = tuple[float, ServiceSample]
-#: A finding's name, severity, and what was seen.
+#: A finding's name, severity and observation.
 Fault = tuple[str, str, str]
-#: Bits of clocks_event_reasons.active. A software power cap (0x4) is every busy RTX's daily life.
+#: Bits of clocks_event_reasons.active. A software power cap (0x4) is normal on a busy RTX.
 HEAT = 0x20 | 0x40
 BRAKE = 0x80 | 0x08  # by the power supply, or by the hardware
 
 _HOUR, _DAY = 3600.0, 86400.0
-#: Every sample of the last hour is kept, and of the day before one of each ten minutes.
+#: Ages in seconds: all samples of the last hour are kept, and one for each ten minutes of the day
+#: before.
 _COARSE = 600.0
 _ERROR, _WARNING = "error", "warning"
 _GIB = 1024**3
-#: Faults of a GPU: no answer, too hot, braked, a low clock.
+#: Faults of a GPU: no answer, overheated, throttled, a low clock.
 SILENT, _HOT, _BRAKED, _LOW = "gpu-silent", "gpu-heat", "gpu-power-brake", "gb10-low-power"
 
 
 def kept(ring: list[Sample]) -> list[Sample]:
-    """The ring without what is too old or too close together."""
+    """Return the ring without samples that are too old or too close together."""
     if not ring:
         return []
     now = ring[-1].at
@@ -47,10 +48,10 @@ def kept(ring: list[Sample]) -> list[Sample]:
 
 
 def judge(ring: list[Sample], boots: Mapping[str, float], limits: Limits) -> list[WatchFinding]:
-    """Everything that is wrong now.
+    """Return the present findings.
 
     Args:
-        boots: service -> how long a first boot may take, in seconds.
+        boots: service -> longest first boot, in seconds.
     """
     if not ring:
         return []
@@ -65,15 +66,16 @@ def judge(ring: list[Sample], boots: Mapping[str, float], limits: Limits) -> lis
 def carried(
     findings: Iterable[WatchFinding], before: Iterable[WatchFinding], now: float
 ) -> list[WatchFinding]:
-    """The same with ``since``: when each was first held to be wrong without a break."""
+    """Return the findings with ``since``: the time when each began without a break."""
     since = {item.subject: item.since for item in before}
     return [replace(item, since=since.get(item.subject, now)) for item in findings]
 
 
 def _of(ring: list[Sample], name: str) -> list[Timed]:
-    """A service's part of every sample.
+    """Return a service's part of every sample.
 
-    A switch begins it anew: it stops and starts services on purpose, and judges them by itself.
+    The series starts again after a switch, which restarts services on purpose and judges them
+    itself.
     """
     samples: list[Timed] = []
     for sample in ring:
@@ -85,7 +87,7 @@ def _of(ring: list[Sample], name: str) -> list[Timed]:
 
 
 def _lasting(samples: list[Timed], holds: Callable[[ServiceSample], bool]) -> float:
-    """For how many seconds something has held without a break, up to the newest sample."""
+    """Return for how many seconds a condition has held without a break, up to the newest sample."""
     since = samples[-1][0]
     for at, sample in reversed(samples):
         if not holds(sample):
@@ -112,7 +114,7 @@ def _service(boot: float, samples: list[Timed], limits: Limits) -> Iterator[Faul
         seen = f"KV cache full for {_text(seconds)}, {now[metrics.WAITING]:.0f} requests wait"
         yield "kv-cache-full", _WARNING, seen
     yield from _acceptance(samples, limits)
-    # Seen twice: in the middle of a deploy nothing is as planned yet.
+    # Require two samples: during a deploy the state differs from the plan.
     if now.drift and len(samples) > 1 and samples[-2][1].drift:
         yield "drift", _WARNING, "; ".join(now.drift)
 
@@ -125,7 +127,7 @@ def _restarted(samples: list[Timed], limits: Limits) -> Iterator[Fault]:
 
 
 def _still(sample: ServiceSample, now: ServiceSample) -> bool:
-    """Whether requests ran, and nothing has come out since."""
+    """Return whether requests ran without any output since the earlier sample."""
     return (
         sample.health == 200
         and sample[metrics.RUNNING] > 0
@@ -134,7 +136,9 @@ def _still(sample: ServiceSample, now: ServiceSample) -> bool:
 
 
 def _acceptance(samples: list[Timed], limits: Limits) -> Iterator[Fault]:
-    """Lately against before. Lately is ten minutes and enough drafts, or since the server began."""
+    """Compare the drafter's recent acceptance with the earlier one. Recent samples span ten minutes
+    and enough drafts, or all since the server's start.
+    """
     risen = [_drafted(before, now) for (_, before), (_, now) in pairwise(samples)]
     least, drafted, accepted = limits["drafted"], 0.0, 0.0
     while risen and (more := risen[-1]) and (
@@ -156,7 +160,9 @@ def _acceptance(samples: list[Timed], limits: Limits) -> Iterator[Fault]:
 
 
 def _drafted(before: ServiceSample, now: ServiceSample) -> tuple[float, float] | None:
-    """Drafted and accepted tokens in between; None if the server began anew or said nothing."""
+    """Return the drafted and accepted tokens between two samples; None if the server restarted or
+    did not report them.
+    """
     if metrics.DRAFTED not in before.metrics or metrics.DRAFTED not in now.metrics:
         return None
     drafted = now[metrics.DRAFTED] - before[metrics.DRAFTED]
@@ -165,7 +171,7 @@ def _drafted(before: ServiceSample, now: ServiceSample) -> tuple[float, float] |
 
 
 def gpu_state(answer: Gpus, limits: Limits) -> dict[str, str]:
-    """Faults of the GPU by nvidia-smi's answer, as text; empty if there are none."""
+    """Return faults of the GPU in nvidia-smi's answer, as text by name; empty without faults."""
     faults = {} if answer.gpus else {SILENT: answer.message[:200] or "no GPU"}
     for gpu in answer.gpus:
         if gpu.event_reasons & HEAT:
@@ -212,9 +218,10 @@ def _disks(ring: list[Sample], limits: Limits) -> Iterator[Fault]:
 
 
 def _hours_left(points: list[tuple[float, float]]) -> float | None:
-    """Hours until nothing is free, by the trend of six hours; None if missing.
+    """Return the hours until the disk is full, by the trend of six hours; None without such a
+    trend.
 
-    The last half hour has to go the same way: a fetch that has ended fills nothing any more.
+    The last half hour must show the same trend: a finished fetch fills the disk no further.
     """
     now = points[-1][0]
     long = [point for point in points if now - point[0] <= 6 * _HOUR]
@@ -226,12 +233,15 @@ def _hours_left(points: list[tuple[float, float]]) -> float | None:
 
 
 def _slope(points: list[tuple[float, float]]) -> float:
-    """Bytes per second, by least squares."""
-    from statistics import StatisticsError, linear_regression  # for a watched disk alone: 20 ms
+    """Return the slope in bytes per second, by least squares."""
+    from statistics import (
+        StatisticsError,
+        linear_regression,
+    )  # takes 20 ms, so only a watched disk pays for it
 
     try:
         return linear_regression(*zip(*points, strict=True)).slope if len(points) > 2 else 0.0
-    except StatisticsError:  # all at one time
+    except StatisticsError:  # all points have the same time
         return 0.0
 
 

@@ -1,4 +1,4 @@
-"""Puts the watch on this host, or takes it away. Runs as root."""
+"""Install or remove the watch on this host. Runs as root."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from sparkwright.host.lib.records import dataclass, field
 
 @dataclass(frozen=True)
 class WatchInstallRequest:
-    """The watch's files as they must be; without files it is taken away.
+    """Files required for the watch; without files, the watch is removed.
 
     Attributes:
         files: path -> text and mode.
-        timer, service: its units.
+        timer, service: names of its units.
     """
 
     home: str
@@ -25,7 +25,7 @@ class WatchInstallRequest:
 
 
 def main(request: WatchInstallRequest) -> list[str]:
-    """Make it so. Returns the changes."""
+    """Apply the request. Returns the changes."""
     if not request.files:
         systemd.systemctl("stop", request.timer, request.service)
         systemd.want_at_boot(request.timer, wanted=False)
@@ -36,7 +36,7 @@ def main(request: WatchInstallRequest) -> list[str]:
     trusted.take_over(Path(request.home, "metrics"))
     systemd.write_files(request.files)
     systemd.want_at_boot(request.timer, wanted=True)
-    # A unit that failed while its files were away refuses to start until that is forgotten.
+    # A unit that failed while its files were missing does not start until its failure is reset.
     systemd.systemctl("reset-failed", request.timer, request.service)
     systemd.start(request.timer)
     return ["configured the watch"]

@@ -24,7 +24,7 @@ class WatchConfig:
 
     Attributes:
         services_root: directory of services, state and the watch.
-        paths: their file systems are watched.
+        paths: paths whose file systems are watched.
         metric_names: an engine's name of a metric -> the neutral one (``host/lib/metrics.py``).
         limits: thresholds of findings (``findings/thresholds.yaml``).
     """
@@ -69,7 +69,7 @@ class Sample:
     Attributes:
         at: seconds since the epoch.
         switching: whether a switch was under way.
-        gpu: faults of the GPU, as text, by the findings that they lead to.
+        gpu: finding -> fault of the GPU, as text.
         disks: path -> free and total bytes.
     """
 
@@ -87,8 +87,8 @@ class WatchFinding:
     Attributes:
         service: None for the host.
         severity: error or warning.
-        seen: the observation, as text.
-        since: begin of the unbroken fault, seconds since the epoch.
+        seen: the observation as text.
+        since: start of the uninterrupted fault, in seconds since the epoch.
     """
 
     name: str
@@ -99,7 +99,7 @@ class WatchFinding:
 
     @property
     def subject(self) -> tuple[str, str | None]:
-        """The fault and its service, equal in consecutive samples."""
+        """Return the fault and its service, which are equal in consecutive samples."""
         return self.name, self.service
 
 
@@ -113,6 +113,6 @@ class WatchReport:
 
 @dataclass(frozen=True)
 class WatchState(WatchReport):
-    """The same with the samples of a day: watch.json."""
+    """A WatchReport with a day's samples: watch.json."""
 
     ring: tuple[Sample, ...] = ()

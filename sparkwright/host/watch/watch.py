@@ -1,6 +1,6 @@
-"""Looks once at this host, adds the sample to the day's, and writes down what is wrong.
+"""Take one sample of this host, add it to the day's samples, and record the findings.
 
-Run by ``sparkwright-watch.timer`` every minute, as root, with the path of its configuration.
+``sparkwright-watch.timer`` runs it every minute as root, with the path of its configuration.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def sample(config: WatchConfig, now: float) -> Sample:
 
 
 def service(watched: WatchedService, home: Path, names: Mapping[str, str]) -> ServiceSample:
-    """A service's unit, health, counters and drift."""
+    """Sample a service's unit, health, counters and drift."""
     unit = ranks.unit(home, systemd.unit(homes.unit(watched.name), timeout=10))
     server = ranks.server(home, watched.address, watched.port)
     health = ranks.health(home, server)
@@ -74,11 +74,13 @@ def service(watched: WatchedService, home: Path, names: Mapping[str, str]) -> Se
 
 
 def drift(home: Path) -> Iterator[str]:
-    """Differences of a service from the state that the last switch left: its release, and the texts
-    in the release's record."""
+    """Yield a service's differences from the state after its last switch: its release, and the
+    texts in the release's record.
+    """
     link, good = files.target(home / "current"), files.target(home / "good")
     record = current(home)
-    # A follower goes where its head goes, and of one that sleeps nothing was proved yet.
+    # Skip a follower, whose head chooses the release, and a sleeping service, which no switch has
+    # proved yet.
     proved = record is None or not (record.follower or (home / exclusive.ASLEEP).exists())
     if good and link != good and proved:
         yield f"release {link or 'nothing'} instead of {good}"
@@ -92,7 +94,9 @@ def drift(home: Path) -> Iterator[str]:
 
 
 def look(config: WatchConfig, now: float) -> list[str]:
-    """Look, judge and write it down. Returns what began and what is over, as lines."""
+    """Take a sample, evaluate it and record the findings. Returns new and ended findings, as
+    lines.
+    """
     before = documents.record(WatchState, config.report) or WatchState(0)
     ring = evaluation.kept([*before.ring, sample(config, now)])
     boots = {watched.name: watched.boot_seconds for watched in config.services}
@@ -110,7 +114,7 @@ def look(config: WatchConfig, now: float) -> list[str]:
 
 
 def exported(findings: Iterable[WatchFinding], now: int) -> str:
-    """The findings as node_exporter's textfile collector reads them."""
+    """Return the findings in the text format of node_exporter's textfile collector."""
     lines = [
         "# HELP sparkwright_watch_seconds When the watch looked last, since the epoch.",
         "# TYPE sparkwright_watch_seconds gauge",
@@ -121,7 +125,7 @@ def exported(findings: Iterable[WatchFinding], now: int) -> str:
     for item in findings:
         labels = f'diagnosis="{item.name}",service="{item.service or ""}"'
         lines.append(f'sparkwright_finding{{{labels},severity="{item.severity}"}} 1')
-    # Two disks may have one finding, and node_exporter refuses a file with a line twice.
+    # Two disks may share a finding, and node_exporter refuses a file with a duplicate line.
     return "\n".join([*dict.fromkeys(lines), ""])
 
 
@@ -131,7 +135,7 @@ def _line(finding: WatchFinding) -> str:
 
 
 def run(path: str) -> int:
-    """Run the watch once, by the clock; changes go to the journal."""
+    """Run the watch once; changes go to the journal. Returns the exit code."""
     config = documents.record(WatchConfig, path)
     if config is None:
         raise SystemExit(f"{path} can't be read")

@@ -26,7 +26,7 @@ from sparkwright.operations import locks
 from sparkwright.operations.changing import Commands, announce, operation
 from sparkwright.operations.files import show_diff
 
-#: Seconds that somebody else's installing is waited for, and a package's own.
+#: Seconds to wait for another program's installation, and for a package's own.
 _SECONDS = 1800
 _LOCK = "-o DPkg::Lock::Timeout=600"
 
@@ -42,8 +42,8 @@ def done(
     """Have a step done, with ``_sudo=True`` and a sudo that asks for no password.
 
     Args:
-        step: what it is; only what is missing of it (``bootstrap.decide``).
-        user: who logs in, for the group that the step puts them into.
+        step: the step, reduced to its missing parts (``bootstrap.decide``).
+        user: user who logs in, for the group that the step adds.
         key: a repository's signing key, armoured; raises UserError.
         texts: of the files that are there, for ``--diff``.
 
@@ -92,10 +92,10 @@ def done(
 
 
 def _repository(repository: Repository | None, key: Callable[[Repository], str]) -> dict[str, str]:
-    """Its files: the key before the list that names it.
+    """Write the repository's files: the key before the list that names it.
 
-    As files instead of apt.key and apt.sources_file: those need gnupg on the host, which a bare one
-    lacks, and know nothing of a fingerprint.
+    The function writes files instead of using apt.key and apt.sources_file, which need gnupg on the
+    host and check no fingerprint; a bare host has no gnupg.
     """
     return (
         {repository.key_file: key(repository), repository.list_file: repository.text}

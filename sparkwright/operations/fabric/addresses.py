@@ -1,7 +1,8 @@
-"""Static addresses of ConnectX-7 ports: written, applied, proved by the peers, or taken back.
+"""Static addresses of ConnectX-7 ports: write and apply them, have the peers prove them, or take
+them back.
 
-The host takes an unproven change back by itself (``host/fabric_addresses.py``): what is lost of the
-connection here is lost for two minutes at most.
+The host takes an unproven change back by itself (``host/fabric_addresses.py``), so a lost
+connection is back after two minutes at most.
 """
 
 from collections.abc import Sequence
@@ -36,10 +37,10 @@ def configured(
     """Have netplan's file there and applied, with ``_sudo=True``; ``proved`` must follow.
 
     Args:
-        text: of the file.
-        devices: that it configures.
-        pending: what changes, as text; nothing for nothing.
-        before: the file's text now, for ``--diff``.
+        text: text of the file.
+        devices: devices that the text configures.
+        pending: the changes as text; empty for no change.
+        before: the file's present text, for ``--diff``.
 
     **Example:**
 
@@ -70,7 +71,7 @@ def proved(pings: Sequence[Ping]) -> Commands:
     """Have every peer answer on every rail; else the host has its addresses of before.
 
     Args:
-        pings: what must answer.
+        pings: addresses that must answer.
 
     **Example:**
 
@@ -91,7 +92,7 @@ def kept(pings: Sequence[Ping]) -> Commands:
     """Keep the change, once all hosts have proved theirs: a host that failed answers no more.
 
     Args:
-        pings: what must still answer.
+        pings: addresses that must still answer.
 
     **Example:**
 

@@ -3,6 +3,7 @@ the calendar of a host, which does it unattended."""
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ from sparkwright.host import switch as transaction
 from sparkwright.host.exclusive import activate, setup, unattended
 from sparkwright.host.exclusive.activate import ActivateAnswer, ActivateRequest
 from sparkwright.host.exclusive.setup import SetupRequest
-from sparkwright.host.lib import exclusive, files, homes, systemd
+from sparkwright.host.lib import exclusive, files, homes, nap, systemd
 from sparkwright.host.lib.exclusive import NOBODY, Group, Groups
 from sparkwright.host.lib.homes import Maintenance
+from sparkwright.host.lib.nap import Nap
 from sparkwright.host.lib.records import decode
 from sparkwright.host.proxy import place
 from sparkwright.host.proxy.pool import Pool
@@ -211,6 +213,131 @@ def test_cut_at_any_step_one_of_them_runs_and_is_the_active_one(
         again = _switch(pair)
     result = again.run()
     assert (result, _state(pair)) in (("good", RESTS if rests else B), ("reverted", A))
+
+
+# An engine that sleeps
+
+
+class Engine:
+    """vLLM's sleep, as the switch asks for it; ``fails`` to enter or to leave it."""
+
+    def __init__(self, fails: str = "") -> None:
+        self.asleep, self.fails = False, fails
+
+    def sleeps(self, *_: object) -> bool:
+        return self.asleep
+
+    def enter(self, *_: object) -> bool:
+        self.asleep = self.asleep or self.fails != "enter"
+        return self.asleep
+
+    def leave(self, *_: object) -> bool:
+        self.asleep = self.fails == "leave"
+        return not self.asleep
+
+
+@pytest.fixture
+def napping(idle: Host, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Engine]:
+    """``a`` sleeps by its engine in the group ``evening``, which it has alone."""
+    kept = kept_service(OLD, "a", idle.place, boot_seconds=1)
+    record = replace(kept, pool=Pool("a", "/nowhere", "/nowhere", 0, 0), nap=Nap("/", (), ()))
+    files.write(idle.place / "services/a/releases" / OLD / "release.json", record.record, 0o640)
+    declare(idle.place, replace(GROUPS, groups={"evening": Group(("a", NOBODY))}))
+
+    def engine(fails: str) -> Engine:
+        result = Engine(fails)
+        for name in ("sleeps", "enter", "leave"):
+            monkeypatch.setattr(nap, name, getattr(result, name))
+        return result
+
+    return engine
+
+
+def _rest_and_wake(host: Host, verb: str) -> list[bool]:
+    """Whether the unit of ``a`` got the verb while it went to rest, and while it woke."""
+    result, said = [], host.place / "said"
+    for rests in (True, False):
+        said.write_text("")
+        _ask(host, "a", rests=rests)
+        assert _switch(host).run() == "good"
+        result.append(f"{verb} sparkwright-a.service" in said.read_text())
+    return result
+
+
+@pytest.mark.parametrize(
+    ("fails", "stops"),
+    [("", [False, False]), ("enter", [True, True]), ("leave", [False, True])],
+)
+def test_an_idle_engine_sleeps_and_its_unit_stops_only_where_that_fails(
+    idle: Host, napping: Callable[[str], Engine], fails: str, stops: list[bool]
+) -> None:
+    napping(fails)
+    assert _rest_and_wake(idle, "stop") == stops
+    assert _state(idle) == A
+
+
+def test_an_engine_that_wakes_up_without_sense_starts_anew(
+    idle: Host, napping: Callable[[str], Engine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = napping("")
+    _ask(idle, "a", rests=True)
+    assert _switch(idle).run() == "good"
+    assert (engine.asleep, _state(idle)) == (True, ({"a"}, set(), NOBODY))
+    run = idle.check.run
+
+    def asked(*row: Any) -> Any:
+        fresh = "stop sparkwright-a.service" in (idle.place / "said").read_text()
+        idle.check.bad = set() if fresh else {OLD}
+        return run(*row)
+
+    monkeypatch.setattr(idle.check, "run", asked)
+    _ask(idle, "a")
+    assert _switch(idle).run() == "good"
+    assert _state(idle) == A
+
+
+@pytest.mark.parametrize("step", STEPS[:-1])
+@pytest.mark.parametrize("rests", [True, False])
+def test_a_switch_of_a_sleeping_engine_that_is_cut_ends_in_either_state(
+    idle: Host, napping: Callable[[str], Engine], monkeypatch: pytest.MonkeyPatch, step: str,
+    rests: bool,
+) -> None:  # fmt: skip
+    engine = napping("")
+    if not rests:
+        _ask(idle, "a", rests=True)
+        assert _switch(idle).run() == "good"
+    _ask(idle, "a", rests=rests)
+    switch = _switch(idle)
+    note = switch._note
+
+    def cut(name: str, *more: Any) -> None:
+        note(name, *more)
+        if name == step:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(switch, "_note", cut)
+    with pytest.raises(KeyboardInterrupt):
+        switch.run()
+    assert _switch(idle).run() in ("good", "reverted")
+    active = exclusive.running(idle.place / "state")["evening"]
+    assert engine.asleep is (active == NOBODY)
+    assert _state(idle)[0] == {"a"}
+
+
+@pytest.mark.parametrize("to", [NEW, OLD], ids=["release", "key"])
+def test_a_deploy_that_changes_a_sleeping_service_stops_it(
+    idle: Host, napping: Callable[[str], Engine], to: str
+) -> None:
+    napping("")
+    _ask(idle, "a", rests=True)
+    assert _switch(idle).run() == "good"
+    service = idle.service("a", to=to, sleeps=True, unit=_unit(idle.place / "services/a"))
+    service = replace(service, service=replace(service.service, nap=Nap("/", (), ())))
+    assert idle.switch(service, active={"evening": NOBODY}).run() == "good"
+    assert _state(idle) == RESTS
+
+
+# What is in the way
 
 
 @cases("case", "why")

@@ -24,7 +24,6 @@ from sparkwright.host.fetch.request import (
     FetchFile,
     FetchRequest,
     ImageBuild,
-    PeerRoots,
     PeerServerRequest,
     PullRequest,
     document,
@@ -405,7 +404,7 @@ PULL = PullRequest(
 )
 FILE = {"path": "x", "size": 1, "blob_id": "0" * 40}
 HUB = {**asdict(FETCH), "source": "hub", "repo": "org/x", "revision": "c" * 40, "files": [FILE]}
-PEER_SERVER = PeerServerRequest("/keys", PeerRoots("/models", "/images"), 900)
+PEER_SERVER = PeerServerRequest("/keys", "/models", "/images", 900)
 
 
 def written(folder: Path, document: Any) -> Path:

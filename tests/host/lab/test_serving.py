@@ -12,6 +12,8 @@ import pytest
 from lab.serving.fake_vllm.arguments import parse
 from lab.serving.fake_vllm.table import load_table
 from sparkwright.engines import engine
+from sparkwright.host.lib import nap
+from sparkwright.host.lib.http import Server as HttpServer
 from tests.engine.captures import CAPTURES as OURS
 from tests.engine.captures import series, shape
 from tests.host.lab.fake_server import KEY, NGRAM, Server, identity, launched, make_model
@@ -157,6 +159,19 @@ def test_the_key_guards_what_it_guards_in_vllm(server: Server) -> None:
     status, headers, text = server.ask("GET", "/v1/models", key="wrong")
     _, names, expected_body = captured("0.24.0/v1_models_401.txt")
     assert (status, names_of(headers), text) == (401, names, expected_body)
+
+
+def test_an_engine_sleeps_and_wakes_up_by_the_requests_of_its_data(shared_model: Path) -> None:
+    sleep = engine("vllm").sleep
+    assert sleep is not None
+    with launched(shared_model, "--enable-sleep-mode", VLLM_SERVER_DEV_MODE="1") as started:
+        server = HttpServer("127.0.0.1", started.port)
+        assert nap.enter(server, sleep.nap)
+        assert started.ask("POST", "/v1/chat/completions", CHAT)[0] == 500
+        assert nap.leave(server, sleep.nap)
+        assert started.chat("hello")
+    with launched(shared_model) as started:
+        assert started.ask("POST", "/sleep?level=2")[0] == 404
 
 
 def test_metrics_have_the_real_names_and_count(server: Server, shared_model: Path) -> None:

@@ -37,7 +37,7 @@ sys.exit({code})
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A machine's directories and its systemd."""
     (tmp_path / "run").mkdir()
-    monkeypatch.setattr("sparkwright.host.lib.credentials.RUN", str(tmp_path / "run"))
+    monkeypatch.setattr("sparkwright.host.jobs.RUN", str(tmp_path / "run"))
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
     program(tmp_path / "bin", "systemctl", "exit 0")
     yield tmp_path

@@ -15,7 +15,7 @@ import pytest
 
 from sparkwright.host.fetch import peer_auth
 from sparkwright.host.fetch.peer_server import Conversation, PeerServer
-from sparkwright.host.fetch.request import PeerRoots, PeerServerRequest
+from sparkwright.host.fetch.request import PeerServerRequest
 from tests.host.fetch.fake_hub import COMMIT
 from tests.host.peer_sharing import (
     DOCKER,
@@ -164,8 +164,8 @@ def test_docker_is_given_images_only(seed: Seed, path: str) -> None:
 
 def test_dockers_password_counts_over_loopback_only(seed: Seed) -> None:
     """It is sent in clear, which nobody hears there."""
-    roots = PeerRoots(str(seed.fetch.root / "models"), str(seed.fetch.root / "images"))
-    request = PeerServerRequest(str(seed.fetch.root / "keys"), roots, 60)
+    keys, models, images = (str(seed.fetch.root / name) for name in ("keys", "models", "images"))
+    request = PeerServerRequest(keys, models, images, 60)
     for address, status in (("127.0.0.1", b"200"), ("10.0.0.7", b"404"), ("1270.0.0.1", b"404")):
         mine, its = socket.socketpair()
         with mine, its:

@@ -7,7 +7,6 @@ import pytest
 from sparkwright.host.lib import apt as program_apt
 from sparkwright.host.lib import packages
 from sparkwright.host.proxy import install
-from sparkwright.host.proxy.install import InstallRequest
 
 #: apt's own words (apt-pkg/fileutl.cc, GetLock), for each of its locks.
 LOCKED = (
@@ -48,7 +47,7 @@ def _called(apt: Path) -> list[str]:
 @pytest.mark.parametrize("message", LOCKED)
 def test_a_lock_of_apts_is_waited_for(apt: Path, message: str) -> None:
     (apt / "fails").write_text(f"{message}\n{message}\n")
-    install.main(InstallRequest())
+    install.main({})
     assert len(_called(apt)) == 3
     assert all("install" in line and "update" not in line for line in _called(apt))
     assert "-o DPkg::Lock::Timeout=600" in _called(apt)[0]
@@ -58,18 +57,18 @@ def test_a_lock_that_is_never_given_back(apt: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(program_apt, "PATIENCE", 0)
     (apt / "fails").write_text(f"{LOCKED[0]}\n" * 1000)
     with pytest.raises(SystemExit, match=r"apt-get install haproxy: .*process 1234"):
-        install.main(InstallRequest())
+        install.main({})
 
 
 def test_another_failure_is_not_waited_for(apt: Path) -> None:
     (apt / "fails").write_text("E: Unable to locate package haproxy\n" * 3)
     with pytest.raises(SystemExit, match="Unable to locate"):
-        install.main(InstallRequest())
+        install.main({})
     assert ["update" in line for line in _called(apt)] == [False, True, False]
 
 
 def test_apt_is_given_the_proxy(apt: Path) -> None:
-    install.main(InstallRequest(environment={"http_proxy": "http://proxy:3128"}))
+    install.main({"http_proxy": "http://proxy:3128"})
     assert _called(apt)[0].endswith("proxy=http://proxy:3128")
 
 

@@ -119,6 +119,32 @@ def test_an_idle_service_has_a_group_of_its_own_in_which_nobody_may_run() -> Non
     assert plan(within).groups == {"evening": ("a", "b", "(nobody)")}
 
 
+SLEEP: dict[str, Any] = {"idle": {"after": "20m", "do": "sleep"}}
+
+
+def test_an_engine_that_sleeps_when_idle_gets_its_routes_and_keeps_its_release_otherwise() -> None:
+    (asleep,) = plan({"a": _service(8000, None, **SLEEP)}).services
+    (stopped,) = plan({"a": _service(8000, None, **IDLE)}).services
+    arguments, environment = dict(asleep.arguments), dict(asleep.environment)
+    assert (arguments.pop("enable_sleep_mode"), environment.pop("VLLM_SERVER_DEV_MODE")) == (
+        True, "1")  # fmt: skip
+    assert (arguments, environment) == (dict(stopped.arguments), dict(stopped.environment))
+    assert (stopped.sleep, asleep.sleep is not None) == (None, True)
+
+
+def test_an_engine_does_not_sleep_beside_services_that_need_its_memory() -> None:
+    shared = {"a": _service(8000, **SLEEP, activate="on-request"), "b": _service(8001)}
+    with pytest.raises(UserError, match=r"a\.idle\.do.*\n?.*group 'evening'[^§]*'do': 'stop'"):
+        plan(shared)
+
+
+def test_an_engine_without_a_sleep_is_refused_and_may_stop() -> None:
+    other = {"recipe": "qwen38-27b-nvfp4-sglang-spark", "port": 8000}
+    with pytest.raises(UserError, match=r"SGLang has no sleep[^§]*'do': 'stop'"):
+        plan({"a": {**other, **SLEEP}})
+    assert plan({"a": {**other, **IDLE}}).groups
+
+
 def test_what_no_request_can_activate_is_a_mistake() -> None:
     woken = {"activate": "on-request"}
     planned = plan({"a": _service(8000, **woken), "b": _service(8001)})

@@ -1,5 +1,6 @@
 """Which doors a host has."""
 
+import json
 from typing import Any
 
 import pytest
@@ -25,6 +26,12 @@ def test_no_door_is_none() -> None:
     bare = plan(services={"qwen36": {**RECIPE, "proxy": False}})
     assert proxies_of(bare, EVERYONE) is None
     assert health_file(bare) is None
+
+
+@pytest.mark.parametrize(("do", "route"), [("stop", ""), ("sleep", "/is_sleeping")])
+def test_health_knows_an_engine_that_sleeps_by_its_route(do: str, route: str) -> None:
+    text = health_file(plan(services={"a": {**RECIPE, "idle": {"after": "1h", "do": do}}}))
+    assert [each["sleeps"] for each in json.loads(text or "")["services"]] == [route]
 
 
 def test_pools_are_of_services_that_have_the_same_names() -> None:

@@ -19,18 +19,16 @@ from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.engines import metric_names
 from sparkwright.extras.dashboard import dashboard
 from sparkwright.extras.dashboard.contents import Page
-from sparkwright.extras.dashboard.glance import counted
+from sparkwright.extras.dashboard.glance import UnfinishedFetch, counted, rates, recent, unfinished
 from sparkwright.extras.dashboard.server import Site
 from sparkwright.extras.dashboard.view import Fleet
 from sparkwright.findings.user_error import refusal
-from sparkwright.host.fetch.unfinished import UnfinishedFetch, unfinished
 from sparkwright.host.lib import systemd
 from sparkwright.host.lib.homes import Maintenance
 from sparkwright.host.lib.metrics import totals
 from sparkwright.host.lock import Owner
 from sparkwright.host.models.report import UsageRequest, UsageRow
 from sparkwright.host.release import HistoryEntry, Phase, SwitchJournal
-from sparkwright.host.watch.rates import rates, recent
 from sparkwright.host.watch.state import WatchFinding, WatchReport
 from tests.unit.builders import catalog
 from tests.unit.cli.answering import run
