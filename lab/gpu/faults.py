@@ -110,7 +110,7 @@ def disk() -> dict[str, Any]:
     """There are 4 MB for what the engine compiles at a first start."""
     ssh(f"systemctl stop {UNIT}")
     ssh(f"mount -t tmpfs -o size=4m,mode=700 tmpfs {HOME}/caches")
-    code, output, seconds = control("sparkwright", "start", INVENTORY, SERVICE)
+    code, output, seconds = control("sparkwright", "start", INVENTORY, SERVICE, "--yes")
     text("disk-start.txt", output + ssh(f"df {HOME}/caches; find {HOME}/caches | head -50"))
     journal("disk.log")
     result = {"start": code, "seconds": seconds, "state": _state(), "doctor": doctor("disk")}

@@ -32,13 +32,17 @@ _MEMORY = {
 
 
 def phases(lines: list[str]) -> dict[str, float]:
-    """Seconds that each phase of a start took, in order; the sum is under `total`."""
+    """Seconds that each phase of a start took, in order; the sum is under `total`.
+
+    Without CUDA graphs an engine neither compiles nor captures: it lacks these phases.
+    """
     begun = before = float(lines[0].split()[0])
     result = {}
     for name, pattern in _PHASES.items():
-        at = next(float(line.split()[0]) for line in lines if re.search(pattern, line))
-        result[name] = round(at - before, 1)
-        before = at
+        at = next((float(line.split()[0]) for line in lines if re.search(pattern, line)), None)
+        if at is not None:
+            result[name] = round(at - before, 1)
+            before = at
     return {**result, "total": round(before - begun, 1)}
 
 

@@ -8,15 +8,16 @@ and versions, and raw texts beside it. Seconds were measured on one H200, 16 cor
                 with 1 and 8 threads, with TLS                     160 s *
     container   the container is killed                             60 s *
     replicas    a roll-out over two hosts under load               500 s *
-    fp8         the model in blocks of FP8                         150 s *
+    fp8         the model in blocks of FP8                         170 s
     share       a share that CUDA refuses                          120 s *
     noise       weights of noise                                   130 s *
-    dies        a worker that dies after each start                150 s *
-    devices     the host's device nodes go and come back           200 s *
+    dies        a worker that dies after each start                115 s
+    devices     the host's device nodes go and come back            85 s
     power       the host's power is cut                             90 s *
     disk        no room for what is compiled                       200 s *
     exclusive   two services that take turns                       300 s *
-    moe, drafter    other models                                   150 s * each
+    naps        an idle service sleeps in its process              200 s *
+    moe, drafter    other models                                   170 s each
     bench       `vllm bench serve`, and the engine's histograms     90 s *
     captures    nvidia-smi, doctor, top and status, idle and busy  100 s
     boots       restart of the unit, docker restart                180 s
@@ -25,8 +26,8 @@ and versions, and raw texts beside it. Seconds were measured on one H200, 16 cor
     port        a port that Docker publishes, without HAProxy      300 s *
 
 With a `*`: as estimated, for a step that was not run to its end. The order suits a lease of 25
-minutes: without names, all are run by it until the time is over. Each step but `deploy` starts from
-the base release, which is deployed first where `status` differs (130 s). The steps stand here and
+minutes: without names, all are run by it until the time is over. Most steps start from the base
+release, which is deployed first where `status` differs (130 s). The steps stand here and
 in lab/gpu/releases.py, faults.py and models.py.
 """
 
@@ -167,10 +168,13 @@ STEPS: dict[str, Callable[[], Mapping[str, Any]]] = {
     for step in (
         deploy, proxy, faults.container, releases.replicas, models.fp8, releases.share,
         releases.noise, releases.dies, faults.devices, faults.power, faults.disk,
-        models.exclusive, models.moe, models.drafter, models.bench, captures, boots,
+        models.exclusive, models.naps, models.moe, models.drafter, models.bench, captures, boots,
         faults.killed, faults.docker, faults.reload, port,
     )
 }  # fmt: skip
+
+#: These deploy settings of their own at once.
+_BY_THEMSELVES = {"deploy", "replicas", "exclusive", "naps", "fp8", "moe", "drafter", "port"}
 
 
 def main(names: list[str]) -> int:
@@ -179,7 +183,7 @@ def main(names: list[str]) -> int:
     for name in names or list(STEPS):
         started = time.monotonic()
         try:
-            if name != "deploy":
+            if name not in _BY_THEMSELVES:
                 controls.base()
             result = STEPS[name]()
         except (SystemExit, Exception) as error:
