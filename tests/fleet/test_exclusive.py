@@ -206,7 +206,8 @@ def test_an_idle_engine_sleeps_in_its_process_and_the_next_request_wakes_it(
     began = ssh(HOST, process)
 
     def sleeps() -> bool:
-        text = evening.site.sparkwright("status", INVENTORY, "--limit", HOST)
+        # While it is put to sleep, status says so and ends with 1.
+        text = evening.site.call("status", INVENTORY, "--limit", HOST).stdout
         return "(nobody) runs" in text and unlocked()
 
     until(sleeps, "it sleeps", 120)
