@@ -16,7 +16,6 @@ and versions, and raw texts beside it. Seconds were measured on one H200, 16 cor
     power       the host's power is cut                             90 s *
     disk        no room for what is compiled                       200 s *
     exclusive   two services that take turns                       300 s *
-    naps        an idle service sleeps in its process              200 s *
     moe, drafter    other models                                   170 s each
     bench       `vllm bench serve`, and the engine's histograms     90 s *
     captures    nvidia-smi, doctor, top and status, idle and busy  100 s
@@ -168,13 +167,13 @@ STEPS: dict[str, Callable[[], Mapping[str, Any]]] = {
     for step in (
         deploy, proxy, faults.container, releases.replicas, models.fp8, releases.share,
         releases.noise, releases.dies, faults.devices, faults.power, faults.disk,
-        models.exclusive, models.naps, models.moe, models.drafter, models.bench, captures, boots,
+        models.exclusive, models.moe, models.drafter, models.bench, captures, boots,
         faults.killed, faults.docker, faults.reload, port,
     )
 }  # fmt: skip
 
 #: These deploy settings of their own at once.
-_BY_THEMSELVES = {"deploy", "replicas", "exclusive", "naps", "fp8", "moe", "drafter", "port"}
+_BY_THEMSELVES = {"deploy", "replicas", "exclusive", "fp8", "moe", "drafter", "port"}
 
 
 def main(names: list[str]) -> int:

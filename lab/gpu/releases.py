@@ -16,7 +16,6 @@ from lab.gpu.controls import (
     RECIPE,
     SERVICE,
     SOCKET,
-    UNIT,
     control,
     deploy,
     journal,
@@ -25,7 +24,6 @@ from lab.gpu.controls import (
     text,
 )
 from lab.gpu.up import up
-from lab.layout import GPU_HOSTS
 from tests.fleet.load import Load
 
 #: Share of the GPU for each of two hosts that have the same one.
@@ -91,5 +89,4 @@ def replicas() -> dict[str, Any]:
     result |= {"served": load.served, "failed": len(load.faults), "longest": load.longest}
     text("replicas-faults.txt", "\n".join(load.faults))
     result["again"] = deploy("replicas-again", changed, **balanced)
-    ssh(f"systemctl stop {UNIT}", host=GPU_HOSTS[1])
     return result
