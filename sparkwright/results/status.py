@@ -12,14 +12,14 @@ from sparkwright.checks.service.diagnose import watch_findings
 from sparkwright.findings.finding import errors_first
 from sparkwright.findings.render import Paint, headline
 from sparkwright.findings.render import text as findings_text
+from sparkwright.host.lib.exclusive import NOBODY
 from sparkwright.host.lib.homes import Action
 from sparkwright.host.lib.http import Health
 from sparkwright.host.lib.records import dataclass, encode, field, replace
 from sparkwright.host.release import HistoryEntry
 from sparkwright.host.status import HostStatus, KeptRelease, ServiceStatus
+from sparkwright.text import marks
 from sparkwright.text.lock_owner import age, described
-from sparkwright.text.marks import in_maintenance
-from sparkwright.text.marks import stopped as stopped_by
 from sparkwright.text.screen import folded
 from sparkwright.text.table import columns, folded_rows
 from sparkwright.text.timestamps import epoch, utc
@@ -117,10 +117,10 @@ def render_status(deployments: Mapping[str, Deployment], paint: Paint = str) -> 
 def _notes(seen: Deployment) -> Iterator[str]:
     """Notes on maintenance, stopped services and switches at work on a host."""
     if seen.maintenance:
-        yield in_maintenance(seen.maintenance, seen.now)
+        yield marks.in_maintenance(seen.maintenance, seen.now)
     for name, service in seen.services.items():
         if service.stopped and service.stopped.holds(service.unit):
-            yield f"{name}: {stopped_by(service.stopped, seen.now)}"
+            yield f"{name}: {marks.stopped(service.stopped, seen.now)}"
     if seen.lock:
         yield f"{described(seen.lock, seen.now)} is at work on it"
     if seen.switch and seen.switch.step != "ended":
@@ -249,15 +249,16 @@ def cells(seen: Deployment, name: str) -> tuple[str, ...]:
     mark = service.stopped if service.stopped and service.stopped.holds(service.unit) else None
     if mark:
         health = f"by {visible(mark.by, 40)}"
-    elif _up(service) and container:
-        up = age(seen.now - epoch(container.started))
     elif service.unit.get("ActiveState") == "failed":
         up = f"given up ({service.unit.get('Result', '?')})"
-    elif name in seen.sleeping:
+    # An idle engine sleeps in its process: its unit runs on.
+    elif seen.sleeping.get(name) == NOBODY or (name in seen.sleeping and not _up(service)):
         up, health = "sleeps", f"{visible(seen.sleeping[name], 41)} runs"
+    elif _up(service) and container:
+        up = age(seen.now - epoch(container.started))
     plan = "not planned" if planned is None else "as planned"
     if planned and planned.drift:
-        plan = _refused(seen) or _difference(planned.drift, was_stopped=mark is not None)
+        plan = _refused(seen) or _difference(planned.drift, was_stopped=bool(mark))
     return (
         release or service.current or "-",
         kept.service.tag if kept and kept.service else "?",
