@@ -49,7 +49,7 @@ ADDRESS = Secret("sk-the-address-shows-this-0123456789")
 HAPROXY = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
 
 
-def until(true: Callable[[], Any], reason: str) -> None:
+def until(true: Callable[[], Any], reason: str = "the condition of a test") -> None:
     """Wait for something that is about to be so."""
     deadline = time.monotonic() + PATIENCE
     while not true():

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from sparkwright.host.ranks.link import follower_proof
-from tests.host.ranks.units import KEY, NEW, OLD, Cluster, until
+from tests.host.proxy.haproxy import until
+from tests.host.ranks.units import KEY, NEW, OLD, Cluster
 from tests.host.serving import free_port
 from tests.libyaml import safe_load
 

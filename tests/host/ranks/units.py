@@ -7,8 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from typing import Any
 from sparkwright.host.lib.ranks import STATE, RankConfig
 from sparkwright.host.service import Service
 from tests.host.programs import program
+from tests.host.proxy.haproxy import until
 from tests.unit.builders import kept_service
 
 #: Nobody else of this machine has these.
@@ -230,11 +229,3 @@ class Cluster:
         result = self.session
         assert result
         return result
-
-
-def until(held: Callable[[], object], seconds: float = 20.0) -> None:
-    """Wait for something to hold."""
-    deadline = time.monotonic() + seconds
-    while not held():
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.05)

@@ -5,13 +5,13 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from sparkwright.host.lib.http import Server
+from tests.host.proxy.haproxy import until
 from tests.host.serving import free_port
 from tests.unit.builders import ROOT
 
@@ -39,6 +39,11 @@ def _ask(path: str, route: str, key: str | None = None) -> tuple[int, str]:
     return answer.status, answer.text
 
 
+def _listens(path: str) -> bool:
+    with socket.socket(socket.AF_UNIX) as connection:
+        return connection.connect_ex(path) == 0  # the file is there before it listens
+
+
 def _started(tmp_path: Path, start: str, words: list[str]) -> subprocess.Popen[str]:
     (tmp_path / "sglang").mkdir()
     (tmp_path / "sglang/launch_server.py").write_text(FAKE.replace("START", start))
@@ -59,9 +64,7 @@ def server(
     path = str(tmp_path / "http.sock")
     process = _started(tmp_path, request.param, ["--uds", path, "--port", str(port)])
     try:
-        deadline = time.monotonic() + 20
-        while not Path(path).exists() and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.05)
+        until(lambda: process.poll() is not None or _listens(path), "it listens")
         yield process, path, port
     finally:
         process.kill()
