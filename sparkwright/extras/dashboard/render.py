@@ -64,9 +64,10 @@ def text(page: Page) -> str:
         figures = measured[key].summary if key in measured else "-"
         passed = smoke.get(key, "-")
         table.append((row.host, row.service, row.state, passed, row.release or "-", figures))
-    environment = _environment(("dashboard",)).overlay(autoescape=False, finalize=str)
-    shown = environment.get_template("page.txt.j2").render(
-        page=page, line=line, table=columns(table), problems=findings_text(page.problems)
+    shown = (
+        _plain_environment()
+        .get_template("page.txt.j2")
+        .render(page=page, line=line, table=columns(table), problems=findings_text(page.problems))
     )
     return shown.rstrip("\n")
 
@@ -96,3 +97,8 @@ def _environment(folders: tuple[str, ...]) -> Environment:
         "paragraph": paragraph,
     }  # fmt: skip
     return environment
+
+
+@cache
+def _plain_environment() -> Environment:
+    return _environment(("dashboard",)).overlay(autoescape=False, finalize=str)

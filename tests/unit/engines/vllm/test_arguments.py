@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkwright.checks.configuration import RULES
@@ -137,9 +137,6 @@ _values = st.recursive(
 
 
 @pytest.mark.parametrize("name", ENGINES)
-@settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
-)
 @given(data=st.data())
 def test_any_value_gives_findings_and_never_an_error(name: str, data: st.DataObject) -> None:
     program = engine(name)
