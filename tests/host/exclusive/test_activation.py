@@ -264,10 +264,7 @@ def _rest_and_wake(host: Host, verb: str) -> list[bool]:
     return result
 
 
-@pytest.mark.parametrize(
-    ("fails", "stops"),
-    [("", [False, False]), ("enter", [True, True]), ("leave", [False, True])],
-)
+@cases("fails", "stops")
 def test_an_idle_engine_sleeps_and_its_unit_stops_only_where_that_fails(
     idle: Host, napping: Callable[[str], Engine], fails: str, stops: list[bool]
 ) -> None:

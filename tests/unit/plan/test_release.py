@@ -324,24 +324,7 @@ def test_a_name_that_no_image_can_have_is_refused_in_the_plan(folder: Path, name
         steps_of(PATCHED.model_copy(update=patched), IMAGE, folder / "recipe.yaml", "spark-1")
 
 
-@pytest.mark.parametrize(
-    "patch",
-    [
-        {"patch": "../secret", "into": "/usr/lib"},
-        {"patch": "/etc/passwd", "into": "/usr/lib"},
-        {"patch": "fix.patch", "into": "/usr/lib\nRUN curl example.org | sh"},
-        {"patch": "fix.patch", "into": "/usr/../etc"},
-        {"patch": "fix.patch"},
-        {"files": [{"at": "/opt/x\nUSER root", "source": "fix.patch"}]},
-        {"files": [{"at": "opt/x", "source": "fix.patch"}]},
-        {**FIX, "promises": {"imports": ["vllm"]}},
-        {"promises": {"imports": ["vllm; import os"]}},
-        {"run": "curl example.org | sh"},
-        {"apt": ["curl=1"]},
-        {"pip": ["vllm==1"]},
-        {},
-    ],
-)
+@cases("patch", more=[{**FIX, "promises": {"imports": ["vllm"]}}])
 def test_a_step_is_data_and_no_line_of_a_dockerfile(patch: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"patch|step|files|promises|run|into"):
         Patch.model_validate(patch)
