@@ -63,17 +63,7 @@ def test_an_ambiguous_or_broken_body_is_refused(parse: Any, text: bytes, message
 _STREAM: dict[str, Any] = {"stream": True}
 
 
-@pytest.mark.parametrize(
-    ("members", "options"),
-    [
-        (_STREAM, {}),
-        (_STREAM | {"stream_options": None}, {}),
-        (_STREAM | {"stream_options": {"x": False, "continuous_usage_stats": True}}, {"x": False}),
-        (_STREAM | {"stream_options": {"include_usage": True}}, None),
-        (_STREAM | {"stream_options": "x"}, None),
-        ({"stream": False}, None),
-    ],
-)
+@cases("members", "options")
 def test_usage_is_asked_for_where_the_client_did_not(members: Any, options: Any) -> None:
     text = json.dumps({"model": "m", **members, "text": "ü😀"}, ensure_ascii=False).encode() + b" "
     fields = bodies.parse(text, "")

@@ -300,15 +300,7 @@ def test_an_image_is_named_by_its_base_its_steps_and_their_files(folder: Path) -
     assert len({name, *others}) == 5
 
 
-@pytest.mark.parametrize(
-    ("patch", "fault"),
-    [
-        ({**FIX, "patch": "link.patch"}, "link.patch is a link to"),
-        ({**FIX, "patch": "away.patch"}, "there is no"),
-        ({**FIX, "patch": "out.patch"}, "line 2 leads to no file below 'into'"),
-        ({"files": [{"at": "/opt/x", "source": "link.patch"}]}, "outside of"),
-    ],
-)
+@cases("patch", "fault")
 def test_a_step_reads_nothing_outside_of_its_catalog(
     folder: Path, patch: dict[str, Any], fault: str
 ) -> None:

@@ -100,20 +100,7 @@ def test_a_name_of_quantization_that_vllm_replaces_passes_for_modelopts_weights_
     assert "quantization-format" in _broken(HERETIC, settings)
 
 
-@pytest.mark.parametrize(
-    ("recipe", "gpu", "needed"),
-    [
-        (QWEN_RTX, "gb10", "made for RTX 50 / RTX PRO Blackwell"),
-        (QWEN_RTX, "rtx5080", "needs 31 GiB"),
-        (HERETIC, "rtx5090", "made for GB10"),
-        (QWEN_RTX, "rtx5090", ""),
-        (HERETIC, "gb10", ""),
-        (HERETIC, "h200", "made for GB10"),
-        (QWEN_RTX, "h100", "made for RTX 50 / RTX PRO Blackwell"),
-        (HOPPER, "gb10", "made for Hopper (sm_90)"),
-        (HOPPER, "h200", ""),
-    ],
-)
+@cases("recipe", "gpu", "needed")
 def test_a_recipe_for_another_gpu_is_refused_with_recipes_for_the_hosts_own(
     recipe: str, gpu: str, needed: str
 ) -> None:
@@ -445,14 +432,7 @@ def test_an_adapters_name_is_a_name_of_its_service_alone() -> None:
         plan({"s": {**recipe, "adapters": [ADAPTER]}})
 
 
-@pytest.mark.parametrize(
-    ("service", "message"),
-    [
-        *(({"kv_offload": {"gib": 8, "disk": path}}, "no disk")
-          for path in ("/proc", "/etc", "/dev/shm/x", "/tmp/x", "/run/x")),
-        ({"adapters": [ADAPTER, {**ADAPTER, "model": "org/other"}]}, "a name of its own"),
-    ],
-)  # fmt: skip
+@cases("service", "message")
 def test_what_can_not_be_is_refused_where_it_is_written(
     service: dict[str, Any], message: str
 ) -> None:
