@@ -51,28 +51,7 @@ def _arguments(**arguments: Any) -> dict[str, Any]:
 #: rule -> recipe, settings over it, and the key below the service that is named.
 BREAKS: dict[str, dict[str, Any]] = safe_load(Path(__file__).with_name("mistakes.yaml").read_text())
 #: Rules that need more than one service's settings; each has a test of its own below.
-ELSEWHERE = {
-    "adapters",  # by their own files: test_adapters.py
-    "patched-base",  # tests/unit/plan/test_release.py
-    "recipe-gpu",
-    "vllm-arguments",  # the roof over those of engines/arguments.py
-    "llamacpp-arguments",
-    "sglang-arguments",
-    "sglang-old-on-gb10",  # of an image that the catalog does not have: tests/unit/engines/sglang
-    "llamacpp-pooling",  # of a GGUF file's header: tests/unit/engines/llamacpp
-    "llamacpp-layers-in-ram",
-    "engine-format",
-    "drafter-family",
-    "model-works",
-    "imported-setting",  # of an import: tests/unit/extras/imports
-    "left-out",
-    "model-architecture",  # of a model that no recipe is for: tests/unit/engines/derivation
-    "unified-memory",
-    "card-memory",
-    "omni-gb10-only",
-    "stock-dflash",
-    "stock-nvfp4-kv",
-}
+ELSEWHERE = set(cases.data["ELSEWHERE"])
 
 
 def _broken(recipe: str, settings: dict[str, Any], **data: Any) -> dict[str, Any]:
