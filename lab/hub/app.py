@@ -5,7 +5,7 @@ Run it as `uvicorn hub.app:app` with SPARKWRIGHT_LAB_HUB_DATA set to the directo
 default on this same server; SPARKWRIGHT_LAB_HUB_CDN gives them another origin (another name of
 this server, say), as the real hub's have. Large files are in its Xet storage (xet.py) too.
 
-Requests of clients that it was tried with: huggingface_hub 0.36 and 2.4, hf_transfer, hf_xet, curl.
+It answers what sparkwright, hf_transfer, hf_xet and curl ask.
 """
 
 from __future__ import annotations

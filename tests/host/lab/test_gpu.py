@@ -1,4 +1,4 @@
-"""The lab of real GPUs, as far as it goes without one: no GPU for a container that may use multicast."""
+"""The lab of real GPUs, as far as it goes without one: multicast is closed to containers."""
 
 import json
 import os
