@@ -1,6 +1,5 @@
 """Releases and derived images follow their settings; mutated settings are located problems."""
 
-import copy
 import json
 import os
 import re
@@ -8,6 +7,8 @@ import signal
 import subprocess
 import time
 from dataclasses import replace
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from sparkwright.plan.patches import steps_of
 from sparkwright.plan.service import container_command, render_service
 from sparkwright.resolve.lock import Resolution
 from sparkwright.site.fleet import PlannedHost, plan_fleet
+from tests.fuzz.values import DROPPED, changed, json_values, paths
 from tests.libyaml import safe_load
 from tests.tables import Tables
 from tests.unit.builders import DIGEST, RTX, SPARK, alone, catalog, origin, plan, resolution, wanted
@@ -188,38 +190,17 @@ def test_a_kv_cache_on_a_disk_keeps_its_newest_blocks(tmp_path: Path) -> None:
 
 VALID: dict[str, Any] = cases.data["VALID"]
 _text = st.text(max_size=12)
-_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | _text,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_text, inner, max_size=3),
-    max_leaves=6,
-)
 
 
-def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    result = [path] if path else []
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            result += _paths(inner, (*path, key))
-    elif isinstance(value, list):
-        for number, inner in enumerate(value):
-            result += _paths(inner, (*path, number))
-    return result
-
-
-def _mutated(path: tuple[Any, ...], value: Any, key: str | None) -> dict[str, Any]:
+def _mutated(path: tuple[Any, ...], value: Any, key: str | None) -> Any:
     """The valid settings with one value replaced, or its key renamed."""
-    data = copy.deepcopy(VALID)
-    holder: Any = data
-    for part in path[:-1]:
-        holder = holder[part]
-    if key is not None and isinstance(holder, dict):
-        holder[key] = holder.pop(path[-1])
-    else:
-        holder[path[-1]] = value
-    return data
+    if key is None or isinstance(path[-1], int):
+        return changed(VALID, path, value)
+    own = reduce(getitem, path, VALID)
+    return changed(changed(VALID, path, DROPPED), (*path[:-1], key), own)
 
 
-@given(st.sampled_from(_paths(VALID)), _values, st.none() | _text)
+@given(st.sampled_from(paths(VALID)), json_values(_text), st.none() | _text)
 def test_any_mutation_is_a_plan_or_a_located_problem(
     path: tuple[Any, ...], value: Any, key: str | None
 ) -> None:
