@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
-from sparkwright.cli.lib.connecting import connection_options
 from sparkwright.cli.lib.extras import ExtensibleGroup
-from sparkwright.cli.lib.hosts import Hosts
+from sparkwright.cli.lib.hosts import Hosts, connection_options
 from sparkwright.cli.lib.messages import MESSAGES
 from sparkwright.cli.lib.options import pyinfra_json_option
 from sparkwright.cli.lib.selection import inventory_argument

@@ -22,10 +22,9 @@ from sparkwright.catalog import load_catalog
 from sparkwright.catalog.gpus import FAMILIES, GPUS, VRAM
 from sparkwright.cli.bootstrap import bootstrapped
 from sparkwright.cli.lib.completion import recipes
-from sparkwright.cli.lib.connecting import connection_options, connection_words
 from sparkwright.cli.lib.extras import offered
 from sparkwright.cli.lib.findings import paint
-from sparkwright.cli.lib.hosts import Hosts, given
+from sparkwright.cli.lib.hosts import Hosts, connection_options, connection_words, given
 from sparkwright.cli.lib.messages import MESSAGES
 from sparkwright.cli.lib.options import confirm, option, yes_option
 from sparkwright.cli.lib.output import echo

@@ -7,8 +7,7 @@ from dataclasses import asdict
 import click
 
 from sparkwright.cli.lib import completion
-from sparkwright.cli.lib.connecting import connection_options
-from sparkwright.cli.lib.hosts import Hosts, finish
+from sparkwright.cli.lib.hosts import Hosts, connection_options, finish
 from sparkwright.cli.lib.options import json_option, option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load

@@ -11,8 +11,7 @@ import click
 from pydantic import TypeAdapter
 
 from sparkwright.cli.lib import options
-from sparkwright.cli.lib.connecting import connection_options
-from sparkwright.cli.lib.hosts import Hosts
+from sparkwright.cli.lib.hosts import Hosts, connection_options
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.cli.lib.selection import names_argument

@@ -8,9 +8,8 @@ import click
 
 from sparkwright.checks.fabric.groups import Fabric, of_looks
 from sparkwright.checks.fabric.judge import CHECKS
-from sparkwright.cli.lib.connecting import hosts_argument
 from sparkwright.cli.lib.findings import paint
-from sparkwright.cli.lib.hosts import Hosts, reported
+from sparkwright.cli.lib.hosts import Hosts, hosts_argument, reported
 from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.extras.fabric_test.fabric_measure import Measurement
