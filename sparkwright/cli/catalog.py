@@ -18,9 +18,8 @@ from sparkwright.checks.configuration import RULES
 from sparkwright.checks.configuration.issues import all_issues
 from sparkwright.cli.lib.completion import recipes
 from sparkwright.cli.lib.extras import ExtensibleGroup
-from sparkwright.cli.lib.messages import MESSAGES
 from sparkwright.cli.lib.options import catalog_directories, json_option, option, print_json
-from sparkwright.cli.lib.output import echo
+from sparkwright.cli.lib.output import MESSAGES, echo
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.places import catalogs
 from sparkwright.findings.user_error import Problems, refusal, suggest

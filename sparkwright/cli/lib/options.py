@@ -1,13 +1,16 @@
-"""Options that several commands share, and the question before something is changed or gone."""
+"""Options that several commands share; findings and JSON; the question before a change."""
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from sparkwright.cli.lib.output import echo
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.render import data
 from sparkwright.findings.user_error import refusal
 from sparkwright.text.visible import visible_json
 
@@ -52,6 +55,14 @@ def confirm(question: str, *, yes: bool, dry: bool = True) -> None:
         raise click.Abort
 
 
-def print_json(data: Any) -> None:
+def print_json(document: Any) -> None:
     """Indented, in a stable order, with dates as text; a terminal obeys nothing of it."""
-    click.echo(visible_json(json.dumps(data, indent=2, ensure_ascii=False, default=str)))
+    click.echo(visible_json(json.dumps(document, indent=2, ensure_ascii=False, default=str)))
+
+
+def print_findings(findings: Sequence[Finding], text: str, *, as_json: bool) -> None:
+    """Print them as JSON, or the text that was made of them."""
+    if as_json:
+        print_json(data(findings))
+    elif text:
+        echo(text)

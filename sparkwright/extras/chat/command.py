@@ -11,13 +11,12 @@ import click
 from pydantic import TypeAdapter, computed_field
 
 from sparkwright.cli.lib.completion import aliases
-from sparkwright.cli.lib.findings import paint
 from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.planned import load
 from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.extras.chat.server import Published, Unusable, opened
 from sparkwright.extras.chat.targets import Target, targets
-from sparkwright.findings.render import text
+from sparkwright.findings.render import paint, text
 from sparkwright.host.lib.faults import Fault
 from sparkwright.host.lib.http import ErrorAnswer, NoAnswer
 from sparkwright.host.lib.kinds import KINDS, body, cheapest, judged

@@ -11,15 +11,14 @@ import yaml
 from sparkwright.catalog import load_catalog
 from sparkwright.catalog.gpus import GPUS
 from sparkwright.catalog.reader import validated
-from sparkwright.cli.lib.findings import paint, print_findings
-from sparkwright.cli.lib.options import json_option
+from sparkwright.cli.lib.options import json_option, print_findings
 from sparkwright.config.places import catalogs
 from sparkwright.documents import text_files as documents
 from sparkwright.extras.imports.entries import Imported
 from sparkwright.extras.imports.formats import FORMATS, import_texts
 from sparkwright.extras.imports.sources import allowed_names, chosen, mod_of, texts_of, tree_of
 from sparkwright.findings.finding import Finding, Severity
-from sparkwright.findings.render import count, text
+from sparkwright.findings.render import count, paint, text
 from sparkwright.findings.user_error import Problems, mistake, refusal
 from sparkwright.recipes.recipe import Options
 from sparkwright.text.visible import visible
