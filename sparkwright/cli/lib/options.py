@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from sparkwright.cli.lib.extras import tables
 from sparkwright.cli.lib.output import echo
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.render import data
@@ -15,14 +16,17 @@ from sparkwright.findings.user_error import refusal
 from sparkwright.text.visible import visible_json
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-#: Options: those that several commands share by a name, others after their command.
+#: Options: those that several commands share by a name, others after their command; and those of
+#: extras' commands, which stand in each one's ``extra.json``.
 _OPTIONS: dict[str, dict[str, Any]] = json.loads(
     Path(__file__).with_name("options.json").read_text(encoding="utf-8")
 )
+for _table in tables().values():
+    _OPTIONS |= _table.get("options", {})
 
 
 def option(name: str, **more: Any) -> Callable[[_Command], _Command]:
-    """Return an option of ``options.json``; its types and completions are given here."""
+    """Return an option of these tables; its types and completions are given here."""
     settings = {**_OPTIONS[name], **more}
     return click.option(*settings.pop("names"), **settings)
 
