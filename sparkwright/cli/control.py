@@ -8,7 +8,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from sparkwright.cli.lib import completion, options
+from sparkwright.cli.lib import options
 from sparkwright.cli.lib.hosts import (
     Hosts,
     complain,
@@ -201,7 +201,7 @@ def _end(
 
 @click.command("rollback")
 @services_argument
-@options.option("rollback --to", shell_complete=completion.releases)
+@options.option("rollback --to")
 @options.dry_option
 @options.yes_option
 @options.pyinfra_json_option

@@ -1,8 +1,8 @@
 """``sparkwright usage``: requests and tokens by key, model and day, of the fleet's addresses."""
 
 import datetime as dt
-from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 
 import click
 
@@ -30,13 +30,9 @@ def _day(_: click.Context, __: click.Parameter, given: str) -> str:
         raise click.BadParameter(f"{given!r} is no day: write 7d, or 2026-01-31") from None
 
 
-def _of_hosts(command: Callable[..., None]) -> Callable[..., None]:
-    """Whole hosts and the connection to them, whose key of SSH has one name alone here."""
-    return connection_options(names_argument(Hosts)(command), but="--key")
-
-
 @click.command("usage")
-@_of_hosts
+@partial(connection_options, but="--key")  # of SSH: it has one name alone here
+@names_argument(Hosts)
 @option("usage --key", shell_complete=completion.keys)
 @option("usage --model")
 @option("usage --since", callback=_day)

@@ -10,7 +10,6 @@ from typing import Any
 import click
 from pydantic import TypeAdapter, computed_field
 
-from sparkwright.cli.lib.completion import aliases
 from sparkwright.cli.lib.options import json_option, option, print_json
 from sparkwright.cli.lib.planned import load
 from sparkwright.cli.lib.selection import Selection, names_argument
@@ -146,7 +145,7 @@ DOCUMENT = Answer
 
 @click.command("chat")
 @names_argument(services=True)
-@option("chat --model", shell_complete=aliases)
+@option("chat --model")
 @option("chat --prompt")
 @json_option
 def command(hosts: Selection, model: str | None, prompt: str | None, as_json: bool) -> None:
