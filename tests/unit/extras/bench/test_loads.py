@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkwright.extras.bench import loads
-from sparkwright.extras.bench.command import command
 from sparkwright.extras.bench.loads import CATEGORIES, FULL, batches, read_categories, texts
 from sparkwright.findings.user_error import UserError
 
@@ -63,11 +62,3 @@ def test_a_long_prompt_is_as_long_as_asked_and_like_no_other(
     assert item[:25] != other[:25]
     assert item == loads.long_prompt("coding", tokens, "a-1", characters)
     assert item.endswith(texts("coding")["context"])
-
-
-def test_the_help_names_the_loads_of_a_full_sweep() -> None:
-    helps = "".join(str(getattr(each, "help", "")) for each in command.params)
-    for loads_of in (FULL.categories, FULL.concurrency):
-        assert f"[default: {','.join(map(str, loads_of))}]" in helps
-    tokens = ",".join(f"{number // 1000}k" for number in FULL.context)
-    assert f"[default: {tokens}]" in helps
