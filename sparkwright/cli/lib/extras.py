@@ -1,8 +1,9 @@
-"""Commands, and what extras offer, as ``cli/commands.json`` and each extra's ``extra.json`` say.
+"""Commands, and the extras' offers, as ``cli/commands.json`` and each extra's ``extra.json`` list
+them.
 
-An extra is a folder of sparkwright/extras/, found by listing them. Its file has its commands, their
-options, and under ``offers`` what the core or another extra may use where the extra is there: a
-name, and ``module:object``.
+An extra is a folder of sparkwright/extras/. Its file has its commands with their options, and under
+``offers`` objects for the core or another extra if the extra is installed: a name, and
+``module:object``.
 """
 
 import json

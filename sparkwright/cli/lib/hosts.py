@@ -141,7 +141,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 _ON_A_COMMAND_LINE = "a password on a command line is read by every user of this machine"
 _PROMPT = "--ssh-password-prompt asks for it, or reads it from standard input"
 _KEY = "leave it out: pyinfra asks where a key needs one, and ssh-agent keeps it"
-#: Names of pyinfra's options that hold a secret -> what to use instead.
+#: Names of pyinfra's options that hold a secret -> the alternative.
 SECRETS = {
     "--ssh-password": _PROMPT, "--password": _PROMPT,
     "--ssh-key-password": _KEY, "--key-password": _KEY,
@@ -165,10 +165,10 @@ def services_argument(command: _Command) -> _Command:
 def connection_options(command: _Command, but: str | None = None) -> _Command:
     """pyinfra's options of connection and sudo.
 
-    The command has no arguments for them: ``hosts.given`` has them.
+    The command has no parameters for these options: ``hosts.given`` has them.
 
     Args:
-        but: a name that means something else to this command.
+        but: a name that has another meaning in this command.
     """
 
     def ours() -> None: ...
@@ -180,7 +180,7 @@ def connection_options(command: _Command, but: str | None = None) -> _Command:
         ([name for name in names if name != but], value, text) for names, value, text in OPTIONS
     ]
     _keeping(ours, meant)
-    # Last in the help, wherever the decorator stands: click has the last ones first.
+    # Last in the help, wherever the decorator is: click prints the last options first.
     own = getattr(command, "__click_params__", [])
     setattr(command, "__click_params__", [*getattr(ours, "__click_params__"), *own])  # noqa: B009, B010
     return command
@@ -206,7 +206,7 @@ def _keeping(command: Callable[..., Any], options: Sequence[tuple[Any, Any, str]
 
 
 def connection_words() -> list[str]:
-    """Options of connection and sudo of the command that runs, as words for another command."""
+    """Connection and sudo options of the running command, as words for another command."""
     arguments = []
     for name, value in given().items():
         arguments += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
@@ -217,7 +217,7 @@ def without_secrets(arguments: Sequence[str]) -> None:
     """Validate words that are passed to pyinfra unchanged.
 
     Raises:
-        UserError: for each password among them.
+        UserError: names each password among them.
     """
     names = [word.partition("=")[0] for word in arguments]
     if problems := [_secret(name) for name in dict.fromkeys(names) if name in SECRETS]:

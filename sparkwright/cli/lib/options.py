@@ -1,4 +1,4 @@
-"""Options that several commands share; findings and JSON; the question before a change."""
+"""Options that several commands share, printed findings, and the confirmation of a change."""
 
 import json
 import sys
@@ -16,8 +16,8 @@ from sparkwright.findings.user_error import refusal
 from sparkwright.text.visible import visible_json
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-#: Options: those that several commands share by a name, others after their command; and those of
-#: extras' commands, which stand in each one's ``extra.json``.
+#: Options: shared options by name, others after their command; options of an extra's commands are
+#: in its ``extra.json``.
 _OPTIONS: dict[str, dict[str, Any]] = json.loads(
     Path(__file__).with_name("options.json").read_text(encoding="utf-8")
 )
@@ -26,7 +26,7 @@ for _table in tables().values():
 
 
 def option(name: str, **more: Any) -> Callable[[_Command], _Command]:
-    """Return an option of these tables; its types and completions are given here."""
+    """Return an option of the tables; its types and completions are given here."""
     settings = {**_OPTIONS[name], **more}
     return click.option(*settings.pop("names"), **settings)
 
@@ -65,7 +65,7 @@ def print_json(document: Any) -> None:
 
 
 def print_findings(findings: Sequence[Finding], text: str, *, as_json: bool) -> None:
-    """Print them as JSON, or the text that was made of them."""
+    """Print findings as JSON, or as the given text."""
     if as_json:
         print_json(data(findings))
     elif text:
