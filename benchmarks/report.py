@@ -2,8 +2,8 @@
 
     python -m benchmarks.report --hosts 100 --runs 20
 
-The fleet is invented (``lab.example_report``): 60 loads a result, a service a host. Reading takes
-only as many results of a service as a comparison with its past needs, so more runs cost little.
+The fleet is invented (``lab.example_report``): 60 loads a result, a service a host. The page takes
+the newest result of a service, so more runs cost nothing.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ _ENDS_WITH_1 = {
     "maintenance": "with off: a service of the host does not answer",
     "models list": "a model or image has a fault",
     "models prune": "a model or image has a fault",
-    "report": "a service is not as planned, or slower than its card or its own past",
+    "report": "a service is not as planned, or slower than its card",
     "restart": "a service gives no real answers",
     "rollback": "a host failed",
     "shell": "the host has no such service; else the exit code is the command's",

@@ -18,7 +18,6 @@ Symptom = Literal[
     "acceptance fine",
     "no drafter",
     "errors",
-    "sampled",  # temperature above 0
     "shorter answers",  # than the card's figure was measured with
     "clock low",  # below 85 % of what the driver allows
     "clock unknown",

@@ -27,10 +27,9 @@ class Weight(IntEnum):
 
     DOWN = 0
     WRONG = 1
-    SLOW = 2
-    BELOW_CARD = 3
-    WARNING = 4
-    FILE = 5
+    BELOW_CARD = 2
+    WARNING = 3
+    FILE = 4
 
 
 @dataclass(frozen=True)
@@ -38,9 +37,7 @@ class Weighed:
     """A finding with its weight.
 
     Attributes:
-        problem: after hosts and service: ``answers 31 % slower since the driver changed 1 → 2``.
-        low, high: share that ``problem`` names as ``{}``; None if it names none.
-        began: since when, as far as that is known.
+        problem: after hosts and service: ``3 of 7 figures are worse than the card's``.
         seen: when that was seen.
         more: what explains it, and what to do: a line each.
     """
@@ -49,19 +46,8 @@ class Weighed:
     hosts: tuple[str, ...]
     service: str | None
     problem: str
-    low: float | None = None
-    high: float | None = None
-    began: dt.datetime | None = None
     seen: dt.datetime | None = None
     more: tuple[str, ...] = ()
-
-    @property
-    def text(self) -> str:
-        """``problem`` with its share."""
-        if self.low is None or self.high is None:
-            return self.problem
-        low, high = (f"{100 * share:.0f}" for share in (self.low, self.high))
-        return self.problem.replace("{}", low if low == high else f"{low} to {high}", 1)
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ def test_names_without_an_end_stay_in_the_page(width: int) -> None:
         cell(errors=1), host=endless, service=endless, vllm=endless,
         settings={endless: endless}, generator={"name": endless, "command": [endless]},
     )  # fmt: skip
-    made = page_of(made=NOON, catalog=catalog(), results={(endless, endless): (run,)})
+    made = page_of(made=NOON, catalog=catalog(), results={(endless, endless): run})
     page = look(html(made, title=endless), width=width)
     assert page.scroll_width == width
     assert page.sticking_out == []

@@ -105,16 +105,16 @@ def test_it_is_measured_as_its_own_counters_say(engine: Site) -> None:
     except UserError as error:
         pytest.skip(str(error))
     venv = str(program.parents[1])
-    arguments = ["--categories", "coding", "--concurrency", "1,4", "--context", "none"]
+    arguments = ["--category=coding", "--concurrency=1", "--concurrency=4", "--context=0"]
     done = subprocess.run(
         [sys.executable, "-m", "sparkwright", "bench", *WORDS, *arguments],
         cwd=engine.folder, env={**os.environ, "SPARKWRIGHT_BENCH_TOOLS": venv},
         capture_output=True, text=True, timeout=900, check=False,
     )  # fmt: skip
-    stored = load(engine.folder / ".sparkwright/bench")
-    assert not stored.problems
-    assert (HOST, "tiny") in stored.services, done.stdout + done.stderr
-    (result,) = stored.services[HOST, "tiny"]
+    stored, problems = load(engine.folder / ".sparkwright/bench")
+    assert not problems
+    assert (HOST, "tiny") in stored, done.stdout + done.stderr
+    result = stored[HOST, "tiny"]
     assert [cell.concurrency for cell in result.cells] == [1, 4], done.stdout + done.stderr
     for cell in result.cells:
         assert cell.errors == 0

@@ -3,155 +3,28 @@
 AIPerf is a program of its own in a venv of its own (README, decisions), which ``make bench-tools``
 makes; nothing of it is imported here. A run is described by a file of JSON, which is YAML too, and
 leaves a folder: ``phase_manifest.json``, and for each phase
-``phases/<name>/profile_export_aiperf.json`` and ``server_metrics.json``, the change of the server's
-own /metrics over the phase. Times in milliseconds there, in seconds here.
+``phases/<name>/profile_export_aiperf.json``. Times in milliseconds there, in seconds here.
 """
 
 import json
 import os
-import re
 import shutil
-import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
-import requests
-
 from sparkwright.config.places import BENCH_PINS, INSTALLED
-from sparkwright.config.secrets import Secret
 from sparkwright.config.templates import template
-from sparkwright.engines import DEFAULT, engine
 from sparkwright.extras.bench.loads import Batch, Load
 from sparkwright.extras.bench.results import MEASURES, Cell
-from sparkwright.findings.user_error import Messages, Problems, UserError, mistake
-from sparkwright.host.lib import metrics as neutral
-from sparkwright.host.lib import model_list
-
-_SECONDS = 10.0
-
-
-@dataclass(frozen=True)
-class Service:
-    """A service that answers.
-
-    Attributes:
-        url: ``http://host:port``.
-        model: the name in requests.
-        context: tokens that prompt and answer may have together; None if it does not say.
-        ca: file by which https is verified; None for the public CAs.
-    """
-
-    url: str
-    model: str
-    key: Secret
-    context: int | None = None
-    ca: str | None = None
-    engine: str = DEFAULT
-
-    def send(self, method: str, path: str, *, key: bool = True, **body: Any) -> requests.Response:
-        """The answer to a request, with the key or without."""
-        headers = body.pop("headers", {})
-        headers |= {"Authorization": f"Bearer {self.key.value}"} if key else {}
-        return requests.request(
-            method, f"{self.url}{path}", headers=headers, verify=self.ca or True,
-            **{"timeout": _SECONDS, **body},
-        )  # fmt: skip
-
-    def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """The JSON of an answer. Raises UserError when there is none, or the key is refused."""
-        try:
-            answer = self.send(method, path, json=body)
-            if answer.status_code != 401:
-                answer.raise_for_status()
-                return answer.json()
-            raise _MESSAGES.refusal("key-refused", answer.url)
-        except (requests.RequestException, ValueError) as error:
-            raise self._silent(path, error) from None
-
-    def has(self, path: str, body: Any) -> bool:
-        """Whether its server has a route. Raises UserError without an answer."""
-        try:
-            return self.send("POST", path, json=body).status_code != 404
-        except requests.RequestException as error:
-            raise self._silent(path, error) from None
-
-    def _silent(self, path: str, error: Exception) -> UserError:
-        reason = str(error).splitlines()[0][:160]
-        return _MESSAGES.refusal("no-answer", f"{self.url}{path}", error=reason)
-
-    def tokens(self, text: str) -> int:
-        """How many tokens the engine makes of a text. Raises UserError as ``ask``."""
-        probes = engine(self.engine).probes
-        body = {"model": self.model, probes.tokenized: text, "add_special_tokens": False}
-        return len(self.ask("POST", probes.tokenizer, body)["tokens"])
-
-    def metrics(self, *, key: bool) -> tuple[int, bytes]:
-        """Status and text of its metrics; 502 without an answer."""
-        try:
-            answer = self.send("GET", "/metrics", key=key)
-        except requests.RequestException:
-            return 502, b""
-        return answer.status_code, answer.content
-
-
-@contextmanager
-def metrics_without_key(service: Service) -> Iterator[str | None]:
-    """Where a load generator that can't show a key reads the service's metrics: on loopback, for a
-    run's time; None if the service asks for no key."""
-    if service.metrics(key=False)[0] == 200:
-        yield None
-        return
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            status, body = service.metrics(key=True)
-            self.send_response(status if self.path == "/metrics" else 404)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Read three times a second: nothing is logged."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/metrics"
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
-def reach(name: str, candidates: Iterable[Service]) -> Service:
-    """The first that answers, of a service at addresses where the controller may reach its host.
-
-    Args:
-        name: ``host/service``, for messages.
-
-    Raises:
-        UserError: when none answers, the key is refused, or the model is not served there.
-    """
-    problems = Problems()
-    for service in candidates:
-        with problems.collected():
-            for entry in service.ask("GET", "/v1/models")["data"]:
-                if service.model in model_list.names({"data": [entry]}):
-                    return replace(service, context=model_list.context(entry))
-            raise _MESSAGES.refusal("not-served", service.url, model=service.model)
-    raise UserError(
-        mistake(f"{name}: {problem.subject.place}", problem.observed, problem.remedy)
-        for problem in problems
-    )
-
+from sparkwright.extras.bench.service import Service
+from sparkwright.findings.user_error import Messages
 
 NAME = "aiperf"
 #: Its name in a result. Other prompts, or sent otherwise, are other figures: the number goes up,
-#: and results of another name do not count as a service's past.
+#: and results of another name do not compare.
 LABEL = "sparkwright's prompts 1 by aiperf"
 #: Names another venv than the project's ``.venv-bench``.
 VARIABLE = "SPARKWRIGHT_BENCH_TOOLS"
@@ -204,24 +77,22 @@ CHAT = Endpoint()
 
 
 def endpoint(service: Service, kinds: Mapping[str, str]) -> Endpoint:
-    """Form of the requests to a service: for answers, for vectors, or for the score of a document;
-    of a kind that the generator does not know, the kind itself.
+    """Form of the requests to a service: for answers, for vectors, or for the score of a document.
 
     Args:
         kinds: of requests that it answers, each with its route.
 
     Raises:
-        UserError: without an answer.
+        UserError: without an answer, or for a kind that the generator does not know.
     """
     if "chat" in kinds:
         return CHAT
-    route = kinds.get("embedding")
-    if route and service.has(route, {"model": service.model, "input": _QUERY}):
+    body = {"model": service.model, "input": _QUERY}
+    if (route := kinds.get("embedding")) and service.send("POST", route, body).status_code != 404:
         return Endpoint("embeddings", route, {})
-    if "rerank" in kinds:
-        return Endpoint("cohere_rankings", kinds["rerank"], {})
-    kind, route = next(iter(kinds.items()))
-    return Endpoint(kind, route, {})
+    if route := kinds.get("rerank"):
+        return Endpoint("cohere_rankings", route, {})
+    raise _MESSAGES.refusal("no-such-load", service.url, kinds=", ".join(kinds))
 
 
 def find(environment: Mapping[str, str] = os.environ) -> Path:
@@ -231,33 +102,28 @@ def find(environment: Mapping[str, str] = os.environ) -> Path:
         UserError: when it is not there, or of another version: figures would not compare.
     """
     folder = Path(environment.get(VARIABLE) or FOLDER).absolute()
-    program = folder / "bin" / NAME
-    folders = folder.glob(f"lib/python3*/site-packages/{NAME}-*.dist-info")
-    installed = [path.name.removesuffix(".dist-info").partition("-")[2] for path in folders]
-    message = "other-version" if program.is_file() and installed else "not-installed"
-    if message == "not-installed" or installed[0] != pinned():
+    paths = [str(path) for path in folder.glob("lib/python3*/site-packages")]
+    installed = [each.version for each in distributions(name=NAME, path=paths)]
+    if installed != [pinned()]:
         raise _MESSAGES.refusal(
-            message, f"load generator {NAME}", folder=folder, installed=installed, version=pinned(),
-            install=_INSTALL if INSTALLED else "make bench-tools", variable=VARIABLE,
+            "other-version" if installed else "not-installed", f"load generator {NAME}",
+            folder=folder, installed=installed, version=pinned(), variable=VARIABLE,
+            install=_INSTALL if INSTALLED else "make bench-tools",
         )  # fmt: skip
-    return program
+    return folder / "bin" / NAME
 
 
-@cache
 def pinned() -> str:
     """The generator's version in the file of pins."""
-    (version,) = re.findall(
-        rf"^{NAME}==(\S+)", BENCH_PINS.read_text(encoding="utf-8"), re.MULTILINE
-    )
-    return str(version)
+    pins = BENCH_PINS.read_text(encoding="utf-8").split()
+    return next(pin for pin in pins if pin.startswith(f"{NAME}==")).partition("==")[2]
 
 
 def prepare(folder: Path, prompts: Sequence[str], endpoint: Endpoint, **settings: Any) -> None:
     """Put configuration, prompts and tokenizer into the folder that a run leaves its results in.
 
     Args:
-        settings: ``url``, ``model`` and ``loads``; and ``metrics``, where the server's are read, if
-            not at ``url`` without a key.
+        settings: ``url``, ``model`` and ``loads``.
     """
     shutil.copytree(Path(__file__).with_name("tokenizer"), folder / "tokenizer")
     config = template("bench/aiperf.json.j2").render(
@@ -277,74 +143,35 @@ def command_line(program: str, folder: str) -> list[str]:
 
 
 def cell(
-    batch: Batch, load: Load, errors: int, report: Mapping[str, Any], metrics: Mapping[str, Any],
-    endpoint: Endpoint = CHAT,
+    batch: Batch, load: Load, errors: int, report: Mapping[str, Any],
+    acceptances: Mapping[str, float], endpoint: Endpoint = CHAT,
 ) -> Cell:  # fmt: skip
     """A phase's report as a cell; of a category's own prompts the mean of their tokens, in tens.
 
     Args:
         errors: requests that failed.
         report: ``profile_export_aiperf.json``; empty if every request failed.
-        metrics: ``server_metrics.json``; empty if the server's were not to be had.
     """
 
     def value(name: str, statistic: str) -> float | None:
         value = (report.get(name) or {}).get(statistic)
         return float(value) if isinstance(value, int | float) else None
 
-    figures = {measure.name: (measure.scale, value(*measure.reported))
-               for measure in MEASURES if measure.pooling == endpoint.pools}  # fmt: skip
-    taken = {
-        name: scale * figure for name, (scale, figure) in figures.items() if figure is not None
+    measures = {
+        measure.name: measure.scale * figure
+        for measure in MEASURES
+        if measure.pooling == endpoint.pools and (figure := value(*measure.reported)) is not None
     }
+    length = round(value("input_sequence_length", "avg") or 0, -1)
     return Cell(
         category=batch.category,
         concurrency=load.concurrency,
-        prompt_tokens=batch.context
-        or 10 * round((value("input_sequence_length", "avg") or 0) / 10),
+        prompt_tokens=batch.context or int(length),
         max_tokens=endpoint.body.get("max_tokens", 0),
         requests=round(value("request_count", "avg") or 0),
         errors=errors,
-        measures=taken | acceptances(metrics),
+        measures=measures | dict(acceptances),
     )
-
-
-def acceptances(metrics: Mapping[str, Any]) -> dict[str, float]:
-    """Share of the draft that was accepted, and mean tokens per step (1 + accepted / drafts).
-
-    From the engine's counters; empty without speculation, whose counters are then not there.
-    """
-    names = engine(DEFAULT).metrics
-    drafts, tokens, accepted = (
-        counted(metrics, names[name].removesuffix("_total"))
-        for name in (neutral.DRAFTS, neutral.DRAFTED, neutral.ACCEPTED)
-    )
-    if not drafts or not tokens or accepted is None:
-        return {}
-    return {
-        "acceptance": min(1.0, accepted / tokens), "acceptance_length": 1 + accepted / drafts
-    }  # fmt: skip
-
-
-def counted(metrics: Mapping[str, Any], name: str, of: str = "total") -> float | None:
-    """A counter's change over the phase, or a histogram's ``count`` or ``sum``; all engines."""
-    values = [
-        float(value)
-        for endpoint in metrics.get("data", {}).get("endpoint_summaries", {}).values()
-        for series in endpoint.get("metrics", {}).get(name, {}).get("series", ())
-        if (value := series.get("stats", {}).get(of)) is not None
-    ]
-    return sum(values) if values else None
-
-
-def foreign_requests(load: Load, metrics: Mapping[str, Any]) -> int:
-    """Requests of other clients that the server began meanwhile; 0 if not certain.
-
-    The metrics are read three times a second, so that requests of the warm-up may be among them.
-    """
-    name = engine(DEFAULT).metrics[neutral.FIRST_TOKEN_COUNT].removesuffix("_count")
-    begun = counted(metrics, name, "count")
-    return max(0, round(begun or 0) - load.requests - load.warm_up)
 
 
 def failed(manifest: Mapping[str, Any]) -> dict[str, int]:

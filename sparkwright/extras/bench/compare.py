@@ -32,8 +32,7 @@ class Verdict:
         published: the card's figure, or the two ends of its range.
         ratio: measured ÷ published; of a published range its nearer end, 1 within it.
         low, high: the range in which a healthy service's figure may lie.
-        why: why the range is that wide.
-        source: the card's table.
+        table, source: the card's table.
         basis: in what the card's run differs from this one; empty if it does not.
     """
 
@@ -46,7 +45,6 @@ class Verdict:
     low: float
     high: float
     state: State
-    why: str
     table: str
     source: str
     basis: str
@@ -64,81 +62,6 @@ class CellComparison:
     def by_measure(self) -> dict[str, Verdict]:
         """The verdicts, by measurement."""
         return {verdict.measure: verdict for verdict in self.verdicts}
-
-
-def compare(
-    result: Result, published: Sequence[Table], causes: Sequence[Cause] = ()
-) -> tuple[CellComparison, ...]:
-    """Every cell of a result against the nearest published figures.
-
-    Args:
-        published: the tables that speak of this result (``tables``).
-        causes: known causes, the likeliest first.
-    """
-    return tuple(_compare(result, cell, published, causes) for cell in result.cells)
-
-
-def _compare(
-    result: Result, cell: Cell, published: Sequence[Table], causes: Sequence[Cause]
-) -> CellComparison:
-    cards = {measure: figure(cell, measure, published) for measure in MEASURES
-             if measure.published and measure.name in cell.measures}  # fmt: skip
-    verdicts = {measure: judge(measure, cell.measures[measure.name], card)
-                for measure, card in cards.items() if card}  # fmt: skip
-    slow = {measure.slow for measure, verdict in verdicts.items() if verdict.state == "worse"}
-    fine = {measure.fine for measure in verdicts if measure.fine and measure.slow not in slow}
-    drafts = not cell.measures.keys().isdisjoint(("acceptance", "acceptance_length"))
-    lengths = [card.output_tokens or 0 for card in cards.values() if card]
-    clock, most = result.gpu.clock_mhz, result.gpu.clock_max_mhz
-    conditions: dict[Symptom, bool] = {
-        "shorter answers": any(cell.max_tokens < length / 2 for length in lengths),
-        "no drafter": not drafts and any(table.measurement.drafter for table in published),
-        "errors": cell.errors > 0,
-        "sampled": cell.sampling_temperature > 0,
-        "clock unknown": not clock or not most,
-        "clock low": bool(clock and most and clock < _LOW_CLOCK * most),
-    }
-    symptoms = {*slow, *fine, *(symptom for symptom, holds in conditions.items() if holds)}
-    fits = tuple(cause for cause in causes if _fits(cause, symptoms, result, cell))
-    return CellComparison(cell, tuple(verdicts.values()), fits)
-
-
-def judge(measure: Measure, measured: float, card: Figure) -> Verdict:
-    """Compare a measure with its figure. Better than the range is worth a look, but no fault."""
-    widened = (card.least, card.most) != (card.low, card.high)
-    low = min(card.low / measure.apart, card.least)
-    high = max(card.high * measure.apart, card.most)
-    state: State = "in range"
-    if not low <= measured <= high:
-        state = "worse" if (measured < low) == measure.more_is_better else "better"
-    nearest = min(max(measured, card.low), card.high)
-    measurement = card.table.measurement
-    return Verdict(
-        measure=measure.name,
-        title=measure.title,
-        unit=measure.unit,
-        measured=measured,
-        published=(card.low, card.high),
-        ratio=measured / nearest if nearest else 1.0,
-        low=low,
-        high=high,
-        state=state,
-        why=f"{measure.apart:g} times apart: {measure.why}"
-        + ("; widened to the card's own least and most" if widened else ""),
-        table=measurement.name,
-        source=measurement.source,
-        basis=card.table.basis,
-    )
-
-
-def _fits(cause: Cause, symptoms: set[Symptom], result: Result, cell: Cell) -> bool:
-    return (
-        symptoms.issuperset(cause.when)
-        and cell.concurrency >= cause.concurrency
-        and cell.prompt_tokens >= cause.prompt_tokens
-        and (not cause.tags or result.tag in cause.tags)
-        and not any(result.settings.get(key) == value for key, value in cause.ruled_out_by.items())
-    )
 
 
 @dataclass(frozen=True)
@@ -159,23 +82,83 @@ class Table:
         value = getattr(row, key)
         return self.measurement.conditions.get(key) if value is None else value
 
+    def output_tokens(self, row: Row) -> float:
+        """Length of the answers that a row was measured with; 0 if the card does not say."""
+        length = self.value(row, "output_tokens")
+        return sum(_ends(length)) / 2 if length else 0.0
 
-@dataclass(frozen=True)
-class Figure:
-    """A published figure for one measure of a cell, in the result's units.
 
-    Attributes:
-        low, high: equal for a single number.
-        least, most: the card's own spread where it gives one, never narrower than low to high.
-        output_tokens: the length of the answers that it was measured with.
+def compare(
+    result: Result, published: Sequence[Table], causes: Sequence[Cause] = ()
+) -> tuple[CellComparison, ...]:
+    """Every cell of a result against the nearest published figures.
+
+    Args:
+        published: the tables that speak of this result (``tables``).
+        causes: known causes, the likeliest first.
     """
+    return tuple(_compare(result, cell, published, causes) for cell in result.cells)
 
-    table: Table
-    low: float
-    high: float
-    least: float
-    most: float
-    output_tokens: float | None
+
+def _compare(
+    result: Result, cell: Cell, published: Sequence[Table], causes: Sequence[Cause]
+) -> CellComparison:
+    taken = [measure for measure in MEASURES if measure.name in cell.measures]
+    cards = {each: card for each in taken if (card := nearest(cell, each, published))}
+    verdicts = {each: judge(each, cell.measures[each.name], *card) for each, card in cards.items()}
+    slow = {measure.slow for measure, verdict in verdicts.items() if verdict.state == "worse"}
+    fine = {measure.fine for measure in verdicts if measure.fine and measure.slow not in slow}
+    drafts = not cell.measures.keys().isdisjoint(("acceptance", "acceptance_length"))
+    clock, most = result.gpu.clock_mhz, result.gpu.clock_max_mhz
+    conditions: dict[Symptom, bool] = {
+        "shorter answers": any(
+            cell.max_tokens < table.output_tokens(row) / 2 for table, row in cards.values()
+        ),
+        "no drafter": not drafts and any(table.measurement.drafter for table in published),
+        "errors": cell.errors > 0,
+        "clock unknown": not clock or not most,
+        "clock low": bool(clock and most and clock < _LOW_CLOCK * most),
+    }
+    symptoms = {*slow, *fine, *(symptom for symptom, holds in conditions.items() if holds)}
+    fits = tuple(cause for cause in causes if _fits(cause, symptoms, result, cell))
+    return CellComparison(cell, tuple(verdicts.values()), fits)
+
+
+def judge(measure: Measure, measured: float, table: Table, row: Row) -> Verdict:
+    """Compare a measure with the figure of a row; the range is widened to the card's own spread.
+
+    Better than the range is worth a look, but no fault.
+    """
+    given = (getattr(row, f"{measure.published}{end}", None) for end in ("", "_min", "_max"))
+    (least, most), *spread = (
+        [measure.scale * end for end in _ends(value)] for value in given if value is not None
+    )
+    bounds = [
+        least / measure.apart,
+        most * measure.apart,
+        *(end for pair in spread for end in pair),
+    ]
+    low, high = min(bounds), max(bounds)
+    state: State = "in range"
+    if not low <= measured <= high:
+        state = "worse" if (measured < low) == measure.more_is_better else "better"
+    near = min(max(measured, least), most)
+    return Verdict(
+        measure=measure.name, title=measure.title, unit=measure.unit, measured=measured,
+        published=(least, most), ratio=measured / near if near else 1.0, low=low, high=high,
+        state=state, table=table.measurement.name, source=table.measurement.source,
+        basis=table.basis,
+    )  # fmt: skip
+
+
+def _fits(cause: Cause, symptoms: set[Symptom], result: Result, cell: Cell) -> bool:
+    return (
+        symptoms.issuperset(cause.when)
+        and cell.concurrency >= cause.concurrency
+        and cell.prompt_tokens >= cause.prompt_tokens
+        and (not cause.tags or result.tag in cause.tags)
+        and not any(result.settings.get(key) == value for key, value in cause.ruled_out_by.items())
+    )
 
 
 def tables(result: Result, catalog: Catalog) -> tuple[Table, ...]:
@@ -210,57 +193,40 @@ def tables(result: Result, catalog: Catalog) -> tuple[Table, ...]:
     return tuple(sorted(result_tables, key=lambda table: table.rank))
 
 
-def figure(cell: Cell, measure: Measure, published: Sequence[Table]) -> Figure | None:
-    """The nearest published figure for a measure of a cell, or None if no card has one.
+def nearest(cell: Cell, measure: Measure, published: Sequence[Table]) -> tuple[Table, Row] | None:
+    """The table and row with the nearest figure for a measure of a cell; None without a figure.
 
     Of the nearest tables, the row that names this category alone; of several rows, the row with the
     nearest length of answers; then the newest.
     """
-    candidates = []
-    for table in published:
-        for row in table.measurement.rows:
-            if getattr(row, measure.published) is None or not _speaks_of(row, table, cell, measure):
-                continue
-            length = table.value(row, "output_tokens")
-            tokens = sum(_ends(length)) / 2 if length else None
-            distance = abs(math.log(cell.max_tokens / tokens)) if tokens else 0.0
-            key = table.rank, row.category is None, distance, -table.measurement.date.toordinal()
-            candidates.append((key, table, row, tokens))
-    if not candidates:
-        return None
-    _, table, row, tokens = min(candidates, key=lambda candidate: candidate[0])
-    spread = (getattr(row, f"{measure.published}{end}", None) for end in ("", "_min", "_max"))
-    middle, *ends = (_ends(value) for value in spread if value is not None)
-    low, high = (end * measure.scale for end in middle)
-    around = [end * measure.scale for pair in ends for end in pair]
-    return Figure(table, low, high, min(low, *around, low), max(high, *around, high), tokens)
 
+    def distance(candidate: tuple[Table, Row]) -> tuple[object, ...]:
+        table, row = candidate
+        tokens = table.output_tokens(row)
+        length = abs(math.log(cell.max_tokens / tokens)) if tokens and cell.max_tokens else 0.0
+        return table.rank, row.category is None, length, -table.measurement.date.toordinal()
 
-def _speaks_of(row: Row, table: Table, cell: Cell, measure: Measure) -> bool:
-    temperature = table.value(row, "temperature")
-    return (
-        _same_category(row, cell, measure)
+    rows = (
+        (table, row)
+        for table in published
+        for row in table.measurement.rows
+        if getattr(row, measure.published, None) is not None
         and (row.concurrency or (1 if measure.one_stream else None)) == cell.concurrency
-        and (temperature is None or (temperature > 0) == (cell.sampling_temperature > 0))
-        and _same_length(row.prompt_tokens, cell.prompt_tokens)
+        and not table.value(row, "temperature")  # the load generator's requests are greedy
+        and _same_prompts(row, cell)
     )
+    return min(rows, key=distance, default=None)
 
 
-def _same_category(row: Row, cell: Cell, measure: Measure) -> bool:
-    named = {row.category, *row.categories} - {None}
-    if named:
-        return cell.category in named
-    # A long prompt takes its time whatever it says; but what can be drafted of an answer, and with
-    # it the speed of decoding, depends on the text, and nothing of random tokens can be.
-    timed = measure.name in ("ttft", "ttft_p95", "prefill")
-    return row.prompt_tokens is not None and (timed or cell.category != "random")
-
-
-def _same_length(published: Value | None, tokens: int) -> bool:
-    if published is None:
-        return tokens < SHORT_PROMPT
-    low, high = _ends(published)
-    return low / _SAME_LENGTH <= tokens <= high * _SAME_LENGTH
+def _same_prompts(row: Row, cell: Cell) -> bool:
+    """Whether a row is of a cell's category and about its length; a long prompt takes its time
+    whatever it says."""
+    categories = {row.category, *row.categories} - {None}
+    if row.prompt_tokens is None:
+        return cell.category in categories and cell.prompt_tokens < SHORT_PROMPT
+    low, high = _ends(row.prompt_tokens)
+    near = low / _SAME_LENGTH <= cell.prompt_tokens <= high * _SAME_LENGTH
+    return near and (not categories or cell.category in categories)
 
 
 def _ends(value: Value) -> tuple[float, float]:

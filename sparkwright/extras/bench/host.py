@@ -1,21 +1,21 @@
-"""Facts of a host before, under and after the load: what serves there, and on what."""
+"""Facts of a host before and under the load: what serves there, and on what."""
 
 from __future__ import annotations
 
-import re
-import statistics
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from sparkwright.catalog.data import Scalar
 from sparkwright.cli.lib.hosts import Hosts
-from sparkwright.engines import engine, metric_names
-from sparkwright.extras.bench import probe
-from sparkwright.extras.bench.probe import ProbeAnswer, ProbeRequest
 from sparkwright.extras.bench.results import ImageRun
 from sparkwright.host.lib.gpu import Gpu
+from sparkwright.host.lib.metrics import RUNNING
+from sparkwright.host.load import HostLoad
 from sparkwright.host.service import Service
 from sparkwright.plan.plan import ServicePlan
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 #: Samples of the GPU under load, one a second, and how long the program waits for the load: the
 #: generator takes 10 to 20 s to start.
 _SAMPLES, _SECONDS = 15, 90
-_DIGEST = re.compile(r":sha256-([0-9a-f]{64})$")
 
 
 @dataclass(frozen=True)
@@ -33,19 +32,22 @@ class Facts:
     """Facts of a host.
 
     Attributes:
+        gpu: the first GPU.
+        samples: the same under load.
         running: services whose containers run, by the records of their releases.
         planned: releases by service.
         sleeping: exclusive services that sleep -> the one of their group that runs.
     """
 
-    probe: ProbeAnswer
+    gpu: Gpu | None = None
+    samples: tuple[Gpu, ...] = ()
     running: dict[str, Service] = field(default_factory=dict)
     planned: dict[str, str] = field(default_factory=dict)
     sleeping: dict[str, str] = field(default_factory=dict)
 
 
 def ask(hosts: Hosts, *, under_load: bool = False) -> dict[str, Facts]:
-    """Facts of the hosts that answer: their services and GPUs; or the GPU while a service works."""
+    """Facts of the hosts that answer; under load, with samples of the GPU while a service works."""
     return hosts.ask(partial(facts_of, samples=_SAMPLES if under_load else 0)).answers
 
 
@@ -55,19 +57,11 @@ def facts_of(host: Any, run: HostRun, *, samples: int) -> Facts:
     Raises:
         HostError: with the reason, in one line.
     """
-    from sparkwright.facts.asking import ask
     from sparkwright.run.observation import status_of
+    from sparkwright.run.questions import current_load
 
-    services = {
-        service.name: (gate.address, gate.port, engine(gate.engine).probes.version)
-        for service in run.services
-        for gate in [service.gate]
-    }
-    root = run.settings.services_root
-    request = ProbeRequest(services, samples, _SECONDS, metric_names(), root)
-    probed = ask(host, probe, request, ProbeAnswer, timeout=_SECONDS + 60)
-    if samples:
-        return Facts(probed)
+    first = current_load(host, run)
+    seen = tuple(islice(_under_load(partial(current_load, host, run)), samples))
     status = status_of(host, run, texts=False)
     running = {
         name: kept.service
@@ -78,39 +72,45 @@ def facts_of(host: Any, run: HostRun, *, samples: int) -> Facts:
         and kept.service
     }
     planned = {service.name: service.release for service in run.services}
-    return Facts(probed, running, planned, status.sleeping)
+    return Facts(next(iter(first.gpus), None), seen, running, planned, status.sleeping)
 
 
-def gpu_of(before: Facts, under_load: Facts | None, after: Facts | None) -> Gpu:
-    """The GPU's state over the run: clocks and power under load alone, the highest temperature.
+def _under_load(look: Callable[[], HostLoad]) -> Iterator[Gpu]:
+    """The first GPU, about once a second while any service answers requests."""
+    end, begun = time.monotonic() + _SECONDS, False
+    while time.monotonic() < end:
+        load = look()
+        busy = any((figures or {}).get(RUNNING) for figures in load.services.values())
+        if begun and not busy:
+            return
+        begun = busy
+        yield from load.gpus[:1] if busy else ()
+        time.sleep(1)
+
+
+def gpu_of(before: Facts, loaded: Facts | None) -> Gpu:
+    """The GPU's state over the run: clocks, power and temperature under load alone.
 
     An idle GPU clocks down within a second: its clock before or after says nothing of the run.
     """
-    samples = under_load.probe.samples if under_load else ()
-    first, last = before.probe.gpu, after.probe.gpu if after else None
-    looks = tuple(filter(None, (first, *samples, last)))
+    first, samples = before.gpu or Gpu("unknown GPU"), loaded.samples if loaded else ()
 
-    def values(looks: Iterable[Gpu], name: str) -> list[float]:
-        return [value for look in looks if (value := getattr(look, name)) is not None]
+    def over(statistic: Callable[[list[float]], float], name: str) -> float | None:
+        values = [value for gpu in samples if (value := getattr(gpu, name)) is not None]
+        return statistic(values) if values else None
 
-    clocks, watts = values(samples, "clock_mhz"), values(samples, "power_w")
     return Gpu(
-        name=first.name if first else "unknown GPU",
-        driver=first.driver if first else None,
-        clock_mhz=statistics.median(clocks) if clocks else None,
-        clock_max_mhz=max(values(looks, "clock_max_mhz"), default=None),
-        temperature_c=max(values(looks, "temperature_c"), default=None),
-        power_w=statistics.median(watts) if watts else None,
-    )
+        name=first.name, driver=first.driver, clock_max_mhz=first.clock_max_mhz,
+        clock_mhz=over(median, "clock_mhz"), temperature_c=over(max, "temperature_c"),
+        power_w=over(median, "power_w"),
+    )  # fmt: skip
 
 
-def image_of(running: Service | None, plan: ServicePlan) -> ImageRun:
-    """The image with the tag that its release was made for; without one where that is not known."""
-    name, _, _ = (running.image if running else plan.image.name).rpartition(":")
-    if running is None:
-        return ImageRun(name=name)
-    digest = _DIGEST.search(running.image)
-    return ImageRun(name=f"{name}:{running.tag}", digest=digest and f"sha256:{digest[1]}")
+def image_of(running: Service) -> ImageRun:
+    """The image, with the tag that its release was made for."""
+    name, _, pin = running.image.rpartition(":")
+    digest = pin.replace("-", ":", 1) if pin.startswith("sha256-") else None
+    return ImageRun(name=f"{name}:{running.tag}", digest=digest)
 
 
 def settings_of(plan: ServicePlan) -> dict[str, Scalar]:
@@ -125,22 +125,14 @@ def settings_of(plan: ServicePlan) -> dict[str, Scalar]:
     }
 
 
-def remarks(
-    name: str, before: Facts, under_load: Facts | None, after: Facts | None
-) -> Iterator[str]:
+def remarks(name: str, before: Facts, loaded: Facts | None) -> Iterator[str]:
     """Remarks that a reader of a service's figures needs."""
     planned = before.planned.get(name)
     release, later = (facts and name in facts.running and facts.running[name].release
-                      for facts in (before, after))  # fmt: skip
-    if not release:
-        yield "its container was not found on the host: image, models and release are unknown"
-    elif release != planned:
+                      for facts in (before, loaded))  # fmt: skip
+    if release != planned:
         yield f"release {release} runs, not the planned {planned}: its arguments are not recorded"
-    if after is not None:
-        if release and release != later:
-            yield f"release {release} ran before and {later or None} after"
-        drivers = [facts.probe.gpu and facts.probe.gpu.driver for facts in (before, after)]
-        if drivers[0] != drivers[1]:
-            yield f"driver {drivers[0]} before and {drivers[1]} after"
-    if under_load is None or not under_load.probe.samples:
+    if loaded and release != later:
+        yield f"release {release} ran at first and {later or None} at the end"
+    if loaded is None or not loaded.samples:
         yield "the GPU was not seen under load: its clock is unknown"

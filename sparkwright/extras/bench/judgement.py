@@ -1,8 +1,7 @@
-"""A service's newest result, judged by the cards and by its own past, in short and in words."""
+"""A service's newest result, judged by the cards, in short and in words."""
 
-import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 
@@ -12,31 +11,23 @@ from sparkwright.catalog import Catalog
 from sparkwright.catalog.causes import Cause
 from sparkwright.config.templates import template
 from sparkwright.extras.bench.compare import SHORT_PROMPT, CellComparison, Verdict, compare, tables
-from sparkwright.extras.bench.history import Regression, regressions
-from sparkwright.extras.bench.results import MEASURES, Cell, Measure, Result, columns_of
+from sparkwright.extras.bench.results import MEASURES, Measure, Result, columns_of
 from sparkwright.findings.render import count
 from sparkwright.text.short import amount, figure
 
 
 @dataclass(frozen=True)
 class Bench:
-    """A service's newest result, judged.
-
-    Attributes:
-        cells: each load beside the cards' figures, with likely causes of a gap.
-        regressions: figures that are worse than the service's own past.
-        runs: how many results there are.
-    """
+    """A service's newest result, judged: each load beside the cards' figures, with likely causes
+    of a gap."""
 
     result: Result
     cells: tuple[CellComparison, ...]
-    regressions: tuple[Regression, ...]
-    runs: int
 
     @property
     def columns(self) -> list[Measure]:
         """Measures that a table of its cells has columns for."""
-        return columns_of(cell.cell for cell in self.cells)
+        return columns_of(self.result.cells)
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -50,18 +41,13 @@ class Bench:
     @property
     def errors(self) -> int:
         """How many requests failed."""
-        return sum(cell.cell.errors for cell in self.cells)
-
-    @property
-    def sources(self) -> dict[str, str]:
-        """The cards' tables that it was held against, with their sources."""
-        return {verdict.table: verdict.source for verdict in self.verdicts}
+        return sum(cell.errors for cell in self.result.cells)
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def well(self) -> bool:
         """Whether it has no fault."""
-        return not (self.count("worse") or self.regressions or self.errors)
+        return not (self.count("worse") or self.errors)
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -70,59 +56,29 @@ class Bench:
         compared, worse = len(self.verdicts), self.count("worse")
         parts = [f"{self.count('in range')} of {compared} in range" if compared else "no card"]
         parts += [f"{worse} worse than the card"] if worse else []
-        parts += [f"{len(self.regressions)} worse than usual"] if self.regressions else []
         parts += [count(self.errors, "error")] if self.errors else []
         return ", ".join(parts)
 
 
-def judged(results: Sequence[Result], catalog: Catalog) -> Bench:
-    """The newest of a service's results, held against the cards and against the others.
-
-    Args:
-        results: at least one, the oldest first.
-    """
+def judged(result: Result, catalog: Catalog) -> Bench:
+    """A result, held against the cards."""
     causes = [cause for group in catalog.causes.values() for cause in group.causes]
-    newest = results[-1]
-    cells = compare(newest, tables(newest, catalog), causes)
-    return Bench(newest, cells, regressions(newest, results), len(results))
+    return Bench(result, compare(result, tables(result, catalog), causes))
 
 
-@dataclass(frozen=True)
-class MeasureFinding:
-    """A measure that is worse than its card, or than its own past: one finding for all its loads.
-
-    Attributes:
-        loads: at how many loads.
-        of: how many loads were compared; None if unknown.
-        cell, worst: where it is worst.
-    """
-
-    loads: int
-    of: int | None
-    cell: Cell
-    worst: Verdict | Regression
-
-    def __str__(self) -> str:
-        """The measure, at how many loads it is worse, and where it is worst."""
-        return template("bench/finding.txt.j2").render(
-            **vars(self), count=count, amount=amount, figure=figure
-        )
-
-
-def findings(bench: Bench) -> Iterator[MeasureFinding]:
-    """Against its past first: that is what changed. In the order of the measures."""
+def findings(bench: Bench) -> Iterator[str]:
+    """Measures that are worse than the card: at how many loads, and where it is worst."""
     for measure in MEASURES:
-        lost = [each for each in bench.regressions if each.measure == measure.name]
-        if lost:
-            worst = max(lost, key=lambda regression: abs(regression.change))
-            yield MeasureFinding(len(lost), None, worst.cell, worst)
-    for measure in MEASURES:
-        compared = [(cell.cell, each) for cell in bench.cells
-                    for each in cell.verdicts if each.measure == measure.name]  # fmt: skip
-        slow = [(cell, verdict) for cell, verdict in compared if verdict.state == "worse"]
+        compared = [(verdict, cell.cell) for cell in bench.cells
+                    if (verdict := cell.by_measure.get(measure.name))]  # fmt: skip
+        slow = [pair for pair in compared if pair[0].state == "worse"]
         if slow:
-            cell, verdict = max(slow, key=lambda pair: _distance(pair[1]))
-            yield MeasureFinding(len(slow), len(compared), cell, verdict)
+            furthest = min if measure.more_is_better else max
+            worst, cell = furthest(slow, key=lambda pair: pair[0].ratio)
+            yield template("bench/finding.txt.j2").render(
+                loads=len(slow), of=len(compared), worst=worst, cell=cell, count=count,
+                amount=amount, figure=figure,
+            )  # fmt: skip
 
 
 def likely(bench: Bench) -> list[tuple[Cause, int]]:
@@ -135,19 +91,11 @@ def likely(bench: Bench) -> list[tuple[Cause, int]]:
     return [(causes[name], number) for name, number in loads.most_common()]
 
 
-def one_stream(result: Result) -> tuple[float | None, float | None]:
-    """Tokens/s and first token of one stream of a short prompt: medians over the categories."""
-    short = [
-        cell.measures
+def one_stream(result: Result, measure: str) -> float | None:
+    """A measure of one stream of a short prompt: median over the categories."""
+    values = [
+        cell.measures[measure]
         for cell in result.cells
-        if cell.concurrency == 1 and cell.prompt_tokens < SHORT_PROMPT
+        if cell.concurrency == 1 and cell.prompt_tokens < SHORT_PROMPT and measure in cell.measures
     ]
-    decodes, firsts = (
-        [measures[name] for measures in short if name in measures] for name in ("decode", "ttft")
-    )
-    return (median(decodes) if decodes else None, median(firsts) if firsts else None)
-
-
-def _distance(verdict: Verdict) -> float:
-    """How far from the card, alike for rates and times."""
-    return abs(math.log(verdict.ratio)) if verdict.ratio > 0 else math.inf
+    return median(values) if values else None

@@ -7,7 +7,7 @@ that figures from before no longer compare: ``aiperf.LABEL`` changes with it.
 
 import math
 import random
-import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import cycle
@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.catalog.measurements import Category
-from sparkwright.findings.user_error import Messages, UserError, suggest
 from sparkwright.text.shipped_yaml import read
 
 #: The categories with prompts, in the order of the cards.
@@ -25,20 +24,9 @@ CATEGORIES: tuple[Category, ...] = (
 #: The cards' long contexts are of coding, where they say of what.
 CONTEXT_CATEGORY: Category = "coding"
 _CONTEXT_REQUESTS = 3
-_MESSAGES = Messages(__file__)
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """Categories, requests at a time (as many as the cards' tables have), and tokens of long
-    prompts."""
-
-    categories: tuple[Category, ...] = CATEGORIES
-    concurrency: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
-    context: tuple[int, ...] = (2000, 16000, 33000)
-
-
-FULL, QUICK = Sweep(), Sweep(("coding", "prose"), (1, 8), (2000,))
+#: Categories, requests at a time (as many as the cards' tables have), and tokens of long prompts.
+FULL = CATEGORIES, (1, 2, 4, 8, 16, 32, 64), (2000, 16000, 33000)
+QUICK = ("coding", "prose"), (1, 8), (2000,)
 
 
 @dataclass(frozen=True)
@@ -92,23 +80,27 @@ class Batch:
         ]
 
 
-def batches(sweep: Sweep, *, quick: bool) -> tuple[Batch, ...]:
-    """The batches of a sweep. Every category's cell sends each of its prompts equally often."""
+def batches(
+    categories: Sequence[str], concurrency: Sequence[int], context: Sequence[int]
+) -> tuple[Batch, ...]:
+    """The batches of a sweep. Every category's cell sends each of its prompts equally often, and
+    twice as many requests as run at a time, so that the ends weigh little.
+
+    Args:
+        context: tokens of long prompts; 0 for none.
+    """
+
+    def load(number: int, prompts: int) -> Load:
+        return Load(number, prompts * math.ceil(number * 2 / prompts), number)
+
     short = [
-        Batch(name, None, tuple(_load(number, len(texts(name)["prompts"]), quick)
-                                for number in sweep.concurrency))
-        for name in sweep.categories
+        Batch(name, None, tuple(load(number, len(texts(name)["prompts"]))
+                                for number in sorted({*concurrency})))
+        for name in CATEGORIES if name in categories
     ]  # fmt: skip
-    every = sweep.categories
-    category = CONTEXT_CATEGORY if CONTEXT_CATEGORY in every else every[0]
-    long = Load(1, 1 if quick else _CONTEXT_REQUESTS, 1)
-    return (*short, *(Batch(category, tokens, (long,)) for tokens in sweep.context))
-
-
-def _load(concurrency: int, prompts: int, quick: bool) -> Load:
-    """Twice as many requests as run at a time, so that the ends weigh little; quick: once."""
-    rounds = math.ceil(concurrency * (1 if quick else 2) / prompts)
-    return Load(concurrency, prompts * max(1, rounds), concurrency)
+    category = CONTEXT_CATEGORY if CONTEXT_CATEGORY in categories else short[0].category
+    long = (Load(1, _CONTEXT_REQUESTS, 1),)
+    return (*short, *(Batch(category, tokens, long) for tokens in sorted({*context} - {0})))
 
 
 @cache
@@ -142,34 +134,3 @@ def long_prompt(category: str, tokens: int, seed: str, characters_per_token: flo
         parts.append(note.format(number)[: max(1, int(length))])
         length -= len(parts[-1]) + 1
     return "\n".join([*parts, "", question])
-
-
-def read_categories(text: str) -> tuple[Category, ...]:
-    """``coding,prose``.
-
-    Raises:
-        UserError: for a category without prompts.
-    """
-    names = [part.strip() for part in text.split(",") if part.strip()]
-    if unknown := [name for name in names or [text] if name not in CATEGORIES]:
-        raise UserError(
-            _MESSAGES.mistake("no-prompts", f"--categories {name}", near=suggest(name, CATEGORIES))
-            for name in dict.fromkeys(unknown)
-        )
-    return tuple(category for category in CATEGORIES if category in names)
-
-
-def read_numbers(option: str, text: str, *, most: int = 1024) -> tuple[int, ...]:
-    """``1,8,64`` or ``2k,16k`` (thousands), sorted; ``none`` is none.
-
-    Raises:
-        UserError: for what is no such list.
-    """
-    numbers = set()
-    for part in text.split(",") if text.strip() != "none" else ():
-        match = re.fullmatch(r"\s*(\d{1,9})([kK]?)\s*", part)
-        number = int(match[1]) * (1000 if match[2] else 1) if match else 0
-        if not 1 <= number <= most:
-            raise _MESSAGES.refusal("no-number", f"{option} {text}", part=part, most=most)
-        numbers.add(number)
-    return tuple(sorted(numbers))

@@ -6,9 +6,9 @@ direction, and how far figures may lie apart.
 """
 
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
 
 from sparkwright.catalog.causes import Symptom
 from sparkwright.catalog.data import Scalar
@@ -18,8 +18,6 @@ from sparkwright.host.lib.gpu import Gpu
 from sparkwright.results.page import Moment
 from sparkwright.text.shipped_yaml import beside
 
-#: Kind of prompt: the cards' categories, or tokens without sense (the drafters' worst case).
-Kind = Category | Literal["random"]
 #: Raised when a result's meaning changes so that an older reader would misread it.
 SCHEMA = 1
 #: A host's or service's name as one folder of the storage: never a path that leads elsewhere.
@@ -45,32 +43,22 @@ class Cell(_Stored):
         concurrency: requests at a time.
         prompt_tokens: the context tier, as given to the load generator.
         max_tokens: bound of an answer's length; 0 of a model that pools.
-        sampling_temperature: of the requests; 0 is greedy.
         measures: figures by name (bench/measures.yaml); a measure that was not taken is not there.
     """
 
-    category: Kind
+    category: Category
     concurrency: _Positive
     prompt_tokens: _Count
     max_tokens: _Count
-    sampling_temperature: Annotated[float, Field(ge=0, le=100)] = 0.0
     requests: _Count
     errors: _Count = 0
     measures: dict[str, _Amount]
 
     @property
-    def load(self) -> tuple[Kind, int, int, int, float]:
-        """Values that make two cells of different runs comparable."""
-        load = self.category, self.concurrency, self.prompt_tokens, self.max_tokens
-        return (*load, self.sampling_temperature)
-
-    @property
     def title(self) -> str:
         """The load in words: ``coding, 8 requests, 16000 prompt tokens``."""
-        parts = [self.category, count(self.concurrency, "request")]
-        parts += [count(self.prompt_tokens, "prompt token")]
-        sampled = self.sampling_temperature
-        return ", ".join([*parts, f"temperature {sampled:g}"] if sampled else parts)
+        requests = count(self.concurrency, "request")
+        return f"{self.category}, {requests}, {count(self.prompt_tokens, 'prompt token')}"
 
 
 class ImageRun(_Stored):
@@ -92,12 +80,6 @@ class Program(_Stored):
         return f"{self.name} {self.version or ''}".strip()
 
 
-def _readable(version: int) -> int:
-    if version > SCHEMA:
-        raise ValueError(f"this version reads results up to schema {SCHEMA}: update sparkwright")
-    return version
-
-
 class Result(_Stored):
     """A run of a benchmark on a service of a host.
 
@@ -107,12 +89,11 @@ class Result(_Stored):
         models: repository -> commit.
         release: id of the release that ran.
         engine: the engine that served.
-        kernel: Linux's release on the host.
         gpu: clock and power are medians under load, the temperature is the highest of the run.
         settings: the engine's arguments that ran, as far as they matter to a comparison.
     """
 
-    version: Annotated[int, Field(alias="schema", ge=1), AfterValidator(_readable)] = SCHEMA
+    version: Annotated[int, Field(alias="schema", ge=1, le=SCHEMA)] = SCHEMA
     host: Folder
     service: Folder
     when: Moment
@@ -121,7 +102,6 @@ class Result(_Stored):
     models: dict[str, str]
     release: str | None = None
     engine: Program | None = None
-    kernel: str | None = None
     gpu: Gpu
     settings: dict[str, Scalar] = Field(default_factory=dict)
     generator: Program
@@ -132,21 +112,6 @@ class Result(_Stored):
         """The image's tag; None for a name without one."""
         tag = self.image.name.rpartition(":")[2]
         return None if tag == self.image.name or "/" in tag else tag
-
-    @property
-    def facts(self) -> dict[str, str | None]:
-        """Facts that may explain why two runs differ, the first suspect first."""
-        return {
-            "driver": self.gpu.driver,
-            "kernel": self.kernel,
-            "image": self.image.digest or self.image.name,
-            **({self.engine.name: self.engine.version} if self.engine else {}),
-            **{f"model {name}": self.models[name] for name in sorted(self.models)},
-            **{f"setting {key}": str(self.settings[key]) for key in sorted(self.settings)},
-            "GPU": self.gpu.name,
-            "load generator": str(self.generator),
-            "release": self.release,
-        }
 
 
 class Measure(BaseModel):
@@ -164,11 +129,9 @@ class Measure(BaseModel):
     more_is_better: bool = True
     apart: float
     why: str
-    noise: float
     one_stream: bool = True
     slow: Symptom
     fine: Symptom | None = None
-    worse: str
 
     @property
     def scale(self) -> float:
@@ -177,11 +140,10 @@ class Measure(BaseModel):
 
 
 MEASURES = TypeAdapter(tuple[Measure, ...]).validate_python(beside(__file__, "measures.yaml"))
-#: Of models that pool.
-_POOLING = {measure.name for measure in MEASURES if measure.pooling}
 
 
 def columns_of(cells: Iterable[Cell]) -> list[Measure]:
     """Measures that a table of these cells has columns for."""
-    pools = any(not _POOLING.isdisjoint(cell.measures) for cell in cells)
+    taken = {name for cell in cells for name in cell.measures}
+    pools = any(measure.pooling for measure in MEASURES if measure.name in taken)
     return [measure for measure in MEASURES if measure.pooling == pools]

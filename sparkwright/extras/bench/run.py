@@ -1,33 +1,26 @@
 """Measuring a service: the generator is started once for each batch, and its reports are read."""
 
 import json
+import math
 import os
 import subprocess
 import tempfile
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import requests
-
 from sparkwright.extras.bench import aiperf
-from sparkwright.extras.bench.aiperf import CHAT, Endpoint, Service, metrics_without_key
-from sparkwright.extras.bench.loads import Batch, Load, sample
+from sparkwright.extras.bench.aiperf import CHAT, Endpoint
+from sparkwright.extras.bench.loads import Batch, sample
 from sparkwright.extras.bench.results import Cell
+from sparkwright.extras.bench.service import Service
 from sparkwright.findings.user_error import Messages
-from sparkwright.host.lib.faults import Fault
-from sparkwright.host.lib.http import Answer, Form
-from sparkwright.host.lib.kinds import KINDS, body, judged
+from sparkwright.host.lib.metrics import ACCEPTED, DRAFTED, DRAFTS
 
 #: The chat template's own tokens, and what the estimate of a long prompt may be wrong by.
 _SPARE = 1.05
 _LAST_LINES = 5
-#: Seconds of a request that the generator does not send.
-_LONGEST = 600.0
 _MESSAGES = Messages(__file__)
 _PREFIX = "sparkwright-bench-"
 
@@ -48,7 +41,7 @@ def measure(
     *,
     seed: str,
     say: Callable[[str], None],
-    while_last: Callable[[], None] | None = None,
+    while_last: Callable[[], None] = lambda: None,
     endpoint: Endpoint = CHAT,
 ) -> Measured:
     """Measure one service, batch after batch.
@@ -57,52 +50,47 @@ def measure(
         program: the load generator.
         seed: of this run alone, so that no long prompt is in a prefix cache from before.
         say: told which batch is measured.
-        while_last: called in a thread of its own while the last batch runs.
+        while_last: called while the last batch runs.
         endpoint: form of the requests.
 
     Raises:
         UserError: when not one request was answered. If a single batch fails, the failure is
         reported, and its cells have only errors.
     """
-    measured, fitting = Measured(), list[Batch]()
-    if endpoint.kind in KINDS:  # which the generator does not know
-        for load in batches[0].loads:
-            measured.cells.append(_judged(service, endpoint, batches[0], load, measured.remarks))
-        batches = ()
-    for batch in batches:
-        needed = (batch.context or 0) * _SPARE + endpoint.body.get("max_tokens", 0)
-        if batch.context and service.context and needed > service.context:
-            limit = f"the service takes {service.context} with the answer"
-            measured.remarks.append(f"{batch.context} prompt tokens are left out: {limit}")
-        else:
-            fitting.append(batch)
-    text = sample() if any(batch.context for batch in fitting) else ""
-    characters = len(text) / max(1, service.tokens(text)) if text else 0.0
+    measured = Measured()
+    most = (service.context or math.inf) - endpoint.body.get("max_tokens", 0)
+    fitting = [batch for batch in batches if (batch.context or 0) * _SPARE <= most]
+    measured.remarks += [
+        f"{batch.context} prompt tokens are left out: "
+        f"the service takes {service.context} with the answer"
+        for batch in batches if batch not in fitting
+    ]  # fmt: skip
+    long = any(batch.context for batch in fitting)
+    characters = len(sample()) / max(1, service.tokens(sample())) if long else 0.0
     for number, batch in enumerate(fitting, 1):
         at_a_time = ", ".join(str(load.concurrency) for load in batch.loads)
         say(f"{number} of {len(fitting)}: {batch.title}, {at_a_time} at a time")
         prompts = batch.prompts(f"{seed}-{number}", characters)
-        if (
-            endpoint.pools and batch.context is None
-        ):  # the generator counts no tokens of such prompts
+        if endpoint.pools and not batch.context:  # the generator counts no tokens of such prompts
             mean = sum(map(service.tokens, prompts)) / len(prompts)
-            batch = replace(batch, context=10 * round(mean / 10))
-        meanwhile = threading.Thread(target=while_last if number == len(fitting) else None)
-        with (
-            tempfile.TemporaryDirectory(prefix=_PREFIX) as folder,
-            metrics_without_key(service) as metrics,
-        ):
+            batch = replace(batch, context=int(round(mean, -1)))
+        before = service.counters()
+        with tempfile.TemporaryDirectory(prefix=_PREFIX) as folder:
             aiperf.prepare(
                 Path(folder), prompts, endpoint, url=service.url, model=service.model,
-                loads=batch.loads, metrics=metrics,
+                loads=batch.loads,
             )  # fmt: skip
             command = aiperf.command_line(str(program), folder)
-            meanwhile.start()
-            problem = _start(command, service)
+            log = Path(folder, "log")
+            with _started(command, service, log) as process:
+                if batch.loads is fitting[-1].loads:
+                    while_last()
             measured.command = (aiperf.NAME, *map(_repeatable, command[1:]))
-            measured.cells += _read(Path(folder, "out"), batch, measured.remarks, endpoint)
-            measured.remarks += [f"{batch.title}: {problem}"] if problem else []
-        meanwhile.join()
+            after = service.counters()
+            counted = {name: value - before.get(name, 0.0) for name, value in after.items()}
+            measured.cells += _read(Path(folder, "out"), batch, counted, measured.remarks, endpoint)
+            if process.returncode:
+                measured.remarks.append(f"{batch.title}: {_failure(process.returncode, log)}")
     if not any(cell.requests for cell in measured.cells):
         reasons = "; ".join(["no request was answered", *measured.remarks])
         where = f"{service.url}, measured by {aiperf.NAME}"
@@ -110,68 +98,45 @@ def measure(
     return measured
 
 
-def _judged(
-    service: Service, endpoint: Endpoint, batch: Batch, load: Load, remarks: list[str]
-) -> Cell:
-    """Send a kind's own request again and again, and judge each answer."""
-
-    def send(_: int) -> float | str:
-        form, begun = body(KINDS[endpoint.kind].request, service.model), time.monotonic()
-        typed = {"Content-Type": form.content_type} if isinstance(form, Form) else {}
-        sent = {"data": form.data} if isinstance(form, Form) else {"json": form}
-        try:
-            answer = service.send("POST", endpoint.path, headers=typed, timeout=_LONGEST, **sent)
-            seconds = time.monotonic() - begun
-            answer.raise_for_status()
-            judged(endpoint.kind, Answer(answer.status_code, answer.content))
-        except (requests.RequestException, Fault) as error:
-            return str(error)
-        return seconds
-
-    with ThreadPoolExecutor(load.concurrency) as pool:
-        list(pool.map(send, range(load.warm_up)))
-        begun = time.monotonic()
-        results = list(pool.map(send, range(load.requests)))
-    times = sorted(1000 * each for each in results if isinstance(each, float))
-    failed = [each for each in results if isinstance(each, str)]
-    remarks += [f"requests failed: {why}" for why in dict.fromkeys(failed)]
-    at = {"p50": len(times) // 2, "p95": len(times) * 95 // 100}
-    report = {"request_latency": {name: times[place] for name, place in at.items() if times},
-              "request_throughput": {"avg": len(times) / (time.monotonic() - begun)},
-              "request_count": {"avg": len(times)}}  # fmt: skip
-    return aiperf.cell(batch, load, len(failed), report, {}, endpoint)
-
-
-def _start(command: Sequence[str], service: Service) -> str | None:
-    """Run the generator to its end; returns what went wrong, in its own last words."""
+def _started(command: Sequence[str], service: Service, log: Path) -> subprocess.Popen[bytes]:
+    """The generator; a ``with`` waits for its end."""
     environment = {**os.environ, **aiperf.ENVIRONMENT, aiperf.KEY_VARIABLE: service.key.value}
     if service.ca:
         environment["SSL_CERT_FILE"] = str(Path(service.ca).absolute())
-    done = subprocess.run(
-        command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, errors="replace", check=False,
-    )  # fmt: skip
-    if not done.returncode:
-        return None
-    lines = [line.strip(" │╭╰─╮╯") for line in done.stdout.splitlines()]
-    last = " ".join([line for line in lines if line][-_LAST_LINES:])
-    return f"the load generator ended with {done.returncode}: {last or 'without a word'}"
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            command, env=environment, stdin=subprocess.DEVNULL, stdout=output,
+            stderr=subprocess.STDOUT,
+        )  # fmt: skip
 
 
-def _read(folder: Path, batch: Batch, remarks: list[str], endpoint: Endpoint) -> Iterator[Cell]:
+def _failure(code: int, log: Path) -> str:
+    """Why the generator failed, in its own last words."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    last = list(filter(None, (line.strip(" │╭╰─╮╯") for line in lines)))[-_LAST_LINES:]
+    return f"the load generator ended with {code}: {' '.join(last) or 'without a word'}"
+
+
+def _read(
+    folder: Path, batch: Batch, counted: Mapping[str, float], remarks: list[str],
+    endpoint: Endpoint,
+) -> Iterator[Cell]:  # fmt: skip
     manifest = _json(folder / "phase_manifest.json")
     failed = aiperf.failed(manifest)
     remarks += [f"{batch.category}: requests failed: {why}" for why in aiperf.reasons(manifest)]
     for load in batch.loads:
-        metrics = _json(folder / "phases" / load.phase / "server_metrics.json")
-        if foreign := aiperf.foreign_requests(load, metrics):
-            remarks.append(
-                f"{batch.category}, {load.concurrency} at a time: the service also answered about "
-                f"{foreign} requests of others; its figures are not of this load alone"
-            )
         report = _json(folder / "phases" / load.phase / "profile_export_aiperf.json")
         errors = failed.get(load.phase, load.requests)
-        yield aiperf.cell(batch, load, errors, report, metrics, endpoint)
+        yield aiperf.cell(batch, load, errors, report, acceptances(counted), endpoint)
+
+
+def acceptances(counted: Mapping[str, float]) -> dict[str, float]:
+    """Share of the draft that was accepted, and mean tokens per step (1 + accepted / drafts), by
+    the change of the engine's counters; empty without speculation."""
+    drafts, drafted, accepted = (counted.get(name, 0.0) for name in (DRAFTS, DRAFTED, ACCEPTED))
+    if drafts <= 0 or drafted <= 0:
+        return {}
+    return {"acceptance": min(1.0, accepted / drafted), "acceptance_length": 1 + accepted / drafts}
 
 
 def _json(path: Path) -> Any:

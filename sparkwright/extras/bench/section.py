@@ -1,17 +1,13 @@
 """Judged results as people read them: in a terminal, and as a section of the fleet's page."""
 
-import re
-import statistics
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
-from itertools import groupby
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
 from sparkwright.catalog import Catalog
 from sparkwright.config.templates import template
-from sparkwright.extras.bench.history import LAST
 from sparkwright.extras.bench.judgement import Bench, findings, judged, likely, one_stream
 from sparkwright.extras.bench.results import MEASURES, Result
 from sparkwright.extras.bench.store import load
@@ -24,10 +20,8 @@ from sparkwright.text.visible import visible
 
 _MARKS = {"worse": "!", "better": "+", "in range": ""}
 _BENCHES: TypeAdapter[tuple[Bench, ...]] = TypeAdapter(tuple[Bench, ...])
-#: ``driver 1 -> 2``.
-_CHANGE = re.compile(r"(.+) (\S+) -> (.+)")
-#: So many causes stand in the terminal, of the fleet and of one service; the page has all.
-_CAUSES, _CAUSES_OF_ONE = 2, 3
+#: So many causes stand in the terminal; the page has all.
+_CAUSES = 3
 
 
 def section(directory: Path, catalog: Catalog, hosts: Container[str] | None) -> Section:
@@ -36,25 +30,23 @@ def section(directory: Path, catalog: Catalog, hosts: Container[str] | None) -> 
     Args:
         hosts: the only ones that are shown; None for all.
     """
-    stored = load(directory, last=LAST + 1)
-    return section_of(stored.services, catalog, hosts, stored.problems)
+    return section_of(*load(directory), catalog, hosts)
 
 
 def section_of(
-    results: Mapping[tuple[str, str], Sequence[Result]],
+    results: Mapping[tuple[str, str], Result],
+    problems: tuple[Finding, ...],
     catalog: Catalog,
     hosts: Container[str] | None = None,
-    problems: tuple[Finding, ...] = (),
 ) -> Section:
     """The section.
 
     Args:
-        results: (host, service) -> results, the oldest first; the newest is shown, the others are
-            its past.
+        results: (host, service) -> the newest result.
     """
-    shown = {key: runs for key, runs in results.items() if hosts is None or key[0] in hosts}
-    order = sorted(filter(shown.get, shown), key=lambda key: (natural(key[0]), key[1]))
-    benches = tuple(judged(shown[key], catalog) for key in order)
+    shown = (result for (host, _), result in results.items() if hosts is None or host in hosts)
+    ordered = sorted(shown, key=lambda result: (natural(result.host), result.service))
+    benches = tuple(judged(result, catalog) for result in ordered)
     return Section(
         folder="bench",
         template="speed.html.j2",
@@ -64,7 +56,11 @@ def section_of(
         },
         services={(bench.result.host, bench.result.service): _measured(bench) for bench in benches},
         findings=tuple(finding for bench in benches for finding in _weighed(bench)),
-        lines=tuple(line for bench in benches for line in _lines(bench)),
+        lines=tuple(
+            f"{bench.result.host}/{bench.result.service}: {visible(line)}"
+            for bench in benches
+            for line in _notes(bench)
+        ),
         data={"benches": _BENCHES.dump_python(benches, mode="json", by_alias=True)},
         problems=problems,
     )  # fmt: skip
@@ -72,80 +68,60 @@ def section_of(
 
 def _measured(bench: Bench) -> MeasuredService:
     result = bench.result
-    decode, first_token = one_stream(result)
     programs = {result.engine.name: str(result.engine.version)} if result.engine else {}
     return MeasuredService(
         when=result.when, gpu=result.gpu.name, driver=result.gpu.driver, release=result.release,
-        tag=result.tag, models=result.models, decode=decode, first_token=first_token,
-        versions={**programs, "load generator": str(result.generator)}, summary=bench.summary,
+        tag=result.tag, models=result.models, summary=bench.summary,
+        decode=one_stream(result, "decode"), first_token=one_stream(result, "ttft"),
+        versions={**programs, "load generator": str(result.generator)},
     )  # fmt: skip
 
 
 def _weighed(bench: Bench) -> Iterator[Weighed]:
-    # The likeliest stands beside the finding, the others in the section.
-    details = tuple(
-        f"Perhaps {cause.explanation}. Look: {cause.look}." for cause, _ in likely(bench)[:1]
-    )
-    result = bench.result
-    base = Weighed(Weight.SLOW, (result.host,), result.service, "", seen=result.when)
+    result, worse = bench.result, bench.count("worse")
+    failed = f"{count(bench.errors, 'request')} failed while it was measured"
+    base = Weighed(Weight.WRONG, (result.host,), result.service, failed, seen=result.when)
     if bench.errors:
-        failed = f"{count(bench.errors, 'request')} failed while it was measured"
-        yield replace(base, weight=Weight.WRONG, problem=failed)
-    if bench.regressions:
-        # Findings against the past come first, in the order of the measures.
-        name = next(findings(bench)).worst.measure
-        lost = [regression for regression in bench.regressions if regression.measure == name]
-        share = statistics.median(abs(regression.change) for regression in lost)
-        # What changed when most of them began.
-        began = statistics.mode(regression.began for regression in lost)
-        since = next(regression.since for regression in lost if regression.began == began)
-        meaning = next(measure.worse for measure in MEASURES if measure.name == name)
-        meaning += "".join(
-            _CHANGE.sub(r" since the \1 changed \2 → \3", each) for each in since[:1]
-        )
-        others = ", ".join(since[1:]).replace(" -> ", " → ")
-        details = (*([f"Changed with it: {others}."] if others else ()), *details)
-        yield replace(base, problem=meaning, low=share, high=share, began=began, more=details)
-    elif worse := bench.count("worse"):
+        yield base
+    if worse:
         text = f"{worse} of {len(bench.verdicts)} figures are worse than the card's"
-        yield replace(base, weight=Weight.BELOW_CARD, problem=text, more=details)
+        # The likeliest cause stands beside the finding, the others in the section.
+        more = (
+            f"Perhaps {cause.explanation}. Look: {cause.look}." for cause, _ in likely(bench)[:1]
+        )
+        yield replace(base, weight=Weight.BELOW_CARD, problem=text, more=tuple(more))
 
 
-def _lines(bench: Bench) -> Iterator[str]:
-    name = f"{bench.result.host}/{bench.result.service}"
-    for _, alike in groupby(findings(bench), key=lambda finding: type(finding.worst)):
-        first, *others = alike
-        more = f" (and {count(len(others), 'measure')} more)" if others else ""
-        yield f"{name}: {visible(str(first))}{more}"
+def _notes(bench: Bench) -> Iterator[str]:
+    """Lines below the figures: measures that are out of range, failed requests, likely causes."""
+    yield from findings(bench)
     if bench.errors:
-        yield f"{name}: {count(bench.errors, 'request')} failed"
-    for cause, _ in likely(bench)[: 0 if bench.well else _CAUSES]:
-        yield f"    perhaps {cause.explanation}"
-        yield f"    -> {cause.look}"
+        yield f"{count(bench.errors, 'request')} failed"
+    for cause, loads in likely(bench)[:_CAUSES]:
+        yield f"  perhaps ({count(loads, 'load')}) {cause.explanation}"
+        yield f"  -> {cause.look}"
 
 
 def text(bench: Bench) -> str:
     """A service's newest result: a line per load, then the figures out of range and likely causes.
 
-    ``91.7 (0.98)`` is 0.98 times the card's figure, ``!`` worse than its range, ``+`` better;
-    ``v`` worse than the service's own past.
+    ``91.7 (0.98)`` is 0.98 times the card's figure, ``!`` worse than its range, ``+`` better.
     """
-    lost = {(regression.cell.load, regression.measure) for regression in bench.regressions}
     table = [["LOAD", *(measure.head for measure in bench.columns), "ERRORS"]]
     for compared in bench.cells:
         row = [compared.cell.title]
         for measure in bench.columns:
             value = compared.cell.measures.get(measure.name)
-            if value is None:
-                row.append("-")
-                continue
-            shown = number(value * 1000 if measure.head.endswith(" ms") else value)
+            shown = (
+                "-"
+                if value is None
+                else number(value * (1000 if measure.head.endswith(" ms") else 1))
+            )
             if verdict := compared.by_measure.get(measure.name):
                 shown += f" ({verdict.ratio:.2f}{_MARKS[verdict.state]})"
-            row.append(shown + (" v" if (compared.cell.load, measure.name) in lost else ""))
+            row.append(shown)
         table.append([*row, str(compared.cell.errors or "-")])
     shown = template("bench/result.txt.j2").render(
-        bench=bench, table=columns(table), count=count, findings=list(findings(bench)),
-        causes=likely(bench)[: 0 if bench.well else _CAUSES_OF_ONE],
-    )  # fmt: skip
+        bench=bench, table=columns(table), notes=_notes(bench)
+    )
     return "\n".join(visible(line) for line in shown.split("\n") if line)

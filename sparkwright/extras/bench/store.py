@@ -3,7 +3,6 @@
 Reading never fails as a whole: a file that can't be read is reported by name, the others count.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from sparkwright.documents.generated_json import read as read_json
@@ -17,64 +16,32 @@ _MESSAGES = Messages(__file__)
 _NAME = "%Y%m%dT%H%M%SZ"
 
 
-@dataclass(frozen=True)
-class Stored:
-    """Contents of a directory.
-
-    Attributes:
-        services: (host, service) -> results, the oldest first.
-        problems: files that could not be read, one or more problems each.
-    """
-
-    services: dict[tuple[str, str], tuple[Result, ...]]
-    problems: tuple[Finding, ...]
-
-
-def path_of(directory: Path, result: Result) -> Path:
-    """Where a result is kept."""
-    name = f"{result.when.strftime(_NAME)}.json"
-    return directory / result.host / result.service / name
-
-
 def save(directory: Path, result: Result) -> Path:
     """Keep a result under its own name; a half-written file never has one.
 
     Raises:
         UserError: when the service has a result of the same second.
     """
-    path = path_of(directory, result)
+    path = directory / result.host / result.service / f"{result.when.strftime(_NAME)}.json"
     if path.exists():
         raise _MESSAGES.refusal("same-second", str(path))
     write(path, result.model_dump_json(by_alias=True, indent=1) + "\n")
     return path
 
 
-def load(directory: Path, *, last: int | None = None) -> Stored:
-    """Read a directory's contents; a missing directory is empty.
-
-    Args:
-        last: only so many of each service, the newest: a page needs no more, however long a
-            fleet has been measured. None for all.
-    """
+def load(directory: Path) -> tuple[dict[tuple[str, str], Result], tuple[Finding, ...]]:
+    """Read the newest result of every host and service, and say which newer files are broken."""
     problems: list[Finding] = []
-    newest = slice(-last if last else None, None)
-    folders = sorted(directory.glob("*/*"))
-    # The names sort by time. Broken files count too, so that each is reported.
-    paths = [path for folder in folders for path in sorted(folder.glob("*.json"))[newest]]
-    read = [_of_file(path, problems) for path in paths]
-    services: dict[tuple[str, str], list[Result]] = {}
-    for result in sorted(filter(None, read), key=lambda item: (item.host, item.service, item.when)):
-        services.setdefault((result.host, result.service), []).append(result)
-    kept = {key: tuple(runs) for key, runs in services.items()}
-    return Stored(kept, tuple(problems))
-
-
-def _of_file(path: Path, problems: list[Finding]) -> Result | None:
-    result: Result | None = read_json(Result, path, "measure again, or remove it", problems)
-    service, host = (folder.name for folder in path.parents[:2])
-    if result is None or (result.host, result.service) == (host, service):
-        return result
-    problems.append(
-        _MESSAGES.mistake("other-service", str(path), result=result, host=host, service=service)
-    )
-    return None
+    newest: dict[tuple[str, str], Result] = {}
+    for path in sorted(directory.glob("*/*/*.json"), reverse=True):
+        service, host = (folder.name for folder in path.parents[:2])
+        if (host, service) in newest:
+            continue
+        result: Result | None = read_json(Result, path, "measure again, or remove it", problems)
+        if result and (result.host, result.service) == (host, service):
+            newest[host, service] = result
+        elif result:
+            problems.append(_MESSAGES.mistake(
+                "other-service", str(path), result=result, host=host, service=service
+            ))  # fmt: skip
+    return newest, tuple(problems)

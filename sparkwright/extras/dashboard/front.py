@@ -26,18 +26,16 @@ def front(page: Page) -> str:
     looked = f", as of {ago(page.last_run, page.made)}" if page.last_run else ""
     hosts = len({row.host for row in page.fleet})
     services = count(len(page.fleet), "service")
-    return f"{services} of {count(hosts, 'host')}: as planned, and none slower than usual{looked}"
+    return f"{services} of {count(hosts, 'host')}: as planned, none below its card{looked}"
 
 
 def line(finding: Weighed, now: dt.datetime) -> str:
-    """``spark-2: qwen36: answers 31 % slower since the driver changed 1 → 2 (2 days ago)``."""
+    """``spark-2: qwen36: 3 of 7 figures are worse than the card's [old: 9 days]``."""
     hosts = hosts_in_short(finding.hosts)
     if len(finding.hosts) > 1:
         hosts = f"{len(finding.hosts)} hosts ({hosts})"
-    since = f" ({ago(finding.began, now)})" if finding.began else ""
-    measured = finding.weight in (Weight.SLOW, Weight.BELOW_CARD)
-    old = age_mark(finding.seen, now, measured=measured)
-    text = f"{finding.text}{since}" + (f" [{old}]" if old else "")
+    old = age_mark(finding.seen, now, measured=finding.weight is Weight.BELOW_CARD)
+    text = finding.problem + (f" [{old}]" if old else "")
     return ": ".join(filter(None, (hosts, finding.service, text)))
 
 

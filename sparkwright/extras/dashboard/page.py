@@ -228,8 +228,7 @@ def _reported(finding: Finding, when: dt.datetime | None) -> Weighed:
 
 
 def _folded(findings: Iterable[Weighed]) -> tuple[Weighed, ...]:
-    """Everything, heaviest first; equal findings of several hosts are one, their shares from the
-    least to the most."""
+    """Everything, heaviest first; equal findings of several hosts are one."""
 
     def kind(finding: Weighed) -> tuple[int, str, str]:
         return finding.weight, finding.service or "", finding.problem
@@ -242,13 +241,7 @@ def _folded(findings: Iterable[Weighed]) -> tuple[Weighed, ...]:
             replace(
                 alike[0],
                 hosts=tuple(sorted(hosts, key=natural)),
-                low=min((item.low for item in alike if item.low is not None), default=None),
-                high=max((item.high for item in alike if item.high is not None), default=None),
-                began=min((item.began for item in alike if item.began), default=None),
                 seen=min((item.seen for item in alike if item.seen), default=None),
             )
         )
-    # Within a weight what lost most comes first.
-    return tuple(
-        sorted(folded, key=lambda item: (item.weight, -(item.high or 0), -len(item.hosts)))
-    )
+    return tuple(sorted(folded, key=lambda item: (item.weight, -len(item.hosts))))

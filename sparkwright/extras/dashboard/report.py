@@ -89,7 +89,7 @@ def command(
 
     The page shows stored results of runs and benchmarks; no host is contacted. It is one file that
     loads nothing from elsewhere. For named hosts or an inventory it shows the planned memory. Exit
-    code 1 when a service has a fault, or is slower than its card or its own past.
+    code 1 when a service has a fault, or is slower than its card.
     """
     page = stored(hosts, results, last_run, status)
     if output is None and not as_json:

@@ -26,11 +26,3 @@ def cell(**changes: Any) -> Cell:
 def result(*cells: Cell, **changes: Any) -> Result:
     """A run of the production recipe on a Spark."""
     return Result.model_validate({**_RESULT, "when": NOON, "cells": cells or (cell(),), **changes})
-
-
-def runs(*decodes: float, **changes: Any) -> list[Result]:
-    """One run a day, each with this decode rate, the oldest first."""
-    return [
-        result(cell(decode=decode), when=NOON + dt.timedelta(days=number), **changes)
-        for number, decode in enumerate(decodes)
-    ]

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,10 @@ from sparkwright.config.secrets import Secret
 from sparkwright.engines.vllm.engine import ENGINE
 from sparkwright.extras.bench import aiperf, host, run
 from sparkwright.extras.bench import command as bench_command
-from sparkwright.extras.bench.aiperf import Service
 from sparkwright.extras.bench.host import Facts
-from sparkwright.extras.bench.loads import FULL, Batch, Load, Sweep, batches
-from sparkwright.extras.bench.probe import ProbeAnswer
+from sparkwright.extras.bench.loads import Batch, Load, batches
 from sparkwright.extras.bench.results import Cell, Result, columns_of
-from sparkwright.extras.bench.run import Measured, measure
+from sparkwright.extras.bench.service import Service
 from sparkwright.extras.bench.store import load
 from sparkwright.findings.user_error import UserError
 from sparkwright.host.lib.gpu import Gpu
@@ -43,10 +42,22 @@ SERVICE = replace(
     kept_service(RELEASE), recipe="qwen36-35b-a3b-heretic-dflash", tag=TAG,
     image=f"{IMAGE}:sha256-{'ab' * 32}", models={BODY: "c" * 40, DRAFTER: "d" * 40},
 )  # fmt: skip
-FACTS = Facts(
-    ProbeAnswer("6.14", GB10, {"qwen36": "0.23.0"}), {"qwen36": SERVICE}, {"qwen36": RELEASE}
-)
-LOADED = Facts(ProbeAnswer("6.14", samples=(replace(GB10, clock_mhz=2400, power_w=60),)))
+FACTS = Facts(GB10, (), {"qwen36": SERVICE}, {"qwen36": RELEASE})
+LOADED = replace(FACTS, samples=(replace(GB10, clock_mhz=2400, power_w=60),))
+
+
+@pytest.fixture(autouse=True)
+def engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that has four characters in a token, and counters that grow from look to look."""
+    looks = count(1)
+    each = {"drafts": 55.0, "drafted": 220.0, "accepted": 130.0}
+
+    def counters(_: Service) -> dict[str, float]:
+        look = next(looks)
+        return {name: look * value for name, value in each.items()}
+
+    monkeypatch.setattr(Service, "tokens", lambda self, text: len(text) // 4)
+    monkeypatch.setattr(Service, "counters", counters)
 
 
 def _run(*arguments: str) -> Done:
@@ -60,25 +71,22 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, checkout: Path) -> li
     def answer(asked: Asked) -> dict[str, Facts]:
         return dict.fromkeys(asked.hosts.limit, LOADED if asked.arguments["samples"] else FACTS)
 
-    def reach(name: str, candidates: list[Service]) -> Service:
-        first = candidates[0]
-        assert (first.model, first.key.value, first.ca) == ("qwen36-35b-heretic", KEY, None)
-        assert first.url.startswith("http://")
-        assert first.url.endswith(":8000")
-        return replace(first, context=4096)
+    def reach(service: Service) -> Service:
+        assert (service.model, service.key.value, service.ca) == ("qwen36-35b-heretic", KEY, None)
+        assert service.url == "http://spark-1:8000"
+        return replace(service, context=4096)
 
     tool = fake(tmp_path)
     monkeypatch.setenv("SPARKWRIGHT_API_KEY", KEY)
-    monkeypatch.setattr(bench_command, "find", lambda environment: tool)
+    monkeypatch.setattr(aiperf, "find", lambda environment: tool)
     monkeypatch.setattr(bench_command, "reach", reach)
-    monkeypatch.setattr(Service, "tokens", lambda self, text: len(text) // 4)
     return answering(monkeypatch, answer)
 
 
 @pytest.fixture
 def bench(asked: list[Asked], tmp_path: Path) -> Callable[..., Done]:
     """Two loads of one service are measured, and kept in ``results``."""
-    short = ("--categories", "coding", "--concurrency", "1,8", "--context", "none")
+    short = ("--category", "coding", "--concurrency", "8", "--concurrency", "1", "--context", "0")
     results = ("--results", str(tmp_path / "results"))
     return lambda *arguments: _run(
         "inventory/lab.py", "--limit", "spark-1", *short, *results, *arguments
@@ -86,8 +94,7 @@ def bench(asked: list[Asked], tmp_path: Path) -> Callable[..., Done]:
 
 
 def _kept(folder: Path) -> Result:
-    (kept,) = load(folder / "results").services["spark-1", "qwen36"]
-    return kept
+    return load(folder / "results")[0]["spark-1", "qwen36"]
 
 
 def test_it_measures_keeps_compares_and_reports_what_is_out_of_range(
@@ -99,7 +106,7 @@ def test_it_measures_keeps_compares_and_reports_what_is_out_of_range(
     shown = re.sub(r"\S+/results/\S+", "FILE", done.output)
     compare("bench/command.txt", shown)
     assert [(item.arguments["samples"], item.hosts.limit) for item in asked] == [
-        (0, ("spark-1",)), (15, ("spark-1",)), (0, ("spark-1",)),
+        (0, ("spark-1",)), (15, ("spark-1",)),
     ]  # fmt: skip
     kept = _kept(tmp_path)
     assert (kept.tag, kept.release, kept.gpu.clock_mhz) == (TAG, RELEASE, 2400)
@@ -173,28 +180,24 @@ def test_without_a_key_nothing_is_measured_and_none_is_made(
     assert "this folder has no API key of a fleet" in done.output
 
 
-def _service() -> Service:
-    return Service("http://127.0.0.1:1", "m", Secret(KEY), 65536)
+SERVED = Service("http://127.0.0.1:1", "m", Secret(KEY), 65536)
 
 
-def test_a_context_that_does_not_fit_is_left_out_and_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Service, "tokens", lambda self, text: len(text) // 4)
-    sweep = batches(Sweep(("coding",), (1,), (2000, 100_000)), quick=True)
-    done = run.measure(fake(tmp_path), _service(), sweep, seed="1", say=lambda line: None)
+def test_a_context_that_does_not_fit_is_left_out_and_reported(tmp_path: Path) -> None:
+    sweep = batches(("coding",), (1,), (2000, 100_000))
+    done = run.measure(fake(tmp_path), SERVED, sweep, seed="1", say=lambda line: None)
     assert [cell.prompt_tokens for cell in done.cells] == [70, 2000]
     assert "100000 prompt tokens are left out: the service takes 65536 with the answer" in (
         done.remarks
     )
     sent = json.loads((tmp_path / "seen/1.json").read_text())
-    assert len(set(sent["dataset"])) == len(sent["dataset"]) == 2
+    assert len(set(sent["dataset"])) == len(sent["dataset"]) == 4
 
 
 def test_when_nothing_is_answered_the_generators_last_words_are_reported(tmp_path: Path) -> None:
     sweep = (Batch("coding", None, (Load(1, 6, 1),)),)
     with pytest.raises(UserError, match=r"no request was answered.*no route to host"):
-        run.measure(fake(tmp_path, fails=True), _service(), sweep, seed="1", say=lambda line: None)
+        run.measure(fake(tmp_path, fails=True), SERVED, sweep, seed="1", say=lambda line: None)
 
 
 ONE, EIGHT = Load(1, 6, 1), Load(8, 18, 8)
@@ -209,34 +212,19 @@ def cell(load: Load, **changes: Any) -> Cell:
     data: dict[str, Any] = {
         "errors": aiperf.failed(captured("phase_manifest.json"))[load.phase],
         "report": captured(f"{path}/profile_export_aiperf.json"),
-        "metrics": captured(f"{path}/server_metrics.json"),
+        "acceptances": {},
     }
     return aiperf.cell(Batch("coding", None, (load,)), load, **{**data, **changes})
 
 
-def served(**counters: list[dict[str, float]]) -> dict[str, Any]:
-    """Metrics of a server with these counters, one for each engine."""
-    metrics = {name: {"series": [{"stats": stats} for stats in series]}
-               for name, series in counters.items()}  # fmt: skip
-    return {"data": {"endpoint_summaries": {"one": {"metrics": metrics}}}}
-
-
-def test_without_speculation_or_metrics_there_is_no_acceptance() -> None:
-    names = ("drafts", "draft_tokens", "accepted_tokens")
-    idle = served(**{f"vllm:spec_decode_num_{name}": [{"total": 0.0}] for name in names})
-    empty: dict[str, Any] = {"data": {"endpoint_summaries": {}}}
-    for metrics in ({}, empty, idle):
-        assert not {"acceptance", "acceptance_length"} & cell(ONE, metrics=metrics).measures.keys()
-
-
-def test_counters_of_several_engines_are_added_up() -> None:
-    metrics = served(x=[{"total": 3.0}, {"total": 4.0}, {}])
-    assert aiperf.counted(metrics, "x") == 7
-    assert aiperf.counted(metrics, "y") is None
+def test_acceptance_is_the_change_of_the_counters_and_without_speculation_there_is_none() -> None:
+    counted = {"drafts": 10.0, "drafted": 110.0, "accepted": 33.0}
+    assert run.acceptances(counted) == {"acceptance": 0.3, "acceptance_length": 4.3}
+    assert run.acceptances({}) == run.acceptances(dict.fromkeys(counted, 0.0)) == {}
 
 
 def test_a_phase_in_which_nothing_was_answered_has_errors_alone() -> None:
-    result = cell(EIGHT, report={}, metrics={}, errors=18)
+    result = cell(EIGHT, report={}, errors=18)
     assert (result.requests, result.errors, result.prompt_tokens) == (0, 18, 0)
     assert result.measures == {}
 
@@ -249,21 +237,16 @@ def test_failed_requests_are_counted_by_phase_and_say_why() -> None:
     assert len(why) == 200
 
 
-def test_requests_of_others_are_seen() -> None:
-    metrics = captured("phases/c8/server_metrics.json")
-    assert aiperf.foreign_requests(EIGHT, metrics) == 0
-    assert aiperf.foreign_requests(Load(1, 3, 1), metrics) > 5
-    assert aiperf.foreign_requests(ONE, {}) == 0
-
-
 @cases("vectors", "kind", "path", "line")
 def test_a_model_that_pools_is_asked_by_its_own_route_and_streams_nothing(
     vectors: bool, kind: str, path: str, line: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Service, "has", lambda self, path, body: vectors)
+    answer = requests.Response()
+    answer.status_code = 400 if vectors else 404
+    monkeypatch.setattr(Service, "send", lambda *_: answer)
     service = Service("http://10.0.0.1:8000", "m", Secret("sk"))
     endpoint = aiperf.endpoint(service, ENGINE.kinds({"runner": "pooling"}, "chat"))
-    target = {"url": service.url, "model": "m", "loads": [ONE], "metrics": None}
+    target = {"url": service.url, "model": "m", "loads": [ONE]}
     aiperf.prepare(tmp_path, ["one"], endpoint, **target)
     config = json.loads((tmp_path / "config.json").read_text())["benchmark"]["endpoint"]
     assert (config["type"], config["path"], config["streaming"]) == (kind, path, False)
@@ -281,8 +264,7 @@ def test_a_model_that_pools_is_asked_by_its_own_route_and_streams_nothing(
 def _venv(folder: Path, version: str) -> Path:
     path = folder / f"lib/python3.11/site-packages/aiperf-{version}.dist-info"
     path.mkdir(parents=True)
-    (folder / "bin").mkdir()
-    (folder / "bin/aiperf").write_text("")
+    (path / "METADATA").write_text(f"Name: aiperf\nVersion: {version}\n")
     return folder
 
 
@@ -306,31 +288,6 @@ def test_every_pin_has_hashes_and_no_address() -> None:
     assert "--index" not in text
 
 
-@pytest.mark.parametrize(("heard", "errors"), [("Four queen of clubs.", 0), ("Thank you", 6)])
-def test_what_the_generator_does_not_know_is_sent_and_judged_without_it(
-    heard: str, errors: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answer = requests.Response()
-    answer.status_code, answer._content = 200, json.dumps({"text": heard}).encode()
-    monkeypatch.setattr(requests, "request", lambda *_, **sent: answer)
-    service = Service("http://10.0.0.1:8000", "m", Secret("sk"))
-    endpoint = aiperf.endpoint(service, ENGINE.kinds({}, "transcription"))
-    batches = [Batch("coding", None, (Load(2, 6, 2),)), Batch("prose", None, (ONE,))]
-
-    def measured() -> Measured:
-        return measure(Path("none"), service, batches, seed="1", say=print, endpoint=endpoint)
-
-    if errors:
-        with pytest.raises(UserError, match="written: 'Thank you'"):
-            measured()
-        return
-    (cell,) = measured().cells
-    assert (cell.requests, cell.errors) == (6, 0)
-    assert cell.measures.keys() == {"latency", "latency_p95", "requests"}
-
-
-def test_the_help_names_the_loads_of_a_full_sweep() -> None:
-    thousands = [f"{number // 1000}k" for number in FULL.context]
-    helps = "".join(str(getattr(each, "help", "")) for each in bench_command.command.params)
-    for named in (FULL.categories, FULL.concurrency, thousands):
-        assert f"[default: {','.join(map(str, named))}]" in helps
+def test_a_kind_that_the_generator_does_not_know_is_refused() -> None:
+    with pytest.raises(UserError, match="no requests of this kind: transcription"):
+        aiperf.endpoint(SERVED, {"transcription": "/v1/audio"})

@@ -11,58 +11,44 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from sparkwright.extras.bench import probe as program
 from sparkwright.extras.bench.host import Facts, facts_of, gpu_of, image_of, remarks, settings_of
-from sparkwright.extras.bench.probe import ProbeAnswer, ProbeRequest
 from sparkwright.extras.bench.results import Cell, Result
-from sparkwright.extras.bench.store import load, path_of, save
-from sparkwright.facts.answers import HostError
+from sparkwright.extras.bench.store import load, save
 from sparkwright.findings.user_error import UserError
-from sparkwright.host.lib import metrics
 from sparkwright.host.lib.docker import Container
 from sparkwright.host.lib.gpu import Gpu
-from sparkwright.host.lib.records import decode
+from sparkwright.host.load import HostLoad
 from sparkwright.host.status import HostStatus, KeptRelease, ServiceStatus
-from tests.operations.security.test_hostile_hosts import ATTACKS
+from sparkwright.run import questions
 from tests.operations.sites import site, spark
 from tests.unit.builders import kept_service, plan
-from tests.unit.extras.bench.builders import NOON, cell, result, runs
-from tests.unit.security.test_hostile_answers import _parsed, of
+from tests.unit.extras.bench.builders import NOON, cell, result
 
 GB10 = Gpu("NVIDIA GB10", driver="580.95.05")
 IDLE = replace(GB10, clock_mhz=208, clock_max_mhz=3003, temperature_c=41)
 DIGEST = f"sha256-{'ab' * 32}"
 
 
-def facts(*samples: Gpu, gpu: Gpu | None = IDLE) -> Facts:
-    return Facts(ProbeAnswer("6.14", gpu, {"qwen36": "0.24.0"}, samples))
-
-
 def loaded(*clocks: float | None) -> Facts:
     hot = replace(GB10, temperature_c=71, power_w=62.5)
-    return facts(*(replace(hot, clock_mhz=clock) for clock in clocks), gpu=None)
+    return Facts(IDLE, tuple(replace(hot, clock_mhz=clock) for clock in clocks))
 
 
 def test_the_clock_is_that_under_load_and_never_the_idle_one() -> None:
-    run = gpu_of(facts(), loaded(2400, 2418, None, 2430), facts())
+    run = gpu_of(Facts(IDLE), loaded(2400, 2418, None, 2430))
     assert (run.clock_mhz, run.clock_max_mhz, run.temperature_c) == (2418, 3003, 71)
     assert (run.name, run.driver, run.power_w) == ("NVIDIA GB10", "580.95.05", 62.5)
-    assert gpu_of(facts(), None, facts()).clock_mhz is None
-    assert gpu_of(facts(), loaded(), None).temperature_c == 41
+    assert gpu_of(Facts(IDLE), None).clock_mhz is None
     # What the driver does not say is unknown.
-    run = gpu_of(facts(gpu=None), loaded(None), None)
+    run = gpu_of(Facts(), loaded(None))
     assert (run.name, run.driver, run.clock_mhz) == ("unknown GPU", None, None)
-    assert gpu_of(facts(), facts(GB10), None).power_w is None
 
 
 def test_the_image_has_its_digest_and_the_tag_of_the_release_that_runs() -> None:
-    service = plan().services[0]
-    name = service.image.name.rpartition(":")[0]
-    running = replace(kept_service("a"), image=f"{name}:{DIGEST}", tag="old")
-    image = image_of(running, service)
-    assert (image.name, image.digest) == (f"{name}:old", f"sha256:{'ab' * 32}")
-    unknown = image_of(None, service)
-    assert (unknown.name, unknown.digest) == (name, None)
+    running = replace(kept_service("a"), image=f"reg.example:5000/a/b:{DIGEST}", tag="old")
+    image = image_of(running)
+    assert (image.name, image.digest) == ("reg.example:5000/a/b:old", DIGEST.replace("-", ":"))
+    assert image_of(replace(running, image="a/b:1", tag="1")).digest is None
 
 
 def test_settings_are_single_values_and_the_drafts_length() -> None:
@@ -73,60 +59,36 @@ def test_settings_are_single_values_and_the_drafts_length() -> None:
 
 
 def test_a_change_during_the_run_is_reported() -> None:
-    def seen(release: str, driver: str = "1") -> Facts:
-        base = facts(gpu=replace(GB10, driver=driver))
-        return replace(base, running={"a": kept_service(release)}, planned={"a": "x"})
+    def seen(release: str, *samples: Gpu) -> Facts:
+        return Facts(GB10, samples, {"a": kept_service(release)}, {"a": "x"})
 
-    assert list(remarks("a", seen("x"), loaded(1), seen("x"))) == []
-    assert list(remarks("a", seen("x"), loaded(1), seen("y", "2"))) == [
-        "release x ran before and y after", "driver 1 before and 2 after",
-    ]  # fmt: skip
-    assert list(remarks("b", seen("x"), None, None)) == [
-        "its container was not found on the host: image, models and release are unknown",
-        "the GPU was not seen under load: its clock is unknown",
+    assert list(remarks("a", seen("x"), seen("x", GB10))) == []
+    assert list(remarks("a", seen("x"), seen("y", GB10))) == [
+        "release x ran at first and y at the end"
+    ]
+    assert list(remarks("a", seen("x"), None)) == [
+        "the GPU was not seen under load: its clock is unknown"
     ]
 
 
 @pytest.mark.parametrize("running", [True, False])
-def test_what_runs_is_read_from_container_and_release(running: bool) -> None:
+def test_running_releases_are_read_from_the_containers_and_the_gpu_while_it_is_busy(
+    running: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     host = spark("spark-1")
     run: Any = site(host).hosts["spark-1"]
     (service,) = run.services
     container = Container(running, service.release, service.image)
     kept = {service.release: KeptRelease(1.0, service)}
     status = ServiceStatus(service.release, None, kept, container, {}, None)
-    host.answers["probe"] = ProbeAnswer("6.14", GB10, {"qwen36": "0.24.0"})
     host.answers["status"] = HostStatus(1.0, None, None, (), {"qwen36": status})
-    seen = facts_of(host, run, samples=0)
+    looks = (HostLoad(1.0, {"qwen36": {"running": count}}, (GB10,)) for count in (0, 0, 1, 2, 0))
+    monkeypatch.setattr(questions, "current_load", lambda *_: next(looks))
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    seen = facts_of(host, run, samples=15)
+    assert (seen.gpu, seen.samples) == (GB10, (GB10, GB10))
     assert seen.running == ({"qwen36": service} if running else {})
     assert seen.planned == {"qwen36": service.release}
-    assert seen.probe.versions == {"qwen36": "0.24.0"}
-    route = host.request("probe")["services"]["qwen36"]
-    assert route == [service.gate.address, service.gate.port, "/version"]
-
-
-@pytest.mark.parametrize("attack", ATTACKS)
-def test_a_hostile_answer_fails_its_host(attack: str) -> None:
-    host = spark("spark-1", probe=ATTACKS[attack])
-    run: Any = site(host).hosts["spark-1"]
-    with pytest.raises(HostError, match=r"^sparkwright-probe: "):
-        facts_of(host, run, samples=0)
-
-
-@given(of(ProbeAnswer))
-def test_whatever_a_benchmark_ran_on_is_recorded(data: Any) -> None:
-    seen = Facts(decode(ProbeAnswer, _parsed(ProbeAnswer, data)))
-    gpu_of(seen, seen, seen)
-    list(remarks("chat", seen, seen, seen))
-
-
-def test_the_gpu_is_looked_at_while_the_service_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    counts = iter([0, 1, 2, 0, 3])
-    monkeypatch.setattr(metrics, "ask", lambda *_: {metrics.RUNNING: float(next(counts))})
-    monkeypatch.setattr(program, "first_gpu", lambda: GB10)
-    monkeypatch.setattr("time.sleep", lambda seconds: None)
-    request = ProbeRequest({"qwen36": ("127.0.0.1", 1, "")}, samples=15, seconds=60)
-    assert program.main(request).samples == (GB10, GB10)
 
 
 CELL = json.loads(cell().model_dump_json())
@@ -137,13 +99,13 @@ def test_a_result_is_a_file_named_by_host_service_and_utc_time(tmp_path: Path) -
     path = save(tmp_path, result(when=berlin))
     assert path == tmp_path / "spark-1/qwen36/20260702T120000Z.json"
     assert json.loads(path.read_text())["schema"] == 1
-    assert load(tmp_path).services == {("spark-1", "qwen36"): (result(),)}
+    assert load(tmp_path) == ({("spark-1", "qwen36"): result()}, ())
     assert [file.suffix for file in path.parent.iterdir()] == [".json"]
 
 
 _cells = st.builds(
     cell,
-    category=st.sampled_from(["coding", "random", "extraction-json"]),
+    category=st.sampled_from(["coding", "extraction-json"]),
     prompt_tokens=st.integers(0, 10**6),
     requests=st.integers(0, 10**6),
     ttft=st.none() | st.floats(0, 1e4),
@@ -158,7 +120,6 @@ def test_what_is_written_is_what_is_read(cells: list[Cell], when: dt.datetime) -
     item = result(*cells, when=when)
     assert Result.model_validate_json(item.model_dump_json(by_alias=True)) == item
     assert item.when == when.astimezone(dt.UTC)
-    assert path_of(Path(), item).name == f"{when.astimezone(dt.UTC):%Y%m%dT%H%M%SZ}.json"
 
 
 def test_a_second_result_of_the_same_second_does_not_replace_the_first(tmp_path: Path) -> None:
@@ -166,7 +127,7 @@ def test_a_second_result_of_the_same_second_does_not_replace_the_first(tmp_path:
     with pytest.raises(UserError) as raised:
         save(tmp_path, result(cell(decode=1)))
     assert str(path) in str(raised.value)
-    assert load(tmp_path).services["spark-1", "qwen36"] == (result(),)
+    assert load(tmp_path)[0]["spark-1", "qwen36"] == result()
 
 
 @pytest.mark.parametrize(
@@ -175,7 +136,7 @@ def test_a_second_result_of_the_same_second_does_not_replace_the_first(tmp_path:
         ("", "not valid JSON"),
         ('{"host": "spa', "not valid JSON"),
         ("[]", "not a JSON object"),
-        ('{"schema": 2}', "up to schema 1"),
+        ({"schema": 2}, ".json: schema"),
         ({"gpu": None}, ".json: gpu"),
         ({"cells": [{"category": "sonnets"}]}, "cells.0.category"),
         ({"when": "2026-07-02T12:00:00"}, ".json: when"),
@@ -194,29 +155,25 @@ def test_a_broken_file_is_named_and_the_others_count(
     bad = good.with_name("20260703T120000Z.json")
     whole = json.loads(good.read_text())
     bad.write_text(written if isinstance(written, str) else json.dumps({**whole, **written}))
-    data = load(tmp_path)
-    assert data.services == {("spark-1", "qwen36"): (result(),)}
-    assert all(
-        problem.subject.place.startswith(str(bad)) and problem.remedy for problem in data.problems
-    )
-    assert message in " ".join(
-        f"{problem.subject} {problem.observed} {problem.remedy}" for problem in data.problems
-    )
+    results, problems = load(tmp_path)
+    assert results == {("spark-1", "qwen36"): result()}
+    assert all(each.subject.place.startswith(str(bad)) and each.remedy for each in problems)
+    assert message in " ".join(f"{each.subject} {each.observed}" for each in problems)
 
 
 def test_keys_of_a_newer_version_are_passed_over(tmp_path: Path) -> None:
     path = save(tmp_path, result())
     path.write_text(json.dumps({**json.loads(path.read_text()), "weather": "hot"}))
-    assert load(tmp_path).services["spark-1", "qwen36"] == (result(),)
+    assert load(tmp_path)[0]["spark-1", "qwen36"] == result()
 
 
-def test_only_the_newest_are_read_when_no_more_are_asked_for(tmp_path: Path) -> None:
-    assert load(tmp_path / "nowhere").services == {}
-    every = runs(1, 2, 3, 4)
-    for item in every:
-        save(tmp_path, item)
-    assert load(tmp_path, last=2).services["spark-1", "qwen36"] == tuple(every[-2:])
-    assert load(tmp_path).services["spark-1", "qwen36"] == tuple(every)
+def test_the_newest_result_counts(tmp_path: Path) -> None:
+    assert load(tmp_path / "nowhere") == ({}, ())
+    later = result(when=NOON + dt.timedelta(days=1))
+    for each in (later, result(), result(host="spark-2")):
+        save(tmp_path, each)
+    newest = {("spark-1", "qwen36"): later, ("spark-2", "qwen36"): result(host="spark-2")}
+    assert load(tmp_path)[0] == newest
 
 
 @pytest.mark.parametrize("name", ["..", ".", "a/b", "a\\b", ""])

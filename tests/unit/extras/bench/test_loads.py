@@ -5,51 +5,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkwright.extras.bench import loads
-from sparkwright.extras.bench.loads import CATEGORIES, FULL, batches, read_categories, texts
-from sparkwright.findings.user_error import UserError
+from sparkwright.extras.bench.loads import CATEGORIES, FULL, batches, texts
 
 
 def test_a_sweep_has_every_category_at_every_concurrency_and_the_long_prompts_once() -> None:
-    result = batches(FULL, quick=False)
+    result = batches(*FULL)
     assert [batch.category for batch in result[:6]] == list(CATEGORIES)
-    assert {tuple(load.concurrency for load in batch.loads) for batch in result[:6]} == {
-        FULL.concurrency
-    }
+    assert {tuple(load.concurrency for load in batch.loads) for batch in result[:6]} == {FULL[1]}
     assert [(batch.category, batch.context) for batch in result[6:]] == [
         ("coding", 2000), ("coding", 16000), ("coding", 33000),
     ]  # fmt: skip
-    assert batches(loads.Sweep(("prose",), (1,), (2000,)), quick=False)[1].category == "prose"
+    assert batches(("prose",), (1,), (2000,))[1].category == "prose"
+    assert [batch.category for batch in batches(("prose", "coding"), (1,), (0,))] == [
+        "coding", "prose",
+    ]  # fmt: skip
 
 
-@given(st.sampled_from(CATEGORIES), st.integers(1, 256), st.booleans())
-def test_every_prompt_is_sent_equally_often(category: str, concurrency: int, quick: bool) -> None:
-    (batch,) = batches(loads.Sweep(read_categories(category), (concurrency,), ()), quick=quick)
+@given(st.sampled_from(CATEGORIES), st.integers(1, 256))
+def test_every_prompt_is_sent_equally_often(category: str, concurrency: int) -> None:
+    (batch,) = batches((category,), (concurrency, concurrency), ())
     (load,) = batch.loads
     assert load.requests % len(texts(batch.category)["prompts"]) == 0
-    assert load.requests >= concurrency * (1 if quick else 2)
+    assert load.requests >= concurrency * 2
     assert load.warm_up == concurrency
-
-
-@pytest.mark.parametrize(
-    ("text", "numbers"),
-    [("1,2,64", (1, 2, 64)), ("8, 1,8", (1, 8)), ("2k,16K", (2000, 16000)), ("none", ())],
-)
-def test_lists_are_read(text: str, numbers: tuple[int, ...]) -> None:
-    assert loads.read_numbers("--context", text, most=10**6) == numbers
-
-
-@pytest.mark.parametrize("text", ["", "0", "-1", "1.5", "2m", "1,,2", "9999999"])
-def test_what_is_no_list_is_reported(text: str) -> None:
-    with pytest.raises(UserError, match="is not a number from 1 to 1024"):
-        loads.read_numbers("--concurrency", text)
-
-
-def test_a_category_without_prompts_is_reported() -> None:
-    assert read_categories("prose, coding,prose") == ("coding", "prose")
-    with pytest.raises(UserError, match="did you mean 'coding'"):
-        read_categories("codeing")
-    with pytest.raises(UserError, match="known: coding"):
-        read_categories(" , ")
 
 
 @given(st.integers(1000, 200_000), st.floats(2, 6))

@@ -15,14 +15,14 @@ from sparkwright.extras.dashboard.contents import Page, Status, Switch
 def page_of(
     *,
     catalog: Catalog,
-    results: Mapping[tuple[str, str], Sequence[Result]] | None = None,
+    results: Mapping[tuple[str, str], Result] | None = None,
     planned: Mapping[str, Sequence[str]] | None = None,
     history: Sequence[Switch] = (),
     reported: Status | None = None,
     **contents: Any,
 ) -> Page:
     """The page of these results, by host and service, and of what else is given."""
-    speed = section_of(results or {}, catalog, planned)
+    speed = section_of(results or {}, (), catalog, planned)
     status = replace(reported or Status(), history=sorted(history, key=lambda item: item.when))
     return page.page_of(planned=planned, sections=[speed], status=status, **contents)
 

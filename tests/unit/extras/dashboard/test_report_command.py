@@ -24,7 +24,7 @@ def project(here: Path) -> Path:
 
 def test_without_a_word_it_takes_what_is_there_and_says_where_the_page_is(project: Path) -> None:
     done = exits(1, "report")
-    assert "spark-2/qwen36: decode, one stream is worse than usual" in done.output
+    assert "spark-2/qwen36: decode, one stream is worse than the card" in done.output
     assert done.output.rstrip().endswith("The page: .sparkwright/report.html")
     assert "580.142" in (project / ".sparkwright/report.html").read_text()
 

@@ -28,12 +28,10 @@ def test_whatever_stands_in_a_file_the_page_is_made_and_names_it(
         file = Path(folder) / "spark-1/qwen36/20260702T120000Z.json"
         file.parent.mkdir(parents=True)
         file.write_text(json.dumps(written))
-        findings = load(Path(folder))
-    page = page_of(
-        made=NOON, catalog=catalog(), results=findings.services, problems=findings.problems
-    )
-    assert (len(benches(page)) == 1) != bool(findings.problems)
-    assert all(problem.subject.place.startswith(str(file)) for problem in findings.problems)
+        results, problems = load(Path(folder))
+    page = page_of(made=NOON, catalog=catalog(), results=results, problems=problems)
+    assert (len(benches(page)) == 1) != bool(problems)
+    assert all(problem.subject.place.startswith(str(file)) for problem in problems)
     html(page).encode()
     json.dumps(plain(page)).encode()
     text(page).encode()

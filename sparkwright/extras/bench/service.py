@@ -1,0 +1,82 @@
+"""Requests of the controller to a measured service, beside the load generator's."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import requests
+
+from sparkwright.config.secrets import Secret
+from sparkwright.engines import DEFAULT, engine, metric_names
+from sparkwright.findings.user_error import Messages, UserError
+from sparkwright.host.lib import metrics, model_list
+
+_SECONDS = 10.0
+_MESSAGES = Messages(__file__)
+
+
+@dataclass(frozen=True)
+class Service:
+    """A service that answers.
+
+    Attributes:
+        url: ``http://host:port``.
+        model: the name in requests.
+        context: tokens that prompt and answer may have together; None if it does not say.
+        ca: file by which https is verified; None for the public CAs.
+    """
+
+    url: str
+    model: str
+    key: Secret
+    context: int | None = None
+    ca: str | None = None
+    engine: str = DEFAULT
+
+    def send(self, method: str, path: str, body: Any = None) -> requests.Response:
+        """The answer to a request. Raises UserError without an answer."""
+        headers = {"Authorization": f"Bearer {self.key.value}"}
+        try:
+            return requests.request(
+                method, f"{self.url}{path}", json=body, headers=headers, verify=self.ca or True,
+                timeout=_SECONDS,
+            )  # fmt: skip
+        except requests.RequestException as error:
+            raise self._silent(path, error) from None
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """The JSON of an answer. Raises UserError when there is none, or the key is refused."""
+        answer = self.send(method, path, body)
+        if answer.status_code == 401:
+            raise _MESSAGES.refusal("key-refused", answer.url)
+        try:
+            answer.raise_for_status()
+            return answer.json()
+        except requests.RequestException as error:
+            raise self._silent(path, error) from None
+
+    def _silent(self, path: str, error: Exception) -> UserError:
+        reason = str(error).splitlines()[0][:160]
+        return _MESSAGES.refusal("no-answer", f"{self.url}{path}", error=reason)
+
+    def counters(self) -> dict[str, float]:
+        """The engine's counters by their neutral names; empty if it does not report them."""
+        answer = self.send("GET", "/metrics")
+        return metrics.totals(answer.text, metric_names()) if answer.ok else {}
+
+    def tokens(self, text: str) -> int:
+        """How many tokens the engine makes of a text. Raises UserError as ``ask``."""
+        probes = engine(self.engine).probes
+        body = {"model": self.model, probes.tokenized: text, "add_special_tokens": False}
+        return len(self.ask("POST", probes.tokenizer, body)["tokens"])
+
+
+def reach(service: Service) -> Service:
+    """The service with its context.
+
+    Raises:
+        UserError: when it does not answer, the key is refused, or the model is not served there.
+    """
+    for entry in service.ask("GET", "/v1/models")["data"]:
+        if service.model in model_list.names({"data": [entry]}):
+            return replace(service, context=model_list.context(entry))
+    raise _MESSAGES.refusal("not-served", service.url, model=service.model)
