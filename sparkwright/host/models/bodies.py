@@ -26,7 +26,8 @@ _FOR_LARGE = 0.75
 _SMALL, _ELEMENTS = 1 << 20, 50_000
 #: CPU seconds and bytes of memory that the process for large bodies may use.
 _SECONDS, _MEMORY = 5, 768 << 20
-#: Largest number of a form's parts, of bytes of a part's head, and of bytes of a field's value.
+#: Largest number of a form's parts, of bytes of a part's head, and of bytes of a field's value and
+#: of an inserted member.
 _PARTS, _VALUE = 1000, 1024
 _BOUNDARY = re.compile(r'multipart/form-data;.*\bboundary="?([^";]{1,70})', re.I)
 #: Accepted head of a part: another parser could find the model's name in any other form. .NET
@@ -182,7 +183,10 @@ def _member(request: dict[str, Any]) -> str:
     # would not have received usage in each event either.
     flags = {k: v for k, v in options.items() if isinstance(v, bool) and k.isascii()}
     flags.pop("continuous_usage_stats", None)
-    return f',"stream_options":{json.dumps({**flags, "include_usage": True})}'
+    member = f',"stream_options":{json.dumps({**flags, "include_usage": True})}'
+    if len(member) > _VALUE:  # it is in memory until the answer's end
+        raise Refused(400, "The body's stream_options are too long.")
+    return member
 
 
 def _form(data: bytes, boundary: bytes) -> Fields:

@@ -254,25 +254,27 @@ class Exchange:
                     self._count(key, fields.model)
 
     async def _receive(self, head: wire.Head, key: str, file: Any, held: ExitStack) -> int:
-        size = 0
+        size, room = 0, self._address.room
+        # One callback for all pieces: a chunk may have a single byte.
+        held.callback(lambda: room.release(key, size))
         if head.value(b"expect").lower() == "100-continue":
             self._writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         async for piece in wire.content(self._reader, head, until_closed=False):
-            size += len(piece)
-            whole = max(size, head.length or 0)
+            whole = max(size + len(piece), head.length or 0)
             if whole > bodies.LARGEST:
                 raise Refused(413, f"A request has {bodies.LARGEST >> 20} MiB at most.")
-            self._address.room.hold(key, len(piece), whole)
-            held.callback(self._address.room.release, key, len(piece))
+            room.hold(key, len(piece), whole)
+            size += len(piece)
             file.write(piece)
         self._unread = False
         return size
 
     def _count(self, key: str, model: str) -> None:
         meter = self._meter
-        left = not self._complete and (self._reader.at_eof() or self._writer.is_closing())
-        cut = not self._complete and (left or self._status > 0)
-        failed = self._status >= 400 or meter.error or not (self._complete or left)
+        complete = self._complete or meter.done
+        left = not complete and (self._reader.at_eof() or self._writer.is_closing())
+        cut = not complete and (left or self._status > 0)
+        failed = self._status >= 400 or meter.error or not (complete or left)
         # In a stream without an end or without usage, an event is roughly a token.
         counted = meter.tokens_in or meter.tokens_out
         tokens_out = (
