@@ -2,8 +2,9 @@
 
 HAProxy has checked the API key and hands requests over at a socket of systemd's. The program sends
 the request to HAProxy's socket of pools, with the pool's name in a header, passes the answer on
-unchanged, and counts its usage. It sends no request twice, and does not repair an answer that was
-cut off.
+unchanged, and counts its usage. A request whose replica is down, or breaks off before its answer,
+is sent to one other replica: a prompt that kills engines kills two at most. An answer that was cut
+off is not repaired.
 
 There are two processes: systemd's main process only waits. When it ends (``systemctl restart``) or
 at SIGTERM, the serving process accepts no more connections and finishes its answers while its
@@ -28,7 +29,7 @@ from http import HTTPStatus
 from pathlib import Path
 
 from sparkwright.host.lib.annotations import Any
-from sparkwright.host.lib.records import Malformed
+from sparkwright.host.lib.records import Malformed, dataclass
 from sparkwright.host.models import bodies, document, wire
 from sparkwright.host.models.document import Key, Model
 from sparkwright.host.models.limits import Limits
@@ -50,13 +51,15 @@ _JSON = "application/json"
 _STREAMS = ("/v1/chat/completions", "/v1/completions")
 #: Routes whose prompts an engine caches, so that a prompt with the same beginning costs less there.
 _CACHED = (*_STREAMS, "/v1/messages", "/v1/responses")
+#: Largest body in bytes that may be sent to a second replica.
+_AGAIN = 1 << 20
 #: Headers that the address sets itself, or drops, such as compression: it must read the answer.
 _OURS = (
-    b"x-sparkwright-key", b"x-sparkwright-pool", b"x-sparkwright-near", b"content-length",
-    b"accept-encoding",
+    b"x-sparkwright-key", b"x-sparkwright-pool", b"x-sparkwright-near", b"x-sparkwright-elsewhere",
+    b"x-sparkwright-not", b"content-length", b"accept-encoding",
 )  # fmt: skip
 #: Headers of an answer that the client does not get.
-_REPLACED = (b"content-length", b"x-sparkwright-server")
+_REPLACED = (b"content-length", b"x-sparkwright-server", b"x-sparkwright-unserved")
 #: Errors when a client or HAProxy ends a connection, at any time.
 _BROKEN = (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError)
 
@@ -155,6 +158,28 @@ class Address:
             writer.close()
 
 
+@dataclass(frozen=True)
+class Sent:
+    """A request to a replica: its first line, its other lines, and its body: the first ``size``
+    bytes of a file, and another end.
+    """
+
+    first: bytes
+    rest: bytes
+    file: Any
+    size: int
+    end: bytes
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the body."""
+        self.file.seek(0)
+        size = self.size
+        while size and (piece := self.file.read(min(size, wire.PIECE))):
+            size -= len(piece)
+            yield piece
+        yield self.end
+
+
 class Exchange:
     """A request and its answer."""
 
@@ -245,11 +270,11 @@ class Exchange:
                 f"Content-Length: {size + len(tail)}\r\nConnection: close\r\n\r\n"
             )
             lines = f"X-Sparkwright-Near: {near}\r\n{lines}" if near else lines
-            text = head.first + b"\r\n" + head.rest(*_OURS) + lines.encode("latin-1")
-            body = _pieces(file, size, tail)
+            sent = Sent(head.first, head.rest(*_OURS) + lines.encode("latin-1"), file, size, tail)
+            again = size <= _AGAIN and pool == model.pool
             with address.limits.admitted(key, rights, addresses):
                 try:
-                    await self._watched(self._pass_on(text, body, held))
+                    await self._watched(self._pass_on(sent, held, again=again))
                 finally:
                     self._count(key, fields.model)
 
@@ -285,7 +310,7 @@ class Exchange:
         self._address.ledger.add(key, model, 1, failed, *tokens, seconds, cut)
         self._address.limits.charge(key, sum(tokens))
 
-    async def _watched(self, answering: Coroutine[Any, Any, None]) -> None:
+    async def _watched(self, answering: Coroutine[Any, Any, object]) -> None:
         """Answer the request as long as the client stays connected."""
         answer = asyncio.ensure_future(answering)
         end = asyncio.ensure_future(self._reader.read(1))
@@ -298,19 +323,42 @@ class Exchange:
         if isinstance(result, Exception):
             raise result
 
-    async def _pass_on(self, head: bytes, body: Iterator[bytes], held: ExitStack) -> None:
+    async def _pass_on(self, sent: Sent, held: ExitStack, *, again: bool, other: str = "") -> bool:
+        """Send the request to a replica, and pass the answer on.
+
+        Args:
+            again: whether to send the request to one other replica if the first one is down or
+                breaks off before its answer.
+            other: name of that first replica.
+
+        Returns:
+            False if no other replica is up, and nothing was passed on.
+        """
+        own = "X-Sparkwright-Elsewhere: 1\r\n" if again else ""
+        own = f"X-Sparkwright-Not: {other}\r\n" if other else own
         async with connected(self._address.door.pools) as (reader, writer):
-            writer.write(head)
+            writer.write(sent.first + b"\r\n" + own.encode("latin-1") + sent.rest)
             with suppress(ConnectionError):  # HAProxy may answer before it has read the whole body
-                for piece in body:
+                for piece in sent.pieces():
                     writer.write(piece)
                     await writer.drain()
-            held.close()
+            if not again:
+                held.close()
             try:
                 answer = await wire.read_head(reader)
             except _BROKEN:
+                if other:
+                    return False
                 raise Refused(502, "HAProxy broke off before it answered.") from None
-            await self._relay(answer, reader)
+            server = answer.value(b"x-sparkwright-server")
+            nowhere = server.startswith("<")  # <NOSRV>: no replica got the request
+            if nowhere and other:
+                return False
+            unserved = again and not nowhere and answer.values(b"x-sparkwright-unserved")
+            if not unserved or not await self._pass_on(sent, held, again=False, other=server):
+                held.close()
+                await self._relay(answer, reader)
+        return True
 
     async def _relay(self, head: wire.Head, reader: asyncio.StreamReader) -> None:
         """Pass an answer on as it arrives."""
@@ -352,15 +400,6 @@ class Exchange:
     async def _discard(self) -> None:
         while await self._reader.read(wire.PIECE):
             pass
-
-
-def _pieces(file: Any, size: int, tail: bytes) -> Iterator[bytes]:
-    """Yield the first ``size`` bytes of a body, and another end."""
-    file.seek(0)
-    while size and (piece := file.read(min(size, wire.PIECE))):
-        size -= len(piece)
-        yield piece
-    yield tail
 
 
 @asynccontextmanager

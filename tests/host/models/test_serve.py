@@ -423,6 +423,7 @@ def test_the_program_itself_takes_no_forged_header(address: Address) -> None:
     """At its own socket, where HAProxy alone comes."""
     key = b"X-Sparkwright-Key: guest\r\n"
     forged = key + b"X-Sparkwright-Pool: large\r\nX-Sparkwright-Near: large\r\n"
+    forged += b"X-Sparkwright-Not: small\r\nX-Sparkwright-Elsewhere: 1\r\n"
     for headers, status in ((b"", 401), (key * 2, 401), (forged, 200)):
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(address.folder / "door.sock"))
@@ -430,7 +431,7 @@ def test_the_program_itself_takes_no_forged_header(address: Address) -> None:
             client.sendall(head + headers + b'\r\n{"model": "small"}')
             assert client.recv(100).startswith(b"HTTP/1.1 %d " % status)
     (request,) = address.small.requests
-    assert request.head.lower().count("x-sparkwright-") == 2
+    assert request.head.lower().count("x-sparkwright-") == 3
 
 
 @pytest.mark.parametrize("trailers", [b"", b"X: y\r\n", b"X: y\r\nZ: y\r\n"])

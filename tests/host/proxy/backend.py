@@ -32,8 +32,8 @@ class Backend:
     """A replica with a health port of its own.
 
     A body may ask for: ``{"stream": n}``, n chunks, each of which waits for ``go``;
-    ``{"hold": true}``, an answer that waits for ``go``; ``{"die": true}``, a connection that
-    ends without an answer.
+    ``{"hold": true}``, an answer that waits for ``go``; ``{"die": true}``, or with the replica's
+    name, a connection that ends without an answer.
 
     Attributes:
         go: released once for every chunk or held answer.
@@ -79,7 +79,7 @@ class _Requests(Handler):
         wanted = json.loads(body) if body.startswith(b"{") else {}
         if wanted:
             self.backend.begun.release()
-        if wanted.get("die"):
+        if wanted.get("die") in (True, self.backend.name):
             self.close_connection = True
         elif chunks := wanted.get("stream"):
             self._stream(chunks)

@@ -6,8 +6,10 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,8 +17,9 @@ import pytest
 
 from sparkwright.host.lib.records import encode
 from sparkwright.host.models.document import Door, Key, Model
+from sparkwright.host.proxy.place import SERVERS
 from sparkwright.proxy.haproxy import MODELS, ModelPool, Proxy, Replica
-from tests.host.proxy.backend import PATIENCE, Backend
+from tests.host.proxy.backend import PATIENCE, Backend, serving
 from tests.host.proxy.haproxy import (
     ADDRESS,
     ENGINE,
@@ -50,23 +53,19 @@ def service(folder: Path, first: Backend) -> Iterator[RunningProxy]:
         yield proxy
 
 
-@pytest.fixture
-def address(folder: Path, service: RunningProxy) -> Iterator[RunningProxy]:
-    """The address, before that service and another one that sleeps."""
-    home, door = folder / "address", f"{folder}/door.sock"
+@contextmanager
+def address_of(
+    home: Path, pools: tuple[ModelPool, ...], models: dict[str, Model]
+) -> Iterator[RunningProxy]:
+    """An address with its program, once every model has the state that it is to have."""
     home.mkdir()
-    folder.chmod(0o755)  # HAProxy's workers come to the program's socket
+    home.parent.chmod(0o755)  # HAProxy's workers come to the program's socket
+    home.chmod(0o755)
+    door = f"{home}/door.sock"
     program = Proxy(MODELS, free_port(), (Replica("program", door, health=door),), "127.0.0.1")
-    there = Replica("spark-1", "127.0.0.1", service.port, service.port)
-    away = Replica("spark-2", "127.0.0.1", service.port, free_port())
-    pools = (ModelPool("pool.llm", (there,)), ModelPool("pool.far", (away,), ("spark-2",)))
     proxies = proxies_of(home, (), proxies=(program,), pools=pools, limited=("guest",))
-    models = {
-        "small": Model("pool.llm", "chat", 4096),
-        "large": Model("pool.far", "chat", wakes=True),
-    }
     keys = {"guest": Key(("small",), requests_minute=3)}
-    document = Door("spark-9", models, f"{folder}/usage.db", proxies.pools_socket, keys)
+    document = Door("spark-9", models, f"{home}/usage.db", proxies.pools_socket, keys)
     (home / "models.json").write_text(json.dumps(encode(document)))
     with closing(socket.socket(socket.AF_UNIX)) as made, opened(proxies) as proxy:
         made.bind(door)
@@ -79,16 +78,49 @@ def address(folder: Path, service: RunningProxy) -> Iterator[RunningProxy]:
             proxy.write(named=NAMED)
             proxy.reload()
             until(lambda: proxy.get("/health", key=None).status == 200, "the address is open")
-            states = ("'ready'", "'asleep'")  # a server counts as up until it was checked twice
-
-            def seen() -> bool:
-                return all(state in str(proxy.get("/v1/models").data) for state in states)
-
-            until(seen, "what each service does")
+            states = {name: "asleep" if its.wakes else "ready" for name, its in models.items()}
+            until(lambda: _states(proxy) == states, "what each service does")
             yield proxy
         finally:
             process.terminate()
             process.wait(PATIENCE)
+
+
+def _states(address: RunningProxy) -> dict[str, str]:
+    return {item["id"]: item["state"] for item in address.get("/v1/models").data["data"]}
+
+
+@pytest.fixture
+def address(folder: Path, service: RunningProxy) -> Iterator[RunningProxy]:
+    """The address, before that service and another one that sleeps."""
+    there = Replica("spark-1", "127.0.0.1", service.port, service.port)
+    away = Replica("spark-2", "127.0.0.1", service.port, free_port())
+    pools = (ModelPool("pool.llm", (there,)), ModelPool("pool.far", (away,), ("spark-2",)))
+    models = {
+        "small": Model("pool.llm", "chat", 4096),
+        "large": Model("pool.far", "chat", wakes=True),
+    }
+    with address_of(folder / "address", pools, models) as proxy:
+        yield proxy
+
+
+@contextmanager
+def two_replicas(
+    folder: Path, service: RunningProxy, second: Backend
+) -> Iterator[tuple[RunningProxy, RunningProxy]]:
+    """An address before two replicas, and the proxy of the second one. The address never notices
+    that the second one is down.
+    """
+    (folder / "other").mkdir()
+    llm = Proxy("llm", free_port(), (replica(second),), "127.0.0.1", "/generates", engine_key=True)
+    with opened(proxies_of(folder / "other", (), proxies=(llm,), wait_seconds=20)) as other:
+        until(lambda: other.get("/health", key=None).status == 200, "the replica is up")
+        ports = {"spark-1": service.port, "spark-2": other.port}
+        there = [Replica(name, "127.0.0.1", port, service.port) for name, port in ports.items()]
+        pools, models = (ModelPool("pool.llm", tuple(there)),), {"small": Model("pool.llm", "chat")}
+        with address_of(folder / "address", pools, models) as proxy:
+            until(lambda: "UP" in proxy.ask(SERVERS).split("pool.llm,spark-2", 1)[1], "both are up")
+            yield proxy, other
 
 
 def test_a_request_goes_to_the_pool_of_its_model(address: RunningProxy, first: Backend) -> None:
@@ -103,8 +135,41 @@ def test_a_request_goes_to_the_pool_of_its_model(address: RunningProxy, first: B
     assert address.post(CHAT, {"model": "large"}).status == 200
     answer = address.post(CHAT, {"model": "none"})
     assert (answer.status, "large, small" in answer.data["error"]["message"]) == (404, True)
-    listed = {item["id"]: item["state"] for item in address.get("/v1/models").data["data"]}
-    assert listed == {"small": "ready", "large": "asleep"}
+    assert _states(address) == {"small": "ready", "large": "asleep"}
+
+
+def test_a_request_that_a_replica_breaks_off_is_answered_by_another(
+    folder: Path, service: RunningProxy, first: Backend, second: Backend
+) -> None:
+    with two_replicas(folder, service, second) as (address, _):
+        answers = [address.post(CHAT, {"model": "small", "die": "one"}) for _ in range(6)]
+        assert [answer.data for answer in answers] == [{"replica": "two"}] * 6
+        assert not [name for name in answers[0].headers if name.startswith("x-sparkwright-")]
+        assert len(first.seen) >= 1
+        # A prompt that kills engines kills two at most; a body that is not kept is sent once.
+        for text, most in (("", 2), ("a" * (1 << 20), 1)):
+            before = len(first.seen) + len(second.seen)
+            assert address.post(CHAT, {"model": "small", "die": True, "text": text}).status == 502
+            assert len(first.seen) + len(second.seen) - before == most
+
+
+def test_a_replica_whose_engine_is_gone_loses_no_request_and_keeps_none_waiting(
+    folder: Path, service: RunningProxy, first: Backend
+) -> None:
+    with serving("mortal") as mortal, two_replicas(folder, service, mortal) as (address, other):
+        mortal.healthy = False
+        until(lambda: other.get("/health", key=None).status == 503, "the engine is gone")
+        begun = time.monotonic()
+        with ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(lambda _: address.post(CHAT, {"model": "small"}), range(40)))
+        assert [answer.status for answer in answers] == [200] * 40
+        assert {answer.data["replica"] for answer in answers} == {first.name}
+        assert time.monotonic() - begun < 10
+        # Without another replica, a request waits for the only one.
+        address.ask("set server pool.llm/spark-1 state maint")
+        answer = address.post(CHAT, {"model": "small"})
+        assert (answer.status, answer.headers["retry-after"]) == (503, "10")
+        assert time.monotonic() - begun > 15
 
 
 def test_a_pool_sends_to_the_replica_with_the_prefix_while_it_is_hardly_busier(
