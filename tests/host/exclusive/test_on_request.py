@@ -13,6 +13,7 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
+from sparkwright.config.settings import ActivationSettings
 from sparkwright.host.exclusive import on_request
 from sparkwright.host.lib import exclusive, files
 from tests.host.exclusive.waking import CHAT, Waking, waking
@@ -79,11 +80,14 @@ def test_one_that_does_not_come_up_is_said(night: Waking, monkeypatch: pytest.Mo
     assert text.endswith("data: [DONE]\n\n")
 
 
-def test_a_request_waits_no_longer_than_it_may(night: Waking) -> None:
-    night.say(wait_seconds=0.5)
-    answer = night.proxy.post(CHAT)
+@pytest.mark.parametrize("seconds", [0, 0.5])
+def test_a_request_waits_no_longer_than_it_may(night: Waking, seconds: float) -> None:
+    wait = ActivationSettings.model_validate({"wait_seconds": seconds}).wait_seconds
+    night.say(wait_seconds=wait)
+    answer = night.proxy.post(CHAT, {"stream": wait == 0})
     assert (answer.status, answer.headers["retry-after"]) == (503, "30")
     assert "still being started" in answer.data["error"]["message"]
+    assert night.begun == ["llm"]
 
 
 def test_a_question_is_no_reason_to_wake(night: Waking) -> None:
