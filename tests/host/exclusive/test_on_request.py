@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from http.client import IncompleteRead
 
 import pytest
 
@@ -63,6 +64,19 @@ def test_a_stream_hears_comments_and_then_its_tokens(
     night.backend.go.release()  # {"stream": true} is one chunk
     text = whole(answer).body
     assert b"data: 0 of llm\n\n" in text
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_answer_that_the_engine_cuts_off_is_not_made_whole(
+    night: Waking, monkeypatch: pytest.MonkeyPatch, stream: bool
+) -> None:
+    monkeypatch.setattr(on_request, "_COMMENT", 0.1)
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(night.proxy.send, "POST", CHAT, {"stream": stream, "cut": True})
+        until(lambda: night.begun, "the switch")
+        night.go.set()
+        with pytest.raises(IncompleteRead):
+            answer.result(60).read()
 
 
 def test_one_that_does_not_come_up_is_said(night: Waking, monkeypatch: pytest.MonkeyPatch) -> None:

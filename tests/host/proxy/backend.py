@@ -33,7 +33,7 @@ class Backend:
 
     A body may ask for: ``{"stream": n}``, n chunks, each of which waits for ``go``;
     ``{"hold": true}``, an answer that waits for ``go``; ``{"die": true}``, or with the replica's
-    name, a connection that ends without an answer.
+    name, a connection that ends without an answer; ``{"cut": true}``, an answer that is cut off.
 
     Attributes:
         go: released once for every chunk or held answer.
@@ -81,6 +81,9 @@ class _Requests(Handler):
             self.backend.begun.release()
         if wanted.get("die") in (True, self.backend.name):
             self.close_connection = True
+        elif wanted.get("cut"):
+            self.close_connection = True
+            self.reply(200, b"data: 0", {"Content-Length": "100"})
         elif chunks := wanted.get("stream"):
             self._stream(chunks)
         elif wanted.get("hold"):
