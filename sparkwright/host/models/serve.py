@@ -23,13 +23,14 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import ExitStack, asynccontextmanager, suppress
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 
 from sparkwright.host.lib.annotations import Any
-from sparkwright.host.lib.records import Malformed, dataclass
+from sparkwright.host.lib.records import Malformed
 from sparkwright.host.models import bodies, document, wire
 from sparkwright.host.models.document import Key, Model
 from sparkwright.host.models.limits import Limits
@@ -60,6 +61,8 @@ _OURS = (
 )  # fmt: skip
 #: Headers of an answer that the client does not get.
 _REPLACED = (b"content-length", b"x-sparkwright-server", b"x-sparkwright-unserved")
+#: Yields a request with one more line of its head.
+_Sent = Callable[[str], Iterator[bytes]]
 #: Errors when a client or HAProxy ends a connection, at any time.
 _BROKEN = (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError)
 
@@ -158,28 +161,6 @@ class Address:
             writer.close()
 
 
-@dataclass(frozen=True)
-class Sent:
-    """A request to a replica: its first line, its other lines, and its body: the first ``size``
-    bytes of a file, and another end.
-    """
-
-    first: bytes
-    rest: bytes
-    file: Any
-    size: int
-    end: bytes
-
-    def pieces(self) -> Iterator[bytes]:
-        """Yield the body."""
-        self.file.seek(0)
-        size = self.size
-        while size and (piece := self.file.read(min(size, wire.PIECE))):
-            size -= len(piece)
-            yield piece
-        yield self.end
-
-
 class Exchange:
     """A request and its answer."""
 
@@ -267,14 +248,15 @@ class Exchange:
                 size, tail = fields.end, fields.member.encode() + b"}"
             lines = (
                 f"X-Sparkwright-Key: {key}\r\nX-Sparkwright-Pool: {pool}\r\n"
-                f"Content-Length: {size + len(tail)}\r\nConnection: close\r\n\r\n"
+                f"Content-Length: {size + len(tail)}\r\nConnection: close\r\n"
             )
-            lines = f"X-Sparkwright-Near: {near}\r\n{lines}" if near else lines
-            sent = Sent(head.first, head.rest(*_OURS) + lines.encode("latin-1"), file, size, tail)
+            lines += f"X-Sparkwright-Near: {near}\r\n" if near else ""
+            text = head.first + b"\r\n" + head.rest(*_OURS) + lines.encode("latin-1")
+            sent = partial(_sent, text, file, size, tail)
             again = size <= _AGAIN and pool == model.pool
             with address.limits.admitted(key, rights, addresses):
                 try:
-                    await self._watched(self._pass_on(sent, held, again=again))
+                    await self._watched(self._pass_on(sent, held, again))
                 finally:
                     self._count(key, fields.model)
 
@@ -323,7 +305,7 @@ class Exchange:
         if isinstance(result, Exception):
             raise result
 
-    async def _pass_on(self, sent: Sent, held: ExitStack, *, again: bool, other: str = "") -> bool:
+    async def _pass_on(self, sent: _Sent, held: ExitStack, again: bool, other: str = "") -> bool:
         """Send the request to a replica, and pass the answer on.
 
         Args:
@@ -337,9 +319,8 @@ class Exchange:
         own = "X-Sparkwright-Elsewhere: 1\r\n" if again else ""
         own = f"X-Sparkwright-Not: {other}\r\n" if other else own
         async with connected(self._address.door.pools) as (reader, writer):
-            writer.write(sent.first + b"\r\n" + own.encode("latin-1") + sent.rest)
             with suppress(ConnectionError):  # HAProxy may answer before it has read the whole body
-                for piece in sent.pieces():
+                for piece in sent(own):
                     writer.write(piece)
                     await writer.drain()
             if not again:
@@ -355,7 +336,7 @@ class Exchange:
             if nowhere and other:
                 return False
             unserved = again and not nowhere and answer.values(b"x-sparkwright-unserved")
-            if not unserved or not await self._pass_on(sent, held, again=False, other=server):
+            if not unserved or not await self._pass_on(sent, held, False, server):
                 held.close()
                 await self._relay(answer, reader)
         return True
@@ -400,6 +381,16 @@ class Exchange:
     async def _discard(self) -> None:
         while await self._reader.read(wire.PIECE):
             pass
+
+
+def _sent(head: bytes, file: Any, size: int, tail: bytes, own: str) -> Iterator[bytes]:
+    """Yield a request: its head with one more line, ``size`` bytes of a body, and another end."""
+    yield head + own.encode("latin-1") + b"\r\n"
+    file.seek(0)
+    while size and (piece := file.read(min(size, wire.PIECE))):
+        size -= len(piece)
+        yield piece
+    yield tail
 
 
 @asynccontextmanager

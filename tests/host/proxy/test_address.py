@@ -11,14 +11,15 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from sparkwright.host.lib.records import encode
 from sparkwright.host.models.document import Door, Key, Model
-from sparkwright.host.proxy.place import SERVERS
 from sparkwright.proxy.haproxy import MODELS, ModelPool, Proxy, Replica
+from tests.host.models.address import CHAT, PROGRAM
 from tests.host.proxy.backend import PATIENCE, Backend, serving
 from tests.host.proxy.haproxy import (
     ADDRESS,
@@ -32,14 +33,9 @@ from tests.host.proxy.haproxy import (
 )
 from tests.host.serving import free_port
 
-CHAT = "/v1/chat/completions"
 GUEST = "sk-the-key-of-a-guest-0123456789"
 NAMED = {"guest": GUEST, "sparkwright": ENGINE.value}
 ROOT = Path(__file__).parents[3]
-_PROGRAM = (
-    "import os, sys; os.dup2(int(sys.argv[1]), 3); sys.path.insert(0, sys.argv[2]); "
-    "from sparkwright.host.models import serve; sys.exit(serve.main(sys.argv[3]))"
-)
 
 
 @pytest.fixture
@@ -72,7 +68,7 @@ def address_of(
         Path(door).chmod(0o666)
         made.listen(100)
         number = str(made.fileno())
-        command = [sys.executable, "-c", _PROGRAM, number, str(ROOT), f"{home}/models.json"]
+        command = [sys.executable, "-c", PROGRAM, number, str(ROOT), f"{home}/models.json"]
         process = subprocess.Popen(command, pass_fds=(made.fileno(),))
         try:
             proxy.write(named=NAMED)
@@ -119,7 +115,7 @@ def two_replicas(
         there = [Replica(name, "127.0.0.1", port, service.port) for name, port in ports.items()]
         pools, models = (ModelPool("pool.llm", tuple(there)),), {"small": Model("pool.llm", "chat")}
         with address_of(folder / "address", pools, models) as proxy:
-            until(lambda: "UP" in proxy.ask(SERVERS).split("pool.llm,spark-2", 1)[1], "both are up")
+            until(lambda: _pools(proxy) == "pool.llm 2\n", "both are up")
             yield proxy, other
 
 
@@ -175,49 +171,44 @@ def test_a_replica_whose_engine_is_gone_loses_no_request_and_keeps_none_waiting(
 def test_a_pool_sends_to_the_replica_with_the_prefix_while_it_is_hardly_busier(
     folder: Path, service: RunningProxy, first: Backend, second: Backend
 ) -> None:
-    homes = [folder / name for name in ("other", "pools")]
-    for home in homes:
-        home.mkdir()
-    llm = Proxy("llm", free_port(), (replica(second),), "127.0.0.1", "/generates", engine_key=True)
-    program = Proxy(MODELS, free_port(), (Replica("program", "/none", health="/none"),))
-    with opened(proxies_of(homes[0], (), proxies=(llm,))) as other:
-        ports = {"one": service.port, "two": other.port}
-        there = [Replica(name, "127.0.0.1", port, port) for name, port in ports.items()]
-        pools = (ModelPool("pool.llm", tuple(there)),)
-        with opened(proxies_of(homes[1], (), proxies=(program,), pools=pools)) as address:
-            until(lambda: "pool.llm 2" in _pools(address, "GET", "/state", ""), "both are up")
-            served = [_pools(address, "POST", CHAT, "two") for _ in range(4)]
-            assert served == ["two"] * 4
-            # With those two of its own and none at the other, it is over the mean by one.
-            held = [_later(address, "two") for _ in range(3)]
-            until(lambda: len(second.seen) == 4 + 3, "they are held")
-            assert len(first.seen) == 0
-            more = [_later(address, "two") for _ in range(3)]
-            until(lambda: len(second.seen) + len(first.seen) == 4 + 6, "they are held")
-            assert len(first.seen) >= 1
-            first.go.release(9)
-            second.go.release(9)
-            for thread in held + more:
-                thread.join(PATIENCE)
+    with two_replicas(folder, service, second) as (address, _):
+        begun = len(first.seen) + len(second.seen)
+        assert [_pools(address, "spark-2") for _ in range(4)] == ["spark-2"] * 4
+        # With three of its own and none at the other, it is over the mean by one and a half.
+        held = []
+        for number in range(1, 7):
+            held.append(_later(address, "spark-2"))
+            until(partial(_have, begun + 4 + number, first, second), "it is held")
+        assert len(second.seen) >= 4 + 2
+        assert len(first.seen) > begun
+        first.go.release(9)
+        second.go.release(9)
+        for thread in held:
+            thread.join(PATIENCE)
+
+
+def _have(count: int, *backends: Backend) -> bool:
+    return sum(len(backend.seen) for backend in backends) == count
 
 
 def _later(address: RunningProxy, near: str) -> threading.Thread:
-    thread = threading.Thread(target=_pools, args=(address, "POST", CHAT, near, b'{"hold": true}'))
+    thread = threading.Thread(target=_pools, args=(address, near, b'{"hold": true}'))
     thread.start()
     return thread
 
 
-def _pools(address: RunningProxy, method: str, path: str, near: str, body: bytes = b"{}") -> str:
-    """The name of the replica that answered; of a GET the text."""
+def _pools(address: RunningProxy, near: str = "", body: bytes = b"{}") -> str:
+    """The name of the replica that answered; without a replica the text of the state."""
     with closing(http.client.HTTPConnection("pools", timeout=PATIENCE)) as pools:
         pools.sock = socket.socket(socket.AF_UNIX)
         pools.sock.connect(address.proxies.pools_socket)
         headers = {"X-Sparkwright-Pool": "pool.llm", "X-Sparkwright-Near": near}
         headers |= {"X-Sparkwright-Key": "default", "Authorization": f"Bearer {KEY}"}
-        pools.request(method, path, body if method == "POST" else None, headers)
+        request = ("POST", CHAT, body) if near else ("GET", "/state", None)
+        pools.request(*request, headers)
         answer = pools.getresponse()
         text = answer.read().decode()
-        return text if method == "GET" else str(answer.headers["x-sparkwright-server"])
+        return str(answer.headers["x-sparkwright-server"]) if near else text
 
 
 def test_rights_and_limits_are_judged_at_the_address_alone(
@@ -246,11 +237,7 @@ def test_the_address_opens_to_no_key_that_is_not_a_clients(
 
 
 def test_whoever_reaches_the_pools_says_how_many_servers_are_up(address: RunningProxy) -> None:
-    with closing(http.client.HTTPConnection("pools", timeout=PATIENCE)) as pools:
-        pools.sock = socket.socket(socket.AF_UNIX)
-        pools.sock.connect(address.proxies.pools_socket)
-        pools.request("GET", "/state")
-        assert pools.getresponse().read() == b"pool.llm 1\npool.far 0\n"
+    assert _pools(address) == "pool.llm 1\npool.far 0\n"
 
 
 def test_a_service_without_limits_takes_every_client(service: RunningProxy, first: Backend) -> None:
