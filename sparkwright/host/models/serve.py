@@ -52,12 +52,10 @@ _JSON = "application/json"
 _STREAMS = ("/v1/chat/completions", "/v1/completions")
 #: Routes whose prompts an engine caches, so that a prompt with the same beginning costs less there.
 _CACHED = (*_STREAMS, "/v1/messages", "/v1/responses")
-#: Largest body in bytes that may be sent to a second replica.
-_AGAIN = 1 << 20
 #: Headers that the address sets itself, or drops, such as compression: it must read the answer.
 _OURS = (
-    b"x-sparkwright-key", b"x-sparkwright-pool", b"x-sparkwright-near", b"x-sparkwright-elsewhere",
-    b"x-sparkwright-not", b"content-length", b"accept-encoding",
+    b"x-sparkwright-key", b"x-sparkwright-pool", b"x-sparkwright-near", b"x-sparkwright-not",
+    b"content-length", b"accept-encoding",
 )  # fmt: skip
 #: Headers of an answer that the client does not get.
 _REPLACED = (b"content-length", b"x-sparkwright-server", b"x-sparkwright-unserved")
@@ -253,7 +251,7 @@ class Exchange:
             lines += f"X-Sparkwright-Near: {near}\r\n" if near else ""
             text = head.first + b"\r\n" + head.rest(*_OURS) + lines.encode("latin-1")
             sent = partial(_sent, text, file, size, tail)
-            again = size <= _AGAIN and pool == model.pool
+            again = size + len(tail) <= document.REPEATABLE and pool == model.pool
             with address.limits.admitted(key, rights, addresses):
                 try:
                     await self._watched(self._pass_on(sent, held, again))
@@ -316,8 +314,7 @@ class Exchange:
         Returns:
             False if no other replica is up, and nothing was passed on.
         """
-        own = "X-Sparkwright-Elsewhere: 1\r\n" if again else ""
-        own = f"X-Sparkwright-Not: {other}\r\n" if other else own
+        own = f"X-Sparkwright-Not: {other}\r\n" if other else ""
         async with connected(self._address.door.pools) as (reader, writer):
             with suppress(ConnectionError):  # HAProxy may answer before it has read the whole body
                 for piece in sent(own):
@@ -332,10 +329,11 @@ class Exchange:
                     return False
                 raise Refused(502, "HAProxy broke off before it answered.") from None
             server = answer.value(b"x-sparkwright-server")
-            nowhere = server.startswith("<")  # <NOSRV>: no replica got the request
-            if nowhere and other:
-                return False
-            unserved = again and not nowhere and answer.values(b"x-sparkwright-unserved")
+            if server.startswith("<"):  # <NOSRV>: no replica got the request
+                if other:
+                    return False
+                again = False
+            unserved = again and answer.values(b"x-sparkwright-unserved")
             if not unserved or not await self._pass_on(sent, held, False, server):
                 held.close()
                 await self._relay(answer, reader)

@@ -71,6 +71,20 @@ def _switch(host: Host) -> transaction.Switch:
     return transaction.Switch(host.place / "state/switch", decode(SwitchRequest, _request(host)))
 
 
+def _cut(switch: transaction.Switch, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a switch that is killed after a step."""
+    note = switch._note
+
+    def noted(name: str, *more: Any) -> None:
+        note(name, *more)
+        if name == step:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(switch, "_note", noted)
+    with pytest.raises(KeyboardInterrupt):
+        switch.run()
+
+
 def _state(host: Host) -> tuple[set[str], set[str], str]:
     """Services that run, that start at boot, and that the host reports as active."""
     return (
@@ -191,17 +205,7 @@ def test_cut_at_any_step_one_of_them_runs_and_is_the_active_one(
         return run(row, *look)
 
     monkeypatch.setattr(pair.check, "run", asked)
-    switch = _switch(pair)
-    note = switch._note
-
-    def cut(name: str, *more: Any) -> None:
-        note(name, *more)
-        if name == step:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(switch, "_note", cut)
-    with pytest.raises(KeyboardInterrupt):
-        switch.run()
+    _cut(_switch(pair), step, monkeypatch)
     again = _switch(pair)
     if power:
         for name in ("a", "b"):
@@ -307,17 +311,7 @@ def test_a_switch_of_a_sleeping_engine_that_is_cut_ends_in_either_state(
         _ask(idle, "a", rests=True)
         assert _switch(idle).run() == "good"
     _ask(idle, "a", rests=rests)
-    switch = _switch(idle)
-    note = switch._note
-
-    def cut(name: str, *more: Any) -> None:
-        note(name, *more)
-        if name == step:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(switch, "_note", cut)
-    with pytest.raises(KeyboardInterrupt):
-        switch.run()
+    _cut(_switch(idle), step, monkeypatch)
     assert _switch(idle).run() in ("good", "reverted")
     active = exclusive.running(idle.place / "state")["evening"]
     assert engine.asleep is (active == NOBODY)
