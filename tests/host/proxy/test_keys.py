@@ -108,15 +108,6 @@ def test_the_hosts_own_key_opens_from_the_host_alone(proxy: RunningProxy, first:
     assert len(first.seen) == 2
 
 
-def test_an_address_passes_the_clients_key_on(folder: Path, first: Backend) -> None:
-    """The replica's own proxy judges and logs it again; the engine's key stays on its host."""
-    with opened(proxies_of(folder, (replica(first),))) as balancer:
-        balancer.write(named={"openclaw": OPENCLAW})
-        balancer.reload()
-        assert balancer.post(CHAT, key=OPENCLAW).status == 200
-    assert first.seen[0].headers["authorization"] == f"Bearer {OPENCLAW}"
-
-
 # --- The program that changes keys alone --------------------------------------------------------
 
 
