@@ -271,10 +271,10 @@ class Handler(BaseHTTPRequestHandler):
                 self._write(b"data: " + text + b"\n\n", _END)
                 return
             own = (*_HOP, "server", "date")
-            headers = [item for item in answer.getheaders() if item[0].lower() not in own]
+            fields = [item for item in answer.getheaders() if item[0].lower() not in own]
             if answer.length is not None:
-                headers.append(("Content-Length", str(answer.length)))
-            self._head(answer.status, *headers)
+                fields.append(("Content-Length", str(answer.length)))
+            self._head(answer.status, *fields)
             while data := answer.read1(65536):
                 self._write(data)
             if answer.length:

@@ -204,8 +204,8 @@ def _pools(address: RunningProxy, near: str = "", body: bytes = b"{}") -> str:
         pools.sock.connect(address.proxies.pools_socket)
         headers = {"X-Sparkwright-Pool": "pool.llm", "X-Sparkwright-Near": near}
         headers |= {"X-Sparkwright-Key": "default", "Authorization": f"Bearer {KEY}"}
-        request = ("POST", CHAT, body) if near else ("GET", "/state", None)
-        pools.request(*request, headers)
+        method, path = ("POST", CHAT) if near else ("GET", "/state")
+        pools.request(method, path, body if near else None, headers)
         answer = pools.getresponse()
         text = answer.read().decode()
         return str(answer.headers["x-sparkwright-server"]) if near else text
