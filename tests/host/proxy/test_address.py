@@ -138,9 +138,11 @@ def test_a_request_that_a_replica_breaks_off_is_answered_by_another(
     folder: Path, service: RunningProxy, first: Backend, second: Backend
 ) -> None:
     with two_replicas(folder, service, second) as (address, _):
-        answers = [address.post(CHAT, {"model": "small", "die": "one"}) for _ in range(6)]
+        body = {"model": "small", "die": "one", "text": "a" * 100_000}  # it is kept on the disk
+        answers = [address.post(CHAT, body) for _ in range(6)]
         assert [answer.data for answer in answers] == [{"replica": "two"}] * 6
         assert not [name for name in answers[0].headers if name.startswith("x-sparkwright-")]
+        assert {item.body for item in (*first.seen, *second.seen)} == {json.dumps(body).encode()}
         assert len(first.seen) >= 1
         # A prompt that kills engines kills two at most; a body that is not kept is sent once.
         for text, most in (("", 2), ("a" * (1 << 20), 1)):
@@ -209,6 +211,24 @@ def _pools(address: RunningProxy, near: str = "", body: bytes = b"{}") -> str:
         answer = pools.getresponse()
         text = answer.read().decode()
         return str(answer.headers["x-sparkwright-server"]) if near else text
+
+
+def test_an_address_that_is_cut_off_takes_no_request_of_the_other(
+    folder: Path, service: RunningProxy
+) -> None:
+    pools = (ModelPool("pool.llm", (Replica("a", "127.0.0.1", service.port, service.port),)),)
+    models = {"small": Model("pool.llm", "chat")}
+    with (
+        address_of(folder / "one", pools, models) as one,
+        address_of(folder / "two", pools, models) as two,
+        ThreadPoolExecutor(8) as pool,
+    ):
+        answers = [pool.submit(two.post, CHAT, {"model": "small"}) for _ in range(40)]
+        assert one.process
+        one.process.kill()
+        assert [answer.result().status for answer in answers] == [200] * 40
+        with pytest.raises(OSError, match="refused"):
+            one.post(CHAT, {"model": "small"})
 
 
 def test_rights_and_limits_are_judged_at_the_address_alone(

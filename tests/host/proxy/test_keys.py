@@ -72,7 +72,8 @@ def test_the_log_has_names_and_no_key(proxy: RunningProxy) -> None:
     assert proxy.post(CHAT, key="sk-x\r\nkey=laptop"[:4] + "key=laptop").status == 401
     proxy.stop()
     lines = [line.split() for line in proxy.log.read_text().splitlines() if CHAT in line]
-    assert [line[1] for line in lines] == ["key=openclaw", "key=laptop", "key=-", "key=-"]
+    # Two threads write the log.
+    assert sorted(line[1] for line in lines) == ["key=-", "key=-", "key=laptop", "key=openclaw"]
     text = proxy.log.read_text()
     for key in (KEY, OPENCLAW, LAPTOP, problems, ENGINE.value):
         assert key not in text
