@@ -13,7 +13,6 @@ from pathlib import Path
 
 from sparkwright.host.boot_phases import BootPhases
 from sparkwright.host.lib import exclusive, files, homes, systemd
-from sparkwright.host.lib.homes import Action, Stopped
 from sparkwright.host.lib.records import dataclass, field
 from sparkwright.host.lib.threads import at_once
 from sparkwright.host.proxy import place
@@ -126,7 +125,7 @@ class Control:
             if request.keep:
                 systemd.want_at_boot(homes.unit(name), wanted=False)
             active = systemd.unit(homes.unit(name)).get("ActiveEnterTimestamp", "")
-            mark = Stopped(request.by, round(time.time()), request.why, request.keep, active)
+            mark = homes.Stopped(request.by, round(time.time()), request.why, request.keep, active)
             try:
                 files.write_record(self._services[name] / homes.STOPPED, mark)
             except OSError as error:  # the disk is full: the service is stopped all the same
@@ -195,6 +194,6 @@ def main(request: ControlRequest) -> ControlAnswer:
     finally:
         progress(request.services_root).unlink(missing_ok=True)
     now, done = time.time(), _DONE[request.action]
-    actions = (Action(now, request.by, done, name, request.why) for name in control.done)
+    actions = (homes.Action(now, request.by, done, name, request.why) for name in control.done)
     homes.note(request.services_root, actions)
     return ControlAnswer(tuple(every), control.done, tuple(control.faults))

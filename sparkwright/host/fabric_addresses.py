@@ -16,7 +16,6 @@ from pathlib import Path
 
 from sparkwright.host.fabric import NETPLAN
 from sparkwright.host.lib import documents, files, icmp, systemd
-from sparkwright.host.lib.icmp import Ping
 from sparkwright.host.lib.processes import run
 from sparkwright.host.lib.records import dataclass
 
@@ -39,7 +38,7 @@ class AddressesRequest:
     step: str
     text: str = ""
     devices: tuple[str, ...] = ()
-    pings: tuple[Ping, ...] = ()
+    pings: tuple[icmp.Ping, ...] = ()
     seconds: int = 120
 
 
@@ -120,7 +119,7 @@ def script(name: str, devices: tuple[str, ...]) -> str:
     )
 
 
-def prove(pings: tuple[Ping, ...], seconds: int) -> tuple[str, ...]:
+def prove(pings: tuple[icmp.Ping, ...], seconds: int) -> tuple[str, ...]:
     """Ping until all addresses answer; otherwise take the change back now. Returns the faults."""
     until = time.monotonic() + seconds
     while failures := [text for ping in pings if (text := silent(ping))]:
@@ -131,7 +130,7 @@ def prove(pings: tuple[Ping, ...], seconds: int) -> tuple[str, ...]:
     return ()
 
 
-def silent(ping: Ping) -> str:
+def silent(ping: icmp.Ping) -> str:
     """Return the command of an unanswered ping with the reason; empty for an answered ping."""
     why = icmp.echo(ping.address, ping.device, ping.size, tries=1)
     return why and f"ping -M do -s {ping.size} -I {ping.device} {ping.address}: {why}"

@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 
 from sparkwright.host.lib import documents, exclusive, gpu, metrics, ranks
-from sparkwright.host.lib.gpu import Gpu
 from sparkwright.host.lib.memory import meminfo
 from sparkwright.host.lib.records import dataclass, field
 from sparkwright.host.watch.state import WatchConfig
@@ -42,7 +41,7 @@ class HostLoad:
 
     at: float
     services: dict[str, dict[str, float] | None]
-    gpus: tuple[Gpu, ...] = ()
+    gpus: tuple[gpu.Gpu, ...] = ()
     memory: int = 0
     available: int = 0
     sleeping: dict[str, str] = field(default_factory=dict)

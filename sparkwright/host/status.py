@@ -9,13 +9,10 @@ from pathlib import Path
 from sparkwright.host import service as records
 from sparkwright.host.lib import docker, documents, exclusive, files, homes, ranks, systemd
 from sparkwright.host.lib.annotations import T
-from sparkwright.host.lib.docker import Container
-from sparkwright.host.lib.homes import Action, Maintenance, Stopped
 from sparkwright.host.lib.http import Health, Server
 from sparkwright.host.lib.records import dataclass, decode, field
 from sparkwright.host.lock import Owner
 from sparkwright.host.release import HistoryEntry, SwitchJournal
-from sparkwright.host.service import Service
 from sparkwright.host.watch.state import WatchReport
 
 
@@ -44,7 +41,7 @@ class KeptRelease:
     """
 
     at: float
-    service: Service | None = None
+    service: records.Service | None = None
 
 
 @dataclass(frozen=True)
@@ -62,11 +59,11 @@ class ServiceStatus:
     current: str | None
     good: str | None
     releases: dict[str, KeptRelease]
-    container: Container | None
+    container: docker.Container | None
     unit: dict[str, str]
     health: Health | None
     texts: dict[str, str | None] = field(default_factory=dict)
-    stopped: Stopped | None = None
+    stopped: homes.Stopped | None = None
 
 
 @dataclass(frozen=True)
@@ -87,9 +84,9 @@ class HostStatus:
     history: tuple[HistoryEntry, ...]
     services: dict[str, ServiceStatus]
     watch: WatchReport | None = None
-    maintenance: Maintenance | None = None
+    maintenance: homes.Maintenance | None = None
     sleeping: dict[str, str] = field(default_factory=dict)
-    actions: tuple[Action, ...] = ()
+    actions: tuple[homes.Action, ...] = ()
 
 
 def service(home: Path, request: StatusRequest) -> ServiceStatus:
@@ -138,5 +135,5 @@ def main(request: StatusRequest) -> HostStatus:
         watch=documents.record(WatchReport, state / "watch.json"),
         maintenance=homes.maintenance(),
         sleeping=exclusive.sleeping(state),
-        actions=entries(Action, state / "actions.jsonl"),
+        actions=entries(homes.Action, state / "actions.jsonl"),
     )

@@ -47,7 +47,6 @@ from sparkwright.host.release import (
 )
 from sparkwright.host.service import CheckResult, SmokeRequest, kept
 from sparkwright.host.smoke import check
-from sparkwright.host.smoke.check import SmokeAnswer
 
 #: Seconds between two requests to a release under watch.
 _ASK_EVERY = 10
@@ -605,7 +604,7 @@ def _soak_seconds(switch: ServiceSwitch) -> float:
     return switch.service.soak_seconds if switch.has_way_back and not proved else 0.0
 
 
-def _bad(switch: ServiceSwitch, answer: SmokeAnswer) -> list[str]:
+def _bad(switch: ServiceSwitch, answer: check.SmokeAnswer) -> list[str]:
     problems = answer.failures(switch.name)
     return [*problems, *(_of_journal(answer.journal[-6:]) if problems else [])]
 

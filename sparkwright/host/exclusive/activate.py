@@ -11,7 +11,6 @@ from pathlib import Path
 
 from sparkwright.host.control import SWITCH
 from sparkwright.host.lib import documents, exclusive, files, homes, systemd
-from sparkwright.host.lib.exclusive import NOBODY
 from sparkwright.host.lib.processes import run
 from sparkwright.host.lib.records import dataclass, field, replace
 from sparkwright.host.lock import Owner
@@ -68,7 +67,7 @@ def main(request: ActivateRequest) -> ActivateAnswer:
     state = Path(request.services_root, "state")
     groups, runs = exclusive.groups(state), exclusive.running(state)
     members = ((name, group) for group, its in groups.groups.items() for name in its.members)
-    of = {name: group for name, group in members if name != NOBODY}
+    of = {name: group for name, group in members if name != exclusive.NOBODY}
     group = of.get(request.service)
     if group is None:
         return ActivateAnswer(tuple(of))
@@ -95,7 +94,7 @@ def main(request: ActivateRequest) -> ActivateAnswer:
         recover=groups.recover,
         services=tuple(switches),
         active={group: runs[group]},
-        activates={group: NOBODY if request.rests else request.service},
+        activates={group: exclusive.NOBODY if request.rests else request.service},
         boot_lines=request.boot_lines,
     )
     path = state / "switch"

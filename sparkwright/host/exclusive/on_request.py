@@ -31,7 +31,6 @@ from sparkwright.host.exclusive import unattended
 from sparkwright.host.exclusive.idle import Idle
 from sparkwright.host.lib import exclusive
 from sparkwright.host.lib.annotations import Any
-from sparkwright.host.lib.exclusive import NOBODY
 from sparkwright.host.lib.http import NoAnswer, Server
 from sparkwright.host.service import current
 
@@ -122,7 +121,7 @@ class Waking:
         left = since.at + stay_seconds - time.time() if since else 0.0
         # A clock correction of a few seconds allows no early switch, and a clock set back further
         # delays no switch beyond the least time.
-        runs = since is not None and since.service != NOBODY
+        runs = since is not None and since.service != exclusive.NOBODY
         if since and runs and stay_seconds and 0 < left <= stay_seconds + _CLOCK:
             raise Later(f"{since.service} was started just now", left)
         self._under_way[group] = (service, threading.Event())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from sparkwright.host.lib import exclusive, systemd
-from sparkwright.host.lib.exclusive import ACTIVE, GROUPS
 from sparkwright.host.lib.records import dataclass, field
 from sparkwright.host.proxy import place
 
@@ -36,7 +35,7 @@ def main(request: SetupRequest) -> list[str]:
     for trigger, unit in ((TIMER, SCHEDULE), (SOCKET, WAKE)):
         _set_up(trigger, unit, request, changed)
     if not request.files:
-        for name in (GROUPS, ACTIVE):
+        for name in (exclusive.GROUPS, exclusive.ACTIVE):
             (state / name).unlink(missing_ok=True)
         return ["removed the exclusive groups"]
     exclusive.activate(state, exclusive.running(state), "deploy", "the first of its group")

@@ -15,7 +15,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from sparkwright.host.fetch import holes, peer_auth
-from sparkwright.host.fetch.holes import Ranges
 from sparkwright.host.fetch.request import PAGE, PeerServerRequest
 from sparkwright.host.lib import documents, processes
 from sparkwright.host.lib.records import dataclass, replace
@@ -48,7 +47,7 @@ class OpenFile:
     descriptor: int
     size: int
     complete: bool
-    missing: Ranges | None = None
+    missing: holes.Ranges | None = None
 
     def __enter__(self) -> OpenFile:
         return self
@@ -56,7 +55,7 @@ class OpenFile:
     def __exit__(self, *_: object) -> None:
         os.close(self.descriptor)
 
-    def available(self) -> Ranges:
+    def available(self) -> holes.Ranges:
         """Return the ranges that are on the disk; only the first ones of very many."""
         if self.complete:
             return [(0, self.size)] if self.size else []

@@ -30,7 +30,6 @@ from pathlib import Path
 from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.records import Malformed
 from sparkwright.host.models import bodies, document, wire
-from sparkwright.host.models.document import Key, Model
 from sparkwright.host.models.limits import Limits
 from sparkwright.host.models.prefixes import LENGTHS, Prefixes
 from sparkwright.host.models.refusal import Refused
@@ -84,9 +83,9 @@ class Address:
         except Malformed as error:
             print(error, flush=True)
 
-    def models_of(self, name: str) -> dict[str, Model]:
+    def models_of(self, name: str) -> dict[str, document.Model]:
         """Return the models that a key may use."""
-        allowed = self.door.keys.get(name, Key()).models
+        allowed = self.door.keys.get(name, document.Key()).models
         models = self.door.models.items()
         return {model: item for model, item in models if allowed is None or model in allowed}
 
@@ -212,7 +211,7 @@ class Exchange:
 
     async def _post(self, head: wire.Head, path: str, key: str) -> None:
         address, door = self._address, self._address.door
-        rights, addresses = door.keys.get(key, Key()), 1 + len(door.peers)
+        rights, addresses = door.keys.get(key, document.Key()), 1 + len(door.peers)
         address.limits.judge(key, rights, addresses)
         with ExitStack() as held:
             folder = str(Path(door.usage).parent)

@@ -17,7 +17,6 @@ from sparkwright.host.lib import documents, files, systemd
 from sparkwright.host.lib.ranks import SERVING, WAITING
 from sparkwright.host.ranks import link as links
 from sparkwright.host.ranks.engine import LINGER, Rank
-from sparkwright.host.ranks.link import GREETING, PATIENCE, Link, Lost
 
 #: Seconds between two attempts to reach the head, and after an attempt from an address that the
 #: host lacks.
@@ -40,10 +39,10 @@ class Follower(Rank):
         while True:
             try:
                 connection = socket.create_connection(
-                    (addresses[0], self._rank.port + 1), timeout=GREETING, source_address=own
+                    (addresses[0], self._rank.port + 1), timeout=links.GREETING, source_address=own
                 )
-                return self._session(Link(connection))
-            except (OSError, Lost) as error:
+                return self._session(links.Link(connection))
+            except (OSError, links.Lost) as error:
                 why = f"{self._head} is not there: {error}"
                 # The rank's own address, and with it the engine's variables, exist only while the
                 # cable is plugged in.
@@ -52,7 +51,7 @@ class Follower(Rank):
                 self.say(WAITING, why)
             time.sleep(_RETRY)
 
-    def _session(self, link: Link) -> int:
+    def _session(self, link: links.Link) -> int:
         """Serve one session with the head. Returns the exit code.
 
         Raises:
@@ -64,7 +63,7 @@ class Follower(Rank):
                 return self._other(link, release)
             link.send(ready=session)
             self.say(WAITING, "the other ranks")
-            while link.receive(PATIENCE).get("go") != session:
+            while link.receive(links.PATIENCE).get("go") != session:
                 link.send(beat=1)
             self.start_engine()
             link.send(started=session)
@@ -73,19 +72,19 @@ class Follower(Rank):
         finally:
             link.close()
 
-    def _greeted(self, link: Link) -> tuple[str, str]:
+    def _greeted(self, link: links.Link) -> tuple[str, str]:
         """Return session and release of a head that has proved its identity."""
         mine, number = nonce(), self._rank.number
-        theirs = str(link.receive(GREETING).get("nonce"))
+        theirs = str(link.receive(links.GREETING).get("nonce"))
         proof = links.follower_proof(self._key, self._service.name, number, theirs)
         link.send(rank=number, nonce=mine, mac=proof)
-        greeting = link.receive(GREETING)
+        greeting = link.receive(links.GREETING)
         session, release = str(greeting.get("session")), str(greeting.get("release"))
         proof = links.head_proof(self._key, self._service.name, mine, session, release)
         links.check_proof(greeting, proof)
         return session, release
 
-    def _other(self, link: Link, release: str) -> int:
+    def _other(self, link: links.Link, release: str) -> int:
         """Switch to the head's release as soon as this host has it. Returns the exit code."""
         path = Path(self._service.home, "releases", release)
         # Accept only names of existing releases; release.json is written last.
@@ -101,7 +100,7 @@ class Follower(Rank):
         files.point(Path(self._service.home, "current"), f"releases/{release}")
         return self.again(f"going to release {release}")
 
-    def _together(self, link: Link) -> int:
+    def _together(self, link: links.Link) -> int:
         """Serve until the head or the engine ends. Returns the exit code."""
         try:
             while not (ended := self.engine_ended()):
@@ -112,7 +111,7 @@ class Follower(Rank):
             while (left := until - time.monotonic()) > 0:
                 link.keep(left, beat=1)
             link.send(ended=ended)
-        except Lost as error:
+        except links.Lost as error:
             # The head is gone with its engine, and the next head needs a fresh follower.
             return self.again(f"{self._head} is gone: {error}")
         return self.failed(ended)

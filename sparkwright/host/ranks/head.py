@@ -20,7 +20,6 @@ from sparkwright.host.proxy import health
 from sparkwright.host.proxy.pool import HealthService
 from sparkwright.host.ranks import link as links
 from sparkwright.host.ranks.engine import AGAIN, FAILED, HEAD_LINGER, Rank
-from sparkwright.host.ranks.link import GREETING, PATIENCE, Link, Lost
 from sparkwright.host.service import Service
 
 #: Largest number of connections: the ranks', and some of clients that have not identified
@@ -38,7 +37,7 @@ class Head(Rank):
         super().__init__(service, rank, key, release)
         self._session = nonce()
         self._changed = threading.Condition()
-        self._links: dict[int, Link] = {}
+        self._links: dict[int, links.Link] = {}
         #: Each follower's last reported step: lacks, ready or started.
         self._steps: dict[int, str] = {}
         self._gone = False
@@ -133,7 +132,7 @@ class Head(Rank):
 
     def _send(self, **message: Any) -> None:
         for link in list(self._links.values()):
-            with contextlib.suppress(Lost):
+            with contextlib.suppress(links.Lost):
                 link.send(**message)
 
     def _beat(self) -> None:
@@ -151,16 +150,16 @@ class Head(Rank):
             if address[0] not in self._rank.addresses[1:] or not self._few.acquire(blocking=False):
                 connection.close()
                 continue
-            arguments = (Link(connection), address[0])
+            arguments = (links.Link(connection), address[0])
             threading.Thread(target=self._serve, args=arguments, daemon=True).start()
 
-    def _serve(self, link: Link, address: str) -> None:
+    def _serve(self, link: links.Link, address: str) -> None:
         number = None
         try:
             number = self._greeted(link, address)
             while self._heard(link, number):
                 pass
-        except Lost as error:
+        except links.Lost as error:
             with self._changed:
                 if number is not None and self._links.get(number) is link:
                     del self._links[number]
@@ -172,7 +171,7 @@ class Head(Rank):
             link.close()
             self._few.release()
 
-    def _greeted(self, link: Link, address: str) -> int:
+    def _greeted(self, link: links.Link, address: str) -> int:
         """Authenticate a follower and return its rank.
 
         Raises:
@@ -180,7 +179,7 @@ class Head(Rank):
         """
         rank, mine = self._rank, nonce()
         link.send(nonce=mine)
-        greeting = link.receive(GREETING)
+        greeting = link.receive(links.GREETING)
         number, theirs = greeting.get("rank"), greeting.get("nonce")
         if (
             type(number) is not int
@@ -188,7 +187,7 @@ class Head(Rank):
             or not isinstance(theirs, str)
             or rank.addresses[number] != address
         ):
-            raise Lost("it is no rank of this cluster")
+            raise links.Lost("it is no rank of this cluster")
         name = self._service.name
         links.check_proof(greeting, links.follower_proof(self._key, name, number, mine))
         mac = links.head_proof(self._key, name, theirs, self._session, self._release)
@@ -204,11 +203,11 @@ class Head(Rank):
             before.close()
         return number
 
-    def _heard(self, link: Link, number: int) -> bool:
+    def _heard(self, link: links.Link, number: int) -> bool:
         """Receive a follower's next message. Returns whether the link is still the follower's
         current one.
         """
-        message = link.receive(PATIENCE)
+        message = link.receive(links.PATIENCE)
         with self._changed:
             if self._links.get(number) is not link:
                 return False

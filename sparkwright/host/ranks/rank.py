@@ -12,7 +12,6 @@ import re
 from pathlib import Path
 
 from sparkwright.host import fabric, service_firewall
-from sparkwright.host.fabric import FabricRequest
 from sparkwright.host.lib import documents, files
 from sparkwright.host.lib.ranks import FABRIC, RankConfig
 from sparkwright.host.ranks.collective import NoFabric, collective_environment
@@ -36,7 +35,7 @@ def write_environment(home: str, rank: RankConfig) -> None:
         return
     variables = dict(rank.environment)
     try:
-        state = fabric.main(FabricRequest(ask=False))
+        state = fabric.main(fabric.FabricRequest(ask=False))
         variables |= collective_environment(state, rank.shape, ranks=len(rank.hosts))
     except (NoFabric, OSError, ValueError) as error:
         print(f"the fabric is not as it is to be: {error}", flush=True)
