@@ -195,5 +195,5 @@ def main(request: ControlRequest) -> ControlAnswer:
         progress(request.services_root).unlink(missing_ok=True)
     now, done = time.time(), _DONE[request.action]
     actions = (homes.Action(now, request.by, done, name, request.why) for name in control.done)
-    homes.note(request.services_root, actions)
+    homes.note(Path(request.services_root, homes.ACTIONS), actions)
     return ControlAnswer(tuple(every), control.done, tuple(control.faults))

@@ -11,13 +11,13 @@ from __future__ import annotations
 import shlex
 import shutil
 import tempfile
-import time
 from pathlib import Path
 
 from sparkwright.host.fabric import NETPLAN
 from sparkwright.host.lib import documents, files, icmp, systemd
 from sparkwright.host.lib.processes import run
 from sparkwright.host.lib.records import dataclass
+from sparkwright.host.lib.waiting import remaining
 
 KEPT = "/var/lib/sparkwright/fabric"
 
@@ -121,13 +121,11 @@ def script(name: str, devices: tuple[str, ...]) -> str:
 
 def prove(pings: tuple[icmp.Ping, ...], seconds: int) -> tuple[str, ...]:
     """Ping until all addresses answer; otherwise take the change back now. Returns the faults."""
-    until = time.monotonic() + seconds
-    while failures := [text for ping in pings if (text := silent(ping))]:
-        if time.monotonic() > until:
-            run("sh", f"{KEPT}/back", timeout=_SECONDS)
-            return (*failures, "the addresses of before are back")
-        time.sleep(1)
-    return ()
+    failures = remaining(lambda: tuple(filter(None, map(silent, pings))), seconds, 1.0)
+    if not failures:
+        return ()
+    run("sh", f"{KEPT}/back", timeout=_SECONDS)
+    return (*failures, "the addresses of before are back")
 
 
 def silent(ping: icmp.Ping) -> str:

@@ -119,5 +119,6 @@ def main(request: MaintenanceRequest) -> MaintenanceAnswer:
     answer = begin(request, services) if request.on else end(request, services, was)
     if bool(answer.now) != bool(was):
         done = f"maintenance {'on' if request.on else 'off'}"
-        homes.note(request.services_root, [Action(time.time(), request.by, done, why=request.why)])
+        action = Action(time.time(), request.by, done, why=request.why)
+        homes.note(Path(request.services_root, homes.ACTIONS), [action])
     return answer

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from sparkwright.host.lib import docker, documents, files, receipt
-from sparkwright.host.lib.records import dataclass, encode
+from sparkwright.host.lib.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -70,9 +69,8 @@ def main(request: ProofRequest) -> tuple[str, ...]:
             problems.append(f"no GPU inside a container: {done.message or 'no word'}")
     if request.gpu_images and not problems:
         # Keep earlier proofs, so that a rollback needs no new proof.
-        path, versions = Path(request.record), encode(request.versions)
-        before = documents.read(path) or {}
+        path, versions = Path(request.record), request.versions
+        before = documents.record(dict[str, Versions], path) or {}
         proved = [image for image in before if before[image] == versions]
-        text = json.dumps(dict.fromkeys([*proved, *request.gpu_images], versions))
-        files.write(path, text, 0o644)
+        files.write_record(path, dict.fromkeys([*proved, *request.gpu_images], versions))
     return tuple(problems)

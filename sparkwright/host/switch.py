@@ -17,7 +17,6 @@ one line for each service in ../history.jsonl. A release keeps its unit and its 
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 import time
 import traceback
@@ -29,10 +28,11 @@ from typing import Any
 
 from sparkwright.host import second_boot
 from sparkwright.host.boot_phases import BootPhases
-from sparkwright.host.lib import docker, documents, exclusive, files, journal, nap, systemd
+from sparkwright.host.lib import docker, documents, exclusive, files, homes, journal, nap, systemd
 from sparkwright.host.lib.http import Server
 from sparkwright.host.lib.processes import run
-from sparkwright.host.lib.records import decode, encode
+from sparkwright.host.lib.records import decode
+from sparkwright.host.lib.waiting import remaining
 from sparkwright.host.proxy import configure, place
 from sparkwright.host.proxy.pool import Pool
 from sparkwright.host.release import (
@@ -207,7 +207,7 @@ class Switch:
             managed = self._request.proxies.managed if self._request.proxies else ()
             kept: dict[str, Any] = {path: _kept(Path(path)) for path in (*secrets, *managed)}
             kept["id"] = self._request.id
-            _write(self._folder / "before.json", json.dumps(kept), 0o600)
+            files.write_record(self._folder / "before.json", kept, 0o600, parents=0o750)
 
     def _before(self) -> dict[str, Any]:
         before = documents.read(self._folder / "before.json") or {}
@@ -546,10 +546,7 @@ class Switch:
                 files.point(Path(switch.service.home, "good"), f"releases/{release}")
             if result == GOOD:
                 _forget_secrets(switch)
-        with contextlib.suppress(OSError):
-            # A line torn by a power cut must not spoil the next line.
-            lines = "".join(f"\n{json.dumps(encode(entry))}\n" for entry in entries)
-            files.append(self._folder.parent / "history.jsonl", lines)
+        homes.note(self._folder.parent / "history.jsonl", entries)
         self._note("ended", reasons, result)
         # The request has keys, and a finished switch needs no files.
         done = replace(
@@ -619,12 +616,11 @@ def _without_cache(switch: ServiceSwitch) -> bool:
     """
     if not any(Path(switch.service.home, "caches").glob("*.suspect")):
         return False
-    until = time.monotonic() + _RESTARTED
-    while time.monotonic() < until:
-        if systemd.unit(switch.service.unit).get("SubState") != "auto-restart":
-            return True
-        time.sleep(0.3)
-    return False
+
+    def waits() -> bool:
+        return systemd.unit(switch.service.unit).get("SubState") == "auto-restart"
+
+    return not remaining(waits, _RESTARTED, 0.3)
 
 
 def _container(switch: ServiceSwitch) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter, deque
 from pathlib import Path
@@ -10,7 +9,7 @@ from threading import Event, RLock, Thread
 
 from sparkwright.host.fetch.messages import log
 from sparkwright.host.lib import files
-from sparkwright.host.lib.records import dataclass, encode
+from sparkwright.host.lib.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ class Progress:
                 message=self.message,
             )
             try:
-                files.write(self._path, json.dumps(encode(progress)) + "\n", 0o644, durable=False)
+                files.write_record(self._path, progress, durable=False)
             except OSError as error:
                 log(f"cannot write {self._path}: {error.strerror}")
 

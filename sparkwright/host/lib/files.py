@@ -13,7 +13,7 @@ import stat
 from pathlib import Path
 
 from sparkwright.host.lib import documents, trusted
-from sparkwright.host.lib.annotations import T
+from sparkwright.host.lib.annotations import Any, T
 from sparkwright.host.lib.records import encode
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -52,9 +52,9 @@ def write(path: Path, text: str, mode: int, *, parents: int = 0o755, durable: bo
     return True
 
 
-def write_record(path: Path, record: object, mode: int = 0o644, *, parents: int = 0o755) -> bool:
+def write_record(path: Path, record: object, mode: int = 0o644, **how: Any) -> bool:
     """Write a record as JSON; see ``write``. Returns whether the file changed."""
-    return write(path, json.dumps(encode(record)) + "\n", mode, parents=parents)
+    return write(path, json.dumps(encode(record)) + "\n", mode, **how)
 
 
 def append(path: Path, text: str, mode: int = 0o644) -> None:

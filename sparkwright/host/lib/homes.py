@@ -65,16 +65,17 @@ class Action:
     why: str = ""
 
 
-STOPPED = "stopped.json"
+STOPPED, ACTIONS = "stopped.json", "state/actions.jsonl"
 
 
-def note(services_root: str | Path, actions: Iterable[Action]) -> None:
-    """Add actions to the host's history. A full disk is ignored, since the actions are already
-    done.
+def note(history: Path, entries: Iterable[object]) -> None:
+    """Add entries to a history, each as a line of JSON. A full disk is ignored, since the actions
+    are already done.
     """
-    lines = "".join(f"\n{json.dumps(encode(action))}\n" for action in actions)
+    # A line torn by a power cut must not spoil the next line.
+    lines = "".join(f"\n{json.dumps(encode(entry))}\n" for entry in entries)
     with suppress(OSError):
-        files.append(Path(services_root, "state/actions.jsonl"), lines)
+        files.append(history, lines)
 
 
 def services(services_root: str | Path) -> dict[str, Path]:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from sparkwright.host.lib import documents, voice
 from sparkwright.host.lib.annotations import Any
-from sparkwright.host.lib.faults import Fault, clip, fail_if, fail_if_only_marks
+from sparkwright.host.lib.faults import SHAPE, Fault, clip, fail_if, fail_if_only_marks
 from sparkwright.host.lib.http import Answer, Form
 from sparkwright.host.lib.records import dataclass
 
@@ -74,14 +74,7 @@ def judged(kind: str, answer: Answer, files: Path | None = None) -> str:
     try:
         return KINDS[kind].judge(answer, files or Path(os.devnull))
     # The health program judges answers of engines: no file may crash it.
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        TypeError,
-        ValueError,
-        struct.error,
-    ) as error:
+    except SHAPE as error:
         raise Fault("shape", f"an answer that no engine would give: {error!r}") from None
 
 

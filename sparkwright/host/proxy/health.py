@@ -66,9 +66,8 @@ class Service:
     def look(self) -> None:
         """Check the service once."""
         if homes.maintenance():
-            self._away(
-                "in maintenance"
-            )  # and stays so after a boot, which clears HAProxy's own state
+            # It stays so after a boot, which clears HAProxy's own state.
+            self._away("in maintenance")
             return
         engine = Server(self.config.address, self.config.port)
         if self.config.sleeps and sleeps(engine, self.config.sleeps):

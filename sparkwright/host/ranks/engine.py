@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import time
 from dataclasses import replace
@@ -10,7 +9,6 @@ from pathlib import Path
 
 from sparkwright.host.lib import documents, files, journal, systemd
 from sparkwright.host.lib.ranks import SERVING, STATE, WAITING, RankConfig, RankState
-from sparkwright.host.lib.records import encode
 from sparkwright.host.service import Service
 
 #: Exit codes after which systemd starts the unit again: counted as a failed start, or not.
@@ -70,7 +68,7 @@ class Rank:
         if state == self._state and self._state.since:
             return
         self._state = replace(state, since=round(time.time(), 1))
-        files.write(self._file, json.dumps(encode(self._state)) + "\n", 0o644, durable=False)
+        files.write_record(self._file, self._state, durable=False)
         print("; ".join((step, *missing)), flush=True)
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from sparkwright.host.lib import journal, metrics, model_list, ranks, systemd
-from sparkwright.host.lib.faults import Fault, fail_if, fail_if_noise, fail_if_only_marks
+from sparkwright.host.lib.faults import SHAPE, Fault, fail_if, fail_if_noise, fail_if_only_marks
 from sparkwright.host.lib.http import Health, NoAnswer, Server, api_key
 from sparkwright.host.lib.kinds import KINDS, body, judged
 from sparkwright.host.lib.records import dataclass, replace
@@ -268,7 +268,7 @@ def observed(name: str, check: Callable[[], str]) -> DeepCheckResult:
         detail, cause = f"{error.kind}: {error}", "cut"
     except OSError as error:
         detail, cause = f"{type(error).__name__}: {error}", "cut"
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+    except SHAPE as error:
         detail, cause = f"an answer that no engine would give: {error!r}", "shape"
     return DeepCheckResult(name, verdict, round(time.monotonic() - begun, 3), detail, cause)
 
@@ -318,9 +318,8 @@ def main(request: tuple[SmokeRequest, ...]) -> dict[str, SmokeAnswer]:
     """Test the services, all at the same time. Returns the results by name."""
     if len(request) < 2:
         return {service.name: run(service) for service in request}
-    from concurrent.futures import (
-        ThreadPoolExecutor,
-    )  # a single service needs no threads, so they are not imported
+    # A single service needs no threads, so they are not imported for it.
+    from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(max_workers=len(request)) as pool:
         names = (service.name for service in request)

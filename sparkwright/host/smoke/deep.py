@@ -15,7 +15,7 @@ from sparkwright.host.lib import files, journal
 from sparkwright.host.lib.faults import fail_if
 from sparkwright.host.lib.records import dataclass
 from sparkwright.host.smoke import load, picture, routes, structured
-from sparkwright.host.smoke.check import DeepCheckResult, health, observed
+from sparkwright.host.smoke.check import DeepCheckResult, answered, health, observed
 from sparkwright.host.smoke.client import DeepClient, DeepRequest, Skip
 
 
@@ -55,7 +55,7 @@ CHECKS = (
     Check("aliases", routes.names, lambda request: 10.0 * len(request.served_names)),
     Check("key", routes.key),
     Check("chat", routes.chat),
-    Check("completion", routes.completion),
+    Check("completion", partial(answered, kind="completion")),
     Check("stream", routes.stream),
     Check("thinking-off", routes.switched_off),
     Check("thinking-on", routes.switched_on, lambda request: request.thinking_tokens / 2),

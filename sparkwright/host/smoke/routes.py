@@ -81,11 +81,6 @@ def chat(client: DeepClient) -> str:
     return f"{clip(text, 40)}{answer.note}"
 
 
-def completion(client: DeepClient) -> str:
-    """Check that a text is continued."""
-    return check.answered(client, "completion")
-
-
 def stream(client: DeepClient) -> str:
     """Check that tokens arrive while they are generated, one event after the other, with usage at
     the end.

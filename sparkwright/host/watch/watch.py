@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,7 +22,6 @@ from sparkwright.host.lib import (
     ranks,
     systemd,
 )
-from sparkwright.host.lib.records import encode
 from sparkwright.host.service import current
 from sparkwright.host.watch import evaluation
 from sparkwright.host.watch.state import (
@@ -103,8 +101,7 @@ def look(config: WatchConfig, now: float) -> list[str]:
     result = evaluation.judge(ring, boots, config.limits)
     result = evaluation.carried(result, before.findings, round(now))
     state = WatchState(round(now), tuple(result), tuple(ring))
-    text = json.dumps(encode(state), separators=(",", ":"))
-    files.write(Path(config.report), text, 0o600, durable=False)
+    files.write_record(Path(config.report), state, 0o600, durable=False)
     exports = Path(config.services_root, "watch/metrics/sparkwright.prom")
     files.write(exports, exported(result, round(now)), 0o644, durable=False)
     earlier, now_wrong = ({item.subject for item in part} for part in (before.findings, result))
