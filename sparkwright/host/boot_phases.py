@@ -1,7 +1,5 @@
 """Find the phases of an engine's boot in its log, and record their durations for the next boot."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from contextlib import suppress

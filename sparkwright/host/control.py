@@ -4,8 +4,6 @@ A service behind a proxy leaves its pool and is drained before systemd stops it.
 until a user, a boot or a deploy starts it again; stopped.json names the user who stopped it.
 """
 
-from __future__ import annotations
-
 import time
 from contextlib import suppress
 from functools import partial

@@ -1,7 +1,5 @@
 """Make directories with mode and owner. Runs on the host as root."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from sparkwright.host.lib import trusted

@@ -4,8 +4,6 @@ Runs on the host as root. A release under ``services/<name>/releases`` names its
 image in its Compose file. An item that neither a kept release nor the plan names is not needed.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -4,8 +4,6 @@ Every question has its own time limit; on a responsive host all of them take hal
 No key leaves the host: secrets are removed from the whole report.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterator, Mapping

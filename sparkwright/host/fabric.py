@@ -4,8 +4,6 @@ Runs on the host, as root if sudo permits it, since only root can probe for neig
 parts are left out: a host without a ConnectX has no rails.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

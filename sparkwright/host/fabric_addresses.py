@@ -6,8 +6,6 @@ proves it a second time after all hosts have proved it once, so that either all 
 change or none does. The timer is a unit on the disk, so it survives a power cut.
 """
 
-from __future__ import annotations
-
 import shlex
 import shutil
 import tempfile

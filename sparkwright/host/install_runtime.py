@@ -4,8 +4,6 @@
 it needs no filter and is stricter: no links, no devices, no set-uid bits.
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib

@@ -3,8 +3,6 @@
 Runs on the host as root.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Iterator

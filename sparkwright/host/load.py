@@ -1,7 +1,5 @@
 """Report this host's present load: one look at services, GPUs and memory. Changes nothing."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

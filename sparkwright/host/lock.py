@@ -5,8 +5,6 @@ created in one step, as a hard link. To take it from a dead owner, a run must na
 lock.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time

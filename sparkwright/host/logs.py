@@ -1,7 +1,5 @@
 """Logs of this host's services, from systemd's journal. Changes nothing; runs as root."""
 
-from __future__ import annotations
-
 import re
 
 from sparkwright.host.lib import documents, homes

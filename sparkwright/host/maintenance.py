@@ -5,8 +5,6 @@ The mark survives a boot. HAProxy then starts without its former state, but the 
 host back.
 """
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

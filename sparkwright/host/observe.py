@@ -4,8 +4,6 @@ A fact that can't be read becomes None or the failing command's error text, neve
 failed observation would show nothing.
 """
 
-from __future__ import annotations
-
 import os
 import pwd
 import re

@@ -1,7 +1,5 @@
 """Check the requirements of a service before a deploy touches it. Runs on the host as root."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from sparkwright.host.lib import docker, documents, files, receipt

@@ -4,8 +4,6 @@ If everything is removed, the host is restored to its earlier state: containers 
 stopped are started again.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

@@ -5,8 +5,6 @@ memory this includes the compiler's peak of 30 GB and more: vLLM's KV cache got 
 40 (eugr/spark-vllm-docker#286). A start with everything compiled measures the memory again.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -4,8 +4,6 @@ The plan renders it, operations compare it with the host, a switch applies it, a
 a plan read it back. It holds no secret: the API key is in a separate file (``secrets``).
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -10,8 +10,6 @@ The rules are in the mangle table: packets dropped there reach no rule of Docker
 program that would accept them.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path

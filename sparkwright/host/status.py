@@ -1,7 +1,5 @@
 """Report the status of a host: its services and their history. Changes nothing; runs as root."""
 
-from __future__ import annotations
-
 import time
 from contextlib import suppress
 from pathlib import Path

@@ -14,8 +14,6 @@ one line for each service in ../history.jsonl. A release keeps its unit and its 
 (release.json) beside its Compose file, so a way back needs nothing from the controller.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 import time

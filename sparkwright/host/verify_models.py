@@ -6,8 +6,6 @@ bytes that a faulty disk or memory has changed. A directory with a wrong file lo
 next fetch checks all its files, keeps the good ones and fetches the others.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import time

@@ -1,7 +1,5 @@
 """State of a host before bootstrap. Runs on the host, as root where sudo permits it."""
 
-from __future__ import annotations
-
 import grp
 import os
 import pwd

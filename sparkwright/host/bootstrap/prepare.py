@@ -4,8 +4,6 @@ Runs on the host as root. The record is written first, so that an interrupted st
 too.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Reboot this host after the answer has been sent. Runs on the host as root."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from sparkwright.host.lib.processes import run

@@ -4,8 +4,6 @@ The last step is undone first. Parts that other software has changed or needs si
 are named in the answer; the driver always stays.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -4,8 +4,6 @@ The switch is the same systemd job as in a deploy: it drains and stops the runni
 the other one, sends it real requests, and switches back if they fail.
 """
 
-from __future__ import annotations
-
 import secrets
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Only POST requests with a key count, since only they start the service again: a 
 models or reads metrics keeps no service running. Part of the waking program (on_request.py).
 """
 
-from __future__ import annotations
-
 import time
 import traceback
 from collections.abc import Callable, Mapping

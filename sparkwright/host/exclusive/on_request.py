@@ -10,8 +10,6 @@ services (idle.py).
 ``sparkwright-wake.socket`` starts the program; only HAProxy's user can reach the socket.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import math
@@ -168,7 +166,7 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     timeout = _SILENT
-    server: WakeServer
+    server: "WakeServer"
     _begun = False
 
     def do_POST(self) -> None:

@@ -1,7 +1,5 @@
 """Install or remove the files and units of a host's exclusive groups. Runs as root."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from sparkwright.host.lib import exclusive, systemd

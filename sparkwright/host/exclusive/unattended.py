@@ -9,8 +9,6 @@ An activation holds the host's lock until the switch has ended. A deploy that st
 the lock's holder; during a running deploy the caller tries again later. Runs on the host as root.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import socket

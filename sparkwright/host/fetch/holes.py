@@ -10,8 +10,6 @@ holes of zeros and syncs whenever it is asked. On these file systems a part has 
 for each page: 1 once the page is written.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

@@ -9,8 +9,6 @@ space on a file system that can clone files (Btrfs, XFS). A file is hard linked 
 root alone can write to it and to every directory above it. The user's directories are not changed.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

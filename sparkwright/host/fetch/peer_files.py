@@ -4,8 +4,6 @@ Every name is unquoted once and then checked. Every file is opened below a fixed
 name, without following links. Anything but a regular file counts as missing.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import stat
@@ -49,7 +47,7 @@ class OpenFile:
     complete: bool
     missing: holes.Ranges | None = None
 
-    def __enter__(self) -> OpenFile:
+    def __enter__(self) -> "OpenFile":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -14,8 +14,6 @@ sends a blob's bytes as they arrive, so that Docker unpacks while the rest is do
 can't sign: it shows a password by Basic authentication, which counts over loopback only.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

@@ -10,8 +10,6 @@ signature was checked. The client follows no redirects and uses no proxy: the co
 peers' addresses.
 """
 
-from __future__ import annotations
-
 import hashlib
 import http.client
 import re

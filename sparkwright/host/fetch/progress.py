@@ -1,7 +1,5 @@
 """Progress of a fetch: counters, progress.json for followers, and log lines."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter, deque
 from pathlib import Path

@@ -5,8 +5,6 @@ model's. Docker pulls from this host's peer server while the blobs arrive, and s
 unpacks them itself. The digest identifies the image, whatever its origin.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

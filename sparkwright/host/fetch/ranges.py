@@ -1,7 +1,5 @@
 """Fetch the missing ranges of a file into its part over plain HTTP, several at once."""
 
-from __future__ import annotations
-
 import http.client
 import time
 import urllib.error

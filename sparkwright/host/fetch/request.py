@@ -3,8 +3,6 @@
 A mistake raises Failed with one message that names the key.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path, PurePosixPath

@@ -6,8 +6,6 @@ to its own scheme, host and port only. A registry is asked by the OCI distributi
 sent to the registry's own token service only, and a token to the registry only.
 """
 
-from __future__ import annotations
-
 import base64
 import http.client
 import json

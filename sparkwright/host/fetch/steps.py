@@ -4,8 +4,6 @@ The container has nothing but the image's own Python: `python3 -B steps.py apply
 steps.json and the files that the steps name.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import importlib

@@ -6,8 +6,6 @@ part from the hub's Xet storage. Ranges that they leave out remain holes in the 
 fetches them.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -52,7 +50,7 @@ class Transfer:
     libraries: None to use plain HTTP for everything.
     """
 
-    def __init__(self, work: Workspace, libraries: Libraries | None) -> None:
+    def __init__(self, work: Workspace, libraries: "Libraries | None") -> None:
         self._work = work
         self._request = work.request
         self._stop = work.stop

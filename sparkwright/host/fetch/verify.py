@@ -1,7 +1,5 @@
 """Hashes of files on the disk, compared with the expected ones."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from contextlib import suppress
@@ -54,7 +52,7 @@ class Follower(Thread):
         self._over = Event()
         self._sha256: str | None = None
 
-    def __enter__(self) -> Follower:
+    def __enter__(self) -> "Follower":
         self.start()
         return self
 

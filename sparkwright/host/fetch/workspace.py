@@ -1,7 +1,5 @@
 """Workspace of a fetch: its directories with owners and modes, and the files in place."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A host's own addresses, and the reachable addresses of other hosts."""
 
-from __future__ import annotations
-
 import errno
 import ipaddress
 import re

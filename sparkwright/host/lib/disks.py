@@ -1,7 +1,5 @@
 """File systems by paths, which need not exist yet."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable

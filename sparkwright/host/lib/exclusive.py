@@ -1,8 +1,6 @@
 """Exclusive groups of this host: their services, the running service of each, and the sleeping
 services."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A fault of an answer, with its cause: the verdict of a check that failed."""
 
-from __future__ import annotations
-
 import re
 import struct
 

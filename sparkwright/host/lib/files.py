@@ -4,8 +4,6 @@ Every name is opened relative to its directory's descriptor; the directory must 
 (trusted.py), and links are not followed. So another user can't make root write or read elsewhere.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """nvidia-smi: one query, and a parser that expects no field to be present."""
 
-from __future__ import annotations
-
 import re
 
 from sparkwright.host.lib.processes import Running

@@ -1,7 +1,5 @@
 """The services of this host, found by their files, and the files beside their releases."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress

@@ -3,8 +3,6 @@ answer. Chat is not among them, since its token budget and thinking depend on th
 (check.py).
 """
 
-from __future__ import annotations
-
 import base64
 import io
 import math

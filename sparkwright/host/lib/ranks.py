@@ -1,7 +1,5 @@
 """Progress of the ranks of a cluster's service, as their programs record it on each host."""
 
-from __future__ import annotations
-
 import time
 from contextlib import suppress
 from pathlib import Path

@@ -4,8 +4,6 @@ A receipt says what was verified once. It is valid for files that only root can 
 size and time prove nothing about a file that another user may change.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path

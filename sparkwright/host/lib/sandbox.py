@@ -5,8 +5,6 @@ The units run as root, because root owns Docker's socket and the files with keys
 capabilities.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 SET = (

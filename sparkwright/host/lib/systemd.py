@@ -5,8 +5,6 @@ containers. It is only needed if systemd has loaded an older text of a unit, and
 unit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 

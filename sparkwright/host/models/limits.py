@@ -5,8 +5,6 @@ answer ends, so requests under way may exceed a token limit. Several addresses s
 grants its part without contacting the others.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections import Counter

@@ -10,8 +10,6 @@ at SIGTERM, the serving process accepts no more connections and finishes its ans
 successor already serves; for this the unit has ``KillMode=process``. SIGHUP reloads the document.
 """
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import json

@@ -1,7 +1,5 @@
 """Install or remove the program of an address for all models. Runs as root."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

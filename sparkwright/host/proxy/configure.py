@@ -3,8 +3,6 @@
 Runs on the host as root.
 """
 
-from __future__ import annotations
-
 import shutil
 import time
 from pathlib import Path

@@ -8,8 +8,6 @@ only if no token comes out meanwhile.
 `health.py CONFIG` runs as `sparkwright-health.service`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import threading
 import time

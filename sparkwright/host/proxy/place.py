@@ -6,8 +6,6 @@ reads, and a copy in the worker that takes new requests. Both follow active.json
 is refused needlessly.
 """
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import re

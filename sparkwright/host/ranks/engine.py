@@ -1,7 +1,5 @@
 """Start of a rank: its engine, and the rank's recorded state on its host."""
 
-from __future__ import annotations
-
 import subprocess
 import time
 from dataclasses import replace

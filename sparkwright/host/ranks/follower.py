@@ -5,8 +5,6 @@ the head's switch, its way back and a rollback apply to all ranks, even if a hos
 meanwhile.
 """
 
-from __future__ import annotations
-
 import errno
 import socket
 import time

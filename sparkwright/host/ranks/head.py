@@ -5,8 +5,6 @@ One start of the head is a session. All engines of a session run one release, to
 `current` points. A rank that ends also ends the session, and systemd starts each rank again.
 """
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading

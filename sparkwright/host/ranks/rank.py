@@ -6,8 +6,6 @@ it: both end leftover engines; the first makes the rules of the service's firewa
 removes them.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 It runs as root because the API key is in a file of mode 0600; the key never leaves the host.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from functools import partial

@@ -1,7 +1,5 @@
 """Requests of a check to its service, all within one deadline, and their answers."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -86,7 +84,7 @@ class Metrics:
     values: dict[str, float]
     texts: dict[str, str]
 
-    def since(self, before: Metrics, name: str) -> float:
+    def since(self, before: "Metrics", name: str) -> float:
         """Return by how much a counter rose; a missing counter counts as 0."""
         return self.values.get(name, 0.0) - before.values.get(name, 0.0)
 

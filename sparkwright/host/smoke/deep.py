@@ -5,8 +5,6 @@ controller decides which abilities a service must have (sparkwright/checks/smoke
 them in the request; sparkwright/checks/smoke/checks.yaml has the meaning of each failure.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Checks of the engine under load: long prompts, prompts above the limit, drafts, cached prefixes,
 and the planned number of requests at once."""
 
-from __future__ import annotations
-
 import random
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress

@@ -1,8 +1,6 @@
 """Checks of the basic routes (names, key, chat, completion and stream) and of reasoning, which is
 absent when off, separate from the content when on, and within a budget."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Install or remove the watch on this host. Runs as root."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 ``sparkwright-watch.timer`` runs it every minute as root, with the path of its configuration.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
