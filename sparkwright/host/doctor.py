@@ -290,11 +290,15 @@ def looks(server: Server, seconds: float, names: Mapping[str, str]) -> Iterator[
         if (values := metrics.ask(server, names)) is None:
             return
         now = Look(time.time(), values)
-        moved = any(now[name] != before[name] for name in metrics.PROGRESS)
-        if not now[metrics.RUNNING] or moved or time.monotonic() > until:
+        if not now[metrics.RUNNING] or moved(before, now) or time.monotonic() > until:
             yield now
             return
         wait = _LOOK
+
+
+def moved(before: Look, now: Look) -> bool:
+    """Return whether the engine made any progress between two looks."""
+    return any(now[name] != before[name] for name in metrics.PROGRESS)
 
 
 def pressure() -> dict[str, dict[str, float]]:
