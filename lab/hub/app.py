@@ -8,8 +8,6 @@ this server, say), as the real hub's have. Large files are in its Xet storage (x
 Requests of clients that it was tried with: huggingface_hub 0.36 and 2.4, hf_transfer, hf_xet, curl.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import hashlib

@@ -1,7 +1,5 @@
 """Byte ranges of a request, as RFC 9110 section 14 has them."""
 
-from __future__ import annotations
-
 import re
 
 _RANGE = re.compile(r"(\d*)\s*-\s*(\d*)")

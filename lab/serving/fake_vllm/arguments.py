@@ -4,8 +4,6 @@ Differences of the real parser from plain argparse: underscores for dashes in na
 FILE`, JSON arguments given key by key (`--speculative-config.method ngram`), and `-O3`.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from typing import Any

@@ -4,8 +4,6 @@ Of YAML the part is read that such files are made of: one `key: value` per line,
 a scalar, a list or mapping in brackets, or a block list of scalars.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
