@@ -1,7 +1,5 @@
 """Reports all that the live page shows of this host, in one answer. Changes nothing."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Mapping
 from itertools import pairwise

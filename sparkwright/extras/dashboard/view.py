@@ -3,8 +3,6 @@
 The page's script says how numbers look, and sets text as text: nothing here has to be escaped.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Mapping
