@@ -9,13 +9,11 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from sparkwright.host import release, service
 from sparkwright.host.boot_phases import BootPhases
-from sparkwright.host.lib import exclusive, files, homes, systemd
+from sparkwright.host.lib import exclusive, files, homes, systemd, threads
 from sparkwright.host.lib.records import dataclass, field
-from sparkwright.host.lib.threads import at_once
 from sparkwright.host.proxy import place
-from sparkwright.host.release import Phase, SwitchJournal
-from sparkwright.host.service import records
 from sparkwright.host.smoke import check
 
 START, STOP, RESTART = "start", "stop", "restart"
@@ -80,16 +78,16 @@ class Control:
     def __init__(self, request: ControlRequest, services: dict[str, Path]) -> None:
         self._request, self._services = request, services
         self._units = [homes.unit(name) for name in services]
-        self._records = records(services)
+        self._records = service.records(services)
         self._pools = {name: item.pool for name, item in self._records.items() if item.pool}
         self.done: dict[str, str] = {}
         self.faults: list[str] = []
-        self._phases: dict[str, Phase] = {}
+        self._phases: dict[str, release.Phase] = {}
 
     def _note(self, step: str) -> None:
         """Record the present step, for anybody who waits for this request."""
         with suppress(OSError):  # a full disk
-            journal = SwitchJournal(step=step, phases=dict(self._phases))
+            journal = release.SwitchJournal(step=step, phases=dict(self._phases))
             path = progress(self._request.services_root)
             files.write_record(path, journal, 0o600, parents=0o750)
 
@@ -105,10 +103,10 @@ class Control:
         if not self._request.now:
             self._note("draining")
             running = (name for name in self._pools if systemd.is_active(homes.unit(name)))
-            at_once(place.leave, [self._pools[name] for name in running])
+            threads.at_once(place.leave, [self._pools[name] for name in running])
         if self._units:
             systemd.systemctl("stop", *self._units)
-        at_once(place.shut, self._pools.values())
+        threads.at_once(place.shut, self._pools.values())
         for name in self._services:
             state = systemd.unit(homes.unit(name)).get("ActiveState", "unknown")
             if state in (*systemd.RUNNING, "unknown"):
@@ -145,7 +143,7 @@ class Control:
             return
         self.done = dict.fromkeys(self._services, "started")
         if self._request.wait:
-            at_once(partial(self._answers, began), self._records)
+            threads.at_once(partial(self._answers, began), self._records)
 
     def _answers(self, began: float, name: str) -> None:
         # The proxy takes the service back by itself; wait for that.

@@ -11,9 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from ipaddress import IPv6Address
 from pathlib import Path
 
-from sparkwright.host.lib import docker, documents, icmp, memory
+from sparkwright.host.lib import docker, documents, icmp, memory, processes
 from sparkwright.host.lib.annotations import Any
-from sparkwright.host.lib.processes import Running
 from sparkwright.host.lib.records import dataclass, field
 
 #: The file that ``sparkwright fabric addresses`` writes, and the copy of the file that it replaced.
@@ -198,7 +197,7 @@ def rdma_devices(root: Path) -> dict[str, Rdma]:
 def _listed(*arguments: str) -> list[dict[str, Any]]:
     """Return the entries that ``ip -j`` lists."""
     try:
-        entries = json.loads(Running("ip", "-j", *arguments).outcome().out or "[]")
+        entries = json.loads(processes.Running("ip", "-j", *arguments).outcome().out or "[]")
     except ValueError:
         return []
     entries = entries if isinstance(entries, list) else []
@@ -223,7 +222,7 @@ def neighbours(names: list[str], ask: list[str]) -> dict[str, tuple[Neighbour, .
     Args:
         ask: ports with a link-local address, over which every neighbour is asked.
     """
-    lldp = Running("lldpcli", "-f", "json", "show", "neighbors")
+    lldp = processes.Running("lldpcli", "-f", "json", "show", "neighbors")
     with ThreadPoolExecutor(max(1, len(ask))) as pool:
         answered = dict(zip(ask, pool.map(icmp.all_nodes, ask), strict=True))
     answers: dict[str, dict[str, Neighbour]] = {name: {} for name in names}

@@ -12,10 +12,8 @@ import tempfile
 from pathlib import Path
 
 from sparkwright.host.fabric import NETPLAN
-from sparkwright.host.lib import documents, files, icmp, systemd
-from sparkwright.host.lib.processes import run
+from sparkwright.host.lib import documents, files, icmp, processes, systemd, waiting
 from sparkwright.host.lib.records import dataclass
-from sparkwright.host.lib.waiting import remaining
 
 KEPT = "/var/lib/sparkwright/fabric"
 
@@ -96,7 +94,7 @@ def refused(text: str) -> str | None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
         file.chmod(0o600)
-        done = run("netplan", "generate", "--root-dir", folder, timeout=60)
+        done = processes.run("netplan", "generate", "--root-dir", folder, timeout=60)
     return None if done.ok else done.message
 
 
@@ -119,10 +117,10 @@ def script(name: str, devices: tuple[str, ...]) -> str:
 
 def prove(pings: tuple[icmp.Ping, ...], seconds: int) -> tuple[str, ...]:
     """Ping until all addresses answer; otherwise take the change back now. Returns the faults."""
-    failures = remaining(lambda: tuple(filter(None, map(silent, pings))), seconds, 1.0)
+    failures = waiting.remaining(lambda: tuple(filter(None, map(silent, pings))), seconds, 1.0)
     if not failures:
         return ()
-    run("sh", f"{KEPT}/back", timeout=_SECONDS)
+    processes.run("sh", f"{KEPT}/back", timeout=_SECONDS)
     return (*failures, "the addresses of before are back")
 
 
@@ -149,6 +147,6 @@ def undo() -> bool:
         return False
     disarm()
     files.write(Path(KEPT, "undo"), script("before.yaml", devices), 0o700)
-    run("sh", f"{KEPT}/undo", timeout=_SECONDS)
+    processes.run("sh", f"{KEPT}/undo", timeout=_SECONDS)
     shutil.rmtree(KEPT, ignore_errors=True)
     return True

@@ -2,9 +2,8 @@
 
 import re
 
-from sparkwright.host.lib import documents, homes
+from sparkwright.host.lib import documents, homes, journal
 from sparkwright.host.lib.annotations import Any
-from sparkwright.host.lib.journal import ERASE
 from sparkwright.host.lib.processes import run
 from sparkwright.host.lib.records import dataclass
 
@@ -101,7 +100,7 @@ def lines_of(entry: dict[str, Any], units: dict[str, str]) -> list[LogLine]:
     )
     if not isinstance(message, str):
         return []
-    lines = message.replace(ERASE, "").splitlines()
+    lines = message.replace(journal.ERASE, "").splitlines()
     return [LogLine(at, units.get(unit, "?"), line[:_WIDTH]) for line in lines]
 
 

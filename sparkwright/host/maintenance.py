@@ -8,12 +8,10 @@ host back.
 import time
 from pathlib import Path
 
-from sparkwright.host.lib import exclusive, files, homes, systemd, trusted
+from sparkwright.host.lib import exclusive, files, homes, systemd, threads, trusted
 from sparkwright.host.lib.homes import MAINTENANCE, Action, Maintenance
 from sparkwright.host.lib.records import dataclass
-from sparkwright.host.lib.threads import at_once
-from sparkwright.host.proxy import place
-from sparkwright.host.proxy.pool import Pool
+from sparkwright.host.proxy import place, pool
 from sparkwright.host.service import records
 from sparkwright.host.smoke import check
 
@@ -51,7 +49,7 @@ class MaintenanceAnswer:
 _BARE = "{}: it has no proxy here: clients go on sending to it until it is stopped"
 
 
-def pools(services: dict[str, Path]) -> dict[str, Pool]:
+def pools(services: dict[str, Path]) -> dict[str, pool.Pool]:
     """Return the pools of services with a proxy on this host."""
     return {name: item.pool for name, item in records(services).items() if item.pool}
 
@@ -59,7 +57,7 @@ def pools(services: dict[str, Path]) -> dict[str, Pool]:
 def begin(request: MaintenanceRequest, services: dict[str, Path]) -> MaintenanceAnswer:
     """Leave every pool, let running requests end, and write the mark."""
     left = pools(services)
-    at_once(place.leave, left.values())
+    threads.at_once(place.leave, left.values())
     mark = Maintenance(request.by, round(time.time()), request.why)
     files.write_record(Path(MAINTENANCE), mark)
     return MaintenanceAnswer(
@@ -84,14 +82,14 @@ def end(
     def answer(name: str) -> None:
         failures.extend(check.without_proxy(name, gates[name])[0])
 
-    at_once(answer, gates)
+    threads.at_once(answer, gates)
     if failures:
         return MaintenanceAnswer(was, faults=tuple(sorted(failures)))
     file = Path(MAINTENANCE)
     if file.exists():
         with trusted.directory(file.parent):
             file.unlink(missing_ok=True)
-    at_once(place.admit, pools(services).values())
+    threads.at_once(place.admit, pools(services).values())
     failures += check.proxy_faults(gates)
     if failures and was:
         files.write_record(Path(MAINTENANCE), was)

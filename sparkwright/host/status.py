@@ -4,13 +4,11 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from sparkwright.host import lock, release
 from sparkwright.host import service as records
-from sparkwright.host.lib import docker, documents, exclusive, files, homes, ranks, systemd
+from sparkwright.host.lib import docker, documents, exclusive, files, homes, http, ranks, systemd
 from sparkwright.host.lib.annotations import T
-from sparkwright.host.lib.http import Health, Server
 from sparkwright.host.lib.records import dataclass, decode, field
-from sparkwright.host.lock import Owner
-from sparkwright.host.release import HistoryEntry, SwitchJournal
 from sparkwright.host.watch.state import WatchReport
 
 
@@ -59,7 +57,7 @@ class ServiceStatus:
     releases: dict[str, KeptRelease]
     container: docker.Container | None
     unit: dict[str, str]
-    health: Health | None
+    health: http.Health | None
     texts: dict[str, str | None] = field(default_factory=dict)
     stopped: homes.Stopped | None = None
 
@@ -77,9 +75,9 @@ class HostStatus:
     """
 
     now: float
-    lock: Owner | None
-    switch: SwitchJournal | None
-    history: tuple[HistoryEntry, ...]
+    lock: lock.Owner | None
+    switch: release.SwitchJournal | None
+    history: tuple[release.HistoryEntry, ...]
     services: dict[str, ServiceStatus]
     watch: WatchReport | None = None
     maintenance: homes.Maintenance | None = None
@@ -105,7 +103,7 @@ def service(home: Path, request: StatusRequest) -> ServiceStatus:
         releases=releases,
         container=docker.own_container(name),
         unit=ranks.unit(home, systemd.unit(unit)),
-        health=ranks.health(home, Server(*at) if at else None),
+        health=ranks.health(home, http.Server(*at) if at else None),
         texts={key: documents.text(path) for key, path in texts.items()} if request.texts else {},
         stopped=homes.stopped(home),
     )
@@ -126,9 +124,9 @@ def main(request: StatusRequest) -> HostStatus:
     state = root / "state"
     return HostStatus(
         now=time.time(),
-        lock=documents.record(Owner, state / "lock.json"),
-        switch=documents.record(SwitchJournal, state / "switch/progress.json"),
-        history=entries(HistoryEntry, state / "history.jsonl"),
+        lock=documents.record(lock.Owner, state / "lock.json"),
+        switch=documents.record(release.SwitchJournal, state / "switch/progress.json"),
+        history=entries(release.HistoryEntry, state / "history.jsonl"),
         services={name: service(home, request) for name, home in homes.services(root).items()},
         watch=documents.record(WatchReport, state / "watch.json"),
         maintenance=homes.maintenance(),

@@ -31,8 +31,7 @@ from sparkwright.host.lib.http import Server
 from sparkwright.host.lib.processes import run
 from sparkwright.host.lib.records import decode
 from sparkwright.host.lib.waiting import remaining
-from sparkwright.host.proxy import configure, place
-from sparkwright.host.proxy.pool import Pool
+from sparkwright.host.proxy import configure, place, pool
 from sparkwright.host.release import (
     FAILED,
     GOOD,
@@ -468,7 +467,7 @@ class Switch:
         return []
 
     def _each_proxy(
-        self, action: Callable[[Pool], None], services: Iterable[ServiceSwitch] | None = None
+        self, action: Callable[[pool.Pool], None], services: Iterable[ServiceSwitch] | None = None
     ) -> None:
         for switch in self._restarting if services is None else services:
             if switch.service.pool:

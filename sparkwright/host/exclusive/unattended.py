@@ -15,12 +15,10 @@ import socket
 import time
 from pathlib import Path
 
-from sparkwright.host import lock
-from sparkwright.host.control import SWITCH
+from sparkwright.host import control, lock
 from sparkwright.host.exclusive import activate
 from sparkwright.host.exclusive.activate import ActivateRequest
 from sparkwright.host.lib import documents, exclusive, systemd
-from sparkwright.host.lib.exclusive import due
 from sparkwright.host.lock import Owner
 
 #: Exit code of an activation to try again (sysexits.h).
@@ -38,9 +36,9 @@ def main(services_root: str) -> int:
     minute = (now.tm_wday * 24 + now.tm_hour) * 60 + now.tm_min
     runs = exclusive.running(root / "state")
     due_services = [
-        due(group, minute)
+        exclusive.due(group, minute)
         for name, group in exclusive.groups(root / "state").groups.items()
-        if group.windows and due(group, minute) != runs[name]
+        if group.windows and exclusive.due(group, minute) != runs[name]
     ]
     return max((run(root, service, "calendar") for service in due_services), default=0)
 
@@ -88,7 +86,7 @@ def _boot() -> str:
 def _ended(state: Path, switch: str) -> str:
     """Wait for the end of a switch and return its result."""
     while True:
-        runs = systemd.unit(SWITCH).get("ActiveState") in systemd.RUNNING
+        runs = systemd.unit(control.SWITCH).get("ActiveState") in systemd.RUNNING
         journal = documents.read(state / "switch/progress.json") or {}
         if journal.get("id") == switch and journal.get("step") == "ended":
             return f"the switch has ended: {journal.get('result')}"

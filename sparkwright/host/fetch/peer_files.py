@@ -12,8 +12,7 @@ import urllib.parse
 from contextlib import suppress
 from pathlib import Path
 
-from sparkwright.host.fetch import holes, peer_auth
-from sparkwright.host.fetch.request import PAGE, PeerServerRequest
+from sparkwright.host.fetch import holes, peer_auth, request
 from sparkwright.host.lib import documents, processes
 from sparkwright.host.lib.records import dataclass, replace
 
@@ -95,7 +94,7 @@ class Revision:
         if part is None or beside is None:
             return part and replace(part, complete=False)
         with beside, open(beside.descriptor, "rb", closefd=False) as content:
-            pages = content.read(-(-part.size // PAGE))
+            pages = content.read(-(-part.size // request.PAGE))
         return replace(part, complete=False, missing=holes.unmarked(pages, part.size))
 
     def fetching(self) -> bool:
@@ -126,7 +125,7 @@ def names(path: str) -> list[str] | None:
 
 
 def revision(
-    request: PeerServerRequest, parts: list[str]
+    request: request.PeerServerRequest, parts: list[str]
 ) -> tuple[Revision, tuple[str, ...]] | None:
     """Return the revision that a path leads to, and the names below it; None for an invalid
     path.

@@ -34,10 +34,8 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
-from sparkwright.host.fetch import peer_auth, peer_files
-from sparkwright.host.fetch.messages import FAILED, OK, Failed, log
+from sparkwright.host.fetch import messages, peer_auth, peer_files, peers
 from sparkwright.host.fetch.peer_files import OpenFile, Revision
-from sparkwright.host.fetch.peers import PIECE, Held
 from sparkwright.host.fetch.request import PeerServerRequest, read
 from sparkwright.host.lib import bounded, documents
 from sparkwright.host.lib.connections import Bounded, Connections
@@ -214,7 +212,7 @@ class Conversation(BaseHTTPRequestHandler):
         with file or nullcontext():
             if query == "ranges":
                 ranges = tuple(file.available()) if file else ()
-                held = Held(ranges, revision.fetching(), revision.ended())
+                held = peers.Held(ranges, revision.fetching(), revision.ended())
                 body = json.dumps(encode(held)).encode()
                 self._head(200, len(body), hashlib.sha256(body).hexdigest())
                 self.wfile.write(body)
@@ -226,7 +224,7 @@ class Conversation(BaseHTTPRequestHandler):
     def _piece(self, file: OpenFile) -> None:
         wanted = _RANGE.fullmatch(self._header("Range"))
         start, end = (int(wanted[1]), int(wanted[2]) + 1) if wanted and wanted[2] else (0, 0)
-        if not 0 < end - start <= PIECE or end > file.size:
+        if not 0 < end - start <= peers.PIECE or end > file.size:
             self._head(416)
             return
         # Read the bytes twice; the second time they are in the page cache. So the signature can go
@@ -334,7 +332,7 @@ class Conversation(BaseHTTPRequestHandler):
         while self.command == "GET" and at < end:
             settled = [last for first, last in file.available() if first <= at < last]
             if settled:
-                upto = min(end, settled[0], at + PIECE)
+                upto = min(end, settled[0], at + peers.PIECE)
                 self._send_file(file.descriptor, at, upto, _DOCKER_TIME)
                 at, idle = upto, time.monotonic()
             elif self._has_its_name(image, file, digest):
@@ -399,10 +397,10 @@ def run(request_path: Path, _runtime: Path | None) -> int:
     """Serve until the server was idle for long enough, or until a signal. Returns the exit code."""
     try:
         server = PeerServer(read(PeerServerRequest, request_path), listening())
-    except (Failed, OSError) as error:
-        log(str(error))
-        return FAILED
+    except (messages.Failed, OSError) as error:
+        messages.log(str(error))
+        return messages.FAILED
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: server.ended.set())
     server.run()
-    return OK
+    return messages.OK

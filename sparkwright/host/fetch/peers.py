@@ -22,11 +22,9 @@ from pathlib import Path
 from queue import SimpleQueue
 from threading import Event, Lock
 
-from sparkwright.host.fetch import peer_auth
+from sparkwright.host.fetch import peer_auth, progress, ranges
 from sparkwright.host.fetch.holes import Part, Ranges
 from sparkwright.host.fetch.messages import Failed, check, log
-from sparkwright.host.fetch.progress import PEERS
-from sparkwright.host.fetch.ranges import Limit, side_by_side
 from sparkwright.host.fetch.request import PAGE, FetchRequest, PeerKeys
 from sparkwright.host.lib import bounded, disks, documents
 from sparkwright.host.lib.records import dataclass
@@ -168,7 +166,7 @@ class PeerClient(http.client.HTTPConnection):
 class Peers:
     """The peers of one request, shared by all of its files."""
 
-    def __init__(self, request: FetchRequest, stop: Event, limit: Limit) -> None:
+    def __init__(self, request: FetchRequest, stop: Event, limit: ranges.Limit) -> None:
         self._request = request
         self._stop = stop
         self._limit = limit
@@ -265,8 +263,8 @@ class Peers:
             for start, end in wanted
             for at in range(start, end, self._piece)
         ]
-        with part.writing(PEERS) as write:
-            side_by_side(take, pieces, len(clients), abort)
+        with part.writing(progress.PEERS) as write:
+            ranges.side_by_side(take, pieces, len(clients), abort)
 
     def _drop(self, peer: str, reason: str) -> None:
         with self._lock:

@@ -6,11 +6,10 @@ from pathlib import Path
 from threading import Event, RLock, Thread
 
 from sparkwright.host.fetch.messages import log
-from sparkwright.host.lib import files
-from sparkwright.host.lib.records import dataclass
+from sparkwright.host.lib import files, records
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class FetchProgress:
     """progress.json: progress of a fetch or a pull.
 

@@ -16,11 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
-from sparkwright.host.fetch import peer_auth
-from sparkwright.host.fetch.job import carry_out, fetch
+from sparkwright.host.fetch import job, peer_auth, progress, request
 from sparkwright.host.fetch.messages import Failed, check, log
-from sparkwright.host.fetch.progress import Progress
-from sparkwright.host.fetch.request import ImageBuild, PullRequest
 from sparkwright.host.lib import docker, documents
 
 _TRIES = 3
@@ -60,7 +57,7 @@ def known_layers(layers: tuple[str, ...]) -> set[str]:
     return in_docker
 
 
-def _pull(request: PullRequest, progress: Progress, stop: Event) -> str:
+def _pull(request: request.PullRequest, progress: progress.Progress, stop: Event) -> str:
     """Pull the image. Returns the message of success; raises Failed on failure."""
     in_docker = known_layers(request.layers)
     if in_docker:
@@ -68,7 +65,7 @@ def _pull(request: PullRequest, progress: Progress, stop: Event) -> str:
     files = tuple(file for file in request.fetch.files if file.path not in in_docker)
     pulled = ThreadPoolExecutor(1).submit(_into_docker, request, stop)
     try:
-        message = fetch(replace(request.fetch, files=files), progress, stop)
+        message = job.fetch(replace(request.fetch, files=files), progress, stop)
         progress.write()
         while not wait([pulled], timeout=0.5).done:
             check(stop)
@@ -82,7 +79,7 @@ def _pull(request: PullRequest, progress: Progress, stop: Event) -> str:
     return message
 
 
-def _into_docker(request: PullRequest, stop: Event) -> str | None:
+def _into_docker(request: request.PullRequest, stop: Event) -> str | None:
     """Have Docker pull from this host. Returns the reason of a failure, or None."""
     key = Path(request.token_file)
     account = f"{key.name}:{peer_auth.docker_password(key.read_text().strip())}"
@@ -97,7 +94,7 @@ def _into_docker(request: PullRequest, stop: Event) -> str | None:
     return None if pulled.ok else pulled.message
 
 
-def _name(request: PullRequest, progress: Progress) -> None:
+def _name(request: request.PullRequest, progress: progress.Progress) -> None:
     """Give the image its final name, and remove the name of the pull."""
     name = request.build.base_name if request.build else request.name
     tagged = docker.docker("tag", request.source, name)
@@ -110,7 +107,7 @@ def _name(request: PullRequest, progress: Progress) -> None:
     docker.docker("image", "rm", "--no-prune", request.source)
 
 
-def _build(request: PullRequest, build: ImageBuild) -> None:
+def _build(request: request.PullRequest, build: request.ImageBuild) -> None:
     """Build an image. A patched image gets its name only after its checks have passed."""
     name = request.name.replace("/", "/unproven-", 1) if build.steps else request.name
     # Not in /tmp: the job has a private /tmp, and the container must see the directory.
@@ -150,4 +147,4 @@ def _in_container(name: str, image: str, folder: str, mode: str) -> str:
 
 def run(path: Path, _runtime: Path | None) -> int:
     """Carry out the request. Returns the exit code."""
-    return carry_out(path, PullRequest, _pull)
+    return job.carry_out(path, request.PullRequest, _pull)

@@ -21,14 +21,11 @@ from pathlib import Path
 from threading import Lock, Semaphore
 from typing import Any
 
-from sparkwright.host.fetch import sources, verify
+from sparkwright.host.fetch import peers, ranges, sources, verify, workspace
 from sparkwright.host.fetch.holes import Part, total
 from sparkwright.host.fetch.messages import Failed, check, log, size
-from sparkwright.host.fetch.peers import Peers
-from sparkwright.host.fetch.ranges import Limit, RangeFetch
 from sparkwright.host.fetch.request import PAGE, FetchFile
 from sparkwright.host.fetch.sources import Location, Source
-from sparkwright.host.fetch.workspace import Workspace
 from sparkwright.host.lib.records import dataclass, encode
 
 _AT_ONCE = (4, 2)  # small files and large ones that are fetched; as many are hashed meanwhile
@@ -50,7 +47,7 @@ class Transfer:
     libraries: None to use plain HTTP for everything.
     """
 
-    def __init__(self, work: Workspace, libraries: "Libraries | None") -> None:
+    def __init__(self, work: workspace.Workspace, libraries: "Libraries | None") -> None:
         self._work = work
         self._request = work.request
         self._stop = work.stop
@@ -58,8 +55,8 @@ class Transfer:
         self._libraries = libraries
         self._connecting = Lock()
         self._filling = [Semaphore(count) for count in _AT_ONCE]
-        self._limit = Limit(work.request.limit)
-        self._peers = Peers(work.request, work.stop, self._limit)
+        self._limit = ranges.Limit(work.request.limit)
+        self._peers = peers.Peers(work.request, work.stop, self._limit)
 
     def run(self, missing: list[FetchFile]) -> None:
         """Fetch the files. The first final error ends the run."""
@@ -145,7 +142,7 @@ class Transfer:
         if not part.missing():
             return True
         source, file = self._connected(), part.file
-        fetch = RangeFetch(self._request, source, part, self._stop, self._limit)
+        fetch = ranges.RangeFetch(self._request, source, part, self._stop, self._limit)
         if not self._is_large(file):
             return fetch.run(source.direct(file.path), 1)
         location = source.locate(file)
@@ -165,7 +162,7 @@ class Libraries:
             ends.
     """
 
-    work: Workspace
+    work: workspace.Workspace
     runtime: Path
     lock: int
 

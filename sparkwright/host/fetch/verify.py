@@ -6,9 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
 
-from sparkwright.host.fetch.holes import Part
+from sparkwright.host.fetch import holes, request
 from sparkwright.host.fetch.messages import Failed, check
-from sparkwright.host.fetch.request import FetchFile
 from sparkwright.host.lib.receipt import ReceiptEntry
 
 _BUFFER = 4 << 20
@@ -44,7 +43,7 @@ class Follower(Thread):
     _STEP = 64 << 20
     _POLL = 0.05
 
-    def __init__(self, part: Part, stop: Event) -> None:
+    def __init__(self, part: holes.Part, stop: Event) -> None:
         super().__init__(daemon=True)
         self._part = part
         self._end = stop
@@ -97,7 +96,7 @@ class Follower(Thread):
 
 
 def entry(
-    file: FetchFile, path: Path, stop: Event, hashed: str | None = None
+    file: request.FetchFile, path: Path, stop: Event, hashed: str | None = None
 ) -> ReceiptEntry | str:
     """Return the receipt entry of a complete file, or its fault.
 

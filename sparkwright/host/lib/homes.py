@@ -5,15 +5,14 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from sparkwright.host.lib import documents, files
-from sparkwright.host.lib.records import dataclass, encode
+from sparkwright.host.lib import documents, files, records
 
 #: The file is beside bootstrap's record: there it outlives services and their root, and is root's
 #: alone.
 MAINTENANCE = "/var/lib/sparkwright/maintenance.json"
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Stopped:
     """Record of a stop by request: stopped.json beside the service's releases.
 
@@ -35,7 +34,7 @@ class Stopped:
         return unit.get("ActiveState") in ("inactive", "failed") and since in ("", self.active)
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Maintenance:
     """Maintenance of a host: its author, start (seconds since the epoch, host's clock) and
     reason.
@@ -46,7 +45,7 @@ class Maintenance:
     why: str = ""
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Action:
     """An action on a service or its host other than a switch: a line of state/actions.jsonl.
 
@@ -71,7 +70,7 @@ def note(history: Path, entries: Iterable[object]) -> None:
     are already done.
     """
     # A line torn by a power cut must not spoil the next line.
-    lines = "".join(f"\n{json.dumps(encode(entry))}\n" for entry in entries)
+    lines = "".join(f"\n{json.dumps(records.encode(entry))}\n" for entry in entries)
     with suppress(OSError):
         files.append(history, lines)
 

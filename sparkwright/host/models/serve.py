@@ -27,9 +27,7 @@ from pathlib import Path
 
 from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.records import Malformed
-from sparkwright.host.models import bodies, document, wire
-from sparkwright.host.models.limits import Limits
-from sparkwright.host.models.prefixes import LENGTHS, Prefixes
+from sparkwright.host.models import bodies, document, limits, prefixes, wire
 from sparkwright.host.models.refusal import Refused
 from sparkwright.host.models.usage import COLUMNS, Ledger, Meter
 
@@ -64,9 +62,9 @@ class Address:
     def __init__(self, path: str) -> None:
         self._path, self.door, self.loaded = path, document.read(path), int(time.time())
         self.ledger = Ledger(self.door.usage)
-        self.limits, self.room = Limits(self.ledger), bodies.Room()
+        self.limits, self.room = limits.Limits(self.ledger), bodies.Room()
         self.refused = Counter[int]()
-        self.prefixes = Prefixes()
+        self.prefixes = prefixes.Prefixes()
         self.parsers = asyncio.Semaphore(_PARSERS)
         self.parsing = defaultdict[str, asyncio.Lock](asyncio.Lock)
         self._state: dict[str, int] | None = None
@@ -230,7 +228,7 @@ class Exchange:
             pool, tail = model.pool, b""
             if path in _CACHED and not boundary:
                 file.seek(0)
-                self._digests = address.prefixes.digests(pool, file.read(LENGTHS[0]))
+                self._digests = address.prefixes.digests(pool, file.read(prefixes.LENGTHS[0]))
             near = address.prefixes.server(self._digests)
             if model.wakes and (await address.servers() or {}).get(pool) == 0:
                 pool = document.WAKE + pool

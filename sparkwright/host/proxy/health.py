@@ -16,12 +16,9 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socketserver import ThreadingMixIn, UnixStreamServer
 
-from sparkwright.host.lib import documents, homes, kinds, metrics
+from sparkwright.host.lib import documents, faults, homes, kinds, metrics, nap, threads
 from sparkwright.host.lib.annotations import Any
-from sparkwright.host.lib.faults import Fault
 from sparkwright.host.lib.http import Answer, Late, NoAnswer, Server, api_key
-from sparkwright.host.lib.nap import sleeps
-from sparkwright.host.lib.threads import at_once
 from sparkwright.host.proxy.pool import MARK, HealthConfig, HealthService
 
 #: Seconds without a token after which the program requests one.
@@ -32,7 +29,7 @@ _COUNTERS = (metrics.READ, metrics.GENERATED, metrics.CACHE)
 #: Number of successive answers that may be late.
 _LATE = 3
 #: Errors: an unreachable server, a missing key, an invalid answer.
-_WRONG = (NoAnswer, OSError, KeyError, ValueError, Fault)
+_WRONG = (NoAnswer, OSError, KeyError, ValueError, faults.Fault)
 
 
 class Service:
@@ -68,7 +65,7 @@ class Service:
             self._away("in maintenance")
             return
         engine = Server(self.config.address, self.config.port)
-        if self.config.sleeps and sleeps(engine, self.config.sleeps):
+        if self.config.sleeps and nap.sleeps(engine, self.config.sleeps):
             self._away("sleeps")  # a question would find no weights
             return
         try:
@@ -172,4 +169,4 @@ def main(path: str) -> None:
         serve(service, service.config.health)
     # Wait for its end: Python 3.12.0 to 3.12.2 can't start a thread for an answer after the main
     # thread's end.
-    at_once(Service.watch, services)
+    threads.at_once(Service.watch, services)

@@ -14,9 +14,8 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from sparkwright.host.lib import bounded, exclusive, files
+from sparkwright.host.lib import bounded, exclusive, files, waiting
 from sparkwright.host.lib.records import dataclass
-from sparkwright.host.lib.waiting import remaining
 from sparkwright.host.proxy.pool import ASLEEP_MAP, Pool
 
 _VERSION = re.compile(r"New version created: ([0-9]+)")
@@ -109,7 +108,7 @@ def leave(pool: Pool) -> None:
     """Have the fleet's addresses send no new requests, and wait for the end of running requests."""
     announce(pool)
     _command(pool, f"set server {pool.proxy}/{pool.replica} state drain")
-    remaining(lambda: in_flight(pool), pool.drain_seconds)
+    waiting.remaining(lambda: in_flight(pool), pool.drain_seconds)
 
 
 def admit(pool: Pool) -> None:
@@ -133,7 +132,7 @@ def back(pool: Pool, seconds: float = 15.0) -> bool:
 
     The function does not wait if a user took the service out, or if there is no proxy.
     """
-    return not remaining(lambda: _down(pool), seconds)
+    return not waiting.remaining(lambda: _down(pool), seconds)
 
 
 def _down(pool: Pool) -> bool:

@@ -11,8 +11,7 @@ import time
 from pathlib import Path
 
 from sparkwright.host.fetch.peer_auth import nonce
-from sparkwright.host.lib import documents, files, systemd
-from sparkwright.host.lib.ranks import SERVING, WAITING
+from sparkwright.host.lib import documents, files, ranks, systemd
 from sparkwright.host.ranks import link as links
 from sparkwright.host.ranks.engine import LINGER, Rank
 
@@ -46,7 +45,7 @@ class Follower(Rank):
                 # cable is plugged in.
                 if isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL:
                     return self.again(why, _ABSENT)
-                self.say(WAITING, why)
+                self.say(ranks.WAITING, why)
             time.sleep(_RETRY)
 
     def _session(self, link: links.Link) -> int:
@@ -60,12 +59,12 @@ class Follower(Rank):
             if release != self._release:
                 return self._other(link, release)
             link.send(ready=session)
-            self.say(WAITING, "the other ranks")
+            self.say(ranks.WAITING, "the other ranks")
             while link.receive(links.PATIENCE).get("go") != session:
                 link.send(beat=1)
             self.start_engine()
             link.send(started=session)
-            self.say(SERVING, session=session)
+            self.say(ranks.SERVING, session=session)
             return self._together(link)
         finally:
             link.close()
@@ -89,7 +88,7 @@ class Follower(Rank):
         while release not in {each.name for each in path.parent.iterdir()} or (
             documents.read(path / "release.json") is None
         ):
-            self.say(WAITING, f"release {release}, which {self._head} runs, is not here")
+            self.say(ranks.WAITING, f"release {release}, which {self._head} runs, is not here")
             link.keep(links.BEAT / 2, lacks=release)
         unit = systemd.UNITS / self._service.unit
         text = files.read(path / "unit.service")

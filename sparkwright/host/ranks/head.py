@@ -11,11 +11,9 @@ import threading
 import time
 
 from sparkwright.host.fetch.peer_auth import nonce
-from sparkwright.host.lib import homes
+from sparkwright.host.lib import homes, ranks
 from sparkwright.host.lib.annotations import Any
-from sparkwright.host.lib.ranks import SERVING, WAITING, RankConfig
-from sparkwright.host.proxy import health
-from sparkwright.host.proxy.pool import HealthService
+from sparkwright.host.proxy import health, pool
 from sparkwright.host.ranks import link as links
 from sparkwright.host.ranks.engine import AGAIN, FAILED, HEAD_LINGER, Rank
 from sparkwright.host.service import Service
@@ -31,7 +29,7 @@ IDLE, TOKEN, SILENT = 60.0, 300.0, 120.0
 class Head(Rank):
     """The head during one start."""
 
-    def __init__(self, service: Service, rank: RankConfig, key: str, release: str) -> None:
+    def __init__(self, service: Service, rank: ranks.RankConfig, key: str, release: str) -> None:
         super().__init__(service, rank, key, release)
         self._session = nonce()
         self._changed = threading.Condition()
@@ -56,7 +54,7 @@ class Head(Rank):
             self._gather()
             if not self._over:
                 self.start_engine()
-                self.say(SERVING, session=self._session)
+                self.say(ranks.SERVING, session=self._session)
                 threading.Thread(target=self._watch, daemon=True).start()
             while not self._over:
                 ended = self.engine_ended()
@@ -75,7 +73,7 @@ class Head(Rank):
         """Wait for every follower without a time limit, then have all ranks start."""
         with self._changed:
             while not self._all("ready"):
-                self.say(WAITING, *self._missing())
+                self.say(ranks.WAITING, *self._missing())
                 self._changed.wait(1.0)
             self._gone = True
             self._send(go=self._session)
@@ -107,7 +105,7 @@ class Head(Rank):
     def _watch(self) -> None:
         """Check whether the engines generate: /health only shows that the head's own loop runs."""
         gate = self._service.gate
-        config = HealthService(
+        config = pool.HealthService(
             gate.name, gate.address, gate.secrets, gate.served_names[0], TOKEN, gate.port,
             routes=gate.routes,
         )  # fmt: skip

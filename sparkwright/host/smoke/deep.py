@@ -9,8 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from sparkwright.host.lib import files, journal
-from sparkwright.host.lib.faults import fail_if
+from sparkwright.host.lib import faults, files, journal
 from sparkwright.host.lib.records import dataclass
 from sparkwright.host.smoke import load, picture, routes, structured
 from sparkwright.host.smoke.check import DeepCheckResult, answered, health, observed
@@ -99,7 +98,7 @@ def _asked(check: Check, request: DeepRequest, seconds: float) -> str:
 
 def _health(request: DeepRequest) -> str:
     absent = f"{request.secrets} does not exist: the service is not deployed here"
-    fail_if(not Path(request.secrets).exists(), "absent", absent)
+    faults.fail_if(not Path(request.secrets).exists(), "absent", absent)
     return health(DeepClient(request, 0))
 
 
