@@ -9,8 +9,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from sparkwright.host import release, service
-from sparkwright.host.boot_phases import BootPhases
+from sparkwright.host import boot_phases, release, service
 from sparkwright.host.lib import exclusive, files, homes, systemd, threads
 from sparkwright.host.lib.records import dataclass, field
 from sparkwright.host.proxy import place
@@ -91,7 +90,7 @@ class Control:
             path = progress(self._request.services_root)
             files.write_record(path, journal, 0o600, parents=0o750)
 
-    def _show_boot(self, name: str, boot: BootPhases) -> None:
+    def _show_boot(self, name: str, boot: boot_phases.BootPhases) -> None:
         if (phase := boot.now()) != self._phases.get(name):
             self._phases[name] = phase
             self._note("proving")
@@ -148,7 +147,7 @@ class Control:
     def _answers(self, began: float, name: str) -> None:
         # The proxy takes the service back by itself; wait for that.
         service = self._records[name]
-        boot = BootPhases(service, self._request.boot_lines, began)
+        boot = boot_phases.BootPhases(service, self._request.boot_lines, began)
         show = partial(self._show_boot, name, boot)
         failures, journal = check.without_proxy(name, service.gate, show)
         if failures:

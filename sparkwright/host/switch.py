@@ -24,8 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sparkwright.host import second_boot
-from sparkwright.host.boot_phases import BootPhases
+from sparkwright.host import boot_phases, second_boot
 from sparkwright.host.lib import docker, documents, exclusive, files, homes, journal, nap, systemd
 from sparkwright.host.lib.http import Server
 from sparkwright.host.lib.processes import run
@@ -410,7 +409,7 @@ class Switch:
         problems = []
         for switch in services:
             began = time.monotonic()
-            boot = BootPhases(switch.service, self._request.boot_lines, self._started)
+            boot = boot_phases.BootPhases(switch.service, self._request.boot_lines, self._started)
             show = partial(self._show_boot, switch.name, boot)
             lasting = partial(self._lasting, switch) if which == "to" else str
             answer = check.run(replace(_gate(switch, which), proxy=None), show, lasting)
@@ -494,7 +493,7 @@ class Switch:
 
     # Records
 
-    def _show_boot(self, name: str, boot: BootPhases) -> None:
+    def _show_boot(self, name: str, boot: boot_phases.BootPhases) -> None:
         """Record the phase of a service's boot, if it has changed."""
         if (phase := boot.now()) != self._phases.get(name):
             self._phases[name] = phase

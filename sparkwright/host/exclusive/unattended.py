@@ -19,7 +19,6 @@ from sparkwright.host import control, lock
 from sparkwright.host.exclusive import activate
 from sparkwright.host.exclusive.activate import ActivateRequest
 from sparkwright.host.lib import documents, exclusive, systemd
-from sparkwright.host.lock import Owner
 
 #: Exit code of an activation to try again (sysexits.h).
 AGAIN = 75
@@ -49,7 +48,7 @@ def run(root: Path, service: str, by: str, *, rests: bool = False) -> int:
     Returns 0, or ``AGAIN`` if the switch could not start.
     """
     state = root / "state"
-    owner = Owner(secrets.token_hex(8), f"{by}@{socket.gethostname()}", _boot(), os.getpid())
+    owner = lock.Owner(secrets.token_hex(8), f"{by}@{socket.gethostname()}", _boot(), os.getpid())
     answer = lock.take(state, owner)
     if not answer.held and answer.by and _is_over(answer.by):
         answer = lock.take(state, owner, answer.by)
@@ -70,7 +69,7 @@ def run(root: Path, service: str, by: str, *, rests: bool = False) -> int:
         lock.release(state, str(owner.token))
 
 
-def _is_over(owner: Owner) -> bool:
+def _is_over(owner: lock.Owner) -> bool:
     """Return whether a lock is left from this program's own run that a power cut or a signal
     ended.
     """

@@ -34,9 +34,8 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
-from sparkwright.host.fetch import messages, peer_auth, peer_files, peers
+from sparkwright.host.fetch import messages, peer_auth, peer_files, peers, request
 from sparkwright.host.fetch.peer_files import OpenFile, Revision
-from sparkwright.host.fetch.request import PeerServerRequest, read
 from sparkwright.host.lib import bounded, documents
 from sparkwright.host.lib.connections import Bounded, Connections
 from sparkwright.host.lib.records import encode
@@ -72,7 +71,7 @@ _RANGE = re.compile(r"bytes=(\d{1,15})-(\d{0,15})", re.ASCII)
 class PeerServer:
     """Server on sockets that already listen."""
 
-    def __init__(self, request: PeerServerRequest, listening: list[socket.socket]) -> None:
+    def __init__(self, request: request.PeerServerRequest, listening: list[socket.socket]) -> None:
         self.request = request
         self.connections = Connections(MOST, MOST_OF_ONE)
         self._listening = listening
@@ -396,7 +395,7 @@ def listening() -> list[socket.socket]:
 def run(request_path: Path, _runtime: Path | None) -> int:
     """Serve until the server was idle for long enough, or until a signal. Returns the exit code."""
     try:
-        server = PeerServer(read(PeerServerRequest, request_path), listening())
+        server = PeerServer(request.read(request.PeerServerRequest, request_path), listening())
     except (messages.Failed, OSError) as error:
         messages.log(str(error))
         return messages.FAILED

@@ -16,8 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
-from sparkwright.host.fetch import job, peer_auth, progress, request
-from sparkwright.host.fetch.messages import Failed, check, log
+from sparkwright.host.fetch import job, messages, peer_auth, progress, request
 from sparkwright.host.lib import docker, documents
 
 _TRIES = 3
@@ -37,7 +36,7 @@ def known_layers(layers: tuple[str, ...]) -> set[str]:
     """Return the layers that Docker has already unpacked, which need no download."""
     info = docker.get("/info")
     if info is None:
-        raise Failed("docker_silent")
+        raise messages.Failed("docker_silent")
     root, driver = Path(info["DockerRootDir"]), info["Driver"]
     if docker.in_containerd(info):
         blobs = Path(docker.store(info), "io.containerd.content.v1.content/blobs/sha256")
@@ -61,18 +60,18 @@ def _pull(request: request.PullRequest, progress: progress.Progress, stop: Event
     """Pull the image. Returns the message of success; raises Failed on failure."""
     in_docker = known_layers(request.layers)
     if in_docker:
-        log(f"{len(in_docker)} of {len(request.layers)} layers are in Docker already")
+        messages.log(f"{len(in_docker)} of {len(request.layers)} layers are in Docker already")
     files = tuple(file for file in request.fetch.files if file.path not in in_docker)
     pulled = ThreadPoolExecutor(1).submit(_into_docker, request, stop)
     try:
         message = job.fetch(replace(request.fetch, files=files), progress, stop)
         progress.write()
         while not wait([pulled], timeout=0.5).done:
-            check(stop)
+            messages.check(stop)
     finally:
         stop.set()
     if (error := pulled.result()) is not None:
-        raise Failed("docker_rejects", reason=error)
+        raise messages.Failed("docker_rejects", reason=error)
     _name(request, progress)
     if not request.keep:
         shutil.rmtree(request.fetch.destination, ignore_errors=True)
@@ -99,7 +98,7 @@ def _name(request: request.PullRequest, progress: progress.Progress) -> None:
     name = request.build.base_name if request.build else request.name
     tagged = docker.docker("tag", request.source, name)
     if not tagged.ok:
-        raise Failed("docker_name", reason=tagged.message)
+        raise messages.Failed("docker_name", reason=tagged.message)
     if request.build:
         progress.state = "building"
         progress.write()
@@ -126,7 +125,7 @@ def _build(request: request.PullRequest, build: request.ImageBuild) -> None:
             Path(folder, "layer.tar").write_bytes(base64.b64decode(layer))
         built = docker.docker("build", *passed, "--tag", name, folder)
         if not built.ok:
-            raise Failed("docker_build", reason=built.message or "failed without output")
+            raise messages.Failed("docker_build", reason=built.message or "failed without output")
         if build.steps:
             try:
                 _in_container(request.name, name, folder, "check")
@@ -141,7 +140,7 @@ def _in_container(name: str, image: str, folder: str, mode: str) -> str:
     program = ("--mount", mount, image, "-B", f"{_CONTEXT}/steps.py", mode)
     done = docker.docker(*_CONTAINER, *program, timeout=_SECONDS)
     if not done.ok:
-        raise Failed("docker_steps", name=name.partition(":")[0], reason=done.message)
+        raise messages.Failed("docker_steps", name=name.partition(":")[0], reason=done.message)
     return done.out
 
 

@@ -21,10 +21,9 @@ from pathlib import Path
 from threading import Lock, Semaphore
 from typing import Any
 
-from sparkwright.host.fetch import peers, ranges, sources, verify, workspace
+from sparkwright.host.fetch import peers, ranges, request, sources, verify, workspace
 from sparkwright.host.fetch.holes import Part, total
 from sparkwright.host.fetch.messages import Failed, check, log, size
-from sparkwright.host.fetch.request import PAGE, FetchFile
 from sparkwright.host.fetch.sources import Location, Source
 from sparkwright.host.lib.records import dataclass, encode
 
@@ -58,7 +57,7 @@ class Transfer:
         self._limit = ranges.Limit(work.request.limit)
         self._peers = peers.Peers(work.request, work.stop, self._limit)
 
-    def run(self, missing: list[FetchFile]) -> None:
+    def run(self, missing: list[request.FetchFile]) -> None:
         """Fetch the files. The first final error ends the run."""
         if not self._peers.left:
             self._connected()
@@ -100,10 +99,10 @@ class Transfer:
                 self._source = source
             return self._source
 
-    def _is_large(self, file: FetchFile) -> bool:
+    def _is_large(self, file: request.FetchFile) -> bool:
         return file.size >= 2 * self._request.chunk_size
 
-    def _fetch(self, file: FetchFile) -> None:
+    def _fetch(self, file: request.FetchFile) -> None:
         """Fetch a file and put it in place. A file with wrong content is set aside and fetched once
         more.
         """
@@ -200,7 +199,7 @@ class Libraries:
         }
         count = partial(part.received, name)
         if location.xet is not None and name == "Xet":
-            job |= {"size": part.file.size, "ranges": part.missing(), "page": PAGE}
+            job |= {"size": part.file.size, "ranges": part.missing(), "page": request.PAGE}
             return self._run(job | encode(location.xet), count)
         # hf_transfer deletes its file on failure, so it gets a second hard link of the part.
         link = part.path.with_suffix(".hf_transfer")

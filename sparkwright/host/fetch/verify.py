@@ -6,8 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
 
-from sparkwright.host.fetch import holes, request
-from sparkwright.host.fetch.messages import Failed, check
+from sparkwright.host.fetch import holes, messages, request
 from sparkwright.host.lib.receipt import ReceiptEntry
 
 _BUFFER = 4 << 20
@@ -25,7 +24,7 @@ def _digests(path: Path, size: int, with_blob_id: bool, stop: Event) -> list[str
     buffer = memoryview(bytearray(min(_BUFFER, max(size, 1))))
     with path.open("rb", buffering=0) as file:
         while count := file.readinto(buffer):
-            check(stop)
+            messages.check(stop)
             for digest in digests:
                 digest.update(buffer[:count])
     return [digest.hexdigest() for digest in digests]
@@ -111,7 +110,7 @@ def entry(
     if digests[-1] != expected:
         return f"expected {kind} {expected}, got {digests[-1]}"
     if is_pointer(path):
-        raise Failed("pointer", file=file.path)
+        raise messages.Failed("pointer", file=file.path)
     return ReceiptEntry(file.size, status.st_mtime_ns, digests[0], file.blob_id)
 
 

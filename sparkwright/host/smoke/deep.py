@@ -11,9 +11,8 @@ from pathlib import Path
 
 from sparkwright.host.lib import faults, files, journal
 from sparkwright.host.lib.records import dataclass
-from sparkwright.host.smoke import load, picture, routes, structured
+from sparkwright.host.smoke import client, load, picture, routes, structured
 from sparkwright.host.smoke.check import DeepCheckResult, answered, health, observed
-from sparkwright.host.smoke.client import DeepClient, DeepRequest, Skip
 
 
 @dataclass(frozen=True)
@@ -40,8 +39,8 @@ class Check:
     """
 
     name: str
-    ask: Callable[[DeepClient], str]
-    seconds: Callable[[DeepRequest], float] = lambda _: 0.0
+    ask: Callable[[client.DeepClient], str]
+    seconds: Callable[[client.DeepRequest], float] = lambda _: 0.0
 
 
 #: In order: abilities that all others need come first, and checks that may kill the engine last.
@@ -73,7 +72,7 @@ _SMALLEST = ("aliases", "chat")
 _HANGING_SECONDS = 10.0
 
 
-def run(request: DeepRequest) -> DeepAnswer:
+def run(request: client.DeepRequest) -> DeepAnswer:
     """Run all checks of one service. A failed check does not stop the others, except for health."""
     results = [observed("health", partial(_health, request))]
     if results[0].verdict == "passed":
@@ -90,19 +89,19 @@ def run(request: DeepRequest) -> DeepAnswer:
     )
 
 
-def _asked(check: Check, request: DeepRequest, seconds: float) -> str:
+def _asked(check: Check, request: client.DeepRequest, seconds: float) -> str:
     if check.name in request.skip:
-        raise Skip(request.skip[check.name])
-    return check.ask(DeepClient(request, seconds))
+        raise client.Skip(request.skip[check.name])
+    return check.ask(client.DeepClient(request, seconds))
 
 
-def _health(request: DeepRequest) -> str:
+def _health(request: client.DeepRequest) -> str:
     absent = f"{request.secrets} does not exist: the service is not deployed here"
     faults.fail_if(not Path(request.secrets).exists(), "absent", absent)
-    return health(DeepClient(request, 0))
+    return health(client.DeepClient(request, 0))
 
 
-def main(request: tuple[DeepRequest, ...]) -> dict[str, DeepAnswer]:
+def main(request: tuple[client.DeepRequest, ...]) -> dict[str, DeepAnswer]:
     """Test the services one after the other, since they share a GPU. Returns the results by
     name.
     """
