@@ -45,8 +45,8 @@ def properties(*others: str) -> tuple[str, ...]:
     Args:
         others: ``Name=value`` properties, which replace or extend the set.
     """
-    named = set(map(_name, others))
-    return (*(item for item in SET if _name(item) not in named), *others)
+    named = tuple(f"{item.partition('=')[0]}=" for item in others)
+    return (*(item for item in SET if not item.startswith(named)), *others)
 
 
 def lines(*others: str) -> str:
@@ -57,7 +57,3 @@ def lines(*others: str) -> str:
 def arguments(others: Iterable[str]) -> list[str]:
     """Return the properties as arguments of ``systemd-run``."""
     return [f"--property={item}" for item in properties(*others)]
-
-
-def _name(setting: str) -> str:
-    return setting.partition("=")[0]
