@@ -13,7 +13,6 @@ import re
 import socket
 import ssl
 import urllib.error
-import urllib.parse
 import urllib.request
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any, TypeVar
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 from sparkwright.host.fetch.messages import Failed, log, refusal
 from sparkwright.host.fetch.request import FetchFile, FetchRequest
@@ -405,7 +404,7 @@ class Registry(_Queried):
         realm = challenge.pop("realm", "")
         if urlsplit(realm).scheme not in ("https", urlsplit(self._request.endpoint).scheme):
             raise self.failed("no_token_service")
-        query = urllib.request.Request(f"{realm}?{urllib.parse.urlencode(challenge)}")
+        query = urllib.request.Request(f"{realm}?{urlencode(challenge)}")
         if basic is not None:
             query.add_unredirected_header("Authorization", basic)
         with QUERIES.open(query, timeout=30) as answer:
