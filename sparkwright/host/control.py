@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from sparkwright.host import boot_phases, release, service
-from sparkwright.host.lib import exclusive, files, homes, systemd, threads
-from sparkwright.host.lib.records import dataclass, field
+from sparkwright.host.lib import exclusive, files, homes, records, systemd, threads
 from sparkwright.host.proxy import place
 from sparkwright.host.smoke import check
 
@@ -19,7 +18,7 @@ START, STOP, RESTART = "start", "stop", "restart"
 _DONE = {START: "started", STOP: "stopped", RESTART: "restarted"}
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class ControlRequest:
     """Request to start, stop or restart services.
 
@@ -40,10 +39,10 @@ class ControlRequest:
     now: bool = False
     keep: bool = False
     wait: bool = True
-    boot_lines: dict[str, str] = field(default_factory=dict)
+    boot_lines: dict[str, str] = records.field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class ControlAnswer:
     """Result of a control request.
 
@@ -54,7 +53,7 @@ class ControlAnswer:
     """
 
     service_names: tuple[str, ...]
-    done: dict[str, str] = field(default_factory=dict)
+    done: dict[str, str] = records.field(default_factory=dict)
     faults: tuple[str, ...] = ()
 
 

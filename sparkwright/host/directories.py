@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-from sparkwright.host.lib import trusted
-from sparkwright.host.lib.records import dataclass
+from sparkwright.host.lib import records, trusted
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Directory:
     """A directory, either required or observed.
 

@@ -11,15 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from ipaddress import IPv6Address
 from pathlib import Path
 
-from sparkwright.host.lib import docker, documents, icmp, memory, processes
+from sparkwright.host.lib import docker, documents, icmp, memory, processes, records
 from sparkwright.host.lib.annotations import Any
-from sparkwright.host.lib.records import dataclass, field
 
 #: The file that ``sparkwright fabric addresses`` writes, and the copy of the file that it replaced.
 NETPLAN = "/etc/netplan/60-sparkwright-fabric.yaml"
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class FabricRequest:
     """Request for the state of a host's fabric.
 
@@ -35,7 +34,7 @@ class FabricRequest:
     image: str | None = None
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Gid:
     """An RDMA device's address. ``type`` is the kernel's: ``RoCE v2`` or ``IB/RoCE v1``."""
 
@@ -44,7 +43,7 @@ class Gid:
     type: str
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Rdma:
     """An RDMA device of one port.
 
@@ -59,7 +58,7 @@ class Rdma:
     gids: tuple[Gid, ...] = ()
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Neighbour:
     """Neighbour of a port. ``how`` is ``lldp``, ``asked`` or ``kernel`` (its neighbour table).
 
@@ -73,7 +72,7 @@ class Neighbour:
     name: str = ""
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Rail:
     """A network device of a ConnectX-7 port.
 
@@ -102,7 +101,7 @@ class Rail:
         return next((address for address in self.addresses if "." in address), None)
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class FabricState:
     """A host's part of the fabric.
 
@@ -120,7 +119,7 @@ class FabricState:
     """
 
     rails: tuple[Rail, ...] = ()
-    interfaces: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    interfaces: dict[str, tuple[str, ...]] = records.field(default_factory=dict)
     management: str = ""
     kernel: str = ""
     cma_over: int = 0
@@ -128,7 +127,7 @@ class FabricState:
     nccl: tuple[tuple[str, ...], ...] = ()
     tools: tuple[str, ...] = ()
     netplan: str | None = None
-    configured: dict[str, str] = field(default_factory=dict)
+    configured: dict[str, str] = records.field(default_factory=dict)
     image: str | None = None
 
 

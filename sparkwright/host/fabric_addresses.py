@@ -12,13 +12,12 @@ import tempfile
 from pathlib import Path
 
 from sparkwright.host.fabric import NETPLAN
-from sparkwright.host.lib import documents, files, icmp, processes, systemd, waiting
-from sparkwright.host.lib.records import dataclass
+from sparkwright.host.lib import documents, files, icmp, processes, records, systemd, waiting
 
 KEPT = "/var/lib/sparkwright/fabric"
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class AddressesRequest:
     """A step of the change of addresses.
 

@@ -10,11 +10,10 @@ import os
 import time
 from pathlib import Path
 
-from sparkwright.host.lib import documents, files, trusted
-from sparkwright.host.lib.records import dataclass, replace
+from sparkwright.host.lib import documents, files, records, trusted
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Owner:
     """Owner of a host's lock, as in lock.json.
 
@@ -32,7 +31,7 @@ class Owner:
     since: float | None = None
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class LockRequest:
     """Request to take or release the lock.
 
@@ -49,7 +48,7 @@ class LockRequest:
     release: str | None = None
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class LockAnswer:
     """Result of a lock request: whether the run now has the lock.
 
@@ -75,13 +74,13 @@ def take(state: Path, owner: Owner, instead_of: Owner | None = None) -> LockAnsw
     if instead_of and _owner(held).token == instead_of.token:
         held.unlink(missing_ok=True)
     new = state / f".{owner.token}"
-    files.write_record(new, replace(owner, since=time.time()))
+    files.write_record(new, records.replace(owner, since=time.time()))
     try:
         os.link(new, held)
     except FileExistsError:
         now = time.time()
         holder = _owner(held)
-        holder = replace(holder, since=now) if holder.since is None else holder
+        holder = records.replace(holder, since=now) if holder.since is None else holder
         return LockAnswer(holder.token == owner.token, holder, now)
     finally:
         new.unlink(missing_ok=True)

@@ -2,13 +2,12 @@
 
 import re
 
-from sparkwright.host.lib import documents, homes, journal
+from sparkwright.host.lib import documents, homes, journal, records
 from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.processes import run
-from sparkwright.host.lib.records import dataclass
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class LogsRequest:
     """Request for log lines.
 
@@ -26,7 +25,7 @@ class LogsRequest:
     hidden: str = ""
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class LogLine:
     """Line of a log; ``at`` in seconds since the epoch, by the host's clock."""
 
@@ -35,7 +34,7 @@ class LogLine:
     text: str
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class LogsAnswer:
     """Lines of a log, oldest first.
 

@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-from sparkwright.host.lib import docker, documents, files, receipt
-from sparkwright.host.lib.records import dataclass
+from sparkwright.host.lib import docker, documents, files, receipt, records
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class ModelAt:
     """A model's directory and its required commit."""
 
@@ -14,7 +13,7 @@ class ModelAt:
     commit: str
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Versions:
     """Versions on which a GPU proof depends: if any of them changes, the GPU needs a new proof."""
 
@@ -23,7 +22,7 @@ class Versions:
     toolkit: str
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class ProofRequest:
     """Request for a proof. The answer lists problems as lines.
 

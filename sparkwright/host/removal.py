@@ -9,12 +9,11 @@ import shutil
 from pathlib import Path
 
 from sparkwright.host import disk_usage, fabric_addresses
-from sparkwright.host.lib import docker, documents, receipt, systemd
-from sparkwright.host.lib.records import dataclass
+from sparkwright.host.lib import docker, documents, receipt, records, systemd
 from sparkwright.host.models import setup as address
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class RemovalRequest:
     """Request to remove services, or everything that is sparkwright's.
 
@@ -29,7 +28,7 @@ class RemovalRequest:
     weights: bool = False
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class RemovalAnswer:
     """Result of a removal: things removed and things left, as text."""
 

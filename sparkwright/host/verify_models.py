@@ -12,11 +12,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from sparkwright.host.lib import receipt
-from sparkwright.host.lib.records import dataclass
+from sparkwright.host.lib import receipt, records
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Verified:
     """Result for a hashed model: bytes, seconds and faults."""
 

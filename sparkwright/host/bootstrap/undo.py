@@ -8,12 +8,11 @@ import re
 from pathlib import Path
 
 from sparkwright.host.bootstrap.prepare import RECORD, Step
-from sparkwright.host.lib import apt, docker, documents, files, systemd
+from sparkwright.host.lib import apt, docker, documents, files, records, systemd
 from sparkwright.host.lib.processes import run
-from sparkwright.host.lib.records import dataclass
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class UndoAnswer:
     """Result of an undo: undone steps and remaining parts, as text."""
 

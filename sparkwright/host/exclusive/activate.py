@@ -8,12 +8,11 @@ import secrets
 from pathlib import Path
 
 from sparkwright.host import control, lock, release, service
-from sparkwright.host.lib import documents, exclusive, files, homes, systemd
+from sparkwright.host.lib import documents, exclusive, files, homes, records, systemd
 from sparkwright.host.lib.processes import run
-from sparkwright.host.lib.records import dataclass, field, replace
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class ActivateRequest:
     """Request to run a member of a group.
 
@@ -31,10 +30,10 @@ class ActivateRequest:
     token: str | None = None
     dry: bool = False
     rests: bool = False
-    boot_lines: dict[str, str] = field(default_factory=dict)
+    boot_lines: dict[str, str] = records.field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class ActivateAnswer:
     """Result of an activation.
 
@@ -72,7 +71,7 @@ def main(request: ActivateRequest) -> ActivateAnswer:
     root, text = state.parent / "services", f": {request.why}" if request.why else ""
     new = service.current(root / request.service)
     if problems := _in_the_way(state, request, new):
-        return replace(answer, faults=(problems,))
+        return records.replace(answer, faults=(problems,))
     if request.dry or new is None:
         return answer
     switches = []
@@ -98,8 +97,8 @@ def main(request: ActivateRequest) -> ActivateAnswer:
     systemd.systemctl("reset-failed", control.SWITCH)
     done = run(*switch.settle)
     if not done.ok:
-        return replace(answer, faults=(f"the switch can't be started: {done.message}",))
-    return replace(answer, switch=switch.id)
+        return records.replace(answer, faults=(f"the switch can't be started: {done.message}",))
+    return records.replace(answer, switch=switch.id)
 
 
 def _in_the_way(state: Path, request: ActivateRequest, new: service.Service | None) -> str | None:

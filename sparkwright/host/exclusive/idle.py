@@ -9,8 +9,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from sparkwright.host.lib import exclusive, systemd
-from sparkwright.host.lib.records import dataclass
+from sparkwright.host.lib import exclusive, records, systemd
 from sparkwright.host.proxy import place
 from sparkwright.host.service import current
 
@@ -18,7 +17,7 @@ from sparkwright.host.service import current
 _LOOK = 5.0
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Look:
     """State of a service at one look.
 

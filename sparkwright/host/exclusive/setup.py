@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from sparkwright.host.lib import exclusive, systemd
-from sparkwright.host.lib.records import dataclass, field
+from sparkwright.host.lib import exclusive, records, systemd
 from sparkwright.host.proxy import place
 
 #: Units of a group with a calendar.
@@ -12,7 +11,7 @@ TIMER, SCHEDULE = "sparkwright-schedule.timer", "sparkwright-schedule.service"
 SOCKET, WAKE = "sparkwright-wake.socket", "sparkwright-wake.service"
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class SetupRequest:
     """Files required for a host's groups; without files, the installation is removed.
 
@@ -21,7 +20,7 @@ class SetupRequest:
     """
 
     services_root: str
-    files: dict[str, tuple[str, int]] = field(default_factory=dict)
+    files: dict[str, tuple[str, int]] = records.field(default_factory=dict)
 
 
 def main(request: SetupRequest) -> list[str]:

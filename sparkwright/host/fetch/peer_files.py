@@ -13,8 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from sparkwright.host.fetch import holes, peer_auth, request
-from sparkwright.host.lib import documents, processes
-from sparkwright.host.lib.records import dataclass, replace
+from sparkwright.host.lib import documents, processes, records
 
 _HEX = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _DIRECTORY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}")
@@ -31,7 +30,7 @@ LIFE = 2 * 86400
 _LARGEST_KEY = 128
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class OpenFile:
     """An open file, which the caller closes.
 
@@ -68,7 +67,7 @@ class OpenFile:
         return result[:_MOST_RANGES]
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Revision:
     """A revision of a model or an image: the names of the directories above it, and its own
     name.
@@ -92,10 +91,10 @@ class Revision:
         part = _regular(self.root, (*below, f"{path[-1]}.part"))
         beside = _regular(self.root, (*below, f"{path[-1]}.part.map")) if part else None
         if part is None or beside is None:
-            return part and replace(part, complete=False)
+            return part and records.replace(part, complete=False)
         with beside, open(beside.descriptor, "rb", closefd=False) as content:
             pages = content.read(-(-part.size // request.PAGE))
-        return replace(part, complete=False, missing=holes.unmarked(pages, part.size))
+        return records.replace(part, complete=False, missing=holes.unmarked(pages, part.size))
 
     def fetching(self) -> bool:
         """Return whether a fetch of this revision runs."""

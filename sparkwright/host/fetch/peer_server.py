@@ -36,9 +36,8 @@ from typing import Any
 
 from sparkwright.host.fetch import messages, peer_auth, peer_files, peers, request
 from sparkwright.host.fetch.peer_files import OpenFile, Revision
-from sparkwright.host.lib import bounded, documents
+from sparkwright.host.lib import bounded, documents, records
 from sparkwright.host.lib.connections import Bounded, Connections
-from sparkwright.host.lib.records import encode
 
 #: The first descriptor that systemd passes (sd_listen_fds(3)).
 _FIRST_PASSED = 3
@@ -212,7 +211,7 @@ class Conversation(BaseHTTPRequestHandler):
             if query == "ranges":
                 ranges = tuple(file.available()) if file else ()
                 held = peers.Held(ranges, revision.fetching(), revision.ended())
-                body = json.dumps(encode(held)).encode()
+                body = json.dumps(records.encode(held)).encode()
                 self._head(200, len(body), hashlib.sha256(body).hexdigest())
                 self.wfile.write(body)
             elif file:

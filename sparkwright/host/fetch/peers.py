@@ -26,8 +26,7 @@ from sparkwright.host.fetch import peer_auth, progress, ranges
 from sparkwright.host.fetch.holes import Part, Ranges
 from sparkwright.host.fetch.messages import Failed, check, log
 from sparkwright.host.fetch.request import PAGE, FetchRequest, PeerKeys
-from sparkwright.host.lib import bounded, disks, documents
-from sparkwright.host.lib.records import dataclass
+from sparkwright.host.lib import bounded, disks, documents, records
 
 #: Seconds that a peer has to start its own fetch: all hosts are started at the same time.
 _GRACE = 20.0
@@ -54,7 +53,7 @@ class Unproven(Exception):
     """The answer is not signed with the key: another program sent it, or somebody altered it."""
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Held:
     """Bytes of a file that a peer has.
 

@@ -24,8 +24,7 @@ from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 from sparkwright.host.fetch.messages import Failed, log, refusal
 from sparkwright.host.fetch.request import FetchFile, FetchRequest
-from sparkwright.host.lib import bounded
-from sparkwright.host.lib.records import dataclass
+from sparkwright.host.lib import bounded, records
 
 _T = TypeVar("_T")
 #: HTTP statuses that are worth another try.
@@ -69,7 +68,7 @@ class Tries:
             raise Failed("stopped")
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Xet:
     """A file in the hub's Xet storage.
 
@@ -82,7 +81,7 @@ class Xet:
     headers: dict[str, str]
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Location:
     """Address of a file, the headers for it, and the same file in Xet storage."""
 

@@ -6,12 +6,11 @@ import re
 import socket
 import threading
 
-from sparkwright.host.lib import documents
+from sparkwright.host.lib import documents, records
 from sparkwright.host.lib.processes import Running
-from sparkwright.host.lib.records import dataclass
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Reach:
     """Another host with names and addresses to try, the best first.
 
@@ -24,7 +23,7 @@ class Reach:
     port: int
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Reached:
     """Result of the attempt to reach another host.
 

@@ -13,10 +13,9 @@ import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from sparkwright.host.lib import documents, http, voice
+from sparkwright.host.lib import documents, http, records, voice
 from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.faults import SHAPE, Fault, clip, fail_if, fail_if_only_marks
-from sparkwright.host.lib.records import dataclass
 
 _DOCUMENTS = ("Sow the carrots in spring.", "Paris is the capital of France.", "The oil is low.")
 #: The question, and the document that answers it.
@@ -30,7 +29,7 @@ _SILENCE, _SHORTEST = 50.0, 0.2
 _FORM = "sparkwright-smoke-form"
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Kind:
     """A kind of model.
 

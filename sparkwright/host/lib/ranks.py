@@ -4,8 +4,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from sparkwright.host.lib import documents, http
-from sparkwright.host.lib.records import dataclass, field
+from sparkwright.host.lib import documents, http, records
 
 #: File with the rank's progress, in the service's directory.
 STATE = "rank-state.json"
@@ -18,7 +17,7 @@ FABRIC = "fabric.env"
 WAITING, SERVING = "waiting", "serving"
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class RankConfig:
     """A rank's part of a cluster's service.
 
@@ -38,10 +37,10 @@ class RankConfig:
     port: int
     command: tuple[str, ...]
     shape: str | None = None
-    environment: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = records.field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class RankState:
     """Progress of a rank.
 

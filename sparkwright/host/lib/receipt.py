@@ -8,11 +8,10 @@ import os
 import stat
 from pathlib import Path
 
-from sparkwright.host.lib import files, trusted
-from sparkwright.host.lib.records import dataclass
+from sparkwright.host.lib import files, records, trusted
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class ReceiptEntry:
     """A verified file.
 
@@ -29,7 +28,7 @@ class ReceiptEntry:
     blob_id: str | None = None
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Receipt:
     """Receipt of a directory, written after every file was verified.
 

@@ -5,13 +5,12 @@ Runs on the host as root. Clients stay connected.
 
 from pathlib import Path
 
-from sparkwright.host.lib import files, systemd, waiting
-from sparkwright.host.lib.records import dataclass
+from sparkwright.host.lib import files, records, systemd, waiting
 from sparkwright.host.proxy import configure, place
 from sparkwright.host.proxy.pool import UNIT, ProxyRequest
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class KeysRequest:
     """Request to load or list HAProxy's API keys.
 

@@ -14,8 +14,7 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from sparkwright.host.lib import bounded, exclusive, files, waiting
-from sparkwright.host.lib.records import dataclass
+from sparkwright.host.lib import bounded, exclusive, files, records, waiting
 from sparkwright.host.proxy.pool import ASLEEP_MAP, Pool
 
 _VERSION = re.compile(r"New version created: ([0-9]+)")
@@ -56,7 +55,7 @@ def kept(answer: str, keep: Iterable[Sequence[str]]) -> str:
     return "\n".join([version, head, *stay, ""])
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class ServerState:
     """A replica as HAProxy sees it.
 

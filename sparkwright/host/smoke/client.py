@@ -4,14 +4,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sparkwright.host.lib import faults, metrics, model_list
+from sparkwright.host.lib import faults, metrics, model_list, records
 from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.http import Answer, ErrorAnswer, Late, NoAnswer, Server, api_key
-from sparkwright.host.lib.records import dataclass, field, replace
 from sparkwright.host.service import SmokeRequest
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class DeepRequest(SmokeRequest):
     """Request for a deep test: additions to the short test's request.
 
@@ -33,7 +32,7 @@ class DeepRequest(SmokeRequest):
     max_num_seqs: int | None = None
     context: int | None = None
     prefix_caching: bool | None = None
-    skip: dict[str, str] = field(default_factory=dict)
+    skip: dict[str, str] = records.field(default_factory=dict)
     guarded: tuple[str, ...] = ()
     tokenizer: str = ""
     tokenized: str = ""
@@ -44,7 +43,7 @@ class Skip(Exception):
     """A check that does not apply to this service; the text has the reason."""
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Completion:
     """An answer of the chat route.
 
@@ -76,7 +75,7 @@ class Completion:
         faults.fail_if(self.only_reasoning, "budget", text)
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Metrics:
     """The engine's counters and gauges at one time, and the settings of its KV cache."""
 
@@ -199,7 +198,7 @@ class DeepClient(Client):
         if answer.only_reasoning:
             body["max_tokens"] = tokens + self.request.thinking_tokens
             note = f" (content: null at {tokens} tokens, a budget too small for its reasoning)"
-            answer = replace(self.chat(body), note=note)
+            answer = records.replace(self.chat(body), note=note)
         answer.check_budget(body["max_tokens"])
         # The answer had tokens but no text: engines leave special tokens out.
         silent = not (answer.text or answer.reasoning or answer.calls) and answer.tokens > 0

@@ -9,13 +9,12 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from sparkwright.host.lib import faults, files, journal
-from sparkwright.host.lib.records import dataclass
+from sparkwright.host.lib import faults, files, journal, records
 from sparkwright.host.smoke import client, load, picture, routes, structured
 from sparkwright.host.smoke.check import DeepCheckResult, answered, health, observed
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class DeepAnswer:
     """The checks of one service.
 
@@ -29,7 +28,7 @@ class DeepAnswer:
     journal: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Check:
     """A check of the deep test.
 

@@ -3,11 +3,10 @@
 import shutil
 from pathlib import Path
 
-from sparkwright.host.lib import systemd, trusted
-from sparkwright.host.lib.records import dataclass, field
+from sparkwright.host.lib import records, systemd, trusted
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class WatchInstallRequest:
     """Files required for the watch; without files, the watch is removed.
 
@@ -19,7 +18,7 @@ class WatchInstallRequest:
     home: str
     timer: str
     service: str
-    files: dict[str, tuple[str, int]] = field(default_factory=dict)
+    files: dict[str, tuple[str, int]] = records.field(default_factory=dict)
 
 
 def main(request: WatchInstallRequest) -> list[str]:
