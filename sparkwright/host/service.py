@@ -9,8 +9,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from sparkwright.host.lib import documents, files, ranks, records, systemd
+from sparkwright.host.lib import documents, files, ranks, systemd
 from sparkwright.host.lib.nap import Nap
+from sparkwright.host.lib.records import dataclass, decode, encode, field
 from sparkwright.host.proxy.pool import Pool
 
 #: Format of release.json. A host with releases of another format stays unchanged.
@@ -20,7 +21,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 _RELEASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
-@records.dataclass(frozen=True)
+@dataclass(frozen=True)
 class SmokeRequest:
     """Request for a smoke test of a service, with the expected answers.
 
@@ -64,15 +65,15 @@ class SmokeRequest:
     certificate: str | None = None
     follower: bool = False
     engine: str = ""
-    metric_names: dict[str, str] = records.field(default_factory=dict)
+    metric_names: dict[str, str] = field(default_factory=dict)
     compiled: str = ""
     key_probe: str = "/v1/models"
-    routes: dict[str, str] = records.field(default_factory=dict)
+    routes: dict[str, str] = field(default_factory=dict)
     model_files: str = ""
     adapters: tuple[str, ...] = ()
 
 
-@records.dataclass(frozen=True)
+@dataclass(frozen=True)
 class CheckResult:
     """Result of a check of the short test.
 
@@ -86,7 +87,7 @@ class CheckResult:
     detail: str = ""
 
 
-@records.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Service:
     """A service of a host, with everything that its start, its smoke test and its rollback need.
 
@@ -123,7 +124,7 @@ class Service:
     unit_text: str
     image: str
     gate: SmokeRequest
-    models: dict[str, str] = records.field(default_factory=dict)
+    models: dict[str, str] = field(default_factory=dict)
     ports: tuple[int, ...] = ()
     soak_seconds: float = 0.0
     pool: Pool | None = None
@@ -134,7 +135,7 @@ class Service:
     rank: ranks.RankConfig | None = None
     bridge: str | None = None
     outgoing: bool = False
-    contents: dict[str, str] = records.field(default_factory=dict)
+    contents: dict[str, str] = field(default_factory=dict)
     secret_names: tuple[str, ...] = ()
     offload_directory: str | None = None
     nap: Nap | None = None
@@ -194,8 +195,8 @@ class Service:
     def record(self) -> str:
         """Text of its release.json."""
         # Decode it once, as the host does: then a whole number in a float field is written as 75.0.
-        whole = {**records.encode(self), "contents": {}}
-        return json.dumps(records.encode(records.decode(Service, whole)), indent=1) + "\n"
+        whole = {**encode(self), "contents": {}}
+        return json.dumps(encode(decode(Service, whole)), indent=1) + "\n"
 
     @property
     def files(self) -> dict[str, tuple[str, int]]:
@@ -243,7 +244,7 @@ def kept(home: Path, release: str) -> Service | None:
     document = documents.read(home / "releases" / release / "release.json") or {}
     try:
         right = document.get("format") == FORMAT
-        return checked(records.decode(Service, document), str(home), release) if right else None
+        return checked(decode(Service, document), str(home), release) if right else None
     except ValueError:
         return None
 
