@@ -28,7 +28,6 @@ from socketserver import ThreadingMixIn, UnixStreamServer
 from sparkwright.host.exclusive import unattended
 from sparkwright.host.exclusive.idle import Idle
 from sparkwright.host.lib import exclusive
-from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.http import NoAnswer, Server
 from sparkwright.host.service import current
 
@@ -286,7 +285,7 @@ class WakeServer(ThreadingMixIn, UnixStreamServer):
         self.socket.close()
         self.socket, self.waking = made, Waking(root)
 
-    def handle_error(self, *_: Any) -> None:
+    def handle_error(self, *_: object) -> None:
         """Ignore errors of a client that has left."""
 
 

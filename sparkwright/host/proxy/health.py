@@ -17,7 +17,6 @@ from pathlib import Path
 from socketserver import ThreadingMixIn, UnixStreamServer
 
 from sparkwright.host.lib import documents, faults, homes, kinds, metrics, nap, threads
-from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.http import Answer, Late, NoAnswer, Server, api_key
 from sparkwright.host.proxy.pool import MARK, HealthConfig, HealthService
 
@@ -135,7 +134,7 @@ class _Server(ThreadingMixIn, UnixStreamServer):
     #: Queue of connections; a Unix socket refuses any beyond it.
     request_queue_size = 128
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, *_: object) -> None:
         """Print nothing about a connection that the client closed."""
 
 

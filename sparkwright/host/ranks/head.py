@@ -12,7 +12,6 @@ import time
 
 from sparkwright.host.fetch.peer_auth import nonce
 from sparkwright.host.lib import homes, ranks
-from sparkwright.host.lib.annotations import Any
 from sparkwright.host.proxy import health, pool
 from sparkwright.host.ranks import link as links
 from sparkwright.host.ranks.engine import AGAIN, FAILED, HEAD_LINGER, Rank
@@ -126,7 +125,7 @@ class Head(Rank):
 
     # Followers
 
-    def _send(self, **message: Any) -> None:
+    def _send(self, **message: object) -> None:
         for link in list(self._links.values()):
             with contextlib.suppress(links.Lost):
                 link.send(**message)
