@@ -10,10 +10,11 @@ import os
 import time
 from pathlib import Path
 
-from sparkwright.host.lib import documents, files, records, trusted
+from sparkwright.host.lib import documents, files, trusted
+from sparkwright.host.lib.records import dataclass, replace
 
 
-@records.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Owner:
     """Owner of a host's lock, as in lock.json.
 
@@ -31,7 +32,7 @@ class Owner:
     since: float | None = None
 
 
-@records.dataclass(frozen=True)
+@dataclass(frozen=True)
 class LockRequest:
     """Request to take or release the lock.
 
@@ -48,7 +49,7 @@ class LockRequest:
     release: str | None = None
 
 
-@records.dataclass(frozen=True)
+@dataclass(frozen=True)
 class LockAnswer:
     """Result of a lock request: whether the run now has the lock.
 
@@ -74,13 +75,13 @@ def take(state: Path, owner: Owner, instead_of: Owner | None = None) -> LockAnsw
     if instead_of and _owner(held).token == instead_of.token:
         held.unlink(missing_ok=True)
     new = state / f".{owner.token}"
-    files.write_record(new, records.replace(owner, since=time.time()))
+    files.write_record(new, replace(owner, since=time.time()))
     try:
         os.link(new, held)
     except FileExistsError:
         now = time.time()
         holder = _owner(held)
-        holder = records.replace(holder, since=now) if holder.since is None else holder
+        holder = replace(holder, since=now) if holder.since is None else holder
         return LockAnswer(holder.token == owner.token, holder, now)
     finally:
         new.unlink(missing_ok=True)

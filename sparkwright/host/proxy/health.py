@@ -16,8 +16,9 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socketserver import ThreadingMixIn, UnixStreamServer
 
-from sparkwright.host.lib import documents, faults, homes, kinds, metrics, nap, threads
+from sparkwright.host.lib import documents, faults, homes, kinds, metrics, threads
 from sparkwright.host.lib.http import Answer, Late, NoAnswer, Server, api_key
+from sparkwright.host.lib.nap import sleeps
 from sparkwright.host.proxy.pool import MARK, HealthConfig, HealthService
 
 #: Seconds without a token after which the program requests one.
@@ -64,7 +65,7 @@ class Service:
             self._away("in maintenance")
             return
         engine = Server(self.config.address, self.config.port)
-        if self.config.sleeps and nap.sleeps(engine, self.config.sleeps):
+        if self.config.sleeps and sleeps(engine, self.config.sleeps):
             self._away("sleeps")  # a question would find no weights
             return
         try:
