@@ -99,9 +99,12 @@ class Follower(Rank):
 
     def _together(self, link: links.Link) -> int:
         """Serve until the head or the engine ends. Returns the exit code."""
+        served = False
         try:
             while not (ended := self.engine_ended()):
-                link.keep(0.5, beat=1)
+                if link.keep(0.5, beat=1).get("well") and not served:
+                    served = True
+                    Path(self._service.home, ranks.SERVED).touch()
             # The engine ended by itself, or because the head's engine did, which the head reports
             # in a moment.
             until = time.monotonic() + LINGER
