@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import errno
 import re
 import secrets
 import socket
@@ -55,6 +56,8 @@ _ACTIONS: dict[str, tuple[str, ...]] = {
     "maintenance on": ("maintenance", "on", *_WHY),
     "maintenance off": ("maintenance", "off"),
 }
+#: Errors of a machine without IPv6, on which nobody listens at ::1.
+_NO_IPV6 = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 _NAME = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_.:@/-]{0,252}")
 
 
@@ -78,7 +81,8 @@ def command(hosts: Hosts, port: int, listen: str, control: bool) -> None:
     if control and any(name.endswith("password_prompt") or name == "same_sudo_password"
                        for name in given()):  # fmt: skip
         raise _MESSAGES.refusal("control-asks", "command line: --control")
-    with _listening(listen, port) as listening, hosts.session(planless=True) as session:
+    sockets = _listening(listen, port)
+    with hosts.session(planless=True) as session:
         host = f"[{listen}]" if ":" in listen else listen.lower()
         if listen == LOOPBACK:  # whose cookies reach all of its ports, other users' too
             host = f"{secrets.token_hex(8)}.localhost"
@@ -88,7 +92,7 @@ def command(hosts: Hosts, port: int, listen: str, control: bool) -> None:
         site = Site(
             fleet=fleet,
             host=host,
-            port=listening.getsockname()[1],
+            port=sockets[0].getsockname()[1],
             files={
                 "/": ("text/html", partial(_page, hosts, control=control)),
                 "/style.css": ("text/css", partial(part, "style.css")),
@@ -98,8 +102,9 @@ def command(hosts: Hosts, port: int, listen: str, control: bool) -> None:
             control=partial(_act, hosts, connection_words(), fleet) if control else None,
             tls=None if listen == LOOPBACK else _tls(listen),
         )
-        server = Server(listening, site)
-        threading.Thread(target=server.serve_forever, args=(_INTERVAL,), daemon=True).start()
+        for listening in sockets:
+            serve = Server(listening, site).serve_forever
+            threading.Thread(target=serve, args=(_INTERVAL,), daemon=True).start()
         if run.broken:
             echo(run.broken, err=True)
         echo(f"{site.url}/?token={site.token}")
@@ -199,22 +204,30 @@ def _act(
     return done.returncode == 0, "\n".join(map(visible, done.stdout.strip().splitlines()))
 
 
-def _listening(address: str, port: int) -> socket.socket:
-    """The socket of the page.
+def _listening(address: str, port: int) -> list[socket.socket]:
+    """The sockets of the page.
+
+    Browsers look for names in ``.localhost`` at ::1 first: another user's program that listens
+    there would get the token.
 
     Raises:
         UserError: for an address that is every one, or can't be listened on.
     """
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    try:
-        listening = socket.create_server((address, port), family=family, backlog=64)
-    except OSError as error:
-        where, reason = f"command line: --listen {address} --page-port {port}", error.strerror
-        raise _MESSAGES.refusal("not-listening", where, reason=reason or error) from None
-    if listening.getsockname()[0] in EVERY_ADDRESS:  # however it is written: "", 0, ::0
-        listening.close()
-        raise _MESSAGES.refusal("every-address", "command line: --listen", address=repr(address))
-    return listening
+    sockets: list[socket.socket] = []
+    for place in (address, "::1") if address == LOOPBACK else (address,):
+        family = socket.AF_INET6 if ":" in place else socket.AF_INET
+        try:
+            sockets.append(socket.create_server((place, port), family=family, backlog=64))
+        except OSError as error:
+            if sockets and error.errno in _NO_IPV6:
+                break
+            where, reason = f"command line: --listen {place} --page-port {port}", error.strerror
+            raise _MESSAGES.refusal("not-listening", where, reason=reason or error) from None
+        bound, port = sockets[0].getsockname()[:2]
+        if bound in EVERY_ADDRESS:  # however it is written: "", 0, ::0
+            where = "command line: --listen"
+            raise _MESSAGES.refusal("every-address", where, address=repr(address))
+    return sockets
 
 
 def _tls(address: str) -> ssl.SSLContext:

@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import socket
 import ssl
 import subprocess
 import time
@@ -22,7 +23,7 @@ from sparkwright.extras.dashboard.contents import Page
 from sparkwright.extras.dashboard.glance import UnfinishedFetch, counted, rates, recent, unfinished
 from sparkwright.extras.dashboard.server import Site
 from sparkwright.extras.dashboard.view import Fleet
-from sparkwright.findings.user_error import refusal
+from sparkwright.findings.user_error import UserError, refusal
 from sparkwright.host.lib import systemd
 from sparkwright.host.lib.homes import Maintenance
 from sparkwright.host.lib.metrics import totals
@@ -437,6 +438,19 @@ def test_a_command_line_that_can_not_be_used_is_refused(
     done = run("dashboard", "inventory/lab.py", "--page-port", "0", *words)
     assert done.exit_code == 2
     assert message in done.output
+
+
+def test_nobody_else_gets_the_token_at_the_address_that_browsers_try_first() -> None:
+    at_first = {"family": socket.AF_INET6}
+    with closing(socket.create_server(("::1", 0), **at_first)) as other_user:
+        port = other_user.getsockname()[1]
+        with pytest.raises(UserError, match="Address already in use"):
+            dashboard._listening("127.0.0.1", port)
+    ours = dashboard._listening("127.0.0.1", port)
+    with pytest.raises(OSError, match="already in use"):
+        socket.create_server(("::1", port), **at_first)
+    for each in ours:
+        each.close()
 
 
 def test_another_address_has_a_certificate_of_the_sites_own_ca(here: Any, fleet: Fleet) -> None:
