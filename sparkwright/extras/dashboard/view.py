@@ -211,15 +211,16 @@ def _bounded(value: Any, levels: int = _LEVELS) -> Any:
 
 
 def _work(seen: Deployment) -> str:
-    """Owner of the host's lock, and how far its switch is: hosts of a roll-out take turns."""
+    """Owner of the host's lock, its batch, and how far its switch is."""
     owner = described(seen.lock, seen.now) if seen.lock else ""
+    batch = visible(seen.lock.batch, 40) if seen.lock else ""
     step = ""
     if seen.switch and seen.switch.step not in ("", "ended"):
         step = phases(seen.switch.phases, seen.now) or visible(seen.switch.step, 40)
     elif seen.lock:
         since = seen.now if seen.lock.since is None else seen.lock.since
         step = "switched" if any(end.at >= since for end in seen.history) else "not switched yet"
-    return ": ".join(filter(None, (owner, step)))
+    return ": ".join(filter(None, (owner, batch, step)))
 
 
 class Fleet:

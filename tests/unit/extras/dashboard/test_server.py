@@ -395,7 +395,7 @@ def test_the_time_to_the_first_token_is_that_of_every_engine_that_measures_it(
 
 
 def test_each_host_of_a_roll_out_waits_is_switched_or_is_done(fleet: Fleet) -> None:
-    lock = Owner(by="me@pc", since=NOW + 40)
+    lock = Owner(by="me@pc", since=NOW + 40, batch="batch 2 of 3")
     end = HistoryEntry("qwen36", "a1", RELEASE, "me@pc", NOW + 70, (), 3.2, "good", ())
     before, phases = replace(end, at=NOW + 20), {"qwen36": Phase("loading weights", NOW + 80)}
     for switch, history, step in (
@@ -406,7 +406,7 @@ def test_each_host_of_a_roll_out_waits_is_switched_or_is_done(fleet: Fleet) -> N
     ):
         status = {"lock": lock, "switch": switch, "history": history}
         fleet.take("spark-1", glance(status=status))
-        assert seen(fleet)["work"] == f"me@pc (for 1 min): {step}"
+        assert seen(fleet)["work"] == f"me@pc (for 1 min): batch 2 of 3: {step}"
 
 
 def test_a_release_of_a_newer_plan_does_not_differ_from_the_plan_of_the_start() -> None:
