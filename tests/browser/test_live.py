@@ -12,6 +12,7 @@ from sparkwright.extras.dashboard.contents import Page
 from sparkwright.extras.dashboard.glance import UnfinishedFetch
 from sparkwright.extras.dashboard.server import Site
 from sparkwright.extras.dashboard.view import Fleet
+from sparkwright.host.lib.records import replace
 from sparkwright.host.lock import Owner
 from sparkwright.host.models.report import UsageRow
 from sparkwright.host.release import HistoryEntry, SwitchJournal
@@ -92,7 +93,7 @@ def test_a_host_dies_a_download_is_cut_and_a_roll_out_runs(
     shown = tab.wait(f"{card('spark-1')}.includes('40.0') && {card('spark-1')}")
     for words in (
         "97 of 120 GiB", "66 °C", "2405 MHz", "54 W", "0.12 s", "✓ serves", MODEL, "34 %",
-        "https://10.0.0.1:8000/v1", "1200 of 3700 GB free on /", "Tokens/s since this page began",
+        "https://10.0.0.1:8000/v1", "1200 of 3700 GB free on /",
         "Running\n2\n", "Waiting\n1\n", "weights 22.9 ", "KV cache 60.9 ", "others 8.0 ",
         "free 27.9",
     ):  # fmt: skip
@@ -105,12 +106,10 @@ def test_a_host_dies_a_download_is_cut_and_a_roll_out_runs(
     fleet.take("spark-2", OSError("not reached: no route"))
     tab.wait(f"{card('spark-2')}.includes('off, last seen')")
     tab.wait("document.getElementById('live-findings').innerText.includes('spark-2: does not')")
-    progress: dict[str, object] = {
-        "state": "running", "bytes_done": 3 * 10**9, "bytes_total": 20 * 10**9, "rate": 10**8,
-    }  # fmt: skip
-    fleet.take("spark-1", glance(110.0, fetches=(UnfinishedFetch("org/model", True, progress),)))
+    fetch = UnfinishedFetch(20 * 10**9, "running", 3 * 10**9, 10**8, name="org/model", runs=True)
+    fleet.take("spark-1", glance(110.0, fetches=(fetch,)))
     tab.wait(f"{card('spark-1')}.includes('org/model: running: 3.00 of 20.00 GB at 100 MB/s')")
-    fleet.take("spark-1", glance(115.0, fetches=(UnfinishedFetch("org/model", False, progress),)))
+    fleet.take("spark-1", glance(115.0, fetches=(replace(fetch, runs=False),)))
     tab.wait(f"{card('spark-1')}.includes('org/model: cut off')")
     work = {"lock": Owner(by="me@pc", since=NOW), "switch": SwitchJournal("1", "draining")}
     fleet.take("spark-3", glance(100.0, status=work))
@@ -119,6 +118,7 @@ def test_a_host_dies_a_download_is_cut_and_a_roll_out_runs(
     fleet.take("spark-3", glance(105.0, status={"history": (end,)}))
     tab.wait("document.getElementById('rollout').innerText.includes('a1 → b2: serving')")
     assert "draining" not in tab.value("document.getElementById('rollout').innerText")
+    assert tab.value("document.title") == "✗ Fleet"
     assert tab.errors == []
 
 
@@ -134,7 +134,7 @@ def test_nothing_that_a_host_says_is_markup(tab: Tab, fleet: Fleet) -> None:
     with serving(hostile, empty, act, log=lambda *_: HOSTILE) as site:
         visit(tab, site, 1)
         count = "document.querySelectorAll('img, script, .host *').length"
-        fetch = UnfinishedFetch(HOSTILE, True, {"state": HOSTILE, "message": HOSTILE})
+        fetch = UnfinishedFetch(1, HOSTILE, message=HOSTILE, name=HOSTILE, runs=True)
         more = {"fetches": (fetch,), "disks": {HOSTILE: (1, 2)}}
         hostile.take(HOSTILE, glance(100.0, names=(HOSTILE,), status=status, **more))
         tab.wait("document.getElementById('rollout').innerText.includes('<img')")
@@ -167,6 +167,23 @@ def test_a_log_comes_on_a_click_and_an_action_asks_once(tab: Tab, site: Site, fl
     tab.value(f"window.confirm = () => true; {stop}")
     tab.wait("document.getElementById('dialog-text').innerText.includes('done')")
     assert ACTED == [("stop", "spark-1", "qwen36")]
+
+
+def test_the_end_of_a_run_loads_the_page_again_once_no_dialog_is_open(
+    tab: Tab, fleet: Fleet
+) -> None:
+    ended = [1.0]
+    with serving(fleet, empty, record=lambda: ended[0]) as site:
+        visit(tab, site, 3)
+        tab.value("window.old = true; dialog('a title', 'a text')")
+        for at in (2.0, 3.0):
+            ended[0] = at
+            fleet.take("spark-1", glance(at))
+            tab.wait(f"{card('spark-1')}.includes('serves')")
+        assert tab.value("window.old")
+        tab.value("document.getElementById('dialog').close(); document.activeElement.blur()")
+        fleet.take("spark-1", glance(4.0))
+        tab.wait("window.old === undefined && document.querySelectorAll('.host').length == 3")
 
 
 def test_a_late_log_does_not_come_under_another_title(tab: Tab, fleet: Fleet) -> None:

@@ -23,13 +23,12 @@ from sparkwright.cli.lib.output import echo
 from sparkwright.config.settings import EVERY_ADDRESS, LOOPBACK
 from sparkwright.engines import log_patterns
 from sparkwright.extras.dashboard import glance
-from sparkwright.extras.dashboard.glance import Glance, GlanceRequest
 from sparkwright.extras.dashboard.render import live, part
-from sparkwright.extras.dashboard.report import stored
+from sparkwright.extras.dashboard.report import LAST_RUN, stored
 from sparkwright.extras.dashboard.server import Server, Site
 from sparkwright.extras.dashboard.view import Expected, Fleet
 from sparkwright.findings.user_error import Messages, UserError
-from sparkwright.host.logs import LogsAnswer, LogsRequest
+from sparkwright.host import logs
 from sparkwright.host.models.document import USAGE
 from sparkwright.host.models.report import UsageRequest
 from sparkwright.host.status import StatusRequest
@@ -56,8 +55,6 @@ _ACTIONS: dict[str, tuple[str, ...]] = {
     "maintenance on": ("maintenance", "on", *_WHY),
     "maintenance off": ("maintenance", "off"),
 }
-#: Errors of a machine without IPv6, on which nobody listens at ::1.
-_NO_IPV6 = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 _NAME = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_.:@/-]{0,252}")
 
 
@@ -98,6 +95,7 @@ def command(hosts: Hosts, port: int, listen: str, control: bool) -> None:
                 "/style.css": ("text/css", partial(part, "style.css")),
                 "/script.js": ("text/javascript", partial(part, "script.js")),
             },
+            record=_record,
             log=partial(_log, session),
             control=partial(_act, hosts, connection_words(), fleet) if control else None,
             tls=None if listen == LOOPBACK else _tls(listen),
@@ -121,7 +119,7 @@ def _watch(session: Session, fleet: Fleet) -> None:
             fleet.take(*event)
 
 
-def _glance(host: Any, run: HostRun) -> Glance:
+def _glance(host: Any, run: HostRun) -> glance.Glance:
     """Everything that the page shows of a host. One remote execution.
 
     Raises:
@@ -133,8 +131,8 @@ def _glance(host: Any, run: HostRun) -> Glance:
     ports = {each.name: (each.gate.address, each.gate.port) for each in run.services}
     status = StatusRequest(run.settings.services_root, ports)
     usage = UsageRequest(USAGE, dt.datetime.now(dt.UTC).date().isoformat())
-    request = GlanceRequest(load_request(run), status, usage)
-    return ask(host, glance, request, Glance, timeout=_GLANCE)
+    request = glance.GlanceRequest(load_request(run), status, usage)
+    return ask(host, glance, request, glance.Glance, timeout=_GLANCE)
 
 
 def _expected(run: HostRun) -> Expected:
@@ -160,20 +158,23 @@ def _page(hosts: Hosts, *, control: bool) -> str:
     return live(page, actions=tuple(_ACTIONS) if control else ())
 
 
+def _record() -> float:
+    """When the last run ended: its record is part of the page."""
+    return LAST_RUN.stat().st_mtime if LAST_RUN.exists() else 0.0
+
+
 def _log(session: Session, name: str, service: str) -> str:
     """The last lines of a service's log, or why there are none."""
-    from sparkwright.facts.asking import HostError
+    from sparkwright.facts.asking import HostError, ask
     from sparkwright.facts.memory import memory
-    from sparkwright.host import logs
-    from sparkwright.run.questions import answered
 
-    run, hidden = session.run.hosts[name], "|".join(log_patterns("probes"))
-    request = LogsRequest((service,), run.settings.services_root, _LINES, None, hidden)
+    root, hidden = session.run.hosts[name].settings.services_root, "|".join(log_patterns("probes"))
+    request = logs.LogsRequest((service,), root, _LINES, None, hidden)
     host = next(host for host in session.hosts if host.name == name)
-    if not host.connected:
-        return f"{name}: {visible(memory(host).failure or 'not reached')}\n"
     try:
-        answer = answered(logs, lambda _: request, LogsAnswer, timeout=_GLANCE)(host, run)
+        if not host.connected:
+            raise HostError(memory(host).failure or "not reached")
+        answer = ask(host, logs, request, logs.LogsAnswer, timeout=_GLANCE)
     except HostError as error:
         return f"{name}: {visible(str(error))}\n"
     lines = [f"{utc(line.at):%Y-%m-%d %H:%M:%SZ} {log_line(line.text)}" for line in answer.lines]
@@ -219,8 +220,8 @@ def _listening(address: str, port: int) -> list[socket.socket]:
         try:
             sockets.append(socket.create_server((place, port), family=family, backlog=64))
         except OSError as error:
-            if sockets and error.errno in _NO_IPV6:
-                break
+            if sockets and error.errno != errno.EADDRINUSE:
+                break  # no IPv6 on this machine
             where, reason = f"command line: --listen {place} --page-port {port}", error.strerror
             raise _MESSAGES.refusal("not-listening", where, reason=reason or error) from None
         bound, port = sockets[0].getsockname()[:2]

@@ -35,16 +35,20 @@ class GlanceRequest:
 
 @dataclass(frozen=True)
 class UnfinishedFetch:
-    """A running, failed or interrupted download.
+    """A running, failed or interrupted download: its progress.json (``host/fetch/progress.py``).
 
     Attributes:
+        name: of the repository or the image.
         runs: whether its job runs; otherwise the download failed or was interrupted.
-        progress: the job's progress.json.
     """
 
-    name: str
-    runs: bool
-    progress: dict[str, object]
+    bytes_total: int
+    state: str = ""
+    bytes_done: int = 0
+    rate: int = 0
+    message: str = ""
+    name: str = ""
+    runs: bool = False
 
 
 @dataclass(frozen=True)
@@ -69,16 +73,16 @@ class Glance:
 def unfinished(state: Path) -> Iterator[UnfinishedFetch]:
     """Yield the last day's downloads that are running or did not complete."""
     for file in sorted(state.glob("sparkwright-*/progress.json")):
-        progress = documents.read(file)
+        progress = documents.record(UnfinishedFetch, file)
         old = time.time() - file.stat().st_mtime > _OLD
-        if progress is None or "bytes_total" not in progress or old or progress["state"] == "done":
+        if progress is None or progress.state == "done" or old:
             continue
         unit = systemd.unit(f"{file.parent.name}.service", timeout=10)
         request = documents.read(file.with_name("request.json")) or {}
         fetch = request.get("fetch", request)
         name = fetch.get("repo") if isinstance(fetch, dict) else None
         runs = unit.get("ActiveState") in systemd.RUNNING
-        yield UnfinishedFetch(str(name or file.parent.name), runs, progress)
+        yield replace(progress, name=str(name or file.parent.name), runs=runs)
 
 
 def recent(file: Path) -> list[Mapping[str, Any]]:

@@ -76,6 +76,7 @@ def serving(
                 "/style.css": ("text/css", lambda: part("style.css")),
                 "/script.js": ("text/javascript", lambda: part("script.js")),
             },
+            "record": lambda: 0.0,
             "log": lambda host, service: f"{host} {service}: <b>a line</b>",
             "control": control,
             **more,
