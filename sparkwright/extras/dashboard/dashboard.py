@@ -6,6 +6,7 @@ import datetime as dt
 import errno
 import re
 import secrets
+import signal
 import socket
 import ssl
 import subprocess
@@ -111,8 +112,12 @@ def command(hosts: Hosts, port: int, listen: str, control: bool) -> None:
 
 def _watch(session: Session, fleet: Fleet) -> None:
     """Ask every host while a page is open, until Ctrl-C."""
+    import gevent
+
     from sparkwright.run.questions import follow
 
+    # Python raises it in the greenlet that runs, which may be that of a page's request.
+    gevent.signal_handler(signal.SIGINT, gevent.getcurrent().throw, KeyboardInterrupt)
     watch = partial(follow, question=_glance, interval=_INTERVAL, wanted=lambda: fleet.watched)
     for event in session.watch(watch):
         if event is not None:

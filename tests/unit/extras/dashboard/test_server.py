@@ -3,9 +3,11 @@
 import http.client
 import json
 import os
+import signal
 import socket
 import ssl
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,6 +15,7 @@ from dataclasses import replace
 from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -39,7 +42,7 @@ from sparkwright.host.lock import Owner
 from sparkwright.host.models.report import UsageRequest, UsageRow
 from sparkwright.host.release import HistoryEntry, Phase, SwitchJournal
 from sparkwright.host.watch.state import WatchFinding, WatchReport
-from tests.unit.builders import catalog
+from tests.unit.builders import ROOT, catalog
 from tests.unit.cli.answering import run
 from tests.unit.extras.dashboard.glances import (
     MODEL,
@@ -486,6 +489,40 @@ def test_another_address_has_a_certificate_of_the_sites_own_ca(here: Any, fleet:
             cookie = ours.getresponse().headers["Set-Cookie"]
     assert cookie.startswith("__Host-sparkwright-")
     assert cookie.endswith("; HttpOnly; SameSite=Strict; Secure")
+
+
+@pytest.mark.parametrize("listen", ["127.0.0.1", "127.0.0.2"])
+def test_the_command_shows_a_host_that_is_off_and_ends_with_ctrl_c(
+    here: Path, request: pytest.FixtureRequest, listen: str
+) -> None:
+    Path("lab.py").write_text('boxes = [("box", {"ssh_hostname": "127.0.0.1", "ssh_port": 9})]')
+    program = subprocess.Popen(
+        [sys.executable, "-m", "sparkwright", "dashboard", "lab.py", "--page-port", "0",
+         "--listen", listen], env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        text=True,
+    )  # fmt: skip
+    request.addfinalizer(program.kill)
+    assert program.stdout
+    url = urlsplit(program.stdout.readline().strip())
+    sent = {"Host": url.netloc}
+
+    def get(path: str) -> HTTPResponse:
+        if url.scheme == "https":
+            trusted = ssl.create_default_context(cafile=".sparkwright/ca/ca.crt")
+            page = http.client.HTTPSConnection(listen, url.port, timeout=20, context=trusted)
+        else:
+            page = http.client.HTTPConnection(listen, url.port, timeout=20)
+        page.request("GET", path, headers=sent)
+        return page.getresponse()
+
+    assert (url.scheme == "https") == (listen != "127.0.0.1")
+    sent["Cookie"] = get(f"/?{url.query}").headers["Set-Cookie"].partition(";")[0]
+    stream = get("/events")
+    while b'"state": "off", "problem": "not reached' not in stream.readline():
+        pass
+    assert get("/").status == 200
+    program.send_signal(signal.SIGINT)  # while the page's thread may be at work
+    assert program.wait(30) == 130
 
 
 @pytest.mark.parametrize(
