@@ -126,12 +126,10 @@ def main(request: GlanceRequest) -> Glance:
     """Answer a request."""
     state = Path(request.status.services_root, "state")
     seen = status.main(request.status)
-    services = {
-        name: replace(service, releases={service.current: service.releases[service.current]})
-        if service.current in service.releases
-        else replace(service, releases={})
-        for name, service in seen.services.items()
-    }
+    services = {}
+    for name, service in seen.services.items():
+        current = {key: kept for key, kept in service.releases.items() if key == service.current}
+        services[name] = replace(service, releases=current)
     ring = recent(state / "watch.json")
     return Glance(
         load=load.main(request.load),

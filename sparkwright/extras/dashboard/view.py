@@ -25,6 +25,7 @@ from sparkwright.text.marks import in_maintenance
 from sparkwright.text.sizes import GIB
 from sparkwright.text.visible import paragraph, visible
 
+Meant = Callable[[str, str], bool]
 #: Seconds after its end for which a switch is part of the roll-out.
 _LATELY = 3600
 #: Seconds after which an answer is outdated.
@@ -83,8 +84,8 @@ class HostView:
             if line.service and line.first_token is not None:
                 self.first[line.service] = line.first_token
 
-    def data(self, meant: Callable[[str, str], bool] = lambda *_: True) -> dict[str, Any]:
-        """The host as JSON."""
+    def data(self, meant: Meant) -> dict[str, Any]:
+        """The host as JSON, with the chosen services."""
         problem = "" if self.load.now else self.load.problem
         data: dict[str, Any] = {
             "host": self.name, "state": "off" if problem else "up" if self.load.now else "waiting",
@@ -115,10 +116,8 @@ class HostView:
                 for item in watch_findings(self.name, seen.watch, seen.now)
                 if meant(self.name, item.subject.service or "") or item.subject.service is None
             ],
-            "fetches": encode(self.answer.fetches[:_ITEMS]),
-            "usage": encode(
-                sorted(self.answer.usage, key=lambda row: row.requests, reverse=True)[:_ITEMS]
-            ),
+            "fetches": encode(self.answer.fetches),
+            "usage": encode(sorted(self.answer.usage, key=lambda row: -row.requests)),
             "maintenance": in_maintenance(seen.maintenance, seen.now) if seen.maintenance else "",
             "work": _work(seen),
             "ended": [encode(end) for end in seen.history if 0 <= seen.now - end.at < _LATELY][-5:],
@@ -196,19 +195,18 @@ class Fleet:
 
     Args:
         meant: whether a service of a host is shown.
+
+    Attributes:
+        pages: number of open pages.
     """
 
-    def __init__(
-        self,
-        hosts: Mapping[str, Expected],
-        meant: Callable[[str, str], bool] = lambda *_: True,
-    ) -> None:
+    def __init__(self, hosts: Mapping[str, Expected], meant: Meant = lambda *_: True) -> None:
         self._views = {name: HostView(name, expected) for name, expected in hosts.items()}
         self._meant = meant
         self._changed = threading.Condition()
         self._version = 1
         self._data = {name: (1, view.data(meant)) for name, view in self._views.items()}
-        self._pages = 0
+        self.pages = 0
 
     def take(self, host: str, answer: Glance | Exception) -> None:
         """Note a host's answer, or why there was none, and wake every page."""
@@ -223,12 +221,7 @@ class Fleet:
     def open(self, pages: int) -> None:
         """Count a page that opens (1) or closes (-1)."""
         with self._changed:
-            self._pages += pages
-
-    @property
-    def watched(self) -> bool:
-        """Whether a page is open."""
-        return self._pages > 0
+            self.pages += pages
 
     def since(self, version: int, seconds: float) -> tuple[int, list[dict[str, Any]]]:
         """Hosts that changed after a version, at once or within some seconds; and the version."""

@@ -238,22 +238,22 @@ def test_an_open_page_learns_that_a_run_has_ended(fleet: Fleet) -> None:
 
 
 def test_hosts_are_asked_only_while_a_page_is_open(site: Site, fleet: Fleet) -> None:
-    assert not fleet.watched
+    assert not fleet.pages
     ask(site).read()
-    assert not fleet.watched
+    assert not fleet.pages
     answer = ask(site, "/events")
     assert answer.headers["Content-Type"] == "text/event-stream"
     assert [data["state"] for data in events(answer, 2)] == ["waiting", "waiting"]
-    assert fleet.watched
+    assert fleet.pages
     fleet.take("spark-1", glance())
     (data,) = events(answer, 1)
     assert (data["host"], data["state"]) == ("spark-1", "up")
     answer.close()
     deadline = time.monotonic() + 10
-    while fleet.watched and time.monotonic() < deadline:
+    while fleet.pages and time.monotonic() < deadline:
         fleet.take("spark-1", glance())
         time.sleep(0.02)
-    assert not fleet.watched
+    assert not fleet.pages
 
 
 def seen(fleet: Fleet, host: str = "spark-1") -> dict[str, Any]:
@@ -498,8 +498,8 @@ def test_the_command_shows_a_host_that_is_off_and_ends_with_ctrl_c(
     Path("lab.py").write_text('boxes = [("box", {"ssh_hostname": "127.0.0.1", "ssh_port": 9})]')
     program = subprocess.Popen(
         [sys.executable, "-m", "sparkwright", "dashboard", "lab.py", "--page-port", "0",
-         "--listen", listen], env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        text=True,
+         "--listen", listen], env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip
     request.addfinalizer(program.kill)
     assert program.stdout
