@@ -48,6 +48,7 @@ class Line:
         first_token: mean seconds to the first token, of requests since the last look.
         cache, accepted: shares.
         gpu, power, temperature: per cent, watts and degrees of the hottest GPU.
+        clock: MHz of the slowest GPU.
         used, total: bytes of the memory that the GPU uses.
     """
 
@@ -63,6 +64,7 @@ class Line:
     gpu: float | None = None
     power: float | None = None
     temperature: float | None = None
+    clock: float | None = None
     used: int | None = None
     total: int | None = None
 
@@ -164,9 +166,11 @@ def _host(name: str, load: HostLoad) -> Line:
     if own:
         used = sum(item.memory_used_mib or 0 for item in own) << 20
         total = sum(item.memory_mib or 0 for item in own) << 20
+    clocks = [gpu.clock_mhz for gpu in load.gpus if gpu.clock_mhz is not None]
     return Line(
         host=name,
         service=None,
+        clock=min(clocks, default=None),
         gpu=_highest(load.gpus, "busy_percent"),
         power=_highest(load.gpus, "power_w"),
         temperature=_highest(load.gpus, "temperature_c"),

@@ -197,12 +197,13 @@ function serviceNode(host, service) {
 
 function drawService(node, data) {
   const load = data.load || {};
+  if (typeof load.first_token === "number") node.first = load.first_token; // else of earlier requests
   const figures = {
     tokens: figure(load.tokens, 1),
     hour: figure(data.hour, 1),
     running: figure(load.running),
     waiting: figure(load.waiting),
-    first: figure(data.first, 2, " s"),
+    first: figure(node.first, 2, " s"),
     cache: figure(load.cache, 0, " %", 100),
     plan: data.plan === "as planned" ? "" : data.plan,
   };

@@ -30,8 +30,7 @@ from sparkwright.extras.dashboard.server import Server, Site
 from sparkwright.extras.dashboard.view import Expected, Fleet
 from sparkwright.findings.user_error import Messages, UserError
 from sparkwright.host import logs
-from sparkwright.host.models.document import USAGE
-from sparkwright.host.models.report import UsageRequest
+from sparkwright.host.models import document, report
 from sparkwright.host.status import StatusRequest
 from sparkwright.results.status import Planned
 from sparkwright.text.timestamps import utc
@@ -118,9 +117,8 @@ def _watch(session: Session, fleet: Fleet) -> None:
     # Python raises it in the greenlet that runs, which may be that of a page's request.
     gevent.signal_handler(signal.SIGINT, gevent.getcurrent().throw, KeyboardInterrupt)
     watch = partial(follow, question=_glance, interval=_INTERVAL, wanted=lambda: fleet.pages > 0)
-    for event in session.watch(watch):
-        if event is not None:
-            fleet.take(*event)
+    for event in filter(None, session.watch(watch)):
+        fleet.take(*event)
 
 
 def _glance(host: Any, run: HostRun) -> glance.Glance:
@@ -134,7 +132,7 @@ def _glance(host: Any, run: HostRun) -> glance.Glance:
 
     ports = {each.name: (each.gate.address, each.gate.port) for each in run.services}
     status = StatusRequest(run.settings.services_root, ports)
-    usage = UsageRequest(USAGE, dt.datetime.now(dt.UTC).date().isoformat())
+    usage = report.UsageRequest(document.USAGE, dt.datetime.now(dt.UTC).date().isoformat())
     request = glance.GlanceRequest(load_request(run), status, usage)
     return ask(host, glance, request, glance.Glance, timeout=_GLANCE)
 
@@ -191,13 +189,9 @@ def _act(
     """Run a command of the page, as the command line does; whether it did, and its output."""
     subcommand, *words = _ACTIONS.get(action, ("",))
     names = [host] if subcommand == "maintenance" else [host, service]
-    known = fleet.services(host)
-    if (
-        not subcommand
-        or known is None
-        or not {host, *known} >= {*names}
-        or not all(map(_NAME.fullmatch, names))
-    ):
+    services = fleet.services(host)
+    chosen = services is not None and {host, *services} >= {*names}
+    if not (subcommand and chosen and all(map(_NAME.fullmatch, names))):
         return False, "there is no such action or service"
     data = [word for value in hosts.overrides for word in ("--data", value)]
     done = subprocess.run(
@@ -230,8 +224,9 @@ def _listening(address: str, port: int) -> list[socket.socket]:
             raise _MESSAGES.refusal("not-listening", where, reason=reason or error) from None
         bound, port = sockets[0].getsockname()[:2]
         if bound in EVERY_ADDRESS:  # however it is written: "", 0, ::0
-            where = "command line: --listen"
-            raise _MESSAGES.refusal("every-address", where, address=repr(address))
+            raise _MESSAGES.refusal(
+                "every-address", "command line: --listen", address=repr(address)
+            )
     return sockets
 
 

@@ -61,7 +61,6 @@ class HostView:
     Attributes:
         answer: the last one; the host may be off since.
         at: when it came, seconds since the epoch; 0 before the first.
-        first: service -> seconds to the first token, of the last requests.
     """
 
     name: str
@@ -69,7 +68,6 @@ class HostView:
     load: Seen = field(default_factory=Seen)
     answer: Glance | None = None
     at: float = 0.0
-    first: dict[str, float] = field(default_factory=dict)
 
     def take(self, answer: Glance | Exception) -> None:
         """Note an answer, or why there was none."""
@@ -80,9 +78,6 @@ class HostView:
         if last and not 0 < answer.load.at - last.at <= _STALE:
             self.load = Seen()  # the mean of a pause is no rate of now
         self.load, self.answer, self.at = self.load.then(answer.load), answer, time.time()
-        for line in lines({self.name: self.load}):
-            if line.service and line.first_token is not None:
-                self.first[line.service] = line.first_token
 
     def data(self, meant: Meant) -> dict[str, Any]:
         """The host as JSON, with the chosen services."""
@@ -99,14 +94,11 @@ class HostView:
         last = Seen(self.answer.load, self.load.before)
         loads = {line.service: line for line in lines({self.name: last}, meant)}
         machine = next(iter(loads.values()), Line(self.name, None))
-        clocks = [gpu.clock_mhz for gpu in self.answer.load.gpus if gpu.clock_mhz is not None]
         names = sorted({*seen.services, *seen.planned}, key=lambda name: name not in seen.planned)
         bounded: dict[str, Any] = _bounded(data | {
-            "machine": asdict(machine) | {"clock": min(clocks, default=None)},
+            "machine": asdict(machine),
             "disks": self.answer.disks, "bar": self._bar(machine),
-            "services": [
-                self._service(name, seen, loads.get(name)) for name in sorted(names[:_ITEMS])
-            ],
+            "services": [self._service(name, seen, loads) for name in sorted(names[:_ITEMS])],
             "findings": [
                 {
                     "severity": item.severity, "service": item.subject.service,
@@ -139,7 +131,7 @@ class HostView:
         service, model = self.expected.services.get(name), self.expected.models.get(name, "")
         return {"name": name, "model": model, "address": service.url if service else ""}
 
-    def _service(self, name: str, seen: Deployment, line: Line | None) -> dict[str, Any]:
+    def _service(self, name: str, seen: Deployment, loads: Mapping[Any, Line]) -> dict[str, Any]:
         _, _, up, _, health, plan = cells(seen, name)
         status, data = seen.services.get(name), self._planned(name)
         kept = status.releases.get(status.current or "") if status else None
@@ -151,7 +143,7 @@ class HostView:
             "well": serves or name in seen.sleeping, "up": up, "health": health, "plan": plan,
             "phase": phases({name: phase}, seen.now) if phase else "",
             "exclusive": bool(record and record.exclusive),
-            "load": asdict(line) if line else {}, "first": self.first.get(name),
+            "load": asdict(loads[name]) if name in loads else {},
             "hour": self.answer and self.answer.hour.get(name),
         }  # fmt: skip
 

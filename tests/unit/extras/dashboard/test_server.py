@@ -265,7 +265,9 @@ def test_an_answer_of_before_a_pause_is_no_state_and_no_rate_of_now(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fleet.take("spark-1", glance(100.0))
-    assert seen(fleet)["services"][0]["first"] is None  # a mean since the engine began
+    assert (
+        seen(fleet)["services"][0]["load"]["first_token"] is None
+    )  # a mean since the engine began
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 40)
     assert seen(fleet)["state"] == "waiting"
@@ -335,7 +337,7 @@ def test_a_host_is_shown_by_its_last_two_answers(fleet: Fleet) -> None:
     (one,) = data["services"]
     assert (one["model"], one["address"]) == (MODEL, "https://10.0.0.1:8000/v1")
     assert (one["well"], one["plan"]) == (True, "as planned")
-    assert (one["load"]["tokens"], one["load"]["running"], one["first"]) == (
+    assert (one["load"]["tokens"], one["load"]["running"], one["load"]["first_token"]) == (
         40.0, 2.0, pytest.approx(0.12),
     )  # fmt: skip
     assert (data["machine"]["temperature"], data["machine"]["clock"]) == (66.0, 2405.0)
@@ -410,7 +412,7 @@ def test_the_time_to_the_first_token_is_that_of_every_engine_that_measures_it(
         load = replace(answer.load, services={"qwen36": totals(text, metric_names())})
         fleet.take("spark-1", replace(answer, load=load))
     (service,) = seen(fleet)["services"]
-    assert (service["first"], service["load"]["tokens"]) == (first, 1.0)
+    assert (service["load"]["first_token"], service["load"]["tokens"]) == (first, 1.0)
 
 
 def test_each_host_of_a_roll_out_waits_is_switched_or_is_done(fleet: Fleet) -> None:
