@@ -29,9 +29,8 @@ from sparkwright.extras.dashboard.report import LAST_RUN, stored
 from sparkwright.extras.dashboard.server import Server, Site
 from sparkwright.extras.dashboard.view import Expected, Fleet
 from sparkwright.findings.user_error import Messages, UserError
-from sparkwright.host import logs
+from sparkwright.host import logs, status
 from sparkwright.host.models import document, report
-from sparkwright.host.status import StatusRequest
 from sparkwright.results.status import Planned
 from sparkwright.text.timestamps import utc
 from sparkwright.text.visible import log_line, visible
@@ -131,9 +130,9 @@ def _glance(host: Any, run: HostRun) -> glance.Glance:
     from sparkwright.run.questions import load_request
 
     ports = {each.name: (each.gate.address, each.gate.port) for each in run.services}
-    status = StatusRequest(run.settings.services_root, ports)
+    services = status.StatusRequest(run.settings.services_root, ports)
     usage = report.UsageRequest(document.USAGE, dt.datetime.now(dt.UTC).date().isoformat())
-    request = glance.GlanceRequest(load_request(run), status, usage)
+    request = glance.GlanceRequest(load_request(run), services, usage)
     return ask(host, glance, request, glance.Glance, timeout=_GLANCE)
 
 

@@ -74,8 +74,7 @@ def unfinished(state: Path) -> Iterator[UnfinishedFetch]:
     """Yield the last day's downloads that are running or did not complete."""
     for file in sorted(state.glob("sparkwright-*/progress.json")):
         progress = documents.record(UnfinishedFetch, file)
-        old = time.time() - file.stat().st_mtime > _OLD
-        if progress is None or progress.state == "done" or old:
+        if not progress or progress.state == "done" or file.stat().st_mtime < time.time() - _OLD:
             continue
         unit = systemd.unit(f"{file.parent.name}.service", timeout=10)
         request = documents.read(file.with_name("request.json")) or {}

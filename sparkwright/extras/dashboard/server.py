@@ -38,7 +38,6 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 _TEXT = "text/plain; charset=utf-8"
-_FETCHED_BY = ("same-origin", "none")
 _PRINTED = "open the address that `sparkwright dashboard` printed"
 
 
@@ -88,8 +87,9 @@ class Server(Bounded):
 
     def __init__(self, listening: socket.socket, site: Site) -> None:
         if site.tls:
-            options = {"server_side": True, "do_handshake_on_connect": False}
-            listening = site.tls.wrap_socket(listening, **options)
+            listening = site.tls.wrap_socket(
+                listening, server_side=True, do_handshake_on_connect=False
+            )
         self.connections = Connections(_CONNECTIONS, _CONNECTIONS)
         super().__init__(listening, Handler, self.connections)
         self.site = site
@@ -145,7 +145,7 @@ class Handler(BaseHTTPRequestHandler):
         origins = self.headers.get_all("Origin") or []
         if any(origin != site.url for origin in origins):
             raise Refused(403, "another site may not ask")
-        if self.headers.get("Sec-Fetch-Site", "none") not in _FETCHED_BY:
+        if self.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"):
             raise Refused(403, "another site may not ask: open the address in a tab of its own")
         if self.command == "POST" and not origins:
             raise Refused(403, "a change comes from the page alone")

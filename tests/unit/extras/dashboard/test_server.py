@@ -462,14 +462,13 @@ def test_a_command_line_that_can_not_be_used_is_refused(
 
 
 def test_nobody_else_gets_the_token_at_the_address_that_browsers_try_first() -> None:
-    at_first = {"family": socket.AF_INET6}
-    with closing(socket.create_server(("::1", 0), **at_first)) as other_user:
+    with closing(socket.create_server(("::1", 0), family=socket.AF_INET6)) as other_user:
         port = other_user.getsockname()[1]
         with pytest.raises(UserError, match="Address already in use"):
             dashboard._listening("127.0.0.1", port)
     ours = dashboard._listening("127.0.0.1", port)
     with pytest.raises(OSError, match="already in use"):
-        socket.create_server(("::1", port), **at_first)
+        socket.create_server(("::1", port), family=socket.AF_INET6)
     for each in ours:
         each.close()
 
@@ -509,11 +508,10 @@ def test_the_command_shows_a_host_that_is_off_and_ends_with_ctrl_c(
     sent = {"Host": url.netloc}
 
     def get(path: str) -> HTTPResponse:
+        page = http.client.HTTPConnection(listen, url.port, timeout=20)
         if url.scheme == "https":
             trusted = ssl.create_default_context(cafile=".sparkwright/ca/ca.crt")
             page = http.client.HTTPSConnection(listen, url.port, timeout=20, context=trusted)
-        else:
-            page = http.client.HTTPConnection(listen, url.port, timeout=20)
         page.request("GET", path, headers=sent)
         return page.getresponse()
 
