@@ -11,7 +11,6 @@ from typing import Any
 from lab import example_report
 from sparkwright.catalog import load_catalog
 from sparkwright.config.places import CATALOG
-from sparkwright.extras.dashboard.contents import Page
 from sparkwright.extras.dashboard.glance import UnfinishedFetch
 from sparkwright.extras.dashboard.render import html
 from sparkwright.extras.dashboard.view import Fleet
@@ -22,7 +21,7 @@ from sparkwright.host.release import HistoryEntry, Phase, SwitchJournal
 from sparkwright.host.watch.state import WatchFinding, WatchReport
 from tests.browser.chromium import look, screenshot
 from tests.browser.tab import opened
-from tests.unit.extras.dashboard.glances import NOW, RELEASE, expected, glance, serving
+from tests.unit.extras.dashboard.glances import NOW, RELEASE, empty, expected, glance, serving
 from tests.unit.extras.dashboard.pages import page_of
 
 _WIDTH = 1280
@@ -34,10 +33,6 @@ def example(hosts: int = 3) -> str:
     contents = example_report.contents(hosts=hosts, runs=6)
     page = page_of(made=made, catalog=load_catalog([CATALOG]), **contents)
     return html(page, title="Example fleet (invented figures)")
-
-
-def _page_of_nothing() -> Page:
-    return page_of(made=dt.datetime.now(dt.UTC), catalog=load_catalog([CATALOG]))
 
 
 def dashboard(folder: Path) -> None:
@@ -66,7 +61,7 @@ def dashboard(folder: Path) -> None:
         "spark-4": {"fetches": (fetch,)},
     }  # fmt: skip
     title = "Example fleet (invented figures)"
-    with serving(fleet, _page_of_nothing, title=title) as site, opened() as tab:
+    with serving(fleet, empty, title=title) as site, opened() as tab:
         for n, name in enumerate(names):
             for at in (100.0, 105.0) if name != "spark-3" else (100.0,):
                 rate = {"qwen36": 21.0 + 17 * n % 50}

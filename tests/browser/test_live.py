@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from sparkwright.checks.configuration.parts import Memory, Part
-from sparkwright.extras.dashboard.contents import Page
 from sparkwright.extras.dashboard.glance import UnfinishedFetch
 from sparkwright.extras.dashboard.server import Site
 from sparkwright.extras.dashboard.view import Fleet
@@ -19,20 +18,13 @@ from sparkwright.host.release import HistoryEntry, SwitchJournal
 from sparkwright.host.watch.state import WatchFinding, WatchReport
 from tests.browser.chromium import _PROBE
 from tests.browser.tab import Tab, opened
-from tests.unit.builders import catalog
-from tests.unit.extras.bench.builders import NOON
-from tests.unit.extras.dashboard.glances import MODEL, NOW, expected, glance, page_of, serving
+from tests.unit.extras.dashboard.glances import MODEL, NOW, empty, expected, glance, serving
 
 MEMORY = Memory(119.7, True, (Part("#", "w", 22.9), Part("=", "kv", 60.9), Part("o", "s", 8.0)))
 ACTED: list[tuple[str, str, str]] = []
 COPY = "document.querySelector('.host[aria-label=spark-1] [data-copy]')"
 #: What would be markup, and what turns a line around.
 HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>\u202e'\"&amp;"
-
-
-def empty() -> Page:
-    """The page of a site without a run."""
-    return page_of(made=NOON, catalog=catalog())
 
 
 def act(action: str, host: str, service: str) -> tuple[bool, str]:

@@ -17,6 +17,8 @@ from sparkwright.host.lib.http import Health
 from sparkwright.host.load import HostLoad
 from sparkwright.host.status import HostStatus, ServiceStatus
 from sparkwright.results.status import Planned
+from tests.unit.builders import catalog
+from tests.unit.extras.bench.builders import NOON
 from tests.unit.extras.dashboard.pages import page_of
 
 NOW = 1_790_000_000.0
@@ -52,6 +54,11 @@ def expected(*names: str, memory: Any = None) -> Expected:
         for n, name in enumerate(names or ("qwen36",))
     }
     return Expected(services, dict.fromkeys(services, MODEL), memory)
+
+
+def empty() -> Page:
+    """The page of a site without a run."""
+    return page_of(made=NOON, catalog=catalog())
 
 
 @contextmanager
@@ -91,6 +98,3 @@ def serving(
         server.shutdown()
         thread.join()
         listening.close()
-
-
-__all__ = ["MODEL", "NOW", "RELEASE", "expected", "glance", "page_of", "service", "serving"]

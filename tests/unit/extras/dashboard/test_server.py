@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from http.client import HTTPResponse
 from pathlib import Path
@@ -42,19 +42,21 @@ from sparkwright.host.lock import Owner
 from sparkwright.host.models.report import UsageRequest, UsageRow
 from sparkwright.host.release import HistoryEntry, Phase, SwitchJournal
 from sparkwright.host.watch.state import WatchFinding, WatchReport
-from tests.unit.builders import ROOT, catalog
+from tests.tables import Tables
+from tests.unit.builders import ROOT
 from tests.unit.cli.answering import run
 from tests.unit.extras.dashboard.glances import (
     MODEL,
     NOW,
     RELEASE,
+    empty,
     expected,
     glance,
-    page_of,
     service,
     serving,
 )
-from tests.unit.extras.dashboard.test_page import NOON
+
+cases = Tables(__file__)
 
 #: Each engine's counter of generated tokens.
 GENERATED_BY = {
@@ -74,11 +76,6 @@ def act(action: str, host: str, name: str) -> tuple[bool, str]:
 def fleet() -> Fleet:
     """Two hosts that were not asked yet."""
     return Fleet({"spark-1": expected(), "spark-2": expected()})
-
-
-def empty() -> Page:
-    """The page of a site without a run."""
-    return page_of(made=NOON, catalog=catalog())
 
 
 @pytest.fixture
@@ -131,43 +128,7 @@ def test_the_token_becomes_a_cookie_that_no_script_and_no_other_site_gets(site: 
 CONTROL = {"action": "stop", "host": "spark-1", "service": "qwen36"}
 
 
-@pytest.mark.parametrize(
-    ("status", "path", "headers"),
-    [
-        # Without the cookie, or with another, or with the token in its place.
-        (403, "/", {"Cookie": None}),
-        (403, "/", {"Cookie": "{cookie}="}),
-        (403, "/events", {"Cookie": "{cookie}={token}"}),
-        (403, "/script.js", {"Cookie": None}),
-        (403, "/?token=wrong", {}),
-        (403, "/?token=%C3%A9", {"Cookie": None}),
-        (403, "/log?host=spark-1&service=qwen36&token={token}", {"Cookie": None}),
-        # DNS rebinding: another name that leads here, or none.
-        (421, "/", {"Host": "evil.example"}),
-        (421, "/", {"Host": "evil.example:{port}"}),
-        (421, "/", {"Host": "127.0.0.1"}),
-        # Names whose cookies reach other ports of this machine.
-        (421, "/", {"Host": "127.0.0.1:{port}"}),
-        (421, "/", {"Host": "localhost:{port}", "Sec-Fetch-Site": "none"}),
-        (421, "/", {"Host": None}),
-        (421, "/?token={token}", {"Host": "evil.example:{port}"}),
-        # Another site, or another port of this machine, in the user's own browser.
-        (403, "/", {"Origin": "https://evil.example"}),
-        (403, "/events", {"Origin": "http://127.0.0.1:1"}),
-        (403, "/events", {"Origin": "null"}),
-        (403, "/events", {"Sec-Fetch-Site": "cross-site"}),
-        (403, "/events", {"Sec-Fetch-Site": "same-site"}),
-        # Nothing but its few addresses.
-        (404, "/../../etc/passwd", {}),
-        (404, "/%2e%2e/%2e%2e/etc/passwd", {}),
-        (404, "//etc/passwd", {}),
-        (404, "/log?host=spark-1&service=../qwen36", {}),
-        (404, "/log?host=nobody&service=qwen36", {}),
-        (200, "/log?host=spark-1&service=qwen36", {}),
-        (200, "/", {"Cookie": 'theme={{"dark":1}}; {cookie}={session}', "Sec-Fetch-Site": "none"}),
-        (200, "/style.css", {"Origin": "http://{name}", "Sec-Fetch-Site": "same-origin"}),
-    ],
-)
+@cases("status", "path", "headers")
 def test_only_the_page_itself_may_read(
     site: Site, status: int, path: str, headers: dict[str, str | None]
 ) -> None:
@@ -180,31 +141,18 @@ def test_only_the_page_itself_may_read(
         assert "Set-Cookie" not in answer.headers
 
 
-@pytest.mark.parametrize(
-    ("status", "headers", "body"),
-    [
-        (200, {}, CONTROL),
-        (403, {"Origin": None}, CONTROL),
-        (403, {"Origin": "https://evil.example"}, CONTROL),
-        (403, {"Origin": "http://127.0.0.1:1"}, CONTROL),
-        (403, {"Sec-Fetch-Site": "same-site"}, CONTROL),
-        (403, {"Cookie": None}, CONTROL),
-        (421, {"Host": "evil.example"}, CONTROL),
-        # A form of another site can send these types without asking before.
-        (400, {"Content-Type": "text/plain"}, CONTROL),
-        (400, {"Content-Type": "application/x-www-form-urlencoded"}, CONTROL),
-        (400, {"Content-Length": "999999"}, CONTROL),
-        (400, {"Content-Length": "-1"}, CONTROL),
-        (400, {}, [1]),
-        (400, {}, "[" * 4000),
-    ],
-)
+@cases("status", "headers")
 def test_a_change_comes_from_the_page_alone(
-    site: Site, status: int, headers: dict[str, str | None], body: Any
+    site: Site, status: int, headers: dict[str, str | None]
 ) -> None:
-    answer = ask(site, "/control", "POST", body, headers)
+    answer = ask(site, "/control", "POST", CONTROL, headers)
     assert answer.status == status, answer.read()
     assert ([("stop", "spark-1", "qwen36")] if status == 200 else []) == ACTED
+
+
+@pytest.mark.parametrize("body", [[1], "[" * 4000])
+def test_a_request_that_is_no_change_is_refused(site: Site, body: Any) -> None:
+    assert (ask(site, "/control", "POST", body).status, ACTED) == (400, [])
 
 
 def test_a_page_without_control_changes_nothing(fleet: Fleet) -> None:
@@ -215,15 +163,8 @@ def test_a_page_without_control_changes_nothing(fleet: Fleet) -> None:
 
 def events(answer: HTTPResponse, count: int) -> list[dict[str, Any]]:
     """The next hosts of a stream."""
-    result: list[dict[str, Any]] = []
-    beat = False
-    while len(result) < count:
-        line = answer.readline().decode()
-        if line.startswith("event: "):
-            beat = True
-        elif line.startswith("data: ") and not (beat and (beat := False) is False):
-            result.append(json.loads(line[6:]))
-    return result
+    lines = (line for line in iter(answer.readline, b"") if line.startswith(b"data: {"))
+    return [json.loads(next(lines)[6:]) for _ in range(count)]
 
 
 def test_an_open_page_learns_that_a_run_has_ended(fleet: Fleet) -> None:
@@ -443,16 +384,7 @@ def test_a_release_of_a_newer_plan_does_not_differ_from_the_plan_of_the_start() 
         assert seen(fleet)["services"][0]["plan"] == f"differs: {plan}"
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--listen", "0.0.0.0"), "'0.0.0.0' is every address of this machine"),
-        (("--listen", ""), "'' is every address of this machine"),
-        (("--listen", "0"), "'0' is every address of this machine"),
-        (("--listen", "192.0.2.1"), "the page can't listen there"),
-        (("--control", "--same-sudo-password"), "commands of the page can't ask for a password"),
-    ],
-)
+@cases("words", "message")
 def test_a_command_line_that_can_not_be_used_is_refused(
     checkout: Any, words: tuple[str, ...], message: str
 ) -> None:
@@ -473,25 +405,6 @@ def test_nobody_else_gets_the_token_at_the_address_that_browsers_try_first() -> 
         each.close()
 
 
-def test_another_address_has_a_certificate_of_the_sites_own_ca(here: Any, fleet: Fleet) -> None:
-    context = dashboard._tls("127.0.0.1")
-    with serving(fleet, empty, tls=context) as site:
-        port = site.port
-        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=5)) as clear:
-            clear.request("GET", "/")
-            with pytest.raises((ConnectionError, http.client.HTTPException)):
-                clear.getresponse()
-        trusted = ssl.create_default_context(cafile=".sparkwright/ca/ca.crt")
-        trusted.check_hostname = True
-        with closing(
-            http.client.HTTPSConnection("127.0.0.1", port, context=trusted, timeout=5)
-        ) as ours:
-            ours.request("GET", f"/?token={site.token}")
-            cookie = ours.getresponse().headers["Set-Cookie"]
-    assert cookie.startswith("__Host-sparkwright-")
-    assert cookie.endswith("; HttpOnly; SameSite=Strict; Secure")
-
-
 @pytest.mark.parametrize("listen", ["127.0.0.1", "127.0.0.2"])
 def test_the_command_shows_a_host_that_is_off_and_ends_with_ctrl_c(
     here: Path, request: pytest.FixtureRequest, listen: str
@@ -505,18 +418,24 @@ def test_the_command_shows_a_host_that_is_off_and_ends_with_ctrl_c(
     request.addfinalizer(program.kill)
     assert program.stdout
     url = urlsplit(program.stdout.readline().strip())
-    sent = {"Host": url.netloc}
+    sent, tls = {"Host": url.netloc}, listen != "127.0.0.1"
 
     def get(path: str) -> HTTPResponse:
         page = http.client.HTTPConnection(listen, url.port, timeout=20)
-        if url.scheme == "https":
+        if tls:
             trusted = ssl.create_default_context(cafile=".sparkwright/ca/ca.crt")
             page = http.client.HTTPSConnection(listen, url.port, timeout=20, context=trusted)
         page.request("GET", path, headers=sent)
         return page.getresponse()
 
-    assert (url.scheme == "https") == (listen != "127.0.0.1")
-    sent["Cookie"] = get(f"/?{url.query}").headers["Set-Cookie"].partition(";")[0]
+    assert url.scheme == ("https" if tls else "http")
+    with closing(http.client.HTTPConnection(listen, url.port, timeout=5)) as clear:
+        clear.request("GET", f"/?{url.query}")
+        with pytest.raises((OSError, http.client.HTTPException)) if tls else nullcontext():
+            assert clear.getresponse().status == 421  # by another name
+    cookie = get(f"/?{url.query}").headers["Set-Cookie"]
+    assert cookie.startswith("__Host-") == cookie.endswith("Strict; Secure") == tls
+    sent["Cookie"] = cookie.partition(";")[0]
     stream = get("/events")
     while b'"state": "off", "problem": "not reached' not in stream.readline():
         pass
