@@ -209,7 +209,6 @@ function drawService(node, data) {
   };
   if (data.up === "-") figures.up = "";
   for (const name of Object.keys(node.values)) show(node, name, name in figures ? figures[name] : data[name]);
-  mark(node.querySelector("[data-mark]"), data.well, data.well ? "serves" : (data.health || "-").replace(/^-$/, "no answer yet"));
   node.querySelector("[data-copy]").hidden = !data.address;
   if (node.activate) node.activate.hidden = !data.exclusive;
 }
@@ -237,6 +236,11 @@ function drawState(entry) {
   entry.off = off;
   attribute(node, "class", `host${off ? " off" : ""}${data.work ? " busy" : ""}`);
   show(node, "state", off ? `off, ${seen}` : data.state === "waiting" ? `being asked, ${seen} …` : "");
+  for (const { name, well, health } of data.services) {
+    const words = well ? "serves" : (health || "-").replace(/^-$/, "no answer yet");
+    const place = entry.services.get(name).querySelector("[data-mark]");
+    mark(place, well && !off, off ? "unknown: the host is off" : words);
+  }
 }
 
 /** Requests and tokens of each key and model, where the host's address counts them. */
@@ -260,11 +264,11 @@ function draw(entry) {
     if (name !== "state") show(node, name, name in figures ? figures[name] : data[name]);
   }
   bar(node.querySelector("[data-bar]"), data.bar);
-  drawState(entry);
   drawUsage(entry);
   const services = data.services.map((service) => [service.name, service]);
   list(node.querySelector("[data-services]"), entry.services, services, (item) => serviceNode(data.host, item));
   for (const [name, service] of services) drawService(entry.services.get(name), service);
+  drawState(entry);
 }
 
 const findings = new Map();

@@ -98,6 +98,7 @@ def test_a_host_dies_a_download_is_cut_and_a_roll_out_runs(
     fleet.take("spark-2", OSError("not reached: no route"))
     tab.wait(f"{card('spark-2')}.includes('off, last seen')")
     tab.wait("document.getElementById('live-findings').innerText.includes('spark-2: does not')")
+    assert "✗ unknown: the host is off" in tab.value(card("spark-2"))
     fetch = UnfinishedFetch(20 * 10**9, "running", 3 * 10**9, 10**8, name="org/model", runs=True)
     fleet.take("spark-1", glance(110.0, fetches=(fetch,)))
     tab.wait(f"{card('spark-1')}.includes('org/model: running: 3.00 of 20.00 GB at 100 MB/s')")
