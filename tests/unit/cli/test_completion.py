@@ -83,11 +83,7 @@ def test_every_option_that_takes_a_name_completes_it() -> None:
         look(command, name)
 
 
-@pytest.mark.parametrize("broken", [
-    None, "syntax error(", "raise SystemExit('x')", "1 / 0", "sparks = [5]", "services = 5",
-    "sparks = [('a', {'services': 5, 'keys': [[]]})]", "raise KeyboardInterrupt",
-    "sparks = ['evil\\nhost']",
-], ids=str)  # fmt: skip
+@cases("broken")
 @pytest.mark.parametrize("option", ["--limit", "--service", "--model"])
 def test_what_is_wrong_completes_to_nothing_and_says_nothing(
     site: Path, broken: str | None, option: str, capfd: pytest.CaptureFixture[str]

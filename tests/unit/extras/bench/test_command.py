@@ -34,6 +34,8 @@ from tests.unit.cli.test_json import judge
 from tests.unit.extras.bench.builders import BODY, DRAFTER, IMAGE, TAG
 from tests.unit.extras.bench.tool import CAPTURE, fake
 
+cases = Tables(__file__)
+
 KEY = "sk-a-key-of-sixteen-or-more"
 RELEASE = "1b45a560efec"
 GB10 = Gpu("NVIDIA GB10", driver="580.95.05", clock_max_mhz=2500)
@@ -151,14 +153,7 @@ def test_a_release_that_is_not_planned_is_reported_and_its_settings_are_unknown(
     assert _kept(tmp_path).settings == {}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("inventory/lab.py", "--service", "qwen63"), "did you mean 'qwen36'"),
-        (("inventory/lab.py", "--concurrency", "0"), "is not a number from 1 to 1024"),
-        (("inventory/lab.py", "--categories", "poems"), "this category has no prompts"),
-    ],
-)
+@cases("arguments", "message")
 def test_wrong_words_end_with_a_message(
     arguments: tuple[str, ...], message: str, asked: Any
 ) -> None:
@@ -201,8 +196,6 @@ def test_when_nothing_is_answered_the_generators_last_words_are_reported(tmp_pat
     with pytest.raises(UserError, match=r"no request was answered.*no route to host"):
         run.measure(fake(tmp_path, fails=True), _service(), sweep, seed="1", say=lambda line: None)
 
-
-cases = Tables(__file__)
 
 ONE, EIGHT = Load(1, 6, 1), Load(8, 18, 8)
 

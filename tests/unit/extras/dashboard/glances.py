@@ -23,6 +23,7 @@ from tests.unit.extras.dashboard.pages import page_of
 
 NOW = 1_790_000_000.0
 RELEASE = "1b45a560efec"
+ACTED: list[tuple[str, str, str]] = []
 MODEL = "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4"
 
 
@@ -54,6 +55,12 @@ def expected(*names: str, memory: Any = None) -> Expected:
         for n, name in enumerate(names or ("qwen36",))
     }
     return Expected(services, dict.fromkeys(services, MODEL), memory)
+
+
+def act(action: str, host: str, name: str) -> tuple[bool, str]:
+    """Note an action."""
+    ACTED.append((action, host, name))
+    return True, "<b>done</b>"
 
 
 def empty() -> Page:

@@ -24,7 +24,6 @@ from sparkwright.engines import metric_names
 from sparkwright.extras.dashboard import dashboard
 from sparkwright.extras.dashboard.contents import Page
 from sparkwright.extras.dashboard.glance import (
-    Glance,
     UnfinishedFetch,
     counted,
     rates,
@@ -37,7 +36,6 @@ from sparkwright.findings.user_error import UserError, refusal
 from sparkwright.host.lib import systemd
 from sparkwright.host.lib.homes import Maintenance
 from sparkwright.host.lib.metrics import totals
-from sparkwright.host.lib.records import Malformed, decode, encode
 from sparkwright.host.lock import Owner
 from sparkwright.host.models.report import UsageRequest, UsageRow
 from sparkwright.host.release import HistoryEntry, Phase, SwitchJournal
@@ -46,9 +44,11 @@ from tests.tables import Tables
 from tests.unit.builders import ROOT
 from tests.unit.cli.answering import run
 from tests.unit.extras.dashboard.glances import (
+    ACTED,
     MODEL,
     NOW,
     RELEASE,
+    act,
     empty,
     expected,
     glance,
@@ -57,19 +57,6 @@ from tests.unit.extras.dashboard.glances import (
 )
 
 cases = Tables(__file__)
-
-#: Each engine's counter of generated tokens.
-GENERATED_BY = {
-    "vllm": "vllm:generation_tokens_total", "sglang": "sglang:generation_tokens_total",
-    "llamacpp": "llamacpp:tokens_predicted_total",
-}  # fmt: skip
-ACTED: list[tuple[str, str, str]] = []
-
-
-def act(action: str, host: str, name: str) -> tuple[bool, str]:
-    """Note an action."""
-    ACTED.append((action, host, name))
-    return True, "done"
 
 
 @pytest.fixture
@@ -226,12 +213,6 @@ def test_a_hostile_host_sends_no_endless_page(fleet: Fleet) -> None:
     assert '"qwen36"' in text
 
 
-def test_lists_where_a_download_has_text_are_no_answer() -> None:
-    fetches = [{"bytes_total": 1, "message": [["x"]]}]
-    with pytest.raises(Malformed, match="message"):
-        decode(Glance, {**encode(glance()), "fetches": fetches})
-
-
 def test_use_by_key_comes_with_the_most_used_first(fleet: Fleet, tmp_path: Path) -> None:
     rows = [UsageRow("2026-11-24", f"key-{n}", "m", n, 0, 7, 9, 1.5, 0) for n in range(99)]
     fleet.take("spark-1", glance(usage=tuple(rows)))
@@ -340,15 +321,13 @@ def test_downloads_that_run_or_were_cut_are_found_and_ended_ones_are_not(
     assert shown == [("sparkwright-cut", False), ("org/model", True)]
 
 
-@pytest.mark.parametrize(
-    ("engine", "first"), [("vllm", 0.25), ("sglang", 0.25), ("llamacpp", None)]
-)
+@cases("generated", "first")
 def test_the_time_to_the_first_token_is_that_of_every_engine_that_measures_it(
-    fleet: Fleet, engine: str, first: float | None
+    fleet: Fleet, generated: str, first: float | None
 ) -> None:
     for at in (100.0, 105.0):
-        name = f"{engine}:time_to_first_token_seconds"
-        text = f"{name}_sum {at / 4}\n{name}_count {at}\n{GENERATED_BY[engine]} {at}\n"
+        name = f"{generated.partition(':')[0]}:time_to_first_token_seconds"
+        text = f"{name}_sum {at / 4}\n{name}_count {at}\n{generated} {at}\n"
         answer = glance(at)
         load = replace(answer.load, services={"qwen36": totals(text, metric_names())})
         fleet.take("spark-1", replace(answer, load=load))
@@ -444,23 +423,7 @@ def test_the_command_shows_a_host_that_is_off_and_ends_with_ctrl_c(
     assert program.wait(30) == 130
 
 
-@pytest.mark.parametrize(
-    ("action", "host", "name", "words"),
-    [
-        (
-            "restart",
-            "spark-1",
-            "qwen36",
-            ["restart", "inventory/lab.py", "spark-1/qwen36", "--yes"],
-        ),
-        ("maintenance off", "spark-1", "", ["maintenance", "inventory/lab.py", "spark-1", "off"]),
-        ("remove", "spark-1", "qwen36", None),
-        ("stop", "spark-1", "--now", None),
-        ("stop", "--now", "qwen36", None),
-        ("stop", "spark-1", "", None),
-        ("maintenance on", "nobody", "", None),
-    ],
-)
+@cases("action", "host", "name", "words")
 def test_an_action_is_the_command_of_its_name(
     monkeypatch: pytest.MonkeyPatch, checkout: Any, fleet: Fleet, action: str, host: str,
     name: str, words: list[str] | None,
