@@ -18,7 +18,7 @@ from sparkwright.extras.bench import aiperf, host, run
 from sparkwright.extras.bench import command as bench_command
 from sparkwright.extras.bench.aiperf import Service
 from sparkwright.extras.bench.host import Facts
-from sparkwright.extras.bench.loads import Batch, Load, Sweep, batches
+from sparkwright.extras.bench.loads import FULL, Batch, Load, Sweep, batches
 from sparkwright.extras.bench.probe import ProbeAnswer
 from sparkwright.extras.bench.results import Cell, Result, columns_of
 from sparkwright.extras.bench.run import Measured, measure
@@ -327,3 +327,10 @@ def test_what_the_generator_does_not_know_is_sent_and_judged_without_it(
     (cell,) = measured().cells
     assert (cell.requests, cell.errors) == (6, 0)
     assert cell.measures.keys() == {"latency", "latency_p95", "requests"}
+
+
+def test_the_help_names_the_loads_of_a_full_sweep() -> None:
+    thousands = [f"{number // 1000}k" for number in FULL.context]
+    helps = "".join(str(getattr(each, "help", "")) for each in bench_command.command.params)
+    for named in (FULL.categories, FULL.concurrency, thousands):
+        assert f"[default: {','.join(map(str, named))}]" in helps
