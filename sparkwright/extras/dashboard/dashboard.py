@@ -6,7 +6,6 @@ import datetime as dt
 import errno
 import re
 import secrets
-import signal
 import socket
 import ssl
 import subprocess
@@ -108,12 +107,10 @@ def command(hosts: Hosts, port: int, listen: str, control: bool) -> None:
 
 def _watch(session: Session, fleet: Fleet) -> None:
     """Ask every host while a page is open, until Ctrl-C."""
-    import gevent
-
     from sparkwright.run.questions import follow
+    from sparkwright.run.session import end_here
 
-    # Python raises it in the greenlet that runs, which may be that of a page's request.
-    gevent.signal_handler(signal.SIGINT, gevent.getcurrent().throw, KeyboardInterrupt)
+    end_here()
     watch = partial(follow, question=_glance, interval=_INTERVAL, wanted=lambda: fleet.pages > 0)
     for event in filter(None, session.watch(watch)):
         fleet.take(*event)
