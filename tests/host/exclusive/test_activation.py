@@ -188,6 +188,20 @@ def test_a_request_that_came_before_is_not_cut(idle: Host, monkeypatch: pytest.M
     assert "stop" not in (idle.place / "said").read_text()
 
 
+def _cut(switch: Any, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a switch end with this step, as with the program that was killed."""
+    note = switch._note
+
+    def cut(name: str, *more: Any) -> None:
+        note(name, *more)
+        if name == step:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(switch, "_note", cut)
+    with pytest.raises(KeyboardInterrupt):
+        switch.run()
+
+
 @pytest.mark.parametrize("power", [False, True], ids=["killed", "power"])
 @pytest.mark.parametrize(
     ("rests", "step"), [*((False, step) for step in STEPS), *((True, step) for step in STEPS[:-1])]
@@ -268,10 +282,7 @@ def _rest_and_wake(host: Host, verb: str) -> list[bool]:
     return result
 
 
-@pytest.mark.parametrize(
-    ("fails", "stops"),
-    [("", [False, False]), ("enter", [True, True]), ("leave", [False, True])],
-)
+@cases("fails", "stops")
 def test_an_idle_engine_sleeps_and_its_unit_stops_only_where_that_fails(
     idle: Host, napping: Callable[[str], Engine], fails: str, stops: list[bool]
 ) -> None:
