@@ -66,7 +66,7 @@ class Room:
         self._held = Counter[str]()
 
     def hold(self, key: str, size: int, whole: int) -> None:
-        """Count bytes of a body.
+        """Count bytes of a body; a negative number releases them.
 
         Args:
             whole: bytes of the whole body, if known.
@@ -78,10 +78,6 @@ class Room:
         if held[key] + size > OF_A_KEY * share or held.total() + size > OF_ALL * share:
             raise Refused(503, "Too many large requests are under way.", 10)
         held[key] += size
-
-    def release(self, key: str, size: int) -> None:
-        """Release the bytes of a body."""
-        self._held[key] -= size
 
 
 def boundary(content_type: str = "") -> str:

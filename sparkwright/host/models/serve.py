@@ -254,7 +254,7 @@ class Exchange:
     async def _receive(self, head: wire.Head, key: str, file: Any, held: ExitStack) -> int:
         size, room = 0, self._address.room
         # One callback for all pieces: a chunk may have a single byte.
-        held.callback(lambda: room.release(key, size))
+        held.callback(lambda: room.hold(key, -size, 0))
         if head.value(b"expect").lower() == "100-continue":
             self._writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         async for piece in wire.content(self._reader, head, until_closed=False):

@@ -71,20 +71,6 @@ def _switch(host: Host) -> transaction.Switch:
     return transaction.Switch(host.place / "state/switch", decode(SwitchRequest, _request(host)))
 
 
-def _cut(switch: transaction.Switch, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run a switch that is killed after a step."""
-    note = switch._note
-
-    def noted(name: str, *more: Any) -> None:
-        note(name, *more)
-        if name == step:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(switch, "_note", noted)
-    with pytest.raises(KeyboardInterrupt):
-        switch.run()
-
-
 def _state(host: Host) -> tuple[set[str], set[str], str]:
     """Services that run, that start at boot, and that the host reports as active."""
     return (
@@ -273,12 +259,12 @@ def napping(idle: Host, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Engi
 
 def _rest_and_wake(host: Host, verb: str) -> list[bool]:
     """Whether the unit of ``a`` got the verb while it went to rest, and while it woke."""
-    result, said = [], host.place / "said"
+    result, verbs = [], host.place / "said"
     for rests in (True, False):
-        said.write_text("")
+        verbs.write_text("")
         _ask(host, "a", rests=rests)
         assert _switch(host).run() == "good"
-        result.append(f"{verb} sparkwright-a.service" in said.read_text())
+        result.append(f"{verb} sparkwright-a.service" in verbs.read_text())
     return result
 
 
