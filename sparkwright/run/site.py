@@ -34,13 +34,13 @@ from sparkwright.facts import hooks, others
 from sparkwright.facts.memory import memory
 from sparkwright.findings.render import paint, text
 from sparkwright.findings.user_error import Problems, UserError, refusal
-from sparkwright.operations.connections import Connections, private_key
 from sparkwright.operations.peer_keys import THIS_PROCESS, RunKeys
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.rollout import Rollout, batches
 from sparkwright.resolve.lock import Resolution
 from sparkwright.run import report
+from sparkwright.run.connections import Connections, private_key
 from sparkwright.run.state import HostRun, Run, attach
 from sparkwright.site.clusters import left_out
 from sparkwright.site.desired import DesiredFleet, DesiredHost, desired_fleet

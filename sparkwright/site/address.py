@@ -66,7 +66,8 @@ def address_problems(planned: Mapping[str, PlannedHost], everyone: Everyone) -> 
     Args:
         planned: hosts that can be planned; what takes all of them is judged where none is missing.
     """
-    plans, named = [host.plan for host in planned.values()], addresses(everyone)
+    plans = [host.plan for host in planned.values()]
+    named = addresses(everyone)
     pools = planned_pools(plans) if named and planned.keys() >= everyone.keys() else None
     if pools is not None:
         yield from unverified(pools, everyone)

@@ -28,8 +28,9 @@ from sparkwright.facts import hooks, others
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
 from sparkwright.host.lock import LockAnswer
-from sparkwright.operations import connections, locks
-from sparkwright.operations.connections import Connections
+from sparkwright.operations import locks
+from sparkwright.run import connections
+from sparkwright.run.connections import Connections
 from tests.operations.real import INSTANT, execute, executed, host_of, on, real_state
 from tests.tables import Tables
 from tests.unit.config.test_ssh_keys import key
