@@ -127,8 +127,8 @@ async def main() -> None:
             command = candidate.get("command", "")
             if "{" + name + "}" in command and name not in places:
                 continue
-            if words := command.format(**places).split():
-                started.append(subprocess.Popen(words, env=environment, stdout=quiet, stderr=quiet))
+            if argv := command.format(**places).split():
+                started.append(subprocess.Popen(argv, env=environment, stdout=quiet, stderr=quiet))
             ports[name] = candidate["port"]
             SECURE.update([candidate["port"]] if candidate.get("tls") else [])
             pids.setdefault(name, started[-1].pid)

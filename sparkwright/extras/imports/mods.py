@@ -74,8 +74,8 @@ class Mod:
             line = rest.partition("\n")[0].strip()
             try:
                 method, match = next((m, x) for m, f in _FORMS.items() if (x := f.match(rest)))
-                words = match.groupdict("").items()
-                getattr(self, method)(**{name: word.replace('"', "") for name, word in words})
+                values = match.groupdict("").items()
+                getattr(self, method)(**{name: word.replace('"', "") for name, word in values})
             except (LookupError, StopIteration, ValueError):
                 reason = reasons.get(line.partition(" ")[0], reasons["other"])
                 raise Unfit("mod-refused", f"mod {self.name}: {line[:200]}", reason) from None
