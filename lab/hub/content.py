@@ -17,7 +17,7 @@ from urllib.parse import quote
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from .faults import Counters, Fault, Faults
+from .hub_faults import Counters, Fault, Faults
 from .ranges import Unsatisfiable, parse_ranges
 
 PIECE_BYTES = 1 << 20

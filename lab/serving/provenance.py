@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .documents import OCI, Document, document
+from .image_documents import OCI, Document, document
 
 _STATEMENT = "application/vnd.in-toto+json"
 _PREDICATE = "https://slsa.dev/provenance/v1"

@@ -20,7 +20,7 @@ from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.service import render_service, service_home
 from sparkwright.proxy.haproxy import Proxies
-from sparkwright.proxy.page import page_of
+from sparkwright.proxy.open_webui import page_of
 from sparkwright.proxy.pools import PlannedPool, planned_pools, with_others
 from sparkwright.proxy.proxies import proxies_of
 from sparkwright.resolve.credentials import account, hub_token

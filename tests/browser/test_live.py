@@ -19,7 +19,7 @@ from sparkwright.host.watch.state import WatchFinding, WatchReport
 from tests.browser.chromium import _PROBE
 from tests.browser.tab import Tab, opened
 from tests.unit.builders import catalog
-from tests.unit.extras.bench.builders import NOON
+from tests.unit.extras.bench.bench_results import NOON
 from tests.unit.extras.dashboard.glances import MODEL, NOW, expected, glance, page_of, serving
 
 MEMORY = Memory(119.7, True, (Part("#", "w", 22.9), Part("=", "kv", 60.9), Part("o", "s", 8.0)))

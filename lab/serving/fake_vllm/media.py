@@ -21,7 +21,7 @@ from typing import Any
 from .backend import Backend
 from .errors import bad_request
 from .http_server import Request, Response
-from .settings import Settings
+from .server_settings import Settings
 from .text import compact
 
 _ROUTES = {

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lab.real_engine import llama_server
-from lab.real_engine.layout import RECIPE, REQUIREMENTS, VERSION
+from lab.real_engine.places import RECIPE, REQUIREMENTS, VERSION
 
 ROOT = Path(__file__).resolve().parents[3]
 

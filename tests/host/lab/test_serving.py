@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from lab.serving.fake_vllm.arguments import parse
-from lab.serving.fake_vllm.table import load_table
+from lab.serving.fake_vllm.option_table import load_table
+from lab.serving.fake_vllm.serve_options import parse
 from sparkwright.engines import engine
 from sparkwright.host.lib import nap
 from sparkwright.host.lib.http import Server as HttpServer

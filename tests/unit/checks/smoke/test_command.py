@@ -10,7 +10,7 @@ import pytest
 from sparkwright.resolve.lock import from_resolution, render_lock
 from tests import forked
 from tests.host.lab.fake_server import launched, make_model
-from tests.host.smoke.deep import CONTEXT, SEQUENCES, WORDS
+from tests.host.smoke.deep_server import CONTEXT, SEQUENCES, WORDS
 from tests.unit.builders import ROOT, plan, resolution
 
 _SUDO = """#!/bin/sh

@@ -11,7 +11,7 @@ from lab import example_report
 from sparkwright.extras.bench.store import save
 from tests.unit.builders import ROOT
 from tests.unit.cli.answering import exits, run
-from tests.unit.extras.bench.builders import cell, result
+from tests.unit.extras.bench.bench_results import cell, result
 
 
 @pytest.fixture

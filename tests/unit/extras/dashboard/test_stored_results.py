@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sparkwright.extras.bench.store import load
 from sparkwright.extras.dashboard.render import html, plain, text
 from tests.unit.builders import catalog
-from tests.unit.extras.bench.builders import NOON, cell, result
+from tests.unit.extras.bench.bench_results import NOON, cell, result
 from tests.unit.extras.dashboard.pages import benches, page_of
 
 _values = st.recursive(

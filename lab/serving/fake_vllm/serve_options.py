@@ -11,8 +11,8 @@ import json
 from typing import Any
 
 from .config_file import arguments_from
-from .table import Table
-from .values import READERS
+from .option_table import Table
+from .option_values import READERS
 
 COMMANDS = ["chat", "complete", "serve", "launch", "bench", "collect-env", "run-batch"]
 
