@@ -11,7 +11,7 @@ from fnmatch import filter as matching
 from hashlib import sha256
 from posixpath import basename, splitext
 
-from sparkwright.catalog.files import File, Patch, is_code
+from sparkwright.catalog.file_entries import File, Patch, is_code
 from sparkwright.recipes.recipe import Foreign, Options, Unfit, texts
 
 #: Where a container has what a mod writes to the folder that the engine starts in.

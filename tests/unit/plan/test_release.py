@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkwright.catalog.files import Patch
+from sparkwright.catalog.file_entries import Patch
 from sparkwright.checks.configuration import check_host
 from sparkwright.checks.configuration.facts import assumed_hardware
 from sparkwright.config.inventory import HostInput
