@@ -18,3 +18,9 @@ def _broken(text: str) -> list[str]:
 @cases("text", "rule")
 def test_a_sentence_that_breaks_a_rule_is_found(text: str, rule: str) -> None:
     assert _broken(text) == [rule]
+
+
+def test_a_variable_without_a_noun_is_found() -> None:
+    source = "for one, (known, host) in hosts:\n    found = one.words\ndef f(words): ..."
+    names = {*PROSE.variables(source)} & {*PROSE._RULES["variables"]}
+    assert names == {"one", "known", "found", "words"}
