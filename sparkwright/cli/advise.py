@@ -29,11 +29,12 @@ def _figures(choice: Choice, catalog: Catalog) -> Iterator[str]:
                 for end in (value if isinstance(value, tuple) else (value,))]  # fmt: skip
         image = catalog.images[item.image]
         tag = image.tags.get(item.tag or "")
-        title = engine(image.engine).title if image.engine in ENGINES else image.engine
+        program = engine(image.engine).title if image.engine in ENGINES else image.engine
+        version = (tag and tag.version) or "unknown"
         settings = [f"{key} {value}" for key, value in item.conditions.items()]
         yield (
             f"{min(ends):g} to {max(ends):g} {_UNITS[choice.figure]} ({item.title}, {item.status} "
-            f"on {item.gpu}; {item.image}:{item.tag}, {title} {(tag and tag.version) or 'unknown'}; "
+            f"on {item.gpu}; {item.image}:{item.tag}, {program} {version}; "
             f"{', '.join(settings) or 'no settings named'}; {item.source}, {item.date})"
         )
 

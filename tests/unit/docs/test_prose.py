@@ -21,6 +21,5 @@ def test_a_sentence_that_breaks_a_rule_is_found(text: str, rule: str) -> None:
 
 
 def test_a_variable_without_a_noun_is_found() -> None:
-    source = "for one, (known, host) in hosts:\n    found = one.words\ndef f(words): ..."
-    names = {*PROSE.variables(source)} & {*PROSE._RULES["variables"]}
-    assert names == {"one", "known", "found", "words"}
+    names = {*PROSE.variables("for one, (known, host) in hosts:\n    found = one.words")}
+    assert names & {*PROSE._RULES["variables"]} == {"one", "known", "found"}
