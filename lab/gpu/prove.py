@@ -32,8 +32,6 @@ release, which is deployed first where `status` differs (130 s). The steps stand
 in lab/gpu/releases.py, faults.py and models.py.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import sys

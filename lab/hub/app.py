@@ -8,8 +8,6 @@ this server, say), as the real hub's have. Large files are in its Xet storage (x
 It answers what sparkwright, hf_transfer, hf_xet and curl ask.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import hmac

@@ -8,8 +8,6 @@ the same x86_64 files: the arm64 entry is there so that the index looks like the
 index of OCI's types has provenance for each, as docker buildx adds it by default.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

@@ -3,8 +3,6 @@
 These are mistakes that argparse lets through: vLLM finds them only after it has started.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 from dataclasses import dataclass

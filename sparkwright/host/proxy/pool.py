@@ -1,7 +1,5 @@
 """HAProxy on a host: its files, and the pools that services leave and join."""
 
-from __future__ import annotations
-
 from sparkwright.host.lib.records import dataclass, field
 
 #: Units of HAProxy and of the health program.
