@@ -219,16 +219,16 @@ def test_an_address_that_is_cut_off_takes_no_request_of_the_other(
     pools = (ModelPool("pool.llm", (Replica("a", "127.0.0.1", service.port, service.port),)),)
     models = {"small": Model("pool.llm", "chat")}
     with (
-        address_of(folder / "one", pools, models) as one,
-        address_of(folder / "two", pools, models) as two,
+        address_of(folder / "one", pools, models) as cut,
+        address_of(folder / "two", pools, models) as other,
         ThreadPoolExecutor(8) as pool,
     ):
-        answers = [pool.submit(two.post, CHAT, {"model": "small"}) for _ in range(40)]
-        assert one.process
-        one.process.kill()
+        answers = [pool.submit(other.post, CHAT, {"model": "small"}) for _ in range(40)]
+        assert cut.process
+        cut.process.kill()
         assert [answer.result().status for answer in answers] == [200] * 40
         with pytest.raises(OSError, match="refused"):
-            one.post(CHAT, {"model": "small"})
+            cut.post(CHAT, {"model": "small"})
 
 
 def test_rights_and_limits_are_judged_at_the_address_alone(
