@@ -19,7 +19,7 @@ import pytest
 from sparkwright.host.lib.records import encode
 from sparkwright.host.models.document import Door, Key, Model
 from sparkwright.proxy.haproxy import MODELS, ModelPool, Proxy, Replica
-from tests.host.models.address import CHAT, PROGRAM
+from tests.host.models.address_process import CHAT, PROGRAM
 from tests.host.proxy.backend import PATIENCE, Backend, serving
 from tests.host.proxy.haproxy import (
     ADDRESS,

@@ -69,7 +69,7 @@ def test_the_address_has_every_hosts_services_behind_it() -> None:
 def test_two_addresses_share_a_keys_limits_and_their_counts_are_summed() -> None:
     everyone = {host: {**data, "address": {}} for host, data in EVERYONE.items()}
     keys = {"tv": {"requests_day": 9}}
-    door = door_of(plan(address={}, keys=keys), {}, everyone, "/pools.sock")
+    door = door_of(plan(address={}, keys=keys), (), {}, everyone, "/pools.sock")
     assert door
     assert (door.peers, door.keys) == (("spark-2",), {"tv": Key(requests_day=9)})
     row = UsageRow("2026-11-23", "tv", "small", 2, 0, 5, 7, 0.5, 0)
