@@ -4,8 +4,6 @@ Raw texts and results lie in `.gpu/results`. The site's settings lie in `.gpu/se
 `inventory/gpu.py` puts over its own: a step deploys by other ones.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -5,8 +5,6 @@ wheels. Entry point, user and working folder are as in `vllm/vllm-openai`; its C
 out. Run by the Python that has torch. About 7 GB, half a minute, and as long to push.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -22,7 +20,7 @@ from lab.gpu.driver import WITHOUT_MULTICAST
 from lab.gpu.layout import DEPOT_FILES, HOME, REPOSITORY, SITE, VERSION
 from lab.layout import DEPOT, REGISTRY_PORT
 from lab.serving.build import CREATED, Image, manifest_of, push
-from lab.serving.documents import OCI, document
+from lab.serving.image_documents import OCI, document
 from lab.serving.layers import Layer
 from lab.serving.push import Registry
 from lab.serving.tags import Tag

@@ -7,8 +7,9 @@ and versions, and raw texts beside it. Seconds were measured on one H200, 16 cor
     proxy       streams at the engine's socket, through HAProxy,
                 with 1 and 8 threads, with TLS                     160 s *
     container   the container is killed                             60 s *
-    replicas    a roll-out over two hosts and GPUs under load      500 s *
-    ranks       one model over two hosts and GPUs by NCCL          400 s *
+    replicas    a roll-out over two hosts and GPUs under load      600 s
+    ranks       one model over two hosts and GPUs by NCCL; the
+                hosts must not serve another model                 500 s
     fp8         the model in blocks of FP8                         170 s
     share       a share that CUDA refuses                          120 s *
     noise       weights of noise                                   130 s *
@@ -31,8 +32,6 @@ minutes: without names, all are run by it until the time is over. Most steps sta
 release, which is deployed first where `status` differs (130 s). The steps stand here and
 in lab/gpu/releases.py, faults.py and models.py.
 """
-
-from __future__ import annotations
 
 import datetime as dt
 import json
@@ -73,7 +72,7 @@ SMI = {
     "holders": "nvidia-smi --query-compute-apps=process_name,used_gpu_memory --format=csv,noheader",
 }
 #: Streams, rounds, tokens, and how often each way is asked in turn.
-LEVELS = ((1, 40, 2, 2), (8, 4, 128, 2), (64, 3, 128, 2), (256, 2, 128, 2))
+LEVELS = ((256, 2, 128, 2), (64, 3, 128, 2), (8, 4, 128, 2), (1, 40, 2, 2))
 MANY = ((64, 3, 128, 1), (256, 2, 128, 1))
 GATEWAY = "/opt/sparkwright/gateway/haproxy.cfg"
 

@@ -8,8 +8,6 @@ this server, say), as the real hub's have. Large files are in its Xet storage (x
 It answers what sparkwright, hf_transfer, hf_xet and curl ask.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import hmac
@@ -32,7 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from . import access, xet
 from .access import Refusal
 from .content import FileResponse, Source, disposition
-from .faults import BadFault, Counters, Faults
+from .hub_faults import BadFault, Counters, Faults
 from .ranges import Unsatisfiable, parse_range
 from .store import Commit, File, Repository, Store
 

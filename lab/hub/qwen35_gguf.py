@@ -6,11 +6,9 @@ here; the 9B's are the 4B's with a wider model. Each block has one short tensor 
 whatever the file's type says.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
-from .gguf import FILE_TYPES, Metadata, Weights, gguf
+from .gguf_writer import FILE_TYPES, Metadata, Weights, gguf
 from .miniature import SMALL_FILES, Files, Miniature, Revision
 from .qwen27b_bodies import MODEL as LARGE
 from .qwen35_hybrid import FAMILY, HEAD_WIDTH, Hybrid

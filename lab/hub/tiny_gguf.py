@@ -10,15 +10,13 @@
 The answers are the same as for safetensors: "This tiny model has but one word word word ...".
 """
 
-from __future__ import annotations
-
 import itertools
 import struct
 from collections.abc import Iterator
 from functools import cache, partial
 
 from . import tiny_qwen3 as body
-from .gguf import FILE_TYPES, Metadata, Weights, gguf, split
+from .gguf_writer import FILE_TYPES, Metadata, Weights, gguf, split
 from .miniature import SMALL_FILES, Files, Miniature, Revision
 
 REPOSITORY, BROKEN = "lab/tiny-qwen3-GGUF", "lab/tiny-qwen3-broken-GGUF"

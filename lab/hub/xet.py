@@ -8,8 +8,6 @@ it, which is why what they fetch is to be hashed. Version 2 of the reconstructio
 there, as hf_xet 1.8 copes with.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import os
@@ -17,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .content import FileResponse, Source
-from .faults import Counters, Faults
+from .hub_faults import Counters, Faults
 from .store import File
 
 CHUNK_BYTES = 64 << 10

@@ -1,7 +1,5 @@
 """Making tree and layers, once for each set of versions; a killed build leaves nothing half."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import hashlib
@@ -16,7 +14,7 @@ from pathlib import Path
 from lab import packages
 from lab.real_engine import image
 from lab.real_engine.kind import Kind
-from lab.real_engine.layout import CACHE
+from lab.real_engine.places import CACHE
 from lab.serving.layers import Layer
 
 

@@ -5,15 +5,13 @@ every address, and ask port 8080 for their health. Debian's program takes its li
 Debian's folders, and its backends are of the CPU alone; the rest is as upstream's.
 """
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
 from lab import base
 from lab.real_engine import debian
 from lab.real_engine.kind import Kind
-from lab.real_engine.layout import HERE
+from lab.real_engine.places import HERE
 from lab.serving.tags import Tag
 
 REPOSITORY = "lab/llama.cpp"

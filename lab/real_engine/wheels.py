@@ -9,14 +9,12 @@ torch is PyTorch's own build for the CPU (2.13.0+cpu), pinned by hash like the r
 pointed to it by its own configuration.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-from lab.real_engine.layout import PACKAGES, REQUIREMENTS, VERSION
+from lab.real_engine.places import PACKAGES, REQUIREMENTS, VERSION
 
 #: The oldest to the newest C library that a wheel may be made for; Debian 12 has 2.36.
 _GLIBC = (5, 12, 17, 24, 26, 27, 28, 31, 34, 35, 36)

@@ -8,8 +8,6 @@ the same x86_64 files: the arm64 entry is there so that the index looks like the
 index of OCI's types has provenance for each, as docker buildx adds it by default.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile
@@ -18,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from . import provenance
-from .documents import DOCKER, OCI, Document, document
+from .image_documents import DOCKER, OCI, Document, document
 from .layers import Layer, base_layer, file_layer
 from .push import Registry
 from .tags import TAGS, ULTIMATE, Tag

@@ -3,12 +3,10 @@
 (https://docs.docker.com/build/metadata/attestations/attestation-storage/)
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
-from .documents import OCI, Document, document
+from .image_documents import OCI, Document, document
 
 _STATEMENT = "application/vnd.in-toto+json"
 _PREDICATE = "https://slsa.dev/provenance/v1"

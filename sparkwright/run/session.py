@@ -6,6 +6,7 @@ import atexit
 import gc
 import logging
 import os
+import signal
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -34,7 +35,7 @@ from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
 from sparkwright.operations.live import LIVE
 from sparkwright.results.answers import Answers
-from sparkwright.run import report, site
+from sparkwright.run import ending, site
 from sparkwright.run.state import HostRun, Run
 
 T = TypeVar("T")
@@ -158,7 +159,7 @@ class Session:
         else:
             _LOG.info("--> Detected changes:" if self.run.dry else "--> Results:")
             (prints.print_meta if self.run.dry else prints.print_results)(state)
-        report.report(self.run, as_json=as_json)
+        ending.report(self.run, as_json=as_json)
         return not state.failed_hosts
 
     def answers(self, answers: dict[str, T]) -> Answers[T]:
@@ -170,6 +171,12 @@ class Session:
         }
         ordered = {name: answers[name] for name in self.run.hosts if name in answers}
         return Answers(ordered, failures, self.run.broken)
+
+
+def end_here() -> None:
+    """Have Ctrl-C raise KeyboardInterrupt in this greenlet; otherwise Python raises it in the
+    greenlet that runs, and a server's thread keeps it."""
+    gevent.signal_handler(signal.SIGINT, gevent.getcurrent().throw, KeyboardInterrupt)
 
 
 class Progress(BaseStateCallback):

@@ -7,11 +7,11 @@ import pytest
 
 from sparkwright.extras.bench.results import Result
 from sparkwright.extras.dashboard.render import html
-from tests.browser.chromium import Look, Scheme, look, screenshot
+from tests.browser.chromium import Look, Scheme, look
 from tests.browser.picture import example
 from tests.browser.tab import opened
 from tests.unit.builders import catalog
-from tests.unit.extras.bench.builders import NOON, cell, result
+from tests.unit.extras.bench.bench_results import NOON, cell, result
 from tests.unit.extras.dashboard.pages import page_of
 
 #: A small phone, a large one, a tablet on either side of where tables become blocks, a desktop.
@@ -62,7 +62,7 @@ def test_remedies_speeds_and_memory_are_not_folded_away_and_print_has_all(tmp_pa
         tab.open(file.as_uri())
         shown = tab.wait("document.getElementById('history') && document.body.innerText")
         order = ("Look: nvidia-smi", "unified", "63.1 tokens/s", "Speed in detail")
-        assert [shown.index(words) for words in order] == sorted(map(shown.index, order))
+        assert [shown.index(text) for text in order] == sorted(map(shown.index, order))
         assert shown.count("held below its clock") == 1
         assert "The newest result of each service" not in shown
         tab.call("Emulation.setEmulatedMedia", media="print")
@@ -111,12 +111,3 @@ def test_the_probe_sees_what_it_is_for() -> None:
     assert look(outside, width=390).blocked == ["http://127.0.0.1:9/x.png"]
     unguarded = outside.replace("img-src data:", "img-src *")
     assert look(unguarded, width=390).fetched == ["http://127.0.0.1:9/x.png"]
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(500, "dark"), (1280, "light")])
-def test_a_picture_can_be_taken(tmp_path: Path, width: int, scheme: Scheme) -> None:
-    picture = tmp_path / "page.png"
-    screenshot(example(), picture, width=width, height=800, scheme=scheme)
-    head = picture.read_bytes()[:24]
-    assert head[:8] == b"\x89PNG\r\n\x1a\n"
-    assert (int.from_bytes(head[16:20]), int.from_bytes(head[20:24])) == (width, 800)

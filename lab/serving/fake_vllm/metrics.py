@@ -4,8 +4,6 @@ The families come from `metrics/` beside the package, as a running vLLM printed 
 has metrics only where a speculative config is.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import platform
@@ -16,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .settings import Settings
+from .server_settings import Settings
 
 TABLES = Path(__file__).resolve().parent.parent / "metrics"
 _OWN_TABLE = ("0.32.0",)

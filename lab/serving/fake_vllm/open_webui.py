@@ -3,8 +3,6 @@
 It has no accounts and no websockets. It is started as Open WebUI is, by ``python3 -m uvicorn``.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal
@@ -53,8 +51,8 @@ async def _serve(path: Path) -> None:
     await server.stop(5)
 
 
-def main(words: list[str]) -> int:
+def main(arguments: list[str]) -> int:
     """Serve until SIGTERM, at the socket that the command line names."""
     (DATA / "webui.db").touch()
-    asyncio.run(_serve(Path(words[words.index("--uds") + 1])))
+    asyncio.run(_serve(Path(arguments[arguments.index("--uds") + 1])))
     return 0

@@ -3,8 +3,6 @@
 A model whose architecture is one of classification is a reranker, and has no vectors.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import operator
@@ -15,7 +13,7 @@ from typing import Any
 from .backend import Backend
 from .errors import bad_request
 from .http_server import Response
-from .settings import Settings
+from .server_settings import Settings
 from .shapes import new_id
 from .text import compact, tokens_of
 

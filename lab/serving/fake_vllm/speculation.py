@@ -1,15 +1,13 @@
 """Speculative decoding as configured: its checks, and how many tokens a step then yields."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import dataclass
 from typing import Any
 
 from . import log
 from .model import Model
+from .option_table import Table
 from .refusal import Refusal, invalid, invalid_value
-from .table import Table
 
 _WITHOUT_DRAFTER = ("ngram", "ngram_gpu", "suffix")
 """Methods that propose without a drafter, and so take no room in the batch."""

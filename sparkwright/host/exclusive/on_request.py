@@ -10,8 +10,6 @@ services (idle.py).
 ``sparkwright-wake.socket`` starts the program; only HAProxy's user can reach the socket.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import math
@@ -30,8 +28,6 @@ from socketserver import ThreadingMixIn, UnixStreamServer
 from sparkwright.host.exclusive import unattended
 from sparkwright.host.exclusive.idle import Idle
 from sparkwright.host.lib import exclusive
-from sparkwright.host.lib.annotations import Any
-from sparkwright.host.lib.exclusive import NOBODY
 from sparkwright.host.lib.http import NoAnswer, Server
 from sparkwright.host.service import current
 
@@ -51,6 +47,8 @@ _SOON = 30
 #: Largest usual correction of a host's clock, in seconds.
 _CLOCK = 60.0
 _NAME = "X-Sparkwright-Service"
+#: Last chunk of an answer.
+_END = b"0\r\n\r\n"
 
 
 class Later(Exception):
@@ -122,7 +120,7 @@ class Waking:
         left = since.at + stay_seconds - time.time() if since else 0.0
         # A clock correction of a few seconds allows no early switch, and a clock set back further
         # delays no switch beyond the least time.
-        runs = since is not None and since.service != NOBODY
+        runs = since is not None and since.service != exclusive.NOBODY
         if since and runs and stay_seconds and 0 < left <= stay_seconds + _CLOCK:
             raise Later(f"{since.service} was started just now", left)
         self._under_way[group] = (service, threading.Event())
@@ -169,8 +167,8 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     timeout = _SILENT
-    server: WakeServer
-    _begun = False
+    server: "WakeServer"
+    _begun, _chunked = False, False
 
     def do_POST(self) -> None:
         """Wait for the service, and pass its answer on."""
@@ -220,7 +218,7 @@ class Handler(BaseHTTPRequestHandler):
                     comment_at = time.monotonic() + _COMMENT
                     # A stream's client ignores comments; the first one begins the stream.
                     self._head(200, ("Content-Type", "text/event-stream; charset=utf-8"))
-                    self.wfile.write(f": {service} is being started\n\n".encode())
+                    self._write(f": {service} is being started\n\n".encode())
                 self._check_client()
             self._check_client()
         if waking.asleep(service) is not None:
@@ -229,13 +227,21 @@ class Handler(BaseHTTPRequestHandler):
             raise Later(f"{service} did not come up: sparkwright history says why", 10 * _SOON)
 
     def _head(self, status: int, *headers: tuple[str, str]) -> None:
-        """Send the head of the answer, once."""
+        """Send the head of the answer, once. A body without a length is sent in chunks, since the
+        end of the connection would look like the end of an answer that was cut off.
+        """
         if not self._begun:
             self._begun = True
+            self._chunked = not any(name.lower() == "content-length" for name, _ in headers)
+            framing = [("Transfer-Encoding", "chunked")] if self._chunked else []
             self.send_response(status)
-            for name, value in (*headers, ("Connection", "close")):
+            for name, value in (*headers, *framing, ("Connection", "close")):
                 self.send_header(name, value)
             self.end_headers()
+
+    def _write(self, data: bytes, end: bytes = b"") -> None:
+        """Send a piece of the body; ``end`` is the last chunk."""
+        self.wfile.write(b"%x\r\n%b\r\n%b" % (len(data), data, end) if self._chunked else data)
 
     def _check_client(self) -> None:
         """Raise ConnectionError if the client is gone: after its request, only the connection's end
@@ -257,19 +263,26 @@ class Handler(BaseHTTPRequestHandler):
                 raise Later(f"{service} gives no answer", _SOON) from None
             if self._begun and answer.status != 200:
                 # The head was sent already: send the error within the stream, as vLLM does.
-                self.wfile.write(b"data: " + answer.read(_SMALL).replace(b"\n", b" ") + b"\n\n")
+                text = answer.read(_SMALL).replace(b"\n", b" ")
+                self._write(b"data: " + text + b"\n\n", _END)
                 return
             own = (*_HOP, "server", "date")
-            self._head(answer.status, *(h for h in answer.getheaders() if h[0].lower() not in own))
+            fields = [item for item in answer.getheaders() if item[0].lower() not in own]
+            if answer.length is not None:
+                fields.append(("Content-Length", str(answer.length)))
+            self._head(answer.status, *fields)
             while data := answer.read1(65536):
-                self.wfile.write(data)
+                self._write(data)
+            if answer.length:
+                raise ConnectionError  # cut off
+            self._write(b"")  # the last chunk
 
     def _refuse(self, service: str, why: Later) -> None:
         runs = self.server.waking.asleep(service)
         error = {"message": f"{why}.", "type": "server_error", "code": 503, "running": runs}
         text = json.dumps({"error": error}).encode()
         if self._begun:
-            self.wfile.write(b"data: " + text + b"\n\ndata: [DONE]\n\n")
+            self._write(b"data: " + text + b"\n\ndata: [DONE]\n\n", _END)
             return
         headers = {"Content-Type": "application/json", "Retry-After": str(why.seconds)}
         self._head(503, *headers.items(), ("Content-Length", str(len(text))))
@@ -289,7 +302,7 @@ class WakeServer(ThreadingMixIn, UnixStreamServer):
         self.socket.close()
         self.socket, self.waking = made, Waking(root)
 
-    def handle_error(self, *_: Any) -> None:
+    def handle_error(self, *_: object) -> None:
         """Ignore errors of a client that has left."""
 
 

@@ -4,8 +4,6 @@ Each request or configuration brings ``names``, which maps the engine's own metr
 names; ``own{label}`` is the text of a label.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 

@@ -2,15 +2,14 @@
 
 HAProxy has checked the API key and hands requests over at a socket of systemd's. The program sends
 the request to HAProxy's socket of pools, with the pool's name in a header, passes the answer on
-unchanged, and counts its usage. It sends no request twice, and does not repair an answer that was
-cut off.
+unchanged, and counts its usage. A request whose replica is down, or breaks off before its answer,
+is sent to one other replica: a prompt that kills engines kills two at most. An answer that was cut
+off is not repaired.
 
 There are two processes: systemd's main process only waits. When it ends (``systemctl restart``) or
 at SIGTERM, the serving process accepts no more connections and finishes its answers while its
 successor already serves; for this the unit has ``KillMode=process``. SIGHUP reloads the document.
 """
-
-from __future__ import annotations
 
 import asyncio
 import errno
@@ -22,19 +21,15 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import ExitStack, asynccontextmanager, suppress
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 
 from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.records import Malformed
-from sparkwright.host.models import bodies, document, wire
-from sparkwright.host.models.document import Key, Model
-from sparkwright.host.models.limits import Limits
-from sparkwright.host.models.prefixes import LENGTHS, Prefixes
-from sparkwright.host.models.refusal import Refused
-from sparkwright.host.models.usage import COLUMNS, Ledger, Meter
+from sparkwright.host.models import bodies, document, limits, prefixes, refusal, usage, wire
 
 #: Seconds for a head; for a whole body; for an unread body after a refusal; for HAProxy's count of
 #: servers, and its largest age; between two writes of usage; for answers after the main process's
@@ -52,11 +47,13 @@ _STREAMS = ("/v1/chat/completions", "/v1/completions")
 _CACHED = (*_STREAMS, "/v1/messages", "/v1/responses")
 #: Headers that the address sets itself, or drops, such as compression: it must read the answer.
 _OURS = (
-    b"x-sparkwright-key", b"x-sparkwright-pool", b"x-sparkwright-near", b"content-length",
-    b"accept-encoding",
+    b"x-sparkwright-key", b"x-sparkwright-pool", b"x-sparkwright-near", b"x-sparkwright-not",
+    b"content-length", b"accept-encoding",
 )  # fmt: skip
 #: Headers of an answer that the client does not get.
-_REPLACED = (b"content-length", b"x-sparkwright-server")
+_REPLACED = (b"content-length", b"x-sparkwright-server", b"x-sparkwright-unserved")
+#: Yields a request with one more line of its head.
+_Sent = Callable[[str], Iterator[bytes]]
 #: Errors when a client or HAProxy ends a connection, at any time.
 _BROKEN = (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError)
 
@@ -66,10 +63,10 @@ class Address:
 
     def __init__(self, path: str) -> None:
         self._path, self.door, self.loaded = path, document.read(path), int(time.time())
-        self.ledger = Ledger(self.door.usage)
-        self.limits, self.room = Limits(self.ledger), bodies.Room()
+        self.ledger = usage.Ledger(self.door.usage)
+        self.limits, self.room = limits.Limits(self.ledger), bodies.Room()
         self.refused = Counter[int]()
-        self.prefixes = Prefixes()
+        self.prefixes = prefixes.Prefixes()
         self.parsers = asyncio.Semaphore(_PARSERS)
         self.parsing = defaultdict[str, asyncio.Lock](asyncio.Lock)
         self._state: dict[str, int] | None = None
@@ -84,9 +81,9 @@ class Address:
         except Malformed as error:
             print(error, flush=True)
 
-    def models_of(self, name: str) -> dict[str, Model]:
+    def models_of(self, name: str) -> dict[str, document.Model]:
         """Return the models that a key may use."""
-        allowed = self.door.keys.get(name, Key()).models
+        allowed = self.door.keys.get(name, document.Key()).models
         models = self.door.models.items()
         return {model: item for model, item in models if allowed is None or model in allowed}
 
@@ -97,7 +94,7 @@ class Address:
         async with self._state_lock:
             if time.monotonic() - self._state_at >= _STATE_AGE:
                 self._state = None
-                with suppress(OSError, ValueError, asyncio.TimeoutError, Refused, *_BROKEN):
+                with suppress(OSError, ValueError, asyncio.TimeoutError, refusal.Refused, *_BROKEN):
                     self._state = await asyncio.wait_for(self._ask_state(), _STATE)
                 self._state_at = time.monotonic()
             return self._state
@@ -127,7 +124,7 @@ class Address:
         samples: list[tuple[str, str, float]] = [
             (f"{column}_total", f'key="{key}",model={json.dumps(model, ensure_ascii=False)}', count)
             for (_, key, model), row in self.ledger.totals.items()
-            for column, count in zip(COLUMNS, row, strict=True)
+            for column, count in zip(usage.COLUMNS, row, strict=True)
         ]
         servers = await self.servers() or {}
         samples += [("refused_total", f'status="{each}"', n) for each, n in self.refused.items()]
@@ -162,7 +159,7 @@ class Exchange:
         self, address: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         self._address, self._reader, self._writer = address, reader, writer
-        self._begun, self._meter = time.monotonic(), Meter()
+        self._begun, self._meter = time.monotonic(), usage.Meter()
         #: Whether the body is partly unread; whether the replica's answer is complete; and the
         #: answer's status, 0 before it.
         self._unread, self._complete, self._status = False, False, 0
@@ -177,16 +174,16 @@ class Exchange:
             head = await asyncio.wait_for(wire.read_head(self._reader), _HEAD)
             self._unread = head.chunked or bool(head.length)
             await self._route(head)
-        except Refused as error:
+        except refusal.Refused as error:
             self._refuse(error)
         except asyncio.TimeoutError:  # noqa: UP041 (another class in Python 3.10)
-            self._refuse(Refused(408, "The request did not come in time."))
+            self._refuse(refusal.Refused(408, "The request did not come in time."))
         except OSError as error:
             if isinstance(error, ConnectionError) or self._status:
                 raise
             status = 507 if error.errno in _FULL else 503
             why = f"The address can't take this request: {error.strerror}."
-            self._refuse(Refused(status, why, _SOON))
+            self._refuse(refusal.Refused(status, why, _SOON))
         if self._unread:  # closing a connection with unread data loses the answer
             with suppress(asyncio.TimeoutError, *_BROKEN):
                 await asyncio.wait_for(self._discard(), _UNREAD)
@@ -196,11 +193,11 @@ class Exchange:
         path = target.partition("?")[0]
         if (method, path) == ("GET", "/health"):
             if await self._address.servers() is None:
-                raise Refused(503, "HAProxy does not answer for its pools.", _SOON)
+                raise refusal.Refused(503, "HAProxy does not answer for its pools.", _SOON)
             return self._answer(200, "", "text/plain")
         keys = head.values(b"x-sparkwright-key")
         if len(keys) != 1:  # HAProxy sets it, and removes a client's
-            raise Refused(401, "The request came without the name of its API key.")
+            raise refusal.Refused(401, "The request came without the name of its API key.")
         if method == "POST":
             return await self._post(head, path, keys[0])
         if (method, path) == ("GET", "/v1/models"):
@@ -208,11 +205,11 @@ class Exchange:
         if (method, path) == ("GET", "/metrics"):
             text = await self._address.metrics()
             return self._answer(200, text, "text/plain; version=0.0.4")
-        raise Refused(404, "There is no such route.")
+        raise refusal.Refused(404, "There is no such route.")
 
     async def _post(self, head: wire.Head, path: str, key: str) -> None:
         address, door = self._address, self._address.door
-        rights, addresses = door.keys.get(key, Key()), 1 + len(door.peers)
+        rights, addresses = door.keys.get(key, document.Key()), 1 + len(door.peers)
         address.limits.judge(key, rights, addresses)
         with ExitStack() as held:
             folder = str(Path(door.usage).parent)
@@ -228,12 +225,12 @@ class Exchange:
             if (model := models.get(fields.model)) is None:
                 names = ", ".join(sorted(models)) or "none"
                 why = f"There is no model {fields.model[:100]!r}. The models are: {names}."
-                raise Refused(404, why)
+                raise refusal.Refused(404, why)
             self._prompt = 0 if boundary else min(size // 4, model.context or size)
             pool, tail = model.pool, b""
             if path in _CACHED and not boundary:
                 file.seek(0)
-                self._digests = address.prefixes.digests(pool, file.read(LENGTHS[0]))
+                self._digests = address.prefixes.digests(pool, file.read(prefixes.LENGTHS[0]))
             near = address.prefixes.server(self._digests)
             if model.wakes and (await address.servers() or {}).get(pool) == 0:
                 pool = document.WAKE + pool
@@ -242,37 +239,40 @@ class Exchange:
                 size, tail = fields.end, fields.member.encode() + b"}"
             lines = (
                 f"X-Sparkwright-Key: {key}\r\nX-Sparkwright-Pool: {pool}\r\n"
-                f"Content-Length: {size + len(tail)}\r\nConnection: close\r\n\r\n"
+                f"Content-Length: {size + len(tail)}\r\nConnection: close\r\n"
             )
-            lines = f"X-Sparkwright-Near: {near}\r\n{lines}" if near else lines
+            lines += f"X-Sparkwright-Near: {near}\r\n" if near else ""
             text = head.first + b"\r\n" + head.rest(*_OURS) + lines.encode("latin-1")
-            body = _pieces(file, size, tail)
+            sent = partial(_sent, text, file, size, tail)
+            again = size + len(tail) <= document.REPEATABLE and pool == model.pool
             with address.limits.admitted(key, rights, addresses):
                 try:
-                    await self._watched(self._pass_on(text, body, held))
+                    await self._watched(self._pass_on(sent, held, again))
                 finally:
                     self._count(key, fields.model)
 
     async def _receive(self, head: wire.Head, key: str, file: Any, held: ExitStack) -> int:
-        size = 0
+        size, room = 0, self._address.room
+        # One callback for all pieces: a chunk may have a single byte.
+        held.callback(lambda: room.hold(key, -size, 0))
         if head.value(b"expect").lower() == "100-continue":
             self._writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         async for piece in wire.content(self._reader, head, until_closed=False):
-            size += len(piece)
-            whole = max(size, head.length or 0)
+            whole = max(size + len(piece), head.length or 0)
             if whole > bodies.LARGEST:
-                raise Refused(413, f"A request has {bodies.LARGEST >> 20} MiB at most.")
-            self._address.room.hold(key, len(piece), whole)
-            held.callback(self._address.room.release, key, len(piece))
+                raise refusal.Refused(413, f"A request has {bodies.LARGEST >> 20} MiB at most.")
+            room.hold(key, len(piece), whole)
+            size += len(piece)
             file.write(piece)
         self._unread = False
         return size
 
     def _count(self, key: str, model: str) -> None:
         meter = self._meter
-        left = not self._complete and (self._reader.at_eof() or self._writer.is_closing())
-        cut = not self._complete and (left or self._status > 0)
-        failed = self._status >= 400 or meter.error or not (self._complete or left)
+        complete = self._complete or meter.done
+        left = not complete and (self._reader.at_eof() or self._writer.is_closing())
+        cut = not complete and (left or self._status > 0)
+        failed = self._status >= 400 or meter.error or not (complete or left)
         # In a stream without an end or without usage, an event is roughly a token.
         counted = meter.tokens_in or meter.tokens_out
         tokens_out = (
@@ -283,7 +283,7 @@ class Exchange:
         self._address.ledger.add(key, model, 1, failed, *tokens, seconds, cut)
         self._address.limits.charge(key, sum(tokens))
 
-    async def _watched(self, answering: Coroutine[Any, Any, None]) -> None:
+    async def _watched(self, answering: Coroutine[Any, Any, object]) -> None:
         """Answer the request as long as the client stays connected."""
         answer = asyncio.ensure_future(answering)
         end = asyncio.ensure_future(self._reader.read(1))
@@ -296,19 +296,41 @@ class Exchange:
         if isinstance(result, Exception):
             raise result
 
-    async def _pass_on(self, head: bytes, body: Iterator[bytes], held: ExitStack) -> None:
+    async def _pass_on(self, sent: _Sent, held: ExitStack, again: bool, other: str = "") -> bool:
+        """Send the request to a replica, and pass the answer on.
+
+        Args:
+            again: whether to send the request to one other replica if the first one is down or
+                breaks off before its answer.
+            other: name of that first replica.
+
+        Returns:
+            False if no other replica is up, and nothing was passed on.
+        """
+        own = f"X-Sparkwright-Not: {other}\r\n" if other else ""
         async with connected(self._address.door.pools) as (reader, writer):
-            writer.write(head)
             with suppress(ConnectionError):  # HAProxy may answer before it has read the whole body
-                for piece in body:
+                for piece in sent(own):
                     writer.write(piece)
                     await writer.drain()
-            held.close()
+            if not again:
+                held.close()
             try:
                 answer = await wire.read_head(reader)
             except _BROKEN:
-                raise Refused(502, "HAProxy broke off before it answered.") from None
-            await self._relay(answer, reader)
+                if other:
+                    return False
+                raise refusal.Refused(502, "HAProxy broke off before it answered.") from None
+            server = answer.value(b"x-sparkwright-server")
+            if server.startswith("<"):  # <NOSRV>: no replica got the request
+                if other:
+                    return False
+                again = False
+            unserved = again and answer.values(b"x-sparkwright-unserved")
+            if not unserved or not await self._pass_on(sent, held, False, server):
+                held.close()
+                await self._relay(answer, reader)
+        return True
 
     async def _relay(self, head: wire.Head, reader: asyncio.StreamReader) -> None:
         """Pass an answer on as it arrives."""
@@ -343,7 +365,7 @@ class Exchange:
         head += "Access-Control-Allow-Origin: *\r\n"
         self._send(f"{head}Content-Length: {len(body)}\r\n{again}".encode(), body)
 
-    def _refuse(self, error: Refused) -> None:
+    def _refuse(self, error: refusal.Refused) -> None:
         self._address.refused[error.status] += 1
         self._answer(error.status, error.body, _JSON, error.retry)
 
@@ -352,8 +374,9 @@ class Exchange:
             pass
 
 
-def _pieces(file: Any, size: int, tail: bytes) -> Iterator[bytes]:
-    """Yield the first ``size`` bytes of a body, and another end."""
+def _sent(head: bytes, file: Any, size: int, tail: bytes, own: str) -> Iterator[bytes]:
+    """Yield a request: its head with one more line, ``size`` bytes of a body, and another end."""
+    yield head + own.encode("latin-1") + b"\r\n"
     file.seek(0)
     while size and (piece := file.read(min(size, wire.PIECE))):
         size -= len(piece)
@@ -371,7 +394,7 @@ async def connected(path: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyn
     try:
         reader, writer = await asyncio.open_unix_connection(path, limit=wire.HEAD)
     except OSError:
-        raise Refused(503, "HAProxy does not answer for its pools.", _SOON) from None
+        raise refusal.Refused(503, "HAProxy does not answer for its pools.", _SOON) from None
     try:
         yield reader, writer
     finally:

@@ -1,15 +1,15 @@
 """HAProxy on a host: its files, and the pools that services leave and join."""
 
-from __future__ import annotations
-
 from sparkwright.host.lib.records import dataclass, field
 
 #: Units of HAProxy and of the health program.
 UNIT, HEALTH_UNIT = "sparkwright-gateway.service", "sparkwright-health.service"
 #: HAProxy's map of services that sleep, beside its configuration.
 ASLEEP_MAP = "asleep.map"
-
-
+#: Directory of HAProxy's sockets, and its runtime API: of the worker that takes new requests, and
+#: of the master, which reaches the workers of before a reload too.
+RUNTIME = "/run/sparkwright-gateway"
+ADMIN, MASTER = f"{RUNTIME}/admin.sock", f"{RUNTIME}/master.sock"
 #: Directory of the sockets that report services' health.
 HEALTH = "/run/sparkwright-health"
 #: Suffix of a file beside such a socket, touched when the service begins to serve.
@@ -69,20 +69,14 @@ class Pool:
 class HealthService:
     """A service whose health the program reports.
 
-        Attributes:
-            address, port: the engine's address and port; or a socket's path and 0.
-            health: path of the socket that reports its health; empty for none.
-            secrets: file with the API key.
-    <<<<<<< HEAD
-            model: a served name.
-            patience_seconds: for one token.
-            routes: kinds of requests that the model is asked by, each with its route.
-            sleeps: route that says whether the engine sleeps; empty for an engine that never does.
-    =======
-            model: a name under which the model is served.
-            patience_seconds: longest time to wait for one token, in seconds.
-            routes: kind of request -> route, for all kinds that the model supports.
-    >>>>>>> main
+    Attributes:
+        address, port: the engine's address and port; or a socket's path and 0.
+        health: path of the socket that reports its health; empty for none.
+        secrets: file with the API key.
+        model: a name under which the model is served.
+        patience_seconds: longest time to wait for one token, in seconds.
+        routes: kind of request -> route, for all kinds that the model supports.
+        sleeps: route that says whether the engine sleeps; empty for an engine that never does.
     """
 
     name: str

@@ -14,7 +14,7 @@ from sparkwright.extras.bench.compare import CellComparison, Verdict, compare, j
 from sparkwright.extras.bench.results import MEASURES, Cell, Measure, Result
 from tests.libyaml import safe_load
 from tests.unit.builders import catalog
-from tests.unit.extras.bench.builders import IMAGE, cell, result
+from tests.unit.extras.bench.bench_results import IMAGE, cell, result
 
 CAUSES = [cause for group in catalog().causes.values() for cause in group.causes]
 CASES = safe_load(Path(__file__).with_name("comparisons.yaml").read_text())

@@ -22,7 +22,7 @@ from sparkwright.host.status import HostStatus, KeptRelease, ServiceStatus
 from sparkwright.run import questions
 from tests.operations.sites import site, spark
 from tests.unit.builders import kept_service, plan
-from tests.unit.extras.bench.builders import NOON, cell, result
+from tests.unit.extras.bench.bench_results import NOON, cell, result
 
 GB10 = Gpu("NVIDIA GB10", driver="580.95.05")
 IDLE = replace(GB10, clock_mhz=208, clock_max_mhz=3003, temperature_c=41)

@@ -1,12 +1,10 @@
 """How long the page of many hosts takes: reading, judging, rendering, and its size.
 
-    python -m benchmarks.report --hosts 100 --runs 20
+    python -m benchmarks.page_of_hosts --hosts 100 --runs 20
 
 The fleet is invented (``lab.example_report``): 60 loads a result, a service a host. The page takes
 the newest result of a service, so more runs cost nothing.
 """
-
-from __future__ import annotations
 
 import argparse
 import subprocess

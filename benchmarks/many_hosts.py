@@ -1,6 +1,6 @@
 """Cost of many unchanged hosts on the controller: CPU and memory.
 
-    make bench            (or: python -m benchmarks.names --names 8 32 128)
+    make bench            (or: python -m benchmarks.many_hosts --names 8 32 128)
     make bench BEFORE=../other-checkout
 
 Three hosts of the virtual fleet stand for all: an inventory has many names for each. To the
@@ -8,8 +8,6 @@ controller they are as many hosts, with a plan and a connection each; since noth
 don't get in each other's way. They share this machine's cores with the controller, so that only
 its own CPU says something of real fleets, not the seconds by the clock.
 """
-
-from __future__ import annotations
 
 import argparse
 import json

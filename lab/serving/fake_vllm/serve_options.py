@@ -4,13 +4,11 @@ Differences of the real parser from plain argparse: underscores for dashes in na
 real one also takes `--config FILE`, and JSON arguments key by key, which nothing here writes.
 """
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 
-from .table import Table
-from .values import READERS
+from .option_table import Table
+from .option_values import READERS
 
 COMMANDS = ["chat", "complete", "serve", "launch", "bench", "collect-env", "run-batch"]
 

@@ -3,17 +3,15 @@
 These are mistakes that argparse lets through: vLLM finds them only after it has started.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 from dataclasses import dataclass
 
 from .identity import Identity
 from .model import Model, open_model
+from .option_table import Table
 from .refusal import Refusal, invalid, invalid_value
 from .speculation import Speculation, check_kv_cache, read_speculation
-from .table import Table
 
 DEFAULT_MAX_NUM_SEQS = 256
 DEFAULT_MAX_NUM_BATCHED_TOKENS = 2048

@@ -13,8 +13,6 @@ it bites: a byte to corrupt must be in the range asked for, a connection to drop
 many bytes to send.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
