@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import machines
+from lab import fakes, machines
 from lab.layout import BRIDGE, HOSTS, SSH, USER
 from tests.fleet.bootstrap.test_bare_host import BARE, SOURCES
 from tests.fleet.site import ROOT, Site, inside, until
@@ -132,11 +132,13 @@ def test_what_can_not_be_is_told_before_anything_is_changed(site: Site, mine: Pa
     assert "disk: " in shown.got
     _untouched(mine)
     site.gpu(BARE.name, kind="h200")
+    card = BARE.root / fakes.GPU_FILE
+    card.write_text(card.read_text().replace("H200", "L40S").replace('"9.0"', '"8.9"'))
     with terminal(mine, "up", TARGET) as shown:
         shown.until(TOLD)  # sudo's: the key is there by now
         shown.type(f"{PASSWORD}\n")
         assert shown.ended(60) == 2, shown.got
-    assert "H200" in shown.got
+    assert "L40S" in shown.got
     _untouched(mine)
 
 
