@@ -227,14 +227,11 @@ def _second_names(capture: dict[str, Any]) -> list[str]:
     ]
 
 
-def test_the_nearest_table_is_the_versions_own_or_the_next_lower() -> None:
-    assert nearest("0.24.0") == "0.24.0"
-    assert nearest("0.24.1") == "0.24.0"
-    assert nearest("0.31.9") == "0.28.0"
-    assert nearest("1.0") == "0.33.0"
-    assert nearest("0.19.1") == "0.19.1"
-    assert nearest("0.18.0") == "0.19.1"
-    assert table("0.24.0").arguments["enable_prefix_caching"].negatable
+@cases("version", "expected")
+def test_the_nearest_table_is_the_versions_own_or_the_next_lower(
+    version: str, expected: str
+) -> None:
+    assert nearest(version) == expected
 
 
 def test_unknown_arguments_are_warnings_where_there_is_no_table_of_the_version() -> None:
