@@ -7,8 +7,6 @@
 A dump holds everything that the real parser says; a table only what the checks go by.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -12,8 +12,6 @@ given digests and commits, so sparkwright has them from its lock. Reported are m
 one run.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import runpy

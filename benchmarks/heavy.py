@@ -1,8 +1,6 @@
 """More bytes than the miniatures have, so that a line is busy for a while: random, in hub and
 registry, beside what is there already."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

@@ -9,8 +9,6 @@ don't get in each other's way. They share this machine's cores with the controll
 its own CPU says something of real fleets, not the seconds by the clock.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import runpy

@@ -9,8 +9,6 @@ which the time to the first token and the tokens a second count. The fake needs 
 for the first, so nearly all of it is the way there.
 """
 
-from __future__ import annotations
-
 import argparse
 import http.client
 import json

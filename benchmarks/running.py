@@ -1,7 +1,5 @@
 """Running what is measured: how long it takes, and what it takes of the controller."""
 
-from __future__ import annotations
-
 import json
 import os
 import statistics

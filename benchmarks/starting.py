@@ -11,8 +11,6 @@ The lab's image brings its modules' bytecode; most images of vLLM bring none. "n
 second start of such an image without what we keep of it: a new container has to compile them.
 """
 
-from __future__ import annotations
-
 import argparse
 import http.client
 import json

@@ -4,8 +4,6 @@ Commands that change the fleet hold the lab meanwhile (`lab.holding`). `ssh`, `e
 not: they are there to look at a fleet that others work on.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -4,8 +4,6 @@ Hosts have what a deploy needs; a bare one is as Debian's installer leaves it, a
 it lacks lie beside it, for the depot's apt repository. One has the newest Docker that Debian has.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

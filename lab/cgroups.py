@@ -4,8 +4,6 @@ systemd-nspawn puts its machine below the group it was started in. Two machines 
 be two systemds that manage, and end, each other's services.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from pathlib import Path

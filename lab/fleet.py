@@ -1,7 +1,5 @@
 """The whole fleet: up, down, what runs."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -9,8 +9,6 @@ among its ancestors goes ahead, also through sudo, which passes no environment o
 up is not held by that alone: the next one may use it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import datetime as dt
 import fcntl

@@ -5,8 +5,6 @@ hub and its repositories, the images in the registry); what the disks of the mac
 and this says so.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import time

@@ -2,8 +2,6 @@
 /sys over the real one. MTU, addresses and carrier are the kernel's own; speed and RDMA are made up.
 """
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

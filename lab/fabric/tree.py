@@ -1,7 +1,5 @@
 """FAKE: what /sys, /proc and tools say of a ConnectX-7, written below a directory."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ thing. A small file of the machine says which GPU it has, and which
 faults, so that tests can change it: ``/etc/sparkwright-lab/gpu.json``.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

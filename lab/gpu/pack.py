@@ -5,8 +5,6 @@ Three archives, made anew when what they are made of changes, and cut as one str
 wheels.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

@@ -12,8 +12,6 @@ token depends on the last one alone, and an answer is "This tiny model has but o
 The tokenizer is the tiny model's. 34 GB, about 20 s on 16 cores.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys

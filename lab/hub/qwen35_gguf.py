@@ -6,8 +6,6 @@ here; the 9B's are the 4B's with a wider model. Each block has one short tensor 
 whatever the file's type says.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from .gguf import FILE_TYPES, Metadata, Weights, gguf

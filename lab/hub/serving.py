@@ -4,8 +4,6 @@ Not in a thread of the caller: hf_transfer holds Python's lock while it download
 for ever for a server in its own process.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

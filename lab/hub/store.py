@@ -7,8 +7,6 @@ Ids are made as git and Git LFS make them: a small file is known by its git blob
 large one by its sha256, with the git blob id of its pointer beside it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -88,15 +86,6 @@ class Repository:
         """Return the commit that a full commit id, a branch or a tag names, or None."""
         wanted = self.branches.get(revision) or self.tags.get(revision) or revision
         return next((commit for commit in self.commits if commit.id == wanted), None)
-
-    def last_change(self, commit: Commit, path: str) -> Commit:
-        """Return the commit in which the file `path` of `commit` got its present content."""
-        result = commit
-        for older in reversed(self.commits[: self.commits.index(commit)]):
-            if older.file(path) != commit.file(path):
-                break
-            result = older
-        return result
 
 
 def commit_id(repository: str, parent: str, title: str, date: str, files: Iterable[File]) -> str:

@@ -1,13 +1,10 @@
 """Tiny repositories for tests of access, tags and long listings. Not made after any model."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from .miniature import Files, Miniature, Revision
 from .weights import Tensor, safetensors
 
-# More than the 50 entries that the hub lists per page when details are asked for.
 NOTES = 60
 
 

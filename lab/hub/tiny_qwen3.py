@@ -16,8 +16,6 @@ speculation rise. An engine that takes embeddings, head or a zero wrongly says s
 what it makes of the random numbers is computed, and not seen.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import struct

@@ -8,8 +8,6 @@ it, which is why what they fetch is to be hashed. Version 2 of the reconstructio
 there, as hf_xet 1.8 copes with.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import os

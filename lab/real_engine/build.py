@@ -1,7 +1,5 @@
 """Making tree and layers, once for each set of versions; a killed build leaves nothing half."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import hashlib

@@ -1,7 +1,5 @@
 """An engine that the lab can build: how its tree is made, and what its image says of itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

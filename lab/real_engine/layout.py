@@ -1,7 +1,5 @@
 """Names and places of the real engine."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 #: Outlives the fleet, whose cache is beside it: what is made here takes minutes, and 1.7 GB.

@@ -4,8 +4,6 @@ The models are bound where the recipe mounts them; it is asked at the socket in 
 machine, and has no network. Without such a folder it has this machine's, and 127.0.0.1.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -4,8 +4,6 @@ Compiling everything would add a third to the image; this is the part that a sta
 shows at once, when versions are changed, that the engine's parts can be imported together.
 """
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

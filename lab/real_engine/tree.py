@@ -3,8 +3,6 @@
 Docker is not needed for that, and nothing is left behind: the mounts are the namespace's own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

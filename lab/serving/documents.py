@@ -1,7 +1,5 @@
 """The JSON documents that an image is made of, and what they are called by."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Layers of the image: tar archives that come out the same for the same content."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

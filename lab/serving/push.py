@@ -1,7 +1,5 @@
 """Pushing to a registry over its HTTP API: what is there already is not sent again."""
 
-from __future__ import annotations
-
 import hashlib
 import http.client
 from pathlib import Path

@@ -4,8 +4,6 @@ A fact that can't be read becomes None or the failing command's error text, neve
 failed observation would show nothing.
 """
 
-from __future__ import annotations
-
 import os
 import pwd
 import re
@@ -33,13 +31,10 @@ from sparkwright.host.lib.addresses import Reach, Reached
 from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.disks import Disk
 from sparkwright.host.lib.docker import Container, Docker
-from sparkwright.host.lib.exclusive import Active
 from sparkwright.host.lib.gpu import Gpus
-from sparkwright.host.lib.homes import Maintenance, Stopped
 from sparkwright.host.lib.packages import Package
 from sparkwright.host.lib.processes import Outcome, Running, run
 from sparkwright.host.lib.records import dataclass, field
-from sparkwright.host.lib.trusted import ExposedPath
 from sparkwright.host.lock import Owner
 from sparkwright.host.proof import ModelAt, Versions
 
@@ -128,6 +123,7 @@ class ServiceState:
         current: id of the release that ``current`` points to.
         good: id of the last release that passed its smoke test.
         format: of the current release's record, 0 if it has none; None without a release.
+        rank: whether the current release belongs to a rank of a cluster.
         compose, record, unit: sha256 of the planned release's compose file and release.json, and of
             the installed unit.
         files: sha256 of the files that the planned release's container reads, by name.
@@ -140,6 +136,7 @@ class ServiceState:
     current: str | None = None
     good: str | None = None
     format: int | None = None
+    rank: bool = False
     compose: str | None = None
     record: str | None = None
     unit: str | None = None
@@ -148,7 +145,7 @@ class ServiceState:
     tokens: dict[str, FileState] = field(default_factory=dict)
     newest: float = 0.0
     container: Container | None = None
-    stopped: Stopped | None = None
+    stopped: homes.Stopped | None = None
     asleep: bool = False
 
 
@@ -230,12 +227,12 @@ class Observation:
     lock: Owner | None = None
     last_lock: str | None = None
     switching: bool = False
-    exposed: tuple[ExposedPath, ...] = ()
+    exposed: tuple[trusted.ExposedPath, ...] = ()
     packages: dict[str, Package] = field(default_factory=dict)
     addresses: dict[str, tuple[str, ...]] = field(default_factory=dict)
     reached: dict[str, Reached] = field(default_factory=dict)
-    maintenance: Maintenance | None = None
-    active: dict[str, Active] = field(default_factory=dict)
+    maintenance: homes.Maintenance | None = None
+    active: dict[str, exclusive.Active] = field(default_factory=dict)
 
 
 #: Directories in which the docker command looks for plugins, in its order.
@@ -303,11 +300,14 @@ def service_state(home: Path, planned: str) -> ServiceState:
     secrets, unit_path = home / "secrets.env", systemd.UNITS / homes.unit(home.name)
     release, current = home / "releases" / planned, files.target(home / "current")
     tokens = [path for path in (home / "secrets").glob("*") if path.is_file()]
+    record = documents.read(home / "releases" / current / "release.json") if current else None
+    number = (record or {}).get("format")
     times = (path.stat().st_mtime for path in (secrets, unit_path, *tokens) if path.exists())
     return ServiceState(
         current=current,
         good=files.target(home / "good"),
-        format=_format(home / "releases" / current) if current else None,
+        format=(number if isinstance(number, int) else 0) if current else None,
+        rank=bool((record or {}).get("rank")),
         compose=documents.digest(release / "compose.yaml"),
         record=documents.digest(release / "release.json"),
         unit=documents.digest(unit_path),
@@ -319,12 +319,6 @@ def service_state(home: Path, planned: str) -> ServiceState:
         stopped=homes.stopped(home),
         asleep=(home / exclusive.ASLEEP).exists(),
     )
-
-
-def _format(release: Path) -> int:
-    """Return the format of a release's record; 0 without a format."""
-    number = (documents.read(release / "release.json") or {}).get("format")
-    return number if isinstance(number, int) else 0
 
 
 def ports(wanted: tuple[int, ...]) -> dict[int, Listener]:

@@ -1,7 +1,5 @@
 """The routes of vLLM's server, answered in the shapes that the real one answers in."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json

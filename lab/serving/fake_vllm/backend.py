@@ -1,7 +1,5 @@
 """A model as the routes use it: its served names, its limits, and generations that are counted."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import AsyncGenerator
 from typing import Any

@@ -3,8 +3,6 @@
 A cache that was tampered with or cut ends the engine, as a broken artefact does.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sys

@@ -1,7 +1,5 @@
 """Routes of vLLM's developer mode by which it sleeps and wakes up, as lab/gpu/sleep.py saw them."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Awaitable, Callable

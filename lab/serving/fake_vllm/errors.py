@@ -1,7 +1,5 @@
 """Errors that a request is answered with, in the form vLLM gives them."""
 
-from __future__ import annotations
-
 from .http_server import Response
 from .text import compact
 

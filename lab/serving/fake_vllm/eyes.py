@@ -5,8 +5,6 @@ answer about a picture is true, as a real model's would be, and a picture that d
 is noticed.
 """
 
-from __future__ import annotations
-
 import base64
 import struct
 import zlib

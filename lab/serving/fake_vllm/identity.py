@@ -4,8 +4,6 @@ The image says so in three files of /etc, each of one line; the environment wins
 is for tests and for faults that a service sets itself.
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ Made from captures of build 11669 (tests/fixtures/llamacpp). OpenAI's answers, f
 are the same as in the fake for vLLM; it drafts nothing and makes no vectors.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

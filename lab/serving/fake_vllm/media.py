@@ -6,8 +6,6 @@ recording that the fake knows. So what is written down is true, and a file that 
 is noticed.
 """
 
-from __future__ import annotations
-
 import base64
 import io
 import math

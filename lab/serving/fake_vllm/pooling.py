@@ -3,8 +3,6 @@
 A model whose architecture is one of classification is a reranker, and has no vectors.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import operator

@@ -5,8 +5,6 @@ The fake prints the same last lines, which are what people and programs look for
 in between are left out.
 """
 
-from __future__ import annotations
-
 from . import log
 
 VALIDATION = "pydantic_core._pydantic_core.ValidationError"

@@ -1,7 +1,5 @@
 """How vLLM reads the text of one argument; each function raises what argparse reports."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

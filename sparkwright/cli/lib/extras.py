@@ -1,7 +1,8 @@
-"""Commands, and what extras offer, as ``cli/commands.json`` and each extra's ``extra.json`` say.
+"""Commands, and the extras' offers, as ``cli/commands.json`` and each extra's ``extra.json`` list
+them.
 
-An extra is a folder of sparkwright/extras/, found by listing them. Its file has its commands, and
-under ``offers`` what the core or another extra may use where the extra is there: a name, and
+An extra is a folder of sparkwright/extras/. Its file has its commands with their options, and under
+``offers`` objects for the core or another extra if the extra is installed: a name, and
 ``module:object``.
 """
 
@@ -44,7 +45,7 @@ class Command:
 
 
 @cache
-def _tables() -> dict[str, dict[str, Any]]:
+def tables() -> dict[str, dict[str, Any]]:
     """Tables of the core and of every extra that is installed, by package."""
     files = (_PACKAGE / "cli/commands.json", *sorted(_PACKAGE.glob("extras/*/extra.json")))
     return {
@@ -60,7 +61,7 @@ def all_commands() -> dict[str, Command]:
     """Every command by its name, the core's first: none of their modules is loaded."""
     return {
         name: Command(name, **{**entry, "module": f"{package}.{entry['module']}"})
-        for package, table in _tables().items()
+        for package, table in tables().items()
         for name, entry in table["commands"].items()
     }
 
@@ -72,7 +73,7 @@ def _object(path: str) -> Any:
 
 def offered(name: str) -> Iterator[Any]:
     """The objects that extras offer under a name."""
-    for package, table in _tables().items():
+    for package, table in tables().items():
         if path := table.get("offers", {}).get(name):
             yield _object(f"{package}.{path}")
 

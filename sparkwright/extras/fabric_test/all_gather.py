@@ -4,8 +4,6 @@ No MPI: torch.distributed meets at MASTER_ADDR. Prints one line of JSON. It is r
 given to the container's Python; nothing of it runs on the controller.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

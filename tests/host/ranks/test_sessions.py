@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from sparkwright.host.lib.ranks import SERVED
 from sparkwright.host.ranks.link import follower_proof
 from tests.host.proxy.haproxy import until
 from tests.host.ranks.units import KEY, NEW, OLD, Cluster
@@ -74,6 +75,8 @@ def test_engines_that_live_and_do_not_generate_begin_a_new_session(cluster: Make
     before = item.whole()
     time.sleep(4)  # several questions, all of them answered
     assert item.session == before
+    # Its follower's boot caches are kept from then on.
+    assert (item.followers[0].home / SERVED).exists()
     stuck = item.head.place / "stuck"
     stuck.touch()
     until(lambda: "do not generate" in str(item.head.state["missing"]))
@@ -88,6 +91,7 @@ def test_engines_that_never_answer_are_no_start(cluster: Make) -> None:
     (item.head.place / "stuck").touch()
     item.start()
     item.whole()
+    assert not (item.followers[0].home / SERVED).exists()
     until(lambda: "after the start" in str(item.head.state["missing"]))
     until(lambda: item.head.codes == [1])
 
