@@ -119,7 +119,7 @@ async def main() -> None:
     places |= dict(item.split("=", 1) for item in sys.argv[1:])
     environment, quiet = {**os.environ, "HERE": str(HERE), "RUN": run}, subprocess.DEVNULL
     subprocess.run(CERTIFICATE.format(run=run).split(), check=True, capture_output=True)
-    started = [subprocess.Popen((sys.executable, "-m", "benchmarks.gateways.engine"))]
+    started = [subprocess.Popen((sys.executable, "-m", "benchmarks.gateways.token_stream"))]
     ports, pids = {}, {"direct": 0}
     figures: defaultdict[str, Figures] = defaultdict(lambda: defaultdict(list))
     try:
@@ -127,8 +127,8 @@ async def main() -> None:
             command = candidate.get("command", "")
             if "{" + name + "}" in command and name not in places:
                 continue
-            if words := command.format(**places).split():
-                started.append(subprocess.Popen(words, env=environment, stdout=quiet, stderr=quiet))
+            if argv := command.format(**places).split():
+                started.append(subprocess.Popen(argv, env=environment, stdout=quiet, stderr=quiet))
             ports[name] = candidate["port"]
             SECURE.update([candidate["port"]] if candidate.get("tls") else [])
             pids.setdefault(name, started[-1].pid)

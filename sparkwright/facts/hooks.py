@@ -2,7 +2,7 @@
 measured figure, or a behaviour that a test holds.
 
 Read in pyinfra 3.10.0. Anything that its public ``BaseStateCallback`` offers is used where it
-suffices (``connections.py``).
+suffices (``run/connections.py``).
 """
 
 import inspect

@@ -11,7 +11,7 @@ from tests.browser.chromium import Look, Scheme, look
 from tests.browser.picture import example
 from tests.browser.tab import opened
 from tests.unit.builders import catalog
-from tests.unit.extras.bench.builders import NOON, cell, result
+from tests.unit.extras.bench.bench_results import NOON, cell, result
 from tests.unit.extras.dashboard.pages import page_of
 
 #: A small phone, a large one, a tablet on either side of where tables become blocks, a desktop.
@@ -62,7 +62,7 @@ def test_remedies_speeds_and_memory_are_not_folded_away_and_print_has_all(tmp_pa
         tab.open(file.as_uri())
         shown = tab.wait("document.getElementById('history') && document.body.innerText")
         order = ("Look: nvidia-smi", "unified", "63.1 tokens/s", "Speed in detail")
-        assert [shown.index(words) for words in order] == sorted(map(shown.index, order))
+        assert [shown.index(text) for text in order] == sorted(map(shown.index, order))
         assert shown.count("held below its clock") == 1
         assert "The newest result of each service" not in shown
         tab.call("Emulation.setEmulatedMedia", media="print")

@@ -5,8 +5,8 @@ import re
 import subprocess
 import sys
 
-from tests.fleet.load import Load
 from tests.fleet.site import GOOD, MACHINES, Site
+from tests.fleet.traffic import Load
 
 HOST = "spark-1"
 #: In the lab's network, where nobody is.

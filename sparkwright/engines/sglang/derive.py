@@ -26,9 +26,9 @@ _STEP = 1024
 def derive(subject: Subject, _: Advice) -> Derived:
     """Make a recipe of a repository, or ask for one where its files leave a question open."""
     facts = subject.facts
-    known = subject.form and subject.weights and facts.architecture and facts.context
+    stated = subject.form and subject.weights and facts.architecture and facts.context
     special = facts.gguf or facts.hybrid or facts.code or facts.task or facts.vision
-    if not known or special or not facts.chat_template:
+    if not stated or special or not facts.chat_template:
         where, named = f"{subject.where}.recipe", subject.repository
         question = _MESSAGES.mistake("no-recipe", where, subject.host, repository=named)
         return Derived(subject.service, questions=(question,))

@@ -11,7 +11,7 @@ from fnmatch import filter as matching
 from hashlib import sha256
 from posixpath import basename, splitext
 
-from sparkwright.catalog.files import File, Patch, is_code
+from sparkwright.catalog.file_entries import File, Patch, is_code
 from sparkwright.recipes.recipe import Foreign, Options, Unfit, texts
 
 #: Where a container has what a mod writes to the folder that the engine starts in.
@@ -74,8 +74,8 @@ class Mod:
             line = rest.partition("\n")[0].strip()
             try:
                 method, match = next((m, x) for m, f in _FORMS.items() if (x := f.match(rest)))
-                words = match.groupdict("").items()
-                getattr(self, method)(**{name: word.replace('"', "") for name, word in words})
+                values = match.groupdict("").items()
+                getattr(self, method)(**{name: word.replace('"', "") for name, word in values})
             except (LookupError, StopIteration, ValueError):
                 reason = reasons.get(line.partition(" ")[0], reasons["other"])
                 raise Unfit("mod-refused", f"mod {self.name}: {line[:200]}", reason) from None

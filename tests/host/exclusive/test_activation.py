@@ -259,12 +259,12 @@ def napping(idle: Host, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Engi
 
 def _rest_and_wake(host: Host, verb: str) -> list[bool]:
     """Whether the unit of ``a`` got the verb while it went to rest, and while it woke."""
-    result, said = [], host.place / "said"
+    result, verbs = [], host.place / "said"
     for rests in (True, False):
-        said.write_text("")
+        verbs.write_text("")
         _ask(host, "a", rests=rests)
         assert _switch(host).run() == "good"
-        result.append(f"{verb} sparkwright-a.service" in said.read_text())
+        result.append(f"{verb} sparkwright-a.service" in verbs.read_text())
     return result
 
 

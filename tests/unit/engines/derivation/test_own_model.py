@@ -194,8 +194,8 @@ def test_an_architecture_that_the_tags_vllm_has_not_is_named_with_a_tag_that_has
     config = {**CONFIG, "architectures": ["Qwen3_5ForCausalLM"]}
     with on_the_hub(repository(config=config)):
         fleet = planned({"image_tag": "v0.24.0"})
-    found = {item.id: item for item in fleet.hosts["spark-1"].violations}
-    result = found["model-architecture"]
+    findings = {item.id: item for item in fleet.hosts["spark-1"].violations}
+    result = findings["model-architecture"]
     assert "vLLM 0.24.0 has no implementation of Qwen3_5ForCausalLM" in result.observed
     assert "v0.28.0" in result.remedy
     with on_the_hub(repository(config=config)):

@@ -63,9 +63,9 @@ def test_a_name_is_enough_and_the_plan_says_which_engine_and_why() -> None:
         assert text in facts[name]
     (host,) = fleet.or_raise().values()
     assert not [item for item in host.violations if item.severity == "error"]
-    words = container_command(service).arguments
+    argv = container_command(service).arguments
     expected = "--model /models/Qwen3-8B-GGUF/Qwen3-8B-Q4_K_M.gguf --alias unsloth/Qwen3-8B-GGUF"
-    assert " ".join(words).startswith(f"{expected} --host /run/engine/http.sock --offline --no-ui")
+    assert " ".join(argv).startswith(f"{expected} --host /run/engine/http.sock --offline --no-ui")
 
 
 @pytest.mark.parametrize(("arguments", "gets"), [({}, True), ({"mmproj_auto": False}, False)])
@@ -120,8 +120,8 @@ def test_a_drafter_takes_memory_of_the_card() -> None:
     arguments = {"spec_type": "draft-simple", "model_draft": "/models/small/x.gguf"}
     with patch("tests.unit.builders.catalog", lambda: changed):
         host = plan({"s": {"recipe": name, "arguments": arguments}})
-    found = {item.id: item for item in check_host(host, entries, assumed_hardware(host))}
-    assert "6.5 GiB of the drafter and its cache" in found["llamacpp-memory"].observed
+    findings = {item.id: item for item in check_host(host, entries, assumed_hardware(host))}
+    assert "6.5 GiB of the drafter and its cache" in findings["llamacpp-memory"].observed
 
 
 @cases("pooling", "argument", "routes")
@@ -182,9 +182,9 @@ def test_a_context_that_fits_does_fit_with_layers_of_a_window(pool: float) -> No
 def test_short_names_are_written_as_long_ones() -> None:
     """``-ngl`` has one dash, and llama-server knows no ``--ngl``."""
     settings = {"recipe": "qwen35-9b-gguf-rtx-12gb", "arguments": {"ngl": 50, "c": 4096}}
-    words = container_command(plan({"s": settings}).services[0]).arguments
-    assert words[words.index("50") - 1] == "--n-gpu-layers"
-    assert words[words.index("4096") - 1] == "--ctx-size"
+    command = container_command(plan({"s": settings}).services[0]).arguments
+    assert command[command.index("50") - 1] == "--n-gpu-layers"
+    assert command[command.index("4096") - 1] == "--ctx-size"
 
 
 @cases("types", "bytes_of_a_number")
