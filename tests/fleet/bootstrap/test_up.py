@@ -87,10 +87,12 @@ def _untouched(folder: Path) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_a_box_as_delivered_to_an_answer_in_one_command_and_back(mine: Path) -> None:
+def test_a_box_as_delivered_to_an_answer_in_one_command_and_back(site: Site, mine: Path) -> None:
+    """With a card of 12 GB, and a repository of GGUF files by its name."""
+    site.gpu(BARE.name, kind="rtx5070")
     watch = "while :; do cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ; sleep 0.05; done"
     inside(BARE.name, "systemd-run", "--unit=eyes", "sh", "-c", f"{watch} > /root/seen 2>/dev/null")
-    with _up(mine, TARGET) as shown:
+    with _up(mine, TARGET, "--model", "unsloth/Qwen3.5-9B-GGUF") as shown:
         for line in ("install docker.io", "become root without a password", "GiB of weights"):
             assert line in shown.got
         shown.type("y\n")
