@@ -65,6 +65,7 @@ def address(site: Site) -> Iterator[Site]:
     with (site.folder / "group_data/all.py").open("a") as settings:
         settings.write(f"keys = {KEYS!r}\n")
     site.rollout(soak_seconds=8, notice_seconds=7)
+    ssh("hopper-1", "sudo rm -rf /var/lib/sparkwright-models")  # usage that other tests left
     try:
         site.deploy(inventory=INVENTORY)
         yield site
