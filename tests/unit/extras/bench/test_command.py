@@ -54,7 +54,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def counters(_: Service) -> dict[str, float]:
         look = next(looks)
-        return {name: look * value for name, value in each.items()}
+        return {name: 900.0 + look * value for name, value in each.items()}
 
     monkeypatch.setattr(Service, "tokens", lambda self, text: len(text) // 4)
     monkeypatch.setattr(Service, "counters", counters)
