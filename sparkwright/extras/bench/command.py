@@ -27,7 +27,7 @@ from sparkwright.extras.bench.run import measure
 from sparkwright.extras.bench.section import text
 from sparkwright.extras.bench.service import Service, reach
 from sparkwright.extras.bench.store import save
-from sparkwright.findings.user_error import Messages, UserError
+from sparkwright.findings.user_error import Messages, Problems, UserError
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.site.endpoints import Endpoint, Key, endpoint_of
 from sparkwright.site.fleet import PlannedHost
@@ -88,13 +88,15 @@ def command(
     sweep = batches(categories or default[0], concurrency or default[1], context or default[2])
     program, planned = aiperf.find(os.environ), load(hosts).or_raise()
     before = ask(hosts)
-    done = []
+    problems, done = Problems(), list[Bench]()
     for target in list(_targets(hosts, planned, before)):
-        done.append(_bench(program, target, sweep, hosts, results))
-        if not as_json:
-            echo(f"\n{text(done[-1])}")
+        with problems.collected():
+            done.append(_bench(program, target, sweep, hosts, results))
+            if not as_json:
+                echo(f"\n{text(done[-1])}")
     if as_json:
         options.print_json(TypeAdapter(DOCUMENT).dump_python(done, mode="json", by_alias=True))
+    problems.stop()
     sys.exit(int(not planned.keys() <= before.keys() or not all(bench.well for bench in done)))
 
 
@@ -110,16 +112,15 @@ def _targets(
         for plan in host.plan.services:
             if plan.follower or name not in facts or not hosts.means(name, plan.name):
                 continue
-            target = _Target(host, plan, facts[name])
-            active = target.facts.sleeping.get(plan.name)
+            target, active = _Target(host, plan, facts[name]), facts[name].sleeping.get(plan.name)
+            where = f"--service {plan.name}"
+            sleeps = _MESSAGES.mistake("sleeps", where, target=target, active=active)
             if active is None:
                 yield target
-                continue
-            facts_of_it = {"target": target.name, "active": active, "service": plan.name}
-            sleeps = _MESSAGES.mistake("sleeps", f"--service {plan.name}", **facts_of_it)
-            if hosts.named_services:
+            elif hosts.named_services:
                 raise UserError([sleeps])
-            echo(sleeps.observed, err=True)
+            else:
+                echo(sleeps.observed, err=True)
 
 
 def _bench(

@@ -15,7 +15,7 @@ from click.testing import Result as Done
 from sparkwright.config.places import BENCH_PINS
 from sparkwright.config.secrets import Secret
 from sparkwright.engines.vllm.engine import ENGINE
-from sparkwright.extras.bench import aiperf, host, run
+from sparkwright.extras.bench import aiperf, run
 from sparkwright.extras.bench import command as bench_command
 from sparkwright.extras.bench.host import Facts
 from sparkwright.extras.bench.loads import Batch, Load, batches
@@ -117,15 +117,7 @@ def test_it_measures_keeps_compares_and_reports_what_is_out_of_range(
 def test_a_service_that_sleeps_is_passed_over_and_not_measured_by_name(
     bench: Callable[..., Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = host.ask
-
-    def asleep(*hosts: Any) -> dict[str, Facts]:
-        return {
-            name: replace(facts, sleeping={"qwen36": "coder"})
-            for name, facts in whole(*hosts).items()
-        }
-
-    monkeypatch.setattr(bench_command, "ask", asleep)
+    monkeypatch.setitem(FACTS.sleeping, "qwen36", "coder")
     done = bench()
     assert (done.exit_code, done.stdout) == (0, "")
     assert "spark-1/qwen36 is asleep while coder runs" in done.stderr
@@ -158,6 +150,15 @@ def test_a_release_that_is_not_planned_is_reported_and_its_settings_are_unknown(
     monkeypatch.setitem(FACTS.planned, "qwen36", "ffffffffffff")
     assert f"release {RELEASE} runs, not the planned ffffffffffff" in bench().output
     assert _kept(tmp_path).settings == {}
+
+
+def test_a_service_that_does_not_run_is_named_after_the_figures_of_the_others(
+    bench: Callable[..., Done], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(FACTS.running, "qwen36")
+    done = bench("--json")
+    assert (done.exit_code, json.loads(done.stdout)) == (2, [])
+    assert "no container of it runs on the host" in done.stderr
 
 
 @cases("arguments", "message")
@@ -225,8 +226,7 @@ def test_acceptance_is_the_change_of_the_counters_and_without_speculation_there_
 
 def test_a_phase_in_which_nothing_was_answered_has_errors_alone() -> None:
     result = cell(EIGHT, report={}, errors=18)
-    assert (result.requests, result.errors, result.prompt_tokens) == (0, 18, 0)
-    assert result.measures == {}
+    assert (result.requests, result.errors, result.prompt_tokens, result.measures) == (0, 18, 0, {})
 
 
 def test_failed_requests_are_counted_by_phase_and_say_why() -> None:
