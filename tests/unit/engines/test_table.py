@@ -66,6 +66,22 @@ def test_metrics_of_sglang_are_those_of_its_own_collectors() -> None:
     assert {re.sub("_(sum|count)$", "", name) for name in names} <= set(real)
 
 
+def test_figures_of_the_real_sglang_on_a_gpu_are_read() -> None:
+    real, own = _kept("sglang/0.5.17/h200.json"), engine("sglang")
+    neutral = {theirs: name for name, theirs in own.metrics.items()}
+    figures = metrics.totals("\n".join(real["metrics"]), neutral)
+    assert (figures[metrics.GENERATED], figures[metrics.READ]) == (193, 204)
+    assert (figures[metrics.RUNNING], figures[metrics.WAITING]) == (0, 0)
+    assert figures["first_token_count"] == 23
+
+
+def test_without_a_key_the_real_sglang_opens_health_alone() -> None:
+    statuses = _kept("sglang/0.5.17/h200.json")["statuses"]
+    assert {path for path, codes in statuses.items() if codes != [401]} == {
+        "/health", "/health_generate",
+    }  # fmt: skip
+
+
 def test_no_two_engines_share_the_name_of_a_metric() -> None:
     assert len(metric_names()) == sum(len(engine(name).metrics) for name in ENGINES)
 
