@@ -227,7 +227,7 @@ class HostSummary(TypedDict):
         lock: who is at work on the host.
         watch: null where no watch is.
         maintenance: null where nobody has taken the host out of every pool.
-        sleeping: exclusive services that sleep -> the one of their group that runs.
+        sleeping: exclusive services that sleep -> the running service of their group.
         plan_known: false where the plan is broken: nobody can say what differs from it.
         refused: ids of preflight's errors, for which a deploy would leave a differing host alone.
     """

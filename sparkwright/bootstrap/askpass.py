@@ -1,8 +1,8 @@
 """ssh's questions, answered by this process: the program that SSH_ASKPASS names hands each prompt
 over a socket, and prints the answer.
 
-A password is so in the memory of this process, of ssh and of that program alone: in no argument,
-environment, file or log.
+So only the memory of this process, of ssh and of that program holds a password: no argument,
+environment, file or log does.
 """
 
 import os
@@ -51,7 +51,7 @@ def run(
         stdin: input of the command on the host.
 
     Returns:
-        Its exit code, 255 where it did not end in time, and both outputs.
+        The exit code, 255 if the command did not end in time, and both outputs.
 
     Raises:
         UserError: no folder of this user's can hold a program.
@@ -89,7 +89,7 @@ def run(
 
 @contextmanager
 def _listening() -> Iterator[tuple[socket.socket, Mapping[str, str]]]:
-    """A socket that only this user reaches, and the environment that leads ssh to it."""
+    """A socket that only this user can reach, and the environment that leads ssh to it."""
     with (
         tempfile.TemporaryDirectory(prefix="sparkwright-", dir=_parent()) as folder,
         socket.socket(socket.AF_UNIX) as listener,
@@ -106,7 +106,7 @@ def _listening() -> Iterator[tuple[socket.socket, Mapping[str, str]]]:
 
 
 def _parent() -> str:
-    """A folder where this user can run programs: any of them may be mounted noexec."""
+    """A folder where this user can run programs; any candidate may be mounted noexec."""
     cache = str(caches.of_user(""))
     folders = [tempfile.gettempdir(), os.environ.get("XDG_RUNTIME_DIR"), cache]
     for folder in filter(None, folders):

@@ -34,7 +34,7 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def box_of(state: BootstrapState) -> Box | Finding:
-    """The box; or why bootstrap leaves it alone."""
+    """Return the type of machine, or the reason why bootstrap leaves the host alone."""
     host, codename = state.observed, state.codename
     on, machine = host.distribution, host.architecture
     architecture, release = _ARCHITECTURES.get(machine), major(on)

@@ -1,4 +1,4 @@
-"""Why a service may be slower than its card says: known causes, with what they look like."""
+"""Known causes of a service that is slower than its card says, with their symptoms."""
 
 from typing import Literal
 
@@ -30,10 +30,10 @@ class Cause(Data):
 
     Attributes:
         id: its name in reports.
-        when: symptoms that must all be there.
+        when: symptoms that must all be present.
         concurrency: least number of requests at a time.
         prompt_tokens: least length of the prompt.
-        tags: image tags that it is known of; empty for any.
+        tags: image tags with this cause; empty for any tag.
         ruled_out_by: vLLM argument -> value with which it can't be the cause.
         explanation: the cause in a phrase, after "perhaps".
         look: how to find out.

@@ -21,10 +21,10 @@ _KERNELS = ("/proc", "/sys", "/dev")
 
 
 def refuse_privileged(data: Any) -> Any:
-    """Settings as they are written, unless they ask for a privileged container.
+    """Return settings unchanged, unless they ask for a privileged container.
 
     Raises:
-        ValueError: with the way to what was meant.
+        ValueError: names the settings for the intended effect.
     """
     if isinstance(data, dict) and "privileged" in data:
         raise ValueError(
@@ -39,8 +39,8 @@ class Exceptions(Data):
 
     Attributes:
         cap_add: capabilities: ``IPC_LOCK`` or ``SYS_NICE``; default: none.
-        writable: directories that the container may write to under ``hardening: strict``, beside
-            its image's.
+        writable: directories that the container may write to under ``hardening: strict``, in
+            addition to its image's.
         pids_limit: limit of processes and threads; default 4096.
         reason: why the container needs them; written into the Compose file.
     """

@@ -54,6 +54,6 @@ Straight = AfterValidator(_straight)
 
 
 class Data(BaseModel):
-    """Read-only, and nothing unknown in it."""
+    """A read-only model without unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)

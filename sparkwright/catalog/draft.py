@@ -1,4 +1,4 @@
-"""A first version of an entry of a user's own, with every key explained."""
+"""A first version of a user's own entry, with every key explained."""
 
 import inspect
 import textwrap
@@ -19,11 +19,11 @@ PLACEHOLDERS: dict[str, dict[str, Any]] = beside(__file__, "placeholders.yaml")
 def draft(
     kind: str, name: str, values: Mapping[str, Any], origins: Mapping[str, str] | None = None
 ) -> str:
-    """The text of a file: keys with values first, then the others, commented out.
+    """The text of a file: keys with values first, then the other keys, commented out.
 
     Args:
-        values: of the entry's keys; ``extends`` may be one.
-        origins: argument of a recipe -> who says its value, written beside it.
+        values: values of the entry's keys; ``extends`` may be a key.
+        origins: argument of a recipe -> source of its value, written beside it.
     """
     model = KINDS[kind]
     summary, docs = documented(inspect.getdoc(model) or "")

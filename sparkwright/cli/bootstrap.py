@@ -37,8 +37,8 @@ def command(
     \b
     sparkwright bootstrap my-spark --password --step sudoers --step docker
 
-    A deploy does the same for hosts whose settings name steps (`bootstrap = [...]`); this is for a
-    first time with a password. Finished steps are not repeated.
+    A deploy does the same for hosts whose settings name steps (`bootstrap = [...]`); this command
+    is for a first time with a password. Finished steps are not repeated.
     """
     named = any(host.data.get("bootstrap") for host in hosts.read())
     overrides = hosts.overrides
@@ -57,7 +57,7 @@ def command(
 
 
 def bootstrapped(*_: object) -> None:
-    """Take the steps of the settings, on each host."""
+    """Carry out the steps of the settings, on each host."""
     from roles.bootstrap import bootstrap  # the site's own, where it has it
 
     bootstrap()

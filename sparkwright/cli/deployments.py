@@ -75,7 +75,7 @@ def status(hosts: Hosts, as_json: bool, watch: bool) -> None:
 
 
 def _watch(hosts: Hosts, *, as_json: bool) -> NoReturn:
-    """Show the status on the terminal's other screen, until every host is gone."""
+    """Show the status on the terminal's alternate screen, until every host has disconnected."""
     from sparkwright.run.questions import deployment, follow
 
     if as_json or not sys.stdout.isatty():

@@ -18,7 +18,7 @@ from sparkwright.site.clusters import fabric_problems, members
 
 @click.group("fabric", cls=ExtensibleGroup)
 def command() -> None:
-    """ConnectX-7 between hosts: static addresses, and how fast it is."""
+    """ConnectX-7 between hosts: static addresses, and measured speed."""
 
 
 @command.command("addresses")
@@ -43,7 +43,7 @@ def named_hosts(everyone: dict[str, Mapping[str, Any]]) -> tuple[str, ...]:
     """The hosts of ``fabric_addresses``.
 
     Raises:
-        UserError: if no host's settings have it, or if it names an unknown host.
+        UserError: no host's settings have the fabric, or it names an unknown host.
     """
     if problems := list(fabric_problems(everyone)):
         raise UserError(problems)

@@ -67,7 +67,7 @@ def command(hosts: Hosts, interval: float, once: bool, as_json: bool) -> None:
 
 
 def _print(lines: Sequence[Line], as_json: bool) -> None:
-    """Print a table; as JSON a single line, so that a reader gets a line each interval."""
+    """Print a table; with --json a single line, so that a reader gets a line each interval."""
     if as_json:
         rows = json.dumps([asdict(line) for line in lines], ensure_ascii=False)
         click.echo(visible_json(rows))

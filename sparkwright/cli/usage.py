@@ -32,7 +32,7 @@ def _day(_: click.Context, __: click.Parameter, given: str) -> str:
 
 
 def _of_hosts(command: Callable[..., None]) -> Callable[..., None]:
-    """Whole hosts and the connection to them, whose key of SSH has one name alone here."""
+    """Hosts without parts, and the connection to them; ssh keys have their own option here."""
     return connection_options(names_argument(Hosts)(command), but="--key")
 
 

@@ -1,4 +1,4 @@
-"""How hosts are reached, from a group_data file that can't be run: its simple lines alone."""
+"""Connection settings from a group_data file that can't be run: its simple lines alone."""
 
 import ast
 import re
@@ -14,7 +14,7 @@ _MOST = 1 << 20
 def connection_data(file: Path) -> dict[str, Any]:
     """Settings of connections and of sparkwright's directories in a file, as far as it can be read.
 
-    Nothing of it is run. A line whose value is no literal is passed over.
+    No code of the file is run. A line whose value is no literal is skipped.
     """
     try:
         text = file.read_bytes()[:_MOST].decode("utf-8-sig", "replace")

@@ -39,7 +39,7 @@ EVERY_ADDRESS = ("0.0.0.0", "::", "*")
 
 
 def is_loopback(address: str) -> bool:
-    """Whether only the host itself reaches what listens there."""
+    """Return whether only the host itself reaches this address."""
     return address in ("localhost", "::1") or address.startswith("127.")
 
 
@@ -64,12 +64,12 @@ class RolloutSettings(_Settings):
 
     Attributes:
         canaries: hosts that go first, by number or by name.
-        batch: hosts per batch after that, as a number or a share of all (``"25%"``).
+        batch: hosts per batch after the canaries, as a number or a share of all (``"25%"``).
         pause_seconds: pause between two batches.
         soak_seconds: how long a switched host is observed before the next batch; some releases die
             after a minute.
-        notice_seconds: how long a service behind a proxy reports 503 before it drains: longer than
-            the fleet's address needs to notice.
+        notice_seconds: how long a service behind a proxy reports 503 before it drains; must exceed
+            the time in which the fleet's address notices.
         drain_seconds: time for running requests before a service behind a proxy stops.
         on_failure: ``halt`` rolls back the failed host and stops the roll-out; ``fleet`` rolls back
             the hosts switched before it, too.
@@ -144,7 +144,7 @@ class SecretSettings(_Settings):
 
     @property
     def source(self) -> Source | None:
-        """Its file or command; None for a variable."""
+        """File or command of the secret; None for a variable."""
         return self.command or self.file
 
 
@@ -176,7 +176,7 @@ class ServiceSettings(_Settings):
         environment: variables over the recipe's; None removes a variable.
         files: files that the container reads, over the recipe's with the same ``at``
             (docs/services.md).
-        secrets: secrets that the container reads, such as a tool server's token, beside its
+        secrets: secrets that the container reads, such as a tool server's token, in addition to its
             recipe's secrets (docs/services.md).
         boot_seconds: replaces the recipe's deadline for ``/health``.
         first_answer_seconds: replaces the recipe's deadline for the first generation after
@@ -193,8 +193,8 @@ class ServiceSettings(_Settings):
             GPU and driver. Default: yes, except with ``strict``.
         exceptions: exceptions to the container's restrictions, and why; over the recipe's.
         silenced: rule -> why it does not apply here; every run repeats it.
-        exclusive: name of a group of services, of which one runs at a time: the first in the file,
-            until you activate another service (docs/services.md).
+        exclusive: name of a group of services; only one service of a group runs at a time: the
+            first in the file, until you activate another service (docs/services.md).
         activate: ``on-request``: a client's request activates the service while another service of
             its group runs. Needs exclusive and proxy.
         idle: when the service stops until the next request (docs/services.md). Needs proxy, and in
@@ -261,13 +261,14 @@ class ServiceSettings(_Settings):
 
     @property
     def choice(self) -> str:
-        """The quantization or file that ``model`` names; empty if it names none."""
+        """The quantization or file that ``model`` names; empty without one."""
         return split(self.model or "/")[1]
 
     @property
     def address(self) -> str:
-        """Where clients connect: vLLM's own key check leaves routes open, so that without a proxy
-        only the host itself is let near."""
+        """Address that clients connect to: vLLM's own key check leaves routes open, so without a
+        proxy only the host itself may connect.
+        """
         return self.bind or ("0.0.0.0" if self.proxy else LOOPBACK)
 
 
@@ -325,7 +326,7 @@ class ClientKeySettings(_Settings):
 
     @property
     def limited(self) -> bool:
-        """Whether it has rights or limits, which an address alone judges."""
+        """Return whether the key has rights or limits, which only the address can enforce."""
         return bool(self.model_dump(exclude={"command"}, exclude_none=True))
 
 
@@ -403,7 +404,8 @@ class HostSettings(_Settings):
             distribution's packages. LAN hosts are reached directly: private addresses, names
             without a dot or in ``.local``, ``.lan``, ``.internal`` and ``.home.arpa``.
         no_proxy: further names and addresses to reach directly.
-        lan_address: where other hosts reach this host, if not at the controller's address for it.
+        lan_address: address at which other hosts reach this host, unless it is the controller's
+            address for it.
         adopt_directories: directories of hosts (* for any part) with earlier downloads; files with
             the right content are copied instead of downloaded.
         allowed_pickles: pattern of ``org/name/path`` -> why these files are downloaded although
@@ -524,17 +526,17 @@ class HostSettings(_Settings):
 
     @property
     def api_key_source(self) -> Source:
-        """Where the fleet's API key comes from."""
+        """Source of the fleet's API key."""
         return self.api_key_command or self.api_key_file
 
     @property
     def hub_token_source(self) -> Source | None:
-        """Where the token for gated models comes from."""
+        """Source of the token for gated models."""
         return self.hub_token_command or self.hub_token_file
 
     @property
     def registry_auth_source(self) -> Source | None:
-        """Where the accounts of private registries come from."""
+        """Source of the accounts of private registries."""
         return self.registry_auth_command or self.registry_auth_file
 
     @field_validator("services", "keys")
@@ -549,8 +551,9 @@ class HostSettings(_Settings):
     @field_validator("services")
     @classmethod
     def _idle_has_a_group(cls, services: dict[str, ServiceSettings]) -> dict[str, ServiceSettings]:
-        """A service that is stopped when it is idle takes turns with nobody: its group is its own,
-        with a name that no user can write."""
+        """A service that stops when idle is the only member of its group, whose name no user can
+        write.
+        """
         for name, service in services.items():
             if service.idle is not None and service.exclusive is None:
                 own = {"exclusive": f"idle.{name}", "activate": "on-request"}

@@ -1,4 +1,4 @@
-"""Where TLS's files lie on the controller, and by which scheme clients come."""
+"""TLS files on the controller, and the scheme of clients."""
 
 from pathlib import Path
 

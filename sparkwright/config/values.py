@@ -1,4 +1,4 @@
-"""Types of what settings hold: numbers with both ends, names, paths, addresses."""
+"""Types of values in settings: numbers with both ends, names, paths, addresses."""
 
 import re
 from collections.abc import Mapping
@@ -73,7 +73,9 @@ _Word = Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """A value of settings that nobody has judged yet, where it is a mapping; else an empty one."""
+    """Return a mapping of settings that has not been validated yet; an empty mapping for any other
+    value.
+    """
     return value if isinstance(value, Mapping) else {}
 
 

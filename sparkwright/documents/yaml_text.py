@@ -1,4 +1,4 @@
-"""YAML from outside, judged as a stream of events before anything is built of it."""
+"""YAML from outside, checked as a stream of events before any value is built."""
 
 from collections.abc import Hashable
 from typing import Any
@@ -14,10 +14,10 @@ _BUILT = 1000 if hasattr(yaml, "CSafeLoader") else 200
 
 
 def load(text: str, most: int = MOST) -> Any:
-    """The value of a YAML text of at most so many values, None for an empty one.
+    """Return the value of a YAML text of at most this many values; None for an empty text.
 
     Raises:
-        Unusable: for what is no YAML, says a key twice, or is beyond the bounds.
+        Unusable: the text is no YAML, has a key twice, or is beyond the bounds.
     """
     try:
         if not _simple(text, most):
@@ -38,16 +38,17 @@ def load(text: str, most: int = MOST) -> Any:
 
 
 def _simple(text: str, most: int) -> bool:
-    """Whether building it is surely no danger: it has no alias, and neither so many lines nor so
-    many levels. A level of a block takes a column, where it may hold a list besides, and a level of
-    another kind a bracket."""
+    """Return whether building the text is surely harmless: no alias, and few lines and levels. A
+    level of a block takes a column, where it may also hold a list; a level of another kind takes a
+    bracket.
+    """
     lines = text.splitlines()
     levels = text.count("[") + text.count("{") + 2 * max(map(len, lines), default=0)
     return "*" not in text and len(lines) + text.count(",") <= most and levels <= _BUILT
 
 
 def _within_bounds(text: str, most: int) -> None:
-    """Count levels and values; an alias is as many as what it stands for."""
+    """Count levels and values; an alias counts as much as its anchor."""
     sizes: dict[str, int] = {}
     open_: list[tuple[str | None, int]] = []
     count = 0

@@ -1,8 +1,8 @@
-"""State that a pyinfra run remembers of a host: its observation, its changes, its lock's owner.
+"""A pyinfra run's memory of a host: its observation, its changes, its lock's owner.
 
 pyinfra caches no facts: without this module, ten operations that need the same fact would query the
-    host ten times. The state is in ``Host.connector_data``, which pyinfra offers for such data, so
-    it lives as long as the host object.
+    host ten times. The state is in ``Host.connector_data``, pyinfra's place for such data, so it
+    lives as long as the host object.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Read a host's output: bounded in size, and without control sequences for the terminal.
 
 pyinfra reads lines of any length and number into memory, decodes them strictly, and with ``-vv``
-prints them as they are.
+prints them unfiltered.
 """
 
 from collections.abc import Callable, Iterator

@@ -33,8 +33,8 @@ def problems_of(
         where: file (and host), put before each key.
         keys: the keys allowed at each depth (1 is the top), for spelling remedies.
         tagged: whether the location starts with the branch of a tagged union.
-        allowed: says what may be written for a key that is missing.
-        places: depth -> remedy for a key that is allowed there, and not where it is.
+        allowed: values that may be written for a missing key.
+        places: depth -> remedy for a key that is allowed there, and not at its present depth.
     """
     seen: set[str] = set()
     for item in error.errors():
@@ -75,7 +75,7 @@ def problems_of(
 
 
 def _without_secrets(value: Any) -> Any:
-    """A value without what is written below ``secrets``."""
+    """A value without its parts below ``secrets``."""
     if isinstance(value, dict):
         return {
             key: "(hidden)" if key == "secrets" else _without_secrets(item)

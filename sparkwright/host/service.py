@@ -43,7 +43,7 @@ class SmokeRequest:
         fail_fast: whether the first crash of a start counts as a failure; otherwise the test waits
             for systemd's restarts.
         follower: whether its cluster's head, on another host, answers for it.
-        metric_names: an engine's name of a metric -> the neutral one (``host/lib/metrics.py``).
+        metric_names: an engine's name of a metric -> the neutral name (``host/lib/metrics.py``).
         compiled: folder of compiled code below the service's boot caches; empty without one.
         key_probe: route of the engine that answers 401 to a request without the key.
         routes: kind of request -> route, for all kinds that the model supports.

@@ -69,7 +69,7 @@ class Endpoint:
         model: repository of the model that answers to every name.
         context: tokens of prompt and answer together; None if unknown.
         images, tools, reasoning: what requests may hold or ask for.
-        kinds: of requests that it answers, each with its route.
+        kinds: kinds of requests that it answers, each with its route.
         chats: whether it answers chats.
         ca: absolute path on the controller of the CA by which https is verified; None for the
             public ones that every client knows, and for http.

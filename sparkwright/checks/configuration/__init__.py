@@ -1,4 +1,4 @@
-"""Rules: every known mistake of a service on a host, found in the plan, all at once."""
+"""Rules: every known mistake of a service on a host, reported from the plan, all at once."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -57,7 +57,9 @@ def check_host(plan: HostPlan, catalog: Catalog, hardware: Hardware) -> list[Fin
 
 
 def unknown_silences(plan: HostPlan, catalog: Catalog, origin: str) -> Iterator[Finding]:
-    """Silenced rules that do not exist: nothing would be silenced, without a message."""
+    """Return silenced rules that do not exist: otherwise nothing would be silenced, without a
+    message.
+    """
     rules = rule_ids(catalog)
     for planned in plan.services:
         for rule in planned.settings.silenced:

@@ -1,4 +1,4 @@
-"""The service as a whole: model, image, secrets, mounts, names, ports, and code that it runs."""
+"""The service as a whole: model, image, secrets, mounts, names, ports, and foreign code."""
 
 import math
 from collections.abc import Iterator

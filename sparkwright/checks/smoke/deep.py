@@ -1,6 +1,6 @@
-"""The deep smoke test's request: required abilities of a service, by its plan and the catalog.
+"""Request of the deep smoke test: required abilities of a service, by its plan and the catalog.
 
-Pure: which checks do not apply, and why, is decided here and tested without a host.
+Pure: this module decides which checks do not apply and why, and is tested without a host.
 """
 
 from dataclasses import replace
@@ -64,7 +64,7 @@ def _request(
 
 
 def deep_seconds(request: DeepRequest) -> int:
-    """How long a service's checks take at most: the boot, and every check's deadline."""
+    """Longest time of a service's checks: the boot, and every check's deadline."""
     answers = _CHECKS * request.first_answer_seconds + _LONG_SECONDS
     tokens = request.thinking_tokens // 2 + 13 * (request.max_num_seqs or 0)
     return request.boot_seconds + answers + tokens + 10 * len(request.served_names)

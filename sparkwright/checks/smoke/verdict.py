@@ -32,7 +32,7 @@ _MARKS = {"passed": "ok", "skipped": "skipped"}
 
 @cache
 def checks() -> dict[str, Check]:
-    """Return all checks by name in their order; the last one, ``any``, has causes that all of them
+    """Return all checks by name in their order; the last check, ``any``, has causes that all checks
     share.
     """
     texts = load(Path(__file__).with_name("checks.yaml"))

@@ -1,7 +1,7 @@
 """Shell completion of names: from the site's files and the catalog alone.
 
-No host, registry or hub is asked, nothing is written, and whatever is wrong with a file completes
-to nothing: a shell waits for the answer and shows every word of it.
+No host, registry or hub is asked, nothing is written, and a faulty file completes to nothing: a
+shell waits for the answer and shows every word of it.
 """
 
 import io
@@ -118,7 +118,7 @@ def releases(_: click.Context) -> Iterator[str]:
 
 
 def _catalogued(host: HostInput) -> HostInput:
-    """Its services with a recipe; for a service that names a model, the hub may be asked."""
+    """The site's services with a recipe; for a service that names a model, the hub may be asked."""
     given = host.data.get("services") or {}
     services = {name: item for name, item in given.items() if "recipe" in item}
     return replace(host, data={**host.data, "services": services})

@@ -41,10 +41,10 @@ def services_argument(command: _Command) -> _Command:
 def connection_options(command: _Command, but: str | None = None) -> _Command:
     """pyinfra's options of connection and sudo.
 
-    The command has no arguments for them: ``hosts.given`` has them.
+    The command has no parameters for these options: ``hosts.given`` has them.
 
     Args:
-        but: a name that means something else to this command.
+        but: a name that has another meaning in this command.
     """
 
     def ours() -> None: ...
@@ -82,7 +82,7 @@ def _keeping(command: Callable[..., Any], options: Sequence[tuple[Any, Any, str]
 
 
 def connection_words() -> list[str]:
-    """Options of connection and sudo of the command that runs, as words for another command."""
+    """Connection and sudo options of the running command, as words for another command."""
     arguments = []
     for name, value in given().items():
         arguments += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
@@ -93,7 +93,7 @@ def without_secrets(arguments: Sequence[str]) -> None:
     """Validate words that are passed to pyinfra unchanged.
 
     Raises:
-        UserError: for each password among them.
+        UserError: names each password among them.
     """
     names = [word.partition("=")[0] for word in arguments]
     if problems := [_secret(name) for name in dict.fromkeys(names) if name in SECRETS]:

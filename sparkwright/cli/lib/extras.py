@@ -1,8 +1,8 @@
-"""Commands, and what extras offer, as ``cli/commands.json`` and each extra's ``extra.json`` say.
+"""Commands, and the extras' offers, as ``cli/commands.json`` and each extra's ``extra.json`` list
+them.
 
-An extra is a folder of sparkwright/extras/, found by listing them. Its file has its commands, and
-under ``offers`` what the core or another extra may use where the extra is there: a name, and
-``module:object``.
+An extra is a folder of sparkwright/extras/. Its file has its commands, and under ``offers`` objects
+for the core or another extra if the extra is installed: a name, and ``module:object``.
 """
 
 import json
@@ -25,8 +25,8 @@ class Command:
     Attributes:
         name: such as ``bench``, or ``fabric test`` for a command that an extra adds to a group.
         help: its line in the help.
-        module: it has the click command as ``command``, or as another object after a colon, and
-            may have the type of its JSON document as ``DOCUMENT``.
+        module: a module with the click command as ``command``, or as another object after a colon;
+            it may have the type of its JSON document as ``DOCUMENT``.
         section: of the help; empty for a command of a group.
         asks_hosts: whether it asks hosts in its own process.
     """
@@ -45,7 +45,7 @@ class Command:
 
 @cache
 def _tables() -> dict[str, dict[str, Any]]:
-    """Tables of the core and of every extra that is installed, by package."""
+    """Tables of the core and of every installed extra, by package."""
     files = (_PACKAGE / "cli/commands.json", *sorted(_PACKAGE.glob("extras/*/extra.json")))
     return {
         ".".join(("sparkwright", *file.parent.relative_to(_PACKAGE).parts)): json.loads(
@@ -57,7 +57,7 @@ def _tables() -> dict[str, dict[str, Any]]:
 
 @cache
 def all_commands() -> dict[str, Command]:
-    """Every command by its name, the core's first: none of their modules is loaded."""
+    """Every command by its name, the core's first, without loading their modules."""
     return {
         name: Command(name, **{**entry, "module": f"{package}.{entry['module']}"})
         for package, table in _tables().items()

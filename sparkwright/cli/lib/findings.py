@@ -10,7 +10,7 @@ from sparkwright.findings.render import paint as paint
 
 
 def print_findings(findings: Sequence[Finding], text: str, *, as_json: bool) -> None:
-    """Print them as JSON, or the text that was made of them."""
+    """Print findings as JSON, or as the given text."""
     if as_json:
         print_json(data(findings))
     elif text:

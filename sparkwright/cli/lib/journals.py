@@ -1,4 +1,4 @@
-"""Lines of logs, printed; and the journals of hosts followed, each over an ssh of its own."""
+"""Lines of logs, printed; and the hosts' journals, each followed over its own ssh."""
 
 import json
 import re
@@ -43,7 +43,7 @@ def of_host(host: str, lines: Iterable[LogLine]) -> Iterator[Line]:
 
 
 def echo_line(line: Line, *, as_json: bool) -> None:
-    """Print a line: nothing of it is obeyed by a terminal."""
+    """Print a line without control sequences for the terminal."""
     if as_json:
         click.echo(visible_json(json.dumps(encode(line), ensure_ascii=False)))
         return
@@ -56,12 +56,12 @@ def follow(
     hosts: Mapping[str, tuple[HostInput, LogsAnswer]], meant: Callable[[str, str], bool],
     hidden: str, *, as_json: bool,
 ) -> None:  # fmt: skip
-    """Print what comes, until every host is gone.
+    """Print lines as they come, until every host has disconnected.
 
     Args:
-        hosts: by name, with what it had said until now.
+        hosts: by name, with the lines printed so far.
         meant: whether a service of a host is followed.
-        hidden: a regular expression of lines that are left out; empty for none.
+        hidden: a regular expression of lines to leave out; empty for none.
     """
     left_out = re.compile(hidden or "(?!)")
     printing = threading.Lock()

@@ -1,4 +1,4 @@
-"""Options that several commands share, and the question before something is changed or gone."""
+"""Options that several commands share, and the confirmation of a change or removal."""
 
 import json
 import sys
@@ -30,14 +30,14 @@ catalog_directories = option("directories", type=click.Path(path_type=Path, file
 
 
 def confirm(question: str, *, yes: bool, dry: bool = True) -> None:
-    """Go on only when the user says so.
+    """Continue only if the user confirms.
 
     Args:
-        dry: whether the command has ``--dry``, and may be told of it.
+        dry: whether the command has ``--dry``, so that the message may name it.
 
     Raises:
-        click.Abort: they do not.
-        UserError: nobody can answer.
+        click.Abort: the user declines.
+        UserError: no terminal is there to answer.
     """
     if yes:
         return
@@ -53,5 +53,5 @@ def confirm(question: str, *, yes: bool, dry: bool = True) -> None:
 
 
 def print_json(data: Any) -> None:
-    """Indented, in a stable order, with dates as text; a terminal obeys nothing of it."""
+    """Indented, in a stable order, with dates as text and without control sequences."""
     click.echo(visible_json(json.dumps(data, indent=2, ensure_ascii=False, default=str)))

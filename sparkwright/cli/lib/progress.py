@@ -1,4 +1,4 @@
-"""Progress on standard error while hosts are asked: which have answered, for how long now."""
+"""Progress on standard error while hosts are asked: answered hosts and elapsed time."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -62,7 +62,7 @@ def _print(host: str, event: str) -> None:
 
 
 def line(events: Mapping[str, str]) -> str:
-    """Progress line: how many hosts have answered, and which are waited for.
+    """Progress line: number of answers, and the hosts without one.
 
     Args:
         events: the latest of each host.

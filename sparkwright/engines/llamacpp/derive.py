@@ -68,7 +68,7 @@ def _capabilities(subject: Subject) -> Iterator[Capability]:
 
 
 def _pool_gib(subject: Subject) -> float | None:
-    """Memory of the GPU for this service, among all that name a model; None if it is unknown."""
+    """Memory of the GPU for this service, among all services that name a model; None if unknown."""
     whole, settings = subject.gpu.vram_gib, subject.settings
     if subject.gpu.unified:
         whole = LEAST_SPARK_GIB - SYSTEM_GIB - sum(settings.sidecars.values())
@@ -78,7 +78,7 @@ def _pool_gib(subject: Subject) -> float | None:
 
 
 def _arguments(subject: Subject, model: Model) -> Iterator[_Argument]:
-    """Each with who says so."""
+    """Each parser with its source."""
     pool, given = _pool_gib(subject), subject.service.arguments
     header, own = subject.facts.gguf, "sparkwright's default for one box"
     if header and header.pooling:
@@ -109,7 +109,7 @@ def _arguments(subject: Subject, model: Model) -> Iterator[_Argument]:
 def _placed(
     model: Model, given: dict[str, ArgumentValue | None], pool: float
 ) -> Iterator[tuple[str, ArgumentValue]]:
-    """Arguments that leave to the CPU what does not fit: experts of a mixture, else layers."""
+    """Arguments that leave the excess to the CPU: experts of a mixture, else layers."""
     header, context = model.gguf, min(model.context or _LEAST_CONTEXT, _LEAST_CONTEXT)
     cache = (memory.kv_bytes(model, given, context) or 0) / GIB
     room = pool - memory.OVERHEAD_GIB - cache

@@ -17,7 +17,7 @@ _ANY = "b9999999"
 def command(launch: Launch) -> Command:
     """``--model FILE --alias ... --host /run/engine/http.sock`` and the recipe's arguments.
 
-    Boot caches come first in the environment: a recipe's own variable goes before them.
+    Boot caches come first in the environment: a recipe's own variable overrides them.
     """
     environment = launch.cache_variables(DATA["caches"])
     arguments = ["--model", launch.model, "--alias", ",".join(launch.served_names)]
@@ -35,7 +35,9 @@ def command(launch: Launch) -> Command:
 
 
 def rank_misuses(arguments: Mapping[str, ArgumentValue | None]) -> Iterator[Fault]:
-    """Every service of several hosts: llama.cpp's ranks (RPC) have no key and no encryption."""
+    """Refuses every service of several hosts: llama.cpp's ranks (RPC) have no key and no
+    encryption.
+    """
     del arguments
     yield "cluster", "llama.cpp serves on one host", "leave cluster out"
 

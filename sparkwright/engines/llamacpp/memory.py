@@ -52,8 +52,10 @@ def _cells(layer: KvLayers, arguments: Mapping[str, ArgumentValue | None], token
 
 
 def prompts_gib(arguments: Mapping[str, Any]) -> float:
-    """GiB of the cache of prompts in RAM, which a model that pools leaves empty. A cache without a
-    limit (-1) counts as the default one."""
+    """GiB of the cache of prompts in RAM, which stays empty for a pooling model.
+
+    A cache without a limit (-1) counts as the default size.
+    """
     size = amount(arguments.get("cache_ram"))
     filled = _PROMPTS_MIB if size is None or size < 0 else size
     return 0.0 if limits(arguments).pools else filled / 1024
@@ -62,8 +64,8 @@ def prompts_gib(arguments: Mapping[str, Any]) -> float:
 def weights_gib(model: Model, arguments: Mapping[str, Any]) -> float | None:
     """GiB of the weights in the GPU's memory; None if no size is known.
 
-    llama.cpp keeps the last ``n_gpu_layers`` layers there, of which the output counts as one, and
-    leaves the experts of the first ``n_cpu_moe`` layers to the CPU.
+    llama.cpp keeps the last ``n_gpu_layers`` layers on the GPU, of which the output counts as one,
+    and leaves the experts of the first ``n_cpu_moe`` layers to the CPU.
     """
     header = model.gguf
     if header is None or not header.layer_bytes:
@@ -81,8 +83,9 @@ def weights_gib(model: Model, arguments: Mapping[str, Any]) -> float | None:
 def fitting_context(
     model: Model, arguments: Mapping[str, ArgumentValue | None], pool: float
 ) -> int | None:
-    """Tokens of the longest context that the pool has room for, at most the model's own; None if
-    sizes are not known, and 0 if nothing fits."""
+    """Tokens of the longest context that fits into the pool, at most the model's own; None if sizes
+    are not known, and 0 if nothing fits.
+    """
     weights, context = weights_gib(model, arguments), model.context
     if weights is None or not context or not (whole := kv_bytes(model, arguments, context)):
         return None

@@ -24,7 +24,7 @@ _STEP = 1024
 
 
 def derive(subject: Subject, advice: Advice) -> Derived:
-    """Make a recipe of a repository, or ask for one where its files leave a question open."""
+    """Make a recipe of a repository, or ask for a recipe if its files leave a question open."""
     del advice
     facts = subject.facts
     known = subject.form and subject.weights and facts.architecture and facts.context

@@ -72,7 +72,7 @@ HAS_DOMAINS = (0, 5, 18)
 def command(launch: Launch) -> Command:
     """``-c PROGRAM --uds ... --model-path ...`` and the recipe's arguments, after ``python3``.
 
-    Boot caches come first in the environment: a recipe's own variable goes before them.
+    Boot caches come first in the environment: a recipe's own variable overrides them.
     """
     environment = launch.cache_variables(DATA["caches"])
     # /health would compute a token each time; the proxy's own check does, when nobody asks.
@@ -98,8 +98,7 @@ def _rank_words(rank: Rank) -> list[str]:
 
 
 def rank_environment(rank: Rank) -> dict[str, str]:
-    """The address of a rank: without it SGLang binds its queues to the first network that it
-    finds."""
+    """The address of a rank: without it SGLang binds its queues to the first network."""
     return {"SGLANG_HOST_IP": rank.address}
 
 

@@ -26,7 +26,7 @@ from sparkwright.findings.finding import Finding
 
 
 def questions(subject: Subject, advice: Advice) -> Iterator[Finding]:
-    """Everything that the user has to answer before the service can be planned."""
+    """Everything that the user must answer before the service can be planned."""
     texts = Path(__file__).with_name("questions.yaml")
     return worded(texts, subject, advice, _open(subject, advice))
 
@@ -90,7 +90,7 @@ def _parser(subject: Subject, kind: Kind, advice: Advice) -> str | None:
     """Parser that the service names, else the parser of vLLM's recipe, else the parser of the
     family.
 
-    None if none is known, or where this vLLM has not got it.
+    None if no parser is known, or this vLLM lacks it.
     """
     given, facts = {**advice.arguments, **subject.service.arguments}, subject.facts
     if ARGUMENT[kind] in given:
@@ -127,7 +127,7 @@ _Argument = tuple[str, tuple[ArgumentValue, str]]
 def _arguments(
     subject: Subject, model: Model, parsers: Mapping[str, str | None], advice: Advice
 ) -> Iterator[_Argument]:
-    """Each with who says so."""
+    """Each parser with its source."""
     given, gpu = {**advice.arguments, **subject.service.arguments}, subject.gpu
     if gpu.unified:
         share = memory.spark_share(subject.settings, subject.catalog)
@@ -158,7 +158,7 @@ def _arguments(
 def _length(
     subject: Subject, model: Model, share: float, given: Mapping[str, ArgumentValue | None]
 ) -> tuple[ArgumentValue, str]:
-    """The model's own context, or what of it fits."""
+    """The model's own context, or the part of it that fits."""
     context, pool = model.context, memory.pool_gib(subject.gpu)
     if context is None:
         return "auto", "replaced by the service's own"

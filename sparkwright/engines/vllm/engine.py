@@ -1,7 +1,7 @@
 """vLLM's OpenAI server, started by ``vllm serve``, as an engine, with its command line.
 
-An image is driven by ``vllm serve`` arguments, or by variables that its own entry point makes
-arguments from. Settings and rules always speak of arguments; only here they become variables.
+An image is driven by ``vllm serve`` arguments, or by variables that its own entry point turns into
+arguments. Settings and rules always speak of arguments; only here they become variables.
 """
 
 import json
@@ -44,7 +44,7 @@ def command(launch: Launch) -> Command:
     """``serve MODEL --served-model-name ... --uds ...`` and the recipe's arguments; no words for an
     image that is driven by variables.
 
-    Boot caches come first in the environment: a recipe's own variable goes before them.
+    Boot caches come first in the environment: a recipe's own variable overrides them.
     """
     arguments: list[str] = []
     environment = launch.cache_variables(CACHES)
@@ -86,7 +86,7 @@ def additions(
 
 
 def _variables(launch: Launch, names: Variables) -> dict[str, str]:
-    """The arguments as an image's variables; the extra arguments have the others."""
+    """The arguments as an image's variables; the extra arguments hold the rest."""
     result = {names.model: launch.model}
     if launch.served_names[0] != PurePosixPath(launch.model).name:
         result[names.served_name] = launch.served_names[0]
@@ -117,7 +117,9 @@ def _variables(launch: Launch, names: Variables) -> dict[str, str]:
 
 
 def _listening(launch: Launch, defaults: Mapping[str, str]) -> list[str]:
-    """Words that say where vLLM listens, without its defaults; a socket goes before any address."""
+    """Arguments of vLLM's address, without its defaults; a socket takes precedence over any
+    address.
+    """
     if launch.socket:
         return ["--uds", launch.socket]
     wanted = {"--host": launch.host, "--port": str(launch.port)}

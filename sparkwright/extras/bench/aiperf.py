@@ -1,10 +1,10 @@
 """The load generator, NVIDIA's AIPerf: its installation, input and report.
 
-AIPerf is a program of its own in a venv of its own (README, decisions), which ``make bench-tools``
-makes; nothing of it is imported here. A run is described by a file of JSON, which is YAML too, and
-leaves a folder: ``phase_manifest.json``, and for each phase
-``phases/<name>/profile_export_aiperf.json`` and ``server_metrics.json``, the change of the server's
-own /metrics over the phase. Times in milliseconds there, in seconds here.
+AIPerf is a separate program in its own venv (README, decisions), which ``make bench-tools`` makes;
+nothing of it is imported here. A JSON file, which is YAML too, describes a run, and the run leaves
+a folder: ``phase_manifest.json``, and for each phase ``phases/<name>/profile_export_aiperf.json``
+and ``server_metrics.json``, the change of the server's own /metrics over the phase. Times are in
+milliseconds there, and in seconds here.
 """
 
 import json
@@ -42,8 +42,9 @@ class Service:
     Attributes:
         url: ``http://host:port``.
         model: the name in requests.
-        context: tokens that prompt and answer may have together; None if it does not say.
-        ca: file by which https is verified; None for the public CAs.
+        context: tokens that prompt and answer may have together; None if the server does not report
+            it.
+        ca: file that verifies https; None for the public CAs.
     """
 
     url: str
@@ -63,7 +64,7 @@ class Service:
         )  # fmt: skip
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """The JSON of an answer. Raises UserError when there is none, or the key is refused."""
+        """The JSON of an answer. Raises UserError if the key is missing or refused."""
         try:
             answer = self.send(method, path, json=body)
             if answer.status_code != 401:
@@ -74,7 +75,7 @@ class Service:
             raise self._silent(path, error) from None
 
     def has(self, path: str, body: Any) -> bool:
-        """Whether its server has a route. Raises UserError without an answer."""
+        """Return whether its server has a route. Raises UserError without an answer."""
         try:
             return self.send("POST", path, json=body).status_code != 404
         except requests.RequestException as error:
@@ -101,8 +102,9 @@ class Service:
 
 @contextmanager
 def metrics_without_key(service: Service) -> Iterator[str | None]:
-    """Where a load generator that can't show a key reads the service's metrics: on loopback, for a
-    run's time; None if the service asks for no key."""
+    """Metrics of the service for a load generator that can't send a key: on loopback, during a
+    run; None if the service needs no key.
+    """
     if service.metrics(key=False)[0] == 200:
         yield None
         return
@@ -128,13 +130,14 @@ def metrics_without_key(service: Service) -> Iterator[str | None]:
 
 
 def reach(name: str, candidates: Iterable[Service]) -> Service:
-    """The first that answers, of a service at addresses where the controller may reach its host.
+    """Return the first server that answers, of a service's addresses as the controller may reach
+    them.
 
     Args:
         name: ``host/service``, for messages.
 
     Raises:
-        UserError: when none answers, the key is refused, or the model is not served there.
+        UserError: no address answers, the key is refused, or the model is not served there.
     """
     problems = Problems()
     for service in candidates:
@@ -178,9 +181,9 @@ class Endpoint:
     """Form of the requests to a service.
 
     Attributes:
-        kind: the generator's name of it.
-        path: route on the server; empty for the kind's own.
-        body: of each request, beside model and text.
+        kind: the generator's name of the kind.
+        path: route on the server; empty for the default route of the kind.
+        body: fields of each request beside model and text.
     """
 
     kind: str = "chat"
@@ -205,10 +208,10 @@ CHAT = Endpoint()
 
 def endpoint(service: Service, kinds: Mapping[str, str]) -> Endpoint:
     """Form of the requests to a service: for answers, for vectors, or for the score of a document;
-    of a kind that the generator does not know, the kind itself.
+    the kind itself if the generator does not know it.
 
     Args:
-        kinds: of requests that it answers, each with its route.
+        kinds: kinds of requests that it answers, each with its route.
 
     Raises:
         UserError: without an answer.
@@ -228,7 +231,8 @@ def find(environment: Mapping[str, str] = os.environ) -> Path:
     """The generator's program, at the pinned version.
 
     Raises:
-        UserError: when it is not there, or of another version: figures would not compare.
+        UserError: the generator is missing, or has another version, whose figures would not
+            compare.
     """
     folder = Path(environment.get(VARIABLE) or FOLDER).absolute()
     program = folder / "bin" / NAME
@@ -253,7 +257,7 @@ def pinned() -> str:
 
 
 def prepare(folder: Path, prompts: Sequence[str], endpoint: Endpoint, **settings: Any) -> None:
-    """Put configuration, prompts and tokenizer into the folder that a run leaves its results in.
+    """Put configuration, prompts and tokenizer into the folder in which a run leaves its results.
 
     Args:
         settings: ``url``, ``model`` and ``loads``; and ``metrics``, where the server's are read, if
@@ -269,7 +273,7 @@ def prepare(folder: Path, prompts: Sequence[str], endpoint: Endpoint, **settings
 
 
 def command_line(program: str, folder: str) -> list[str]:
-    """The command line. Nothing secret is in it."""
+    """The command line. The folder contains no secret."""
     return [
         program, "profile", "--config", f"{folder}/config.json", "--artifact-dir", f"{folder}/out",
         "--ui", "none", "--no-gpu-telemetry",
@@ -280,12 +284,13 @@ def cell(
     batch: Batch, load: Load, errors: int, report: Mapping[str, Any], metrics: Mapping[str, Any],
     endpoint: Endpoint = CHAT,
 ) -> Cell:  # fmt: skip
-    """A phase's report as a cell; of a category's own prompts the mean of their tokens, in tens.
+    """Convert a phase's report to a cell; with a category's own prompts it has the mean of their
+    tokens, in tens.
 
     Args:
         errors: requests that failed.
         report: ``profile_export_aiperf.json``; empty if every request failed.
-        metrics: ``server_metrics.json``; empty if the server's were not to be had.
+        metrics: ``server_metrics.json``; empty if the server's metrics were not available.
     """
 
     def value(name: str, statistic: str) -> float | None:
@@ -312,7 +317,8 @@ def cell(
 def acceptances(metrics: Mapping[str, Any]) -> dict[str, float]:
     """Share of the draft that was accepted, and mean tokens per step (1 + accepted / drafts).
 
-    From the engine's counters; empty without speculation, whose counters are then not there.
+    The figures come from the engine's counters; empty without speculation, whose counters are then
+    missing.
     """
     names = engine(DEFAULT).metrics
     drafts, tokens, accepted = (
@@ -338,9 +344,9 @@ def counted(metrics: Mapping[str, Any], name: str, of: str = "total") -> float |
 
 
 def foreign_requests(load: Load, metrics: Mapping[str, Any]) -> int:
-    """Requests of other clients that the server began meanwhile; 0 if not certain.
+    """Requests of other clients that the server began meanwhile; 0 if uncertain.
 
-    The metrics are read three times a second, so that requests of the warm-up may be among them.
+    The metrics are read three times a second, so that requests of the warm-up may be included.
     """
     name = engine(DEFAULT).metrics[neutral.FIRST_TOKEN_COUNT].removesuffix("_count")
     begun = counted(metrics, name, "count")
@@ -348,7 +354,7 @@ def foreign_requests(load: Load, metrics: Mapping[str, Any]) -> int:
 
 
 def failed(manifest: Mapping[str, Any]) -> dict[str, int]:
-    """``phase_manifest.json``: requests that failed, by phase; one not begun is not in it."""
+    """``phase_manifest.json``: failed requests, by phase; a phase that was not begun is missing."""
     return {
         str(entry["phase_name"]): int(entry.get("error_request_count") or 0)
         for entry in manifest.get("phases", ())
@@ -356,7 +362,7 @@ def failed(manifest: Mapping[str, Any]) -> dict[str, int]:
 
 
 def reasons(manifest: Mapping[str, Any]) -> tuple[str, ...]:
-    """Why requests failed, in the server's own words, each once and in short."""
+    """Reasons of failed requests, in the server's own words, each once and shortened."""
     messages = [
         " ".join(str(error.get("error_details", {}).get("message", "")).split())[:_LONGEST]
         for entry in manifest.get("phases", ())

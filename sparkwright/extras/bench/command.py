@@ -1,4 +1,4 @@
-"""``sparkwright bench``: measure what services deliver, and hold it against card and past."""
+"""``sparkwright bench``: measure services, and compare the figures with card and earlier runs."""
 
 import datetime as dt
 import os
@@ -42,7 +42,7 @@ _MESSAGES = Messages(__file__)
 
 @dataclass(frozen=True)
 class _Target:
-    """A service to be measured, and where the controller may reach its host."""
+    """A service to measure, and the addresses at which the controller may reach its host."""
 
     host: PlannedHost
     service: ServicePlan
@@ -90,8 +90,8 @@ def command(
 
     First and next tokens, decode and prefill rates, and how much of the draft is accepted, by
     kind of prompt, requests at a time and length of the prompt. This machine measures service by
-    service; other use of the services meanwhile distorts the figures. Exit code 1 when
-    something is out of range or requests failed.
+    service; other use of the services meanwhile distorts the figures. Exit code 1 if a figure is
+    out of range or requests failed.
     """
     default = loads.QUICK if quick else loads.FULL
     sweep = Sweep(
@@ -140,7 +140,7 @@ def _awake(
     """All but the exclusive services that sleep.
 
     Raises:
-        UserError: for a sleeping service that the command line names.
+        UserError: the command line names a sleeping service.
     """
     for target in targets:
         facts, name = before.get(target.host.plan.host), target.service.name

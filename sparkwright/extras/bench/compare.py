@@ -1,4 +1,4 @@
-"""A result held against the cards' figures: ratio, range, and what may explain a gap."""
+"""Comparison of a result with the cards' figures: ratio, range, and likely causes of a gap."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Verdict:
 
     Attributes:
         published: the card's figure, or the two ends of its range.
-        ratio: measured ÷ published; of a published range its nearer end, 1 within it.
-        low, high: the range in which a healthy service's figure may lie.
+        ratio: measured ÷ published; for a published range relative to its nearer end, 1 within the
+        range. low, high: the range in which a healthy service's figure may lie.
         why: why the range is that wide.
         source: the card's table.
-        basis: in what the card's run differs from this one; empty if it does not.
+        basis: differences of the card's run; empty without a difference.
     """
 
     measure: str
@@ -54,7 +54,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class CellComparison:
-    """A cell with all its verdicts; none where no card gives a figure for its load."""
+    """A cell with all its verdicts; none if no card gives a figure for its load."""
 
     cell: Cell
     verdicts: tuple[Verdict, ...]
@@ -143,7 +143,7 @@ def _fits(cause: Cause, symptoms: set[Symptom], result: Result, cell: Cell) -> b
 
 @dataclass(frozen=True)
 class Table:
-    """A published table that speaks of what a result ran.
+    """A published table that covers a result's image and models.
 
     Attributes:
         rank: the nearest table first: the same tag, few differences.
@@ -155,7 +155,7 @@ class Table:
     basis: str
 
     def value(self, row: Row, key: str) -> Any:
-        """A key of a row, or what the card says of all rows."""
+        """Return a key of a row, or the card's value for all rows."""
         value = getattr(row, key)
         return self.measurement.conditions.get(key) if value is None else value
 
@@ -166,8 +166,8 @@ class Figure:
 
     Attributes:
         low, high: equal for a single number.
-        least, most: the card's own spread where it gives one, never narrower than low to high.
-        output_tokens: the length of the answers that it was measured with.
+        least, most: the card's own spread if given, never narrower than low to high.
+        output_tokens: length of the measured answers.
     """
 
     table: Table

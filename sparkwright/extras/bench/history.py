@@ -1,4 +1,6 @@
-"""A result held against the same service's own past: what became slower, and what changed since."""
+"""Comparison of a result with the same service's earlier runs: slower measures, and changes
+since.
+"""
 
 import datetime as dt
 import statistics
@@ -17,15 +19,14 @@ _TO_SIGMA = 1.4826
 
 @dataclass(frozen=True)
 class Regression:
-    """A measure of a load that got worse than the service's own past explains.
+    """A measure of a load that is worse than the service's earlier runs explain.
 
     Attributes:
         usual: median of the earlier runs.
-        bound: by how much it may be worse before it counts, in the measure's unit.
-        runs: how many earlier runs that is from.
-        since: what changed when it got worse, the first suspect first:
-            ``driver 580.95.05 -> 581.10``.
-        began: when the first run that was worse was.
+        bound: tolerated loss, in the measure's unit.
+        runs: number of earlier runs behind the bound.
+        since: changes between the runs, the first suspect first: ``driver 580.95.05 -> 581.10``.
+        began: time of the first run that was worse.
     """
 
     cell: Cell
@@ -48,17 +49,17 @@ class Regression:
 def regressions(result: Result, earlier: Sequence[Result]) -> tuple[Regression, ...]:
     """Measures that are worse than the median of the last runs by more than their noise.
 
-    A measure may be worse by the larger of two bounds. One is the measure's own: 5 % for decode,
-    because a card's repetitions of one greedy load agree within 0.3 % (card of vllm-dflash,
-    single-stream table), which leaves room for clocks and temperature; more for first tokens and
-    acceptance, whose repetitions on the cards lie further apart (see ``measures.yaml``). The
-    other is three deviations of the service's own past (median absolute deviation, so that one
-    bad run does not hide the next). With 5 earlier runs and normal noise of 2 % that reports 1 in
-    100 measures that did not change, and finds 9 in 10 that lost 10 %; with 1 % or less, no false
-    one in 20000.
+    A measure may be worse by the larger of two bounds. The first noise is the measure's own: 5 %
+    for decode, because a card's repetitions of one greedy load agree within 0.3 % (card of
+    vllm-dflash, single-stream table), which leaves room for clocks and temperature; more for first
+    tokens and acceptance, whose repetitions on the cards lie further apart (see ``measures.yaml``).
+    The second noise is three deviations of the service's earlier runs (median absolute deviation,
+    so that one bad run does not hide the next). With 5 earlier runs and normal noise of 2 % this
+    reports 1 in 100 unchanged measures, and finds 9 in 10 measures that lost 10 %; with 1 % or
+    less, no false report in 20000.
 
     Args:
-        earlier: results of the same service, the oldest first; those after ``result``, of another
+        earlier: results of the same service, the oldest first; results after ``result``, of another
             GPU or of another load generator do not count.
     """
     alike = _kind(result)
@@ -78,14 +79,14 @@ def regressions(result: Result, earlier: Sequence[Result]) -> tuple[Regression, 
 
 
 def _kind(result: Result) -> tuple[str, ...]:
-    """Values that runs have in common which may be compared."""
+    """Values that must be equal in comparable runs."""
     return result.host, result.service, result.gpu.name, result.generator.name
 
 
 def _regression(
     result: Result, cell: Cell, measure: Measure, values: Sequence[tuple[Result, float]]
 ) -> Regression | None:
-    """The regression of one measure, if it is one, by its earlier values."""
+    """Return the regression of one measure by its earlier values; None without a regression."""
     now, last = cell.measures.get(measure.name), [value for _, value in values[-LAST:]]
     if now is None or len(last) < LEAST:
         return None
@@ -107,7 +108,7 @@ def _regression(
 def changes(before: Result, after: Result) -> tuple[str, ...]:
     """Differences between two runs, the first suspect first: ``driver 580.95.05 -> 581.10``.
 
-    Results of the version before have no kernel: that it is known now is no change.
+    Results of the version before have no kernel: a kernel that is known now is no change.
     """
     old, new = before.facts, after.facts
     # A release's name changes with all that is in it, and says the least.
@@ -120,7 +121,7 @@ def changes(before: Result, after: Result) -> tuple[str, ...]:
 
 
 def _short(value: str | None) -> str:
-    """A digest or commit by its beginning."""
+    """Shorten a digest or commit to its beginning."""
     if value is None:
         return "unknown"
     if value.startswith("sha256:"):

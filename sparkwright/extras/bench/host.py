@@ -1,4 +1,4 @@
-"""Facts of a host before, under and after the load: what serves there, and on what."""
+"""Facts of a host before, under and after the load: running services and hardware."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Facts:
     Attributes:
         running: services whose containers run, by the records of their releases.
         planned: releases by service.
-        sleeping: exclusive services that sleep -> the one of their group that runs.
+        sleeping: exclusive services that sleep -> the running service of their group.
     """
 
     probe: ProbeAnswer
@@ -53,7 +53,7 @@ def facts_of(host: Any, run: HostRun, *, samples: int) -> Facts:
     """Ask one host.
 
     Raises:
-        HostError: with the reason, in one line.
+        HostError: gives the reason, in one line.
     """
     from sparkwright.facts.asking import ask
     from sparkwright.run.observation import status_of
@@ -84,7 +84,7 @@ def facts_of(host: Any, run: HostRun, *, samples: int) -> Facts:
 def gpu_of(before: Facts, under_load: Facts | None, after: Facts | None) -> Gpu:
     """The GPU's state over the run: clocks and power under load alone, the highest temperature.
 
-    An idle GPU clocks down within a second: its clock before or after says nothing of the run.
+    An idle GPU lowers its clock within a second: its clock before or after the run proves nothing.
     """
     samples = under_load.probe.samples if under_load else ()
     first, last = before.probe.gpu, after.probe.gpu if after else None
@@ -105,7 +105,7 @@ def gpu_of(before: Facts, under_load: Facts | None, after: Facts | None) -> Gpu:
 
 
 def image_of(running: Service | None, plan: ServicePlan) -> ImageRun:
-    """The image with the tag that its release was made for; without one where that is not known."""
+    """The image with its release's tag; without a tag if it is unknown."""
     name, _, _ = (running.image if running else plan.image.name).rpartition(":")
     if running is None:
         return ImageRun(name=name)

@@ -1,4 +1,6 @@
-"""A service's newest result, judged by the cards and by its own past, in short and in words."""
+"""A service's newest result, compared with the cards and its earlier runs, as a summary and as
+text.
+"""
 
 import math
 from collections import Counter
@@ -24,8 +26,8 @@ class Bench:
 
     Attributes:
         cells: each load beside the cards' figures, with likely causes of a gap.
-        regressions: figures that are worse than the service's own past.
-        runs: how many results there are.
+        regressions: figures that are worse than the service's earlier runs.
+        runs: number of results.
     """
 
     result: Result
@@ -40,7 +42,7 @@ class Bench:
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """Every figure that a card has something to say of."""
+        """Every figure that a card has a counterpart for."""
         return tuple(verdict for cell in self.cells for verdict in cell.verdicts)
 
     def count(self, state: str) -> int:
@@ -54,13 +56,13 @@ class Bench:
 
     @property
     def sources(self) -> dict[str, str]:
-        """The cards' tables that it was held against, with their sources."""
+        """The cards' tables of the comparison, with their sources."""
         return {verdict.table: verdict.source for verdict in self.verdicts}
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def well(self) -> bool:
-        """Whether it has no fault."""
+        """Return whether the result has no fault."""
         return not (self.count("worse") or self.regressions or self.errors)
 
     @computed_field  # type: ignore[prop-decorator]
@@ -76,10 +78,10 @@ class Bench:
 
 
 def judged(results: Sequence[Result], catalog: Catalog) -> Bench:
-    """The newest of a service's results, held against the cards and against the others.
+    """Compare the newest of a service's results with the cards and the other results.
 
     Args:
-        results: at least one, the oldest first.
+        results: at least one result, the oldest first.
     """
     causes = [cause for group in catalog.causes.values() for cause in group.causes]
     newest = results[-1]
@@ -89,12 +91,13 @@ def judged(results: Sequence[Result], catalog: Catalog) -> Bench:
 
 @dataclass(frozen=True)
 class MeasureFinding:
-    """A measure that is worse than its card, or than its own past: one finding for all its loads.
+    """A measure that is worse than on its card, or than in earlier runs: one finding for all its
+    loads.
 
     Attributes:
         loads: at how many loads.
-        of: how many loads were compared; None if unknown.
-        cell, worst: where it is worst.
+        of: number of compared loads; None if unknown.
+        cell, worst: the load with the worst figure.
     """
 
     loads: int
@@ -103,14 +106,17 @@ class MeasureFinding:
     worst: Verdict | Regression
 
     def __str__(self) -> str:
-        """The measure, at how many loads it is worse, and where it is worst."""
+        """The measure, the number of loads with a worse figure, and the worst load."""
         return template("bench/finding.txt.j2").render(
             **vars(self), count=count, amount=amount, figure=figure
         )
 
 
 def findings(bench: Bench) -> Iterator[MeasureFinding]:
-    """Against its past first: that is what changed. In the order of the measures."""
+    """The comparison with earlier runs comes first, since it shows a change.
+
+    Sorted by the order of the measures.
+    """
     for measure in MEASURES:
         lost = [each for each in bench.regressions if each.measure == measure.name]
         if lost:
@@ -126,9 +132,9 @@ def findings(bench: Bench) -> Iterator[MeasureFinding]:
 
 
 def likely(bench: Bench) -> list[tuple[Cause, int]]:
-    """Causes that may explain it, and at how many loads: the most loads first.
+    """Causes that may explain it, with the number of loads: the most loads first.
 
-    Of causes that explain as much, the order of the catalog holds.
+    Causes that explain equally many loads keep the order of the catalog.
     """
     causes = {cause.id: cause for cell in bench.cells for cause in cell.causes}
     loads = Counter(cause.id for cell in bench.cells for cause in cell.causes)

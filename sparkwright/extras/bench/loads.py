@@ -1,8 +1,8 @@
 """Loads: categories x requests at a time, long prompts one at a time, and the prompts of each.
 
-The cards' own prompts are not published. A few of this project's own for each of the cards'
-categories are in ``prompts/``, one file a category; a change there makes new loads of old names, so
-that figures from before no longer compare: ``aiperf.LABEL`` changes with it.
+The cards' own prompts are not published. ``prompts/`` has a few of this project's own prompts for
+each of the cards' categories, one file a category; a change of the prompts makes new loads with old
+names, so that earlier figures no longer compare: ``aiperf.LABEL`` changes with it.
 """
 
 import math
@@ -30,8 +30,7 @@ _MESSAGES = Messages(__file__)
 
 @dataclass(frozen=True)
 class Sweep:
-    """Categories, requests at a time (as many as the cards' tables have), and tokens of long
-    prompts."""
+    """Categories, requests at a time (as in the cards' tables), and tokens of long prompts."""
 
     categories: tuple[Category, ...] = CATEGORIES
     concurrency: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
@@ -48,9 +47,9 @@ class Load:
     Attributes:
         concurrency: requests at a time.
         requests: how many are measured.
-        warm_up: how many are sent before, and not measured: the first of a boot and the first of
-            each concurrency take longer (card of vllm-ultimate-dgx-spark, 4 concurrent streams:
-            1222 ms cold, 276 steady).
+        warm_up: number of requests before the measurement: the first request of a boot and of each
+            concurrency takes longer (card of vllm-ultimate-dgx-spark, 4 concurrent streams: 1222 ms
+            cold, 276 steady).
     """
 
     concurrency: int
@@ -68,7 +67,7 @@ class Batch:
     """Loads of the same prompts, measured by one start of the generator.
 
     Attributes:
-        context: the prompt's tokens for a long one; None for the category's own prompts.
+        context: tokens of a long prompt; None for the category's own prompts.
     """
 
     category: Category
@@ -106,7 +105,9 @@ def batches(sweep: Sweep, *, quick: bool) -> tuple[Batch, ...]:
 
 
 def _load(concurrency: int, prompts: int, quick: bool) -> Load:
-    """Twice as many requests as run at a time, so that the ends weigh little; quick: once."""
+    """Twice as many requests as run at a time, so that the ends count little; quick: as many as
+    run at a time.
+    """
     rounds = math.ceil(concurrency * (1 if quick else 2) / prompts)
     return Load(concurrency, prompts * max(1, rounds), concurrency)
 
@@ -120,15 +121,15 @@ def texts(category: str) -> dict[str, Any]:
 
 
 def sample() -> str:
-    """All notes once: from its tokens follows how many characters a token has here."""
+    """All notes together: their tokens give the number of characters per token."""
     notes = texts("long-text")["notes"]
     return "\n".join(note.format(number) for number, note in enumerate(notes, 1))
 
 
 def long_prompt(category: str, tokens: int, seed: str, characters_per_token: float) -> str:
-    """A prompt of about so many tokens: notes in the seed's order, then the question.
+    """A prompt of about this many tokens: notes in the seed's order, then the question.
 
-    Its first line is the seed's alone, so that no prefix cache knows its beginning.
+    Its first line belongs to the seed alone, so that no prefix cache has its beginning.
     """
     question = texts(category)["context"]
     length = tokens * characters_per_token - len(question)
@@ -160,10 +161,10 @@ def read_categories(text: str) -> tuple[Category, ...]:
 
 
 def read_numbers(option: str, text: str, *, most: int = 1024) -> tuple[int, ...]:
-    """``1,8,64`` or ``2k,16k`` (thousands), sorted; ``none`` is none.
+    """Parse ``1,8,64`` or ``2k,16k`` (thousands), sorted; ``none`` is an empty list.
 
     Raises:
-        UserError: for what is no such list.
+        UserError: the text is no such list.
     """
     numbers = set()
     for part in text.split(",") if text.strip() != "none" else ():

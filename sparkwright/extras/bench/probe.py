@@ -20,9 +20,9 @@ class ProbeRequest:
 
     Attributes:
         services: name -> address and port of the engine, and the route of its version.
-        samples: of the GPU, one a second while a service is busy; 0 for none.
+        samples: number of samples of the GPU, one a second while a service is busy; 0 for none.
         seconds: how long the load is waited for.
-        metric_names: an engine's name of a metric -> the neutral one (``host/lib/metrics.py``).
+        metric_names: an engine's name of a metric -> the neutral name (``host/lib/metrics.py``).
         services_root: directory of the services, which has their keys.
     """
 
@@ -39,7 +39,7 @@ class ProbeAnswer:
 
     Attributes:
         kernel: Linux's release.
-        versions: service -> version of its engine, as that reports it.
+        versions: service -> version that its engine reports.
     """
 
     kernel: str

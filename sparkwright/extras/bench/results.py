@@ -1,8 +1,8 @@
-"""A benchmark's result: what was measured on one service, and everything needed to do it again.
+"""A benchmark's result: the measurements of one service, and everything needed to repeat them.
 
 Times are in seconds, rates in tokens/s, shares 0 to 1: unlike the catalog's published tables,
-which keep the cards' milliseconds. Measures of a result stand in ``measures.yaml``: name, unit,
-direction, and how far figures may lie apart.
+which keep the cards' milliseconds. Measures of a result are in ``measures.yaml``: name, unit,
+direction, and tolerated spread.
 """
 
 from collections.abc import Iterable
@@ -46,7 +46,7 @@ class Cell(_Stored):
         prompt_tokens: the context tier, as given to the load generator.
         max_tokens: bound of an answer's length; 0 of a model that pools.
         sampling_temperature: of the requests; 0 is greedy.
-        measures: figures by name (bench/measures.yaml); a measure that was not taken is not there.
+        measures: figures by name (bench/measures.yaml); missing for measures that were not taken.
     """
 
     category: Kind
@@ -74,14 +74,14 @@ class Cell(_Stored):
 
 
 class ImageRun(_Stored):
-    """The image that served: ``name`` with its tag, ``digest`` as ``sha256:...`` where known."""
+    """The serving image: ``name`` with its tag, ``digest`` as ``sha256:...`` if known."""
 
     name: str
     digest: str | None = None
 
 
 class Program(_Stored):
-    """A program, its version, and its command line without secrets where that is kept."""
+    """A program, its version, and its command line without secrets if stored."""
 
     name: str
     version: str | None = None
@@ -109,7 +109,7 @@ class Result(_Stored):
         engine: the engine that served.
         kernel: Linux's release on the host.
         gpu: clock and power are medians under load, the temperature is the highest of the run.
-        settings: the engine's arguments that ran, as far as they matter to a comparison.
+        settings: the engine's arguments that matter to a comparison.
     """
 
     version: Annotated[int, Field(alias="schema", ge=1), AfterValidator(_readable)] = SCHEMA

@@ -1,4 +1,6 @@
-"""Measuring a service: the generator is started once for each batch, and its reports are read."""
+"""Measurement of a service: the generator is started once for each batch, and its reports are
+read.
+"""
 
 import json
 import os
@@ -55,13 +57,13 @@ def measure(
 
     Args:
         program: the load generator.
-        seed: of this run alone, so that no long prompt is in a prefix cache from before.
-        say: told which batch is measured.
-        while_last: called in a thread of its own while the last batch runs.
+        seed: seed of this run alone, so that no long prompt is in a prefix cache.
+        say: called with the batch under measurement.
+        while_last: called in its own thread while the last batch runs.
         endpoint: form of the requests.
 
     Raises:
-        UserError: when not one request was answered. If a single batch fails, the failure is
+        UserError: no request was answered. If a single batch fails, the failure is
         reported, and its cells have only errors.
     """
     measured, fitting = Measured(), list[Batch]()
@@ -113,7 +115,7 @@ def measure(
 def _judged(
     service: Service, endpoint: Endpoint, batch: Batch, load: Load, remarks: list[str]
 ) -> Cell:
-    """Send a kind's own request again and again, and judge each answer."""
+    """Send a kind's own request repeatedly, and check each answer."""
 
     def send(_: int) -> float | str:
         form, begun = body(KINDS[endpoint.kind].request, service.model), time.monotonic()
@@ -143,7 +145,7 @@ def _judged(
 
 
 def _start(command: Sequence[str], service: Service) -> str | None:
-    """Run the generator to its end; returns what went wrong, in its own last words."""
+    """Run the generator to its end; return the failure, in the generator's last words."""
     environment = {**os.environ, **aiperf.ENVIRONMENT, aiperf.KEY_VARIABLE: service.key.value}
     if service.ca:
         environment["SSL_CERT_FILE"] = str(Path(service.ca).absolute())
@@ -175,7 +177,7 @@ def _read(folder: Path, batch: Batch, remarks: list[str], endpoint: Endpoint) ->
 
 
 def _json(path: Path) -> Any:
-    """The JSON of a file; empty without it."""
+    """Return the JSON of a file; empty if the file is missing."""
     try:
         return json.loads(path.read_bytes()) if path.exists() else {}
     except ValueError as error:
@@ -183,5 +185,5 @@ def _json(path: Path) -> Any:
 
 
 def _repeatable(word: str) -> str:
-    """A word of the command as it can be repeated: without the temporary folder."""
+    """A word of the command in a repeatable form: without the temporary folder."""
     return f"FOLDER/{Path(word).name}" if _PREFIX in word else word

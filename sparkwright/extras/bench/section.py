@@ -1,4 +1,4 @@
-"""Judged results as people read them: in a terminal, and as a section of the fleet's page."""
+"""Judged results for users: in a terminal, and as a section of the fleet's page."""
 
 import re
 import statistics
@@ -34,7 +34,7 @@ def section(directory: Path, catalog: Catalog, hosts: Container[str] | None) -> 
     """The section, of the results in a directory.
 
     Args:
-        hosts: the only ones that are shown; None for all.
+        hosts: the only hosts to show; None for all.
     """
     stored = load(directory, last=LAST + 1)
     return section_of(stored.services, catalog, hosts, stored.problems)
@@ -50,7 +50,7 @@ def section_of(
 
     Args:
         results: (host, service) -> results, the oldest first; the newest is shown, the others are
-            its past.
+            the earlier runs.
     """
     shown = {key: runs for key, runs in results.items() if hosts is None or key[0] in hosts}
     order = sorted(filter(shown.get, shown), key=lambda key: (natural(key[0]), key[1]))
@@ -127,8 +127,8 @@ def _lines(bench: Bench) -> Iterator[str]:
 def text(bench: Bench) -> str:
     """A service's newest result: a line per load, then the figures out of range and likely causes.
 
-    ``91.7 (0.98)`` is 0.98 times the card's figure, ``!`` worse than its range, ``+`` better;
-    ``v`` worse than the service's own past.
+    ``91.7 (0.98)`` is 0.98 times the card's figure, ``!`` worse than its range, ``+`` better; ``v``
+    worse than the service's earlier runs.
     """
     lost = {(regression.cell.load, regression.measure) for regression in bench.regressions}
     table = [["LOAD", *(measure.head for measure in bench.columns), "ERRORS"]]

@@ -1,6 +1,7 @@
 """Results as files: ``<directory>/<host>/<service>/<UTC time>.json``, one per run.
 
-Reading never fails as a whole: a file that can't be read is reported by name, the others count.
+Reading never fails as a whole: a file that can't be read is reported by name, and the other files
+count.
 """
 
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ class Stored:
 
     Attributes:
         services: (host, service) -> results, the oldest first.
-        problems: files that could not be read, one or more problems each.
+        problems: files that could not be read, each with its problems.
     """
 
     services: dict[tuple[str, str], tuple[Result, ...]]
@@ -37,10 +38,10 @@ def path_of(directory: Path, result: Result) -> Path:
 
 
 def save(directory: Path, result: Result) -> Path:
-    """Keep a result under its own name; a half-written file never has one.
+    """Store a result under its own name; a half-written file never has this name.
 
     Raises:
-        UserError: when the service has a result of the same second.
+        UserError: the service has a result of the same second.
     """
     path = path_of(directory, result)
     if path.exists():
@@ -53,8 +54,7 @@ def load(directory: Path, *, last: int | None = None) -> Stored:
     """Read a directory's contents; a missing directory is empty.
 
     Args:
-        last: only so many of each service, the newest: a page needs no more, however long a
-            fleet has been measured. None for all.
+        last: number of newest results of each service, so that a page stays bounded. None for all.
     """
     problems: list[Finding] = []
     newest = slice(-last if last else None, None)

@@ -1,6 +1,6 @@
-"""A service's published port: over the network, or through the user's ssh where it is shut.
+"""A service's published port: over the network, or through the user's ssh if the port is closed.
 
-The server is verified by its name and its CA on both ways, nothing of the environment (proxies,
+The server is verified by its name and its CA on both paths, nothing of the environment (proxies,
 netrc) is used, and no redirect is followed: the key goes to the planned address alone.
 """
 
@@ -42,8 +42,9 @@ class Published(Server):
     """A server of another machine.
 
     Attributes:
-        context: how https is verified; None for http.
-        through: ssh's command that connects standard input and output with it; empty without one.
+        context: verification of https; None for http.
+        through: ssh's command that connects standard input and output with it; empty for a direct
+            connection.
     """
 
     context: ssl.SSLContext | None = None
@@ -66,7 +67,7 @@ class Published(Server):
         return connection
 
     def _tunnelled(self, timeout: float) -> socket.socket:
-        """No port is opened here, where other users could come in by it."""
+        """No port is opened on this machine, since other users could use it."""
         ours, theirs = socket.socketpair()
         with theirs:
             end = theirs.fileno()
@@ -86,7 +87,7 @@ class Published(Server):
         return ours
 
     def hang_up(self) -> str:
-        """End the tunnel of the last request. Returns the last line that ssh said."""
+        """End the tunnel of the last request. Returns the last line of ssh's output."""
         last = ""
         while self._tunnels:
             with self._tunnels.pop() as process:
@@ -103,11 +104,12 @@ class Published(Server):
 
 
 def opened(target: Target) -> Published:
-    """The way to a service that answers with its names.
+    """Return the path to a service that answers with its names.
 
     Raises:
-        Unusable: when there is none. A server that fails its verification is not tried otherwise.
-        UserError: when there is no key.
+        Unusable: no path leads to the service. A server that fails its verification is not tried
+            over another path.
+        UserError: the key is missing.
     """
     endpoint = target.endpoint
     parts = urlsplit(endpoint.base_url)
@@ -145,7 +147,7 @@ def _context(ca: str | None) -> ssl.SSLContext:
 
 
 def _judged(target: Target, server: Published, answer: Answer) -> Published:
-    """The server, when it has the name and takes the key."""
+    """Return the server if it has the name and accepts the key."""
     names: list[str] = []
     with suppress(ValueError, TypeError, KeyError):
         names = model_list.names(answer.json())

@@ -71,9 +71,9 @@ def command(hosts: Hosts, port: int, listen: str, control: bool) -> None:
 
     Open the printed address in a browser of this machine. Each host is asked every five seconds
     while a page is open, and not at all otherwise. Without --control the page only reads; with it,
-    the page runs the commands of these names, maintenance too. --listen serves a phone, with a
-    certificate of the site's own CA (.sparkwright/ca/ca.crt, which the phone imports). Ctrl-C
-    ends it.
+    the page runs the commands of these names, maintenance too. ----listen serves a phone, with a
+    certificate of the site's own CA (.sparkwright/ca/ca.crt, which the phone imports). Ctrl-C ends
+    it.
     """
     if control and any(name.endswith("password_prompt") or name == "same_sudo_password"
                        for name in given()):  # fmt: skip
@@ -117,10 +117,10 @@ def _watch(session: Session, fleet: Fleet) -> None:
 
 
 def _glance(host: Any, run: HostRun) -> Glance:
-    """Everything that the page shows of a host. One remote execution.
+    """Contents of the page for one host. One remote execution.
 
     Raises:
-        HostError: with the reason, in one line.
+        HostError: gives the reason, in one line.
     """
     from sparkwright.facts.asking import ask
     from sparkwright.run.questions import load_request
@@ -147,7 +147,7 @@ def _expected(run: HostRun) -> Expected:
 
 
 def _page(hosts: Hosts, *, control: bool) -> str:
-    """The page, with what runs and benchmarks left meanwhile."""
+    """The page, with the results that runs and benchmarks left meanwhile."""
     try:
         page = stored(hosts, findings=False)
     except UserError as error:  # a plan that is edited while the page is open
@@ -156,7 +156,7 @@ def _page(hosts: Hosts, *, control: bool) -> str:
 
 
 def _log(session: Session, name: str, service: str) -> str:
-    """The last lines of a service's log, or why there are none."""
+    """The last lines of a service's log, or why it has none."""
     from sparkwright.facts.asking import HostError
     from sparkwright.facts.memory import memory
     from sparkwright.host import logs
@@ -178,7 +178,9 @@ def _log(session: Session, name: str, service: str) -> str:
 def _act(
     hosts: Hosts, connection: list[str], fleet: Fleet, action: str, host: str, service: str
 ) -> tuple[bool, str]:
-    """Run a command of the page, as the command line does; whether it did, and its output."""
+    """Run a command of the page, like the command line; return whether it succeeded, and its
+    output.
+    """
     if action not in _ACTIONS:
         return False, "there is no such action"
     subcommand, *words = _ACTIONS[action]
@@ -203,7 +205,7 @@ def _listening(address: str, port: int) -> socket.socket:
     """The socket of the page.
 
     Raises:
-        UserError: for an address that is every one, or can't be listened on.
+        UserError: the address is every address, or can't be listened on.
     """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:

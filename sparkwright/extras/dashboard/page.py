@@ -1,6 +1,6 @@
-"""The page's contents, made from what was read: judged, sorted, and the same for the same input.
+"""The page's contents, from the files and answers: judged, sorted, and equal for equal input.
 
-Findings stand first, the heaviest before the rest; equal findings of several hosts are one finding.
+Findings come first, the most severe first; equal findings of several hosts are one finding.
 """
 
 import datetime as dt
@@ -48,10 +48,9 @@ def page_of(
     """Judge and arrange the stored results.
 
     Args:
-        deep: the deep smoke test's verdicts: shown instead of a run's where they are of the same
-            release.
-        planned: host -> services, where an inventory was given: only those hosts are shown.
-        sections: what other extras add; of the same hosts.
+        deep: the deep smoke test's verdicts: shown instead of a run's verdicts of the same release.
+        planned: host -> services, if an inventory was given: only these hosts are shown.
+        sections: sections of other extras, for the same hosts.
     """
     status = status or contents.Status()
     rows, dry = (last_run.hosts, last_run.dry) if last_run else ((), False)
@@ -145,7 +144,7 @@ def _smoke(rows: Iterable[Row], deep: Sequence[DeepVerdict]) -> Iterator[content
 
 
 def _short(verdict: DeepVerdict) -> Smoke:
-    """A deep verdict without what was skipped, and with what failures mean."""
+    """A deep verdict without its skipped checks, and with the meanings of its failures."""
     checks = tuple(
         CheckResult(check.name, check.verdict == "passed", check.seconds, check.detail)
         for check in verdict.checks
@@ -162,7 +161,7 @@ def _short(verdict: DeepVerdict) -> Smoke:
 def _versions(
     fleet: Iterable[contents.FleetRow], measured: _Measured
 ) -> Iterator[contents.Version]:
-    """Versions and their hosts side by side: hosts that should be alike and differ stand out."""
+    """Versions and their hosts side by side: unexpected differences between hosts stand out."""
     hosts: dict[tuple[str, str], set[str]] = {}
     for row in fleet:
         result = measured.get((row.host, row.service))
@@ -228,8 +227,9 @@ def _reported(finding: Finding, when: dt.datetime | None) -> Weighed:
 
 
 def _folded(findings: Iterable[Weighed]) -> tuple[Weighed, ...]:
-    """Everything, heaviest first; equal findings of several hosts are one, their shares from the
-    least to the most."""
+    """All findings, the most severe first; equal findings of several hosts are one, with the
+    range of their shares.
+    """
 
     def kind(finding: Weighed) -> tuple[int, str, str]:
         return finding.weight, finding.service or "", finding.problem

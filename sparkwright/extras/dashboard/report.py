@@ -47,7 +47,7 @@ def stored(
 
     Args:
         findings: whether the page has the watch's findings; a live page asks the hosts for them.
-        problems: shown beside the problems of the files.
+        problems: shown together with the problems of the files.
     """
     chosen = load(hosts).or_raise() if hosts != type(hosts)() else {}
     names = {host: [service.name for service in of.plan.services] for host, of in chosen.items()}

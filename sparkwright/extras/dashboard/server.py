@@ -1,8 +1,8 @@
 """The live page's server: its access control and its few addresses.
 
-Any page of a browser can send requests here, so that each request must name this server as its
-host, come from this page or nowhere, and bring the cookie. Loaded after ``sparkwright.run``, which
-patches the standard library.
+Any page of a browser can send requests here, so each request must name this server as its host,
+come from this page or no page, and have the cookie. Loaded after ``sparkwright.run``, which patches
+the standard library.
 """
 
 import hmac
@@ -67,7 +67,7 @@ class Site:
 
     @property
     def name(self) -> str:
-        """``Host`` of a browser's requests, which leave out the usual port."""
+        """Expected ``Host`` of a browser's requests, which leaves out the usual port."""
         usual = self.port == (443 if self.tls else 80)
         return self.host if usual else f"{self.host}:{self.port}"
 
@@ -109,14 +109,14 @@ class Handler(BaseHTTPRequestHandler):
     server: Server
 
     def setup(self) -> None:
-        """Begin TLS here: in the accepting thread, a slow client would keep others out."""
+        """Begin TLS here: in the accepting thread, a slow client would block the others."""
         if isinstance(self.request, ssl.SSLSocket):
             self.request.settimeout(_PATIENCE)
             self.request.do_handshake()
         super().setup()
 
     def log_message(self, *_: Any) -> None:
-        """Log nothing: the token stands in a request's line."""
+        """Log nothing: a request's line contains the token."""
 
     def do_GET(self) -> None:
         """Answer with a file, the stream or a log."""
@@ -156,7 +156,7 @@ class Handler(BaseHTTPRequestHandler):
             raise Refused(403, "a change comes from the page alone")
 
     def _exchange(self, token: str) -> None:
-        """Set the cookie for the right token, and take the token out of the address."""
+        """Set the cookie for the right token, and remove the token from the address."""
         site = self.server.site
         if not hmac.compare_digest(token.encode(), site.token.encode()):
             raise Refused(403, "this token is of another run: open the address last printed")

@@ -1,6 +1,6 @@
 """The live page's data: a host as plain JSON, made of its last two answers.
 
-The page's script says how numbers look, and sets text as text: nothing here has to be escaped.
+The page's script formats numbers, and sets text as text: nothing needs escaping here.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class Expected:
     """A host as planned.
 
     Attributes:
-        services: by name; none of a host without a plan.
+        services: by name; none for a host without a plan.
         models: service -> repository of the model.
-        memory: None if no plan tells it.
+        memory: None without a plan.
         read: when the plan was read, seconds since the epoch.
     """
 
@@ -63,8 +63,8 @@ class HostView:
     """A host as the page shows it.
 
     Attributes:
-        answer: the last one; the host may be off since.
-        at: when it came, seconds since the epoch; 0 before the first.
+        answer: the last answer; the host may be off since.
+        at: time of the answer, seconds since the epoch; 0 before the first.
         first: service -> time and count of tokens when the counter was seen first.
         ttft: service -> seconds to the first token, of the last requests.
     """
@@ -78,7 +78,7 @@ class HostView:
     ttft: dict[str, float] = field(default_factory=dict)
 
     def take(self, answer: Glance | Exception) -> None:
-        """Note an answer, or why there was none."""
+        """Record an answer, or the reason for its absence."""
         if not isinstance(answer, Glance):
             self.load = self.load.then(answer)
             return
@@ -148,7 +148,7 @@ class HostView:
         return bounded
 
     def _deployment(self, answer: Glance) -> Deployment:
-        """The status beside the plan; of what differs only the release is looked at."""
+        """The status beside the plan; only the release is compared."""
         newer = {end.to for end in answer.status.history if end.at > self.expected.read}
         planned = {}
         for name, service in self.expected.services.items():
@@ -196,8 +196,7 @@ class HostView:
 
 
 def _bounded(value: Any, levels: int = _LEVELS) -> Any:
-    """Cut long lists and texts of a host, and leave out deep ones and numbers that JSON does not
-    have."""
+    """Cut long lists and texts of a host, and leave out deep values and numbers that JSON lacks."""
     if isinstance(value, dict | list | tuple) and not levels:
         return None
     if isinstance(value, dict):
@@ -211,7 +210,9 @@ def _bounded(value: Any, levels: int = _LEVELS) -> Any:
 
 
 def _work(seen: Deployment) -> str:
-    """Owner of the host's lock, and how far its switch is: hosts of a roll-out take turns."""
+    """Owner of the host's lock, and progress of its switch: a roll-out switches hosts one after
+    another.
+    """
     owner = described(seen.lock, seen.now) if seen.lock else ""
     step = ""
     if seen.switch and seen.switch.step not in ("", "ended"):
@@ -242,7 +243,7 @@ class Fleet:
         self._pages = 0
 
     def take(self, host: str, answer: Glance | Exception) -> None:
-        """Note a host's answer, or why there was none, and wake every page."""
+        """Record a host's answer or the reason for its absence, and wake every page."""
         view = self._views[host]
         view.take(answer)
         data = view.data(self._meant)
@@ -275,6 +276,6 @@ class Fleet:
         return self._version, fresh
 
     def services(self, host: str) -> set[str] | None:
-        """Names of a host's services; None for no host of this fleet."""
+        """Names of a host's services; None if the fleet has no such host."""
         data = self._data.get(host)
         return {service["name"] for service in data[1]["services"]} if data else None

@@ -1,7 +1,7 @@
 """A rank of an all-gather, run inside the serving image: ``python3 -c TEXT BYTES``.
 
-No MPI: torch.distributed meets at MASTER_ADDR. Prints one line of JSON. It is read as text and
-given to the container's Python; nothing of it runs on the controller.
+No MPI: torch.distributed meets at MASTER_ADDR. Prints one line of JSON. The file is read as text
+and given to the container's Python; the controller runs nothing of it.
 """
 
 from __future__ import annotations

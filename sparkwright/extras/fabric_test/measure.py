@@ -37,7 +37,7 @@ SIZE = 1 << 30
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a fabric's test: requests to its hosts, which take them side by side.
+    """A step of a fabric's test: requests to its hosts, which carry them out side by side.
 
     Attributes:
         test: ping, ib_write_bw or all-gather; empty for the side that listens.
@@ -57,7 +57,7 @@ def plan(fabric: Fabric, images: Mapping[str, str | None]) -> list[Step]:
     """Plan the steps: pings side by side, then pair after pair, then the all-gather.
 
     Args:
-        images: host -> name of the image that it serves with.
+        images: host -> name of its serving image.
     """
     hosts = list(fabric.states)
     pings = {
@@ -132,13 +132,14 @@ def _gathers(fabric: Fabric, images: Mapping[str, str | None]) -> dict[str, Meas
 
 
 def _number(rail: Rail) -> str:
-    """A rail's IPv4 address without its prefix length: nothing but a number, as it is a word of a
-    command on another host."""
+    """A rail's IPv4 address without its prefix length: nothing but a number, since it becomes a
+    word of a command on another host.
+    """
     return str(ip_interface(str(rail.ipv4)).ip)
 
 
 def measured(session: Session, plans: Sequence[Sequence[Step]]) -> list[list[Answers]]:
-    """Take the steps of every plan, one after the other, and return the answers of each.
+    """Carry out the steps of every plan, one after the other, and return the answers of each.
 
     Fabrics are measured side by side, since no two share a host.
     """

@@ -1,4 +1,7 @@
-"""Sending a notice, by Apprise. How it went, never a traceback, and never a word of the address."""
+"""Sending a notice, by Apprise.
+
+Report the result, without a traceback and without any part of the address.
+"""
 
 import json
 import re

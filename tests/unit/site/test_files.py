@@ -366,7 +366,7 @@ def test_all_but_text_with_the_ending_of_data_is_code(
 
 
 def test_no_twin_hides_code_in_the_plan() -> None:
-    """Files of one content have one block. Patches say what they bring, and where to."""
+    """Files of equal content share one block. Patches say what they bring, and where to."""
     for name in ("a.py", "a.txt", "recipes/a.py", "recipes/notes.txt"):
         write(Path("catalog", name), "notes" if "notes" in name else "print('twin')\n")
     diff = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n"
