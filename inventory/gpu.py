@@ -9,7 +9,8 @@ _connection = runpy.run_path(str(Path(__file__).with_name("virtual.py")))["_CONN
 #: What a step of `lab.gpu.prove` deploys instead.
 _file = Path(".gpu/settings.json")
 _settings = json.loads(_file.read_text()) if _file.is_file() else {}
-_hosts = _settings.pop("hosts", int(os.environ.get("LAB_GPUS", "1")))
+_first, _hosts = (int(os.environ.get(f"LAB_GPU{name}", "1")) for name in ("_FIRST", "S"))
+_hosts = _settings.pop("hosts", _hosts)
 _address = _settings.pop("address", None)
 _own = {
     **_connection,
@@ -21,6 +22,6 @@ _own = {
 
 hopper = [
     (f"gpu-{number}", {"ssh_hostname": f"10.213.77.{40 + number}", **_own})
-    for number in range(1, 1 + _hosts)
+    for number in range(_first, _first + _hosts)
 ]
 hopper[0][1]["address"] = _address

@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -18,7 +18,10 @@ from typing import Any
 from lab import fleet
 from lab.layout import GPU_HOSTS, Machine
 
-HOST, SERVICE, MODEL, PORT = GPU_HOSTS[0], "qwen3", "lab-qwen3", 8000
+#: The first host of this lane (`start.sh lane`).
+FIRST = int(os.environ.get("LAB_GPU_FIRST", "1"))
+HOST, SECOND = GPU_HOSTS[FIRST - 1 : FIRST + 1]
+SERVICE, MODEL, PORT = "qwen3", "lab-qwen3", 8000
 RESULTS, SETTINGS = Path(".gpu/results"), Path(".gpu/settings.json")
 INVENTORY = "inventory/gpu.py"
 SOCKET = f"/run/sparkwright-engines/{SERVICE}/http.sock"
@@ -26,6 +29,7 @@ UNIT = f"sparkwright-{SERVICE}"
 HOME = f"/opt/sparkwright/services/{SERVICE}"
 RECORD = Path(".sparkwright/last-run.json")
 RECIPE = "lab-qwen3-8b-h200"
+HELD = "nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits"
 
 
 def ssh(command: str, *, host: Machine = HOST, seconds: float = 300) -> str:
@@ -124,6 +128,18 @@ def streams(target: str, count: int, rounds: int, tokens: int) -> dict[str, Any]
     if done.returncode != 0:
         raise SystemExit(f"{target}: {done.stdout}{done.stderr}"[-1500:])
     result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def in_turns(ways: Mapping[str, str], levels: tuple[tuple[int, ...], ...]) -> list[dict[str, Any]]:
+    """Streams at each target alternately, for each level: streams, rounds, tokens, turns."""
+    result = []
+    for count, rounds, tokens, turns in levels:
+        for turn in range(turns):
+            for way, target in ways.items():
+                run = {"way": way, "turn": turn, **streams(target, count, rounds, tokens)}
+                result.append(run)
+                print(run, flush=True)
     return result
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 
 from lab.gpu import logs
 from lab.gpu.controls import (
+    HELD,
     HOME,
     INVENTORY,
     PORT,
@@ -30,7 +32,6 @@ _HISTOGRAMS = {
     "TPOT": "request_time_per_output_token",
     "E2EL": "e2e_request_latency",
 }
-HELD = "nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits"
 
 
 def keep_memory(name: str) -> dict[str, Any]:
@@ -133,4 +134,35 @@ def exclusive() -> dict[str, Any]:
         code, output, seconds = control("sparkwright", "activate", INVENTORY, name)
         text(f"activate-{turn}.txt", output)
         result[f"{turn} {name}"] = {"code": code, "seconds": seconds, "held_mib": ssh(HELD).strip()}
+    return result
+
+
+def _until_slept() -> float:
+    """Seconds until the GPU has only what a sleeping engine keeps: below 10,000 MiB."""
+    started = time.monotonic()
+    while int(ssh(HELD).split()[0]) > 10_000 and time.monotonic() - started < 120:
+        time.sleep(0.5)
+    return round(time.monotonic() - started, 1)
+
+
+def naps() -> dict[str, Any]:
+    """An idle service sleeps in its process: MiB that it keeps, seconds to wake it, and how much it
+    answers then."""
+    idle = {SERVICE: service(idle={"after": "20s", "do": "sleep"})}
+    result: dict[str, Any] = {"deploy": deploy("naps", idle), "awake_mib": ssh(HELD).strip()}
+    for turn in range(3):
+        result[f"nap {turn}"] = {
+            "seconds": _until_slept(),
+            "held_mib": ssh(HELD).strip(),
+            "answer": streams(f"127.0.0.1:{PORT}", 1, 1, 32),
+            "again": streams(f"127.0.0.1:{PORT}", 1, 1, 32),
+        }
+    _until_slept()
+    for name in ("status", "doctor"):
+        code, output, seconds = control("sparkwright", name, INVENTORY)
+        text(f"naps-{name}.txt", output)
+        result[name] = {"code": code, "seconds": seconds}
+    result["second"] = deploy("naps-second", idle)
+    result["slept_mib"] = ssh(HELD).strip()
+    journal("naps.log")
     return result

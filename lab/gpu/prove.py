@@ -7,7 +7,8 @@ and versions, and raw texts beside it. Seconds were measured on one H200, 16 cor
     proxy       streams at the engine's socket, through HAProxy,
                 with 1 and 8 threads, with TLS                     160 s *
     container   the container is killed                             60 s *
-    replicas    a roll-out over two hosts under load               500 s *
+    replicas    a roll-out over two hosts and GPUs under load      500 s *
+    ranks       one model over two hosts and GPUs by NCCL          400 s *
     fp8         the model in blocks of FP8                         170 s
     share       a share that CUDA refuses                          120 s *
     noise       weights of noise                                   130 s *
@@ -16,6 +17,7 @@ and versions, and raw texts beside it. Seconds were measured on one H200, 16 cor
     power       the host's power is cut                             90 s *
     disk        no room for what is compiled                       200 s *
     exclusive   two services that take turns                       300 s *
+    naps        an idle service sleeps in its process              200 s *
     moe, drafter    other models                                   170 s each
     bench       `vllm bench serve`, and the engine's histograms     90 s *
     captures    nvidia-smi, doctor, top and status, idle and busy  100 s
@@ -49,6 +51,7 @@ from lab.gpu.controls import (
     SOCKET,
     UNIT,
     control,
+    in_turns,
     journal,
     service,
     ssh,
@@ -114,37 +117,26 @@ def captures() -> dict[str, Any]:
     return {"idle": idle, "busy": busy, "smoke": {"code": code, "seconds": seconds}}
 
 
-def _in_turns(ways: Mapping[str, str], levels: tuple[tuple[int, ...], ...]) -> list[dict[str, Any]]:
-    result = []
-    for count, rounds, tokens, turns in levels:
-        for turn in range(turns):
-            for way, target in ways.items():
-                run = {"way": way, "turn": turn, **streams(target, count, rounds, tokens)}
-                result.append(run)
-                print(run, flush=True)
-    return result
-
-
 def proxy() -> dict[str, Any]:
     """Streams by HAProxy and at the engine's socket, alternately, both asked on the host itself."""
     plain = {"engine": SOCKET, "proxy": f"127.0.0.1:{PORT}"}
-    runs = _in_turns(plain, LEVELS)
+    runs = in_turns(plain, LEVELS)
     threads = ssh(f"grep nbthread {GATEWAY}").split()[-1]
     for number in (1, 8):
         ssh(f"sed -i s/nbthread.*/nbthread\\ {number}/ {GATEWAY} && "
             "systemctl reload sparkwright-gateway && sleep 1")  # fmt: skip
         ways = {f"proxy, {number} threads": plain["proxy"]}
-        runs += _in_turns(ways, MANY)
+        runs += in_turns(ways, MANY)
     text("gateway.cfg", ssh(f"cat {GATEWAY}"))
     tls = controls.deploy("proxy-tls", tls="own")
-    runs += _in_turns({"engine": SOCKET, "TLS": f"https://127.0.0.1:{PORT}"}, MANY)
+    runs += in_turns({"engine": SOCKET, "TLS": f"https://127.0.0.1:{PORT}"}, MANY)
     return {"threads": threads, "runs": runs, "deploy": tls}
 
 
 def port() -> dict[str, Any]:
     """The same without the proxy: a port that Docker publishes, a network of the container's."""
     deployed = controls.deploy("port", {SERVICE: service(proxy=False)})
-    return {"runs": _in_turns({"port": f"127.0.0.1:{PORT}"}, LEVELS), "deploy": deployed}
+    return {"runs": in_turns({"port": f"127.0.0.1:{PORT}"}, LEVELS), "deploy": deployed}
 
 
 def boots() -> dict[str, Any]:
@@ -165,15 +157,17 @@ def boots() -> dict[str, Any]:
 STEPS: dict[str, Callable[[], Mapping[str, Any]]] = {
     step.__name__: step
     for step in (
-        deploy, proxy, faults.container, releases.replicas, models.fp8, releases.share,
-        releases.noise, releases.dies, faults.devices, faults.power, faults.disk,
-        models.exclusive, models.moe, models.drafter, models.bench, captures, boots,
+        deploy, proxy, faults.container, releases.replicas, releases.ranks, models.fp8,
+        releases.share, releases.noise, releases.dies, faults.devices, faults.power, faults.disk,
+        models.exclusive, models.naps, models.moe, models.drafter, models.bench, captures, boots,
         faults.killed, faults.docker, faults.reload, port,
     )
 }  # fmt: skip
 
 #: These deploy settings of their own at once.
-_BY_THEMSELVES = {"deploy", "replicas", "exclusive", "fp8", "moe", "drafter", "port"}
+_BY_THEMSELVES = {
+    "deploy", "replicas", "ranks", "exclusive", "naps", "fp8", "moe", "drafter", "port",
+}  # fmt: skip
 
 
 def main(names: list[str]) -> int:

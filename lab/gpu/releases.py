@@ -10,25 +10,32 @@ from pathlib import Path
 from typing import Any
 
 from lab.gpu.controls import (
+    HELD,
     HOME,
     HOST,
     INVENTORY,
+    MODEL,
+    PORT,
     RECIPE,
+    SECOND,
     SERVICE,
     SOCKET,
+    UNIT,
     control,
     deploy,
+    doctor,
+    in_turns,
     journal,
     service,
     ssh,
     text,
+    until_well,
 )
-from lab.gpu.up import up
+from lab.layout import Machine
 from tests.fleet.load import Load
 
-#: Share of the GPU for each of two hosts that have the same one.
-HALF = {"gpu_memory_utilization": 0.42}
 BALANCER = 8080
+AT_THE_ADDRESS = ((1, 40, 2, 3), (8, 4, 128, 2), (64, 3, 128, 3))
 
 
 def _taken_back(name: str, recipe: str = RECIPE, **changed: Any) -> dict[str, Any]:
@@ -73,20 +80,47 @@ def dies() -> dict[str, Any]:
 
 
 def replicas() -> dict[str, Any]:
-    """A release is rolled through two hosts under streaming load; both have the one GPU."""
-    fp8 = service("lab-qwen3-8b-fp8-h200", arguments=HALF)
-    result: dict[str, Any] = {"one": deploy("replicas-one", {SERVICE: fp8})}
-    up(2)
-    # The second host starts alone: an engine measures memory, and another one's start spoils that.
-    balanced = {"hosts": 2, "address": {"port": BALANCER}}
-    result["two"] = deploy("replicas-two", {SERVICE: fp8}, **balanced)
+    """A release is rolled through two hosts under streaming load, behind one address."""
+    balanced: dict[str, Any] = {"hosts": 2, "address": {"port": BALANCER}}
+    result: dict[str, Any] = {"first": deploy("replicas-first", **balanced)}
+    result["streams"] = in_turns(
+        {"proxy": f"127.0.0.1:{PORT}", "address": f"127.0.0.1:{BALANCER}"}, AT_THE_ADDRESS
+    )
     key = Path(".sparkwright/api_key").read_text().strip()
-    changed = {SERVICE: service("lab-qwen3-8b-fp8-h200", arguments={**HALF, "max_num_seqs": 128})}
-    with Load(HOST.address, BALANCER, key, workers=16, model="lab-qwen3") as load:
+    changed = {SERVICE: service(arguments={"max_num_seqs": 128})}
+    with Load(HOST.address, BALANCER, key, workers=16, model=MODEL) as load:
         time.sleep(5)
         result["rollout"] = deploy("replicas-rollout", changed, **balanced)
         time.sleep(5)
     result |= {"served": load.served, "failed": len(load.faults), "longest": load.longest}
     text("replicas-faults.txt", "\n".join(load.faults))
     result["again"] = deploy("replicas-again", changed, **balanced)
+    return result
+
+
+def _ends_and_returns(name: str, host: Machine) -> dict[str, Any]:
+    """A rank's container is killed: seconds until clients get no answer, and until they do."""
+    started = time.monotonic()
+    ssh(f"docker kill {UNIT}", host=host)
+    ssh(f"timeout 60 sh -c \"while curl -fs -m 2 -o /dev/null --unix-socket {SOCKET} "
+        "http://localhost/health; do sleep 0.1; done\"")  # fmt: skip
+    ended = round(time.monotonic() - started, 2)
+    until_well()
+    text(f"ranks-{name}.log", ssh(f"journalctl -u {UNIT} --no-pager | tail -n 400", host=host))
+    return {"seconds to the end": ended, "seconds to health": round(time.monotonic() - started, 2)}
+
+
+def ranks() -> dict[str, Any]:
+    """One model over two hosts with a GPU each, by NCCL over their network; each rank dies once."""
+    hosts = {host.name: host.address for host in (HOST, SECOND)}
+    pair = {"hosts": list(hosts), "fabric": "network", "interface": "host0", "addresses": hosts}
+    spread = {SERVICE: service("lab-qwen3-8b-2-ranks-h200", cluster="pair")}
+    result: dict[str, Any] = {"deploy": deploy("ranks", spread, hosts=2, clusters={"pair": pair})}
+    journal("ranks.log")
+    result["streams"] = in_turns({"ranks": f"127.0.0.1:{PORT}"}, AT_THE_ADDRESS)
+    result["held_mib"] = [int(ssh(HELD, host=host).split()[0]) for host in (HOST, SECOND)]
+    result["follower"] = _ends_and_returns("follower", SECOND)
+    result["head"] = _ends_and_returns("head", HOST)
+    result["doctor"] = doctor("ranks")
+    result["second"] = deploy("ranks-second", spread, hosts=2, clusters={"pair": pair})
     return result

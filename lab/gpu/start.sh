@@ -5,6 +5,7 @@
 #   start.sh up                wait for both, bring up depot and hosts, push the image
 #   start.sh all               all of this, from the parts in .gpu/parts
 #   start.sh run COMMAND...    run a command of the controller, in the site's folder
+#   start.sh lane N COMMAND... the same for host N alone, in a copy of the site: lanes run at once
 set -eu
 cd "$(dirname "$0")/../.."
 site=$PWD home=/srv/gpu-lab control=/srv/gpu-lab/control state=/var/lib/sparkwright-lab
@@ -73,8 +74,19 @@ hold() { # makes the namespace and stays in it
 run() {
     nsenter --target "$(cat $home/holder)" --mount \
         env -i PATH=/opt/controller/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
-        LAB_GPUS="$gpus" PYTHONUNBUFFERED=1 \
-        PYTHONDONTWRITEBYTECODE=1 sh -c 'cd /srv/site && exec "$@"' sh "$@"
+        LAB_GPUS="$gpus" LAB_GPU_FIRST="${first:-1}" PYTHONUNBUFFERED=1 \
+        PYTHONDONTWRITEBYTECODE=1 sh -c "cd ${folder:-/srv/site}"' && exec "$@"' sh "$@"
+}
+
+lane() { # HOST COMMAND...
+    first=$1 gpus=1 folder=/srv/lane-$1; shift
+    if [ ! -d "$control$folder" ]; then
+        mkdir -p "$control$folder"
+        tar -C "$site" --exclude=./.git --exclude=./.gpu --exclude=./.sparkwright -c . | tar -C "$control$folder" -x
+        mkdir -p "$control$folder/.sparkwright"
+        cp -a "$site/.sparkwright/cache" "$control$folder/.sparkwright/"
+    fi
+    run "$@"
 }
 
 case ${1:-} in
@@ -98,5 +110,6 @@ all)
     ;;
 hold) hold ;;
 run) shift; run "$@" ;;
-*) sed -n 2,7p lab/gpu/start.sh; exit 2 ;;
+lane) shift; lane "$@" ;;
+*) sed -n 2,8p lab/gpu/start.sh; exit 2 ;;
 esac

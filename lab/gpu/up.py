@@ -11,6 +11,9 @@ from pathlib import Path
 from lab import base, fleet, machines, network
 from lab.layout import DEPOT, GPU_HOSTS, HUB_PORT, REGISTRY_PORT, STATE
 
+#: GPUs, from which on all hosts are in memory: 190 GB for four.
+MANY = 4
+
 
 def up(hosts: int) -> None:
     """Bring up what is not up; where there are more hosts than GPUs, they share them."""
@@ -23,9 +26,10 @@ def up(hosts: int) -> None:
     STATE.mkdir(parents=True, exist_ok=True)
     fleet.keys()
     network.up()
-    # In memory: the disk of a machine with one GPU has room for one host. Preflight wants room for
-    # an image twice and the weights, and refused a host of 40 GB.
-    for host in wanted[gpus:]:
+    # In memory: the disk of a machine with one GPU has room for one host, and a disk is slower than
+    # four hosts that fetch at once. Preflight wants room for an image twice and the weights, and
+    # refused a host of 40 GB.
+    for host in wanted[gpus if gpus < MANY else 0 :]:
         host.home.mkdir(exist_ok=True)
         if not host.home.is_mount():
             options = ["-t", "tmpfs", "-o", "size=90g,mode=755", "tmpfs", str(host.home)]

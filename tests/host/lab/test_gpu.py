@@ -1,5 +1,7 @@
-"""The lab of real GPUs, as far as it goes without one: its refusal of other machines."""
+"""The lab of real GPUs, as far as it goes without one: its refusals."""
 
+import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -15,3 +17,23 @@ def test_the_lab_of_real_gpus_refuses_a_machine_without_one() -> None:
                           check=False)  # fmt: skip
     assert (done.returncode, done.stdout) == (2, "")
     assert "lab/gpu: there is no /dev/nvidia0" in done.stderr or "sudo" in done.stderr
+
+
+REFUSED = (
+    "sparkwright lab: no GPU for a container without NCCL_NVLS_ENABLE=0, NVSHMEM_DISABLE_NVLS=1"
+)
+
+
+@pytest.mark.parametrize(("devices", "result"), [("all", REFUSED), ("void", "runc")])
+def test_the_fake_runtime_gives_no_gpu_to_a_container_that_may_use_multicast(
+    tmp_path: Path, devices: str, result: str
+) -> None:
+    variables = [f"NVIDIA_VISIBLE_DEVICES={devices}", "TORCH_SYMM_MEM_DISABLE_MULTICAST=1"]
+    (tmp_path / "config.json").write_text(json.dumps({"process": {"env": variables}}))
+    (tmp_path / "runc").write_text("#!/bin/sh\necho runc >&2\n")
+    (tmp_path / "runc").chmod(0o755)
+    runtime = ROOT / "lab/gpu/fakes/nvidia-container-runtime"
+    command = [str(runtime), "create", "--bundle", str(tmp_path), "name"]
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = subprocess.run(command, capture_output=True, text=True, env={"PATH": path}, check=False)
+    assert done.stderr.strip() == result
