@@ -1,4 +1,4 @@
-"""Serving: releases, units and the running services, host by host. Only what changed restarts.
+"""Serving: releases, units and the running services, host by host. Only changed services restart.
 
 A host that serves nothing yet starts at once. A host that serves already is switched in its batch,
 canaries first, and goes back by itself when the new release gives no real answers; after that no

@@ -61,7 +61,7 @@ class Login:
         ask: asks the user; None without a terminal.
         password: the password that the box took, for the login or for sudo.
         made_key: the private key that was made for a user without a key.
-        jumps: the jump hosts to the box, as ssh's ProxyJump, without those of ssh_config.
+        jumps: the jump hosts to the box, as ssh's ProxyJump; without ssh_config's jump hosts.
         beyond: for a jump host, the host behind it.
         depth: number of hosts behind it.
     """

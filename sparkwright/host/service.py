@@ -115,7 +115,7 @@ class Service:
         contents: name -> text of the files that its container reads; not part of the record.
         secret_names: its secrets beside the key, by their files' names.
         offload_directory: directory of its releases' KV caches on a disk; None without one.
-        nap: how its engine sleeps while it is idle; None where its unit stops instead.
+        nap: way in which its idle engine sleeps; None if its unit stops instead.
     """
 
     name: str
@@ -180,7 +180,7 @@ class Service:
 
     @property
     def tokens(self) -> dict[str, str]:
-        """Paths of its secrets beside the key, by name."""
+        """Paths of its secrets without the key, by name."""
         return {name: f"{self.home}/secrets/{name}" for name in self.secret_names}
 
     @property

@@ -1,4 +1,4 @@
-"""Shape of sparkwright's operations: compare, report why nothing is to do, or change as one
+"""Shape of sparkwright's operations: compare, report the reason for no change, or change as one
 command.
 
 A change takes the host's lock first and is reported line by line. A failure fails only that host,
@@ -112,7 +112,7 @@ _Answered = TypeVar("_Answered", bound=_Answer)
 
 
 def accept(answer: _Answered, answered: Callable[[_Answered], object]) -> None:
-    """Pass an answer on, and fail the host where something of it went wrong."""
+    """Pass an answer on, and fail the host if a part of it failed."""
     answered(answer)
     if answer.faults:
         raise HostError("\n".join(answer.faults))

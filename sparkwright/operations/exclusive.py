@@ -77,7 +77,7 @@ def activated(
     previous member.
 
     Args:
-        request: its ``dry`` only asks.
+        request: with ``dry`` it only asks.
         answered: called with the result, also after a failure.
         unless: returns a reason to skip the activation, or None.
 

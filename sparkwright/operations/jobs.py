@@ -1,4 +1,4 @@
-"""Jobs on a host: started, followed with their progress, and proved to have done their work."""
+"""Jobs on a host: started, followed with their progress, and proved to be complete."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -85,8 +85,8 @@ def finished(jobs: Mapping[WatchedJob, str], proved: ProofRequest) -> Commands:
     """Wait until jobs have ended, then prove that their files exist.
 
     Args:
-        jobs: job -> what it is called; none when nothing was to be fetched.
-        proved: models and images that are looked for afterwards.
+        jobs: job -> its name in messages; none if nothing is missing.
+        proved: models and images to check afterwards.
 
     **Example:**
 

@@ -39,10 +39,10 @@ class Live:
         self._bars: Any = None
 
     def tell(self, host: Host, text: str, of: object) -> None:
-        """Show what a host does.
+        """Show the host's present step.
 
         Args:
-            of: without a terminal a line is logged when this is another thing than before.
+            of: subject of the step; without a terminal a line is logged if the subject changes.
         """
         before, at = self._logged.get(host.name, (None, 0.0))
         if self.on and not self.notice:
@@ -73,7 +73,7 @@ class Live:
             self._draw(name, text, completed=each.bytes_done, total=each.bytes_total or None)
 
     def remove(self, host: str) -> None:
-        """Remove the row of a host that is done; the log reports it from now on."""
+        """Remove the row of a finished host; from then on the log reports it."""
         self._erase()
         self._logged.pop(host, None)
         for name in (f"[{host}]", *([_SUM] if self._fetches.pop(host, None) else [])):

@@ -93,7 +93,10 @@ def in_the_way(host: Host) -> str | None:
 
 
 def release(host: Host) -> None:
-    """Let others have the host. A connection that is lost leaves the lock to the next run."""
+    """Release the host for other runs.
+
+    A lost connection leaves the lock to the next run.
+    """
     host_memory = memory(host)
     if host_memory.locked:
         host_memory.locked = None
@@ -114,7 +117,9 @@ def _ask(host: Host, **wanted: Owner | str | None) -> LockAnswer:
 
 
 def _is_dead(owner: Owner) -> bool:
-    """Whether a lock is a former run's of this machine that ended without releasing it."""
+    """Return whether a lock belongs to a former run of this machine that ended without releasing
+    it.
+    """
     if owner.machine != OWNER.machine or owner.pid is None or not 0 < owner.pid < _MOST_PIDS:
         return False
     try:

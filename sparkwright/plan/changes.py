@@ -23,7 +23,9 @@ RESTING = ("inactive", "failed")
 
 
 def runs_instead(service: Service, observed: Observation) -> str | None:
-    """The member of its group that runs while a service sleeps; None if it is to run itself."""
+    """Return the running member of a sleeping service's group; None if the service itself is to
+    run.
+    """
     if service.exclusive is None:
         return None
     runs = member(Group(service.members), observed.active.get(service.exclusive))
@@ -96,7 +98,7 @@ def _changed_files(service: Service, state: ServiceState) -> list[str]:
 
 
 def _key_differs(there: FileState | None, secret: Secret, mode: int) -> bool:
-    """Whether the file with a key or a secret is not there as it must be."""
+    """Return whether the file with a key or a secret is missing or has other content."""
     return differs(there, secret.value, mode) or bool(there and there.uid != 0)
 
 

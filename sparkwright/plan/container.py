@@ -1,7 +1,7 @@
-"""Powers of a service's container on its host, and the way of its API key.
+"""Rights of a service's container on its host, and the path of its API key.
 
-The key is in no variable, argument or label that ``docker inspect`` shows, and in no command line:
-the host's 0600 file is mounted, and the last shell before the engine puts it into the engine's
+No variable, argument or label that ``docker inspect`` shows has the key, and no command line: the
+host's 0600 file is mounted, and the last shell before the engine puts the key into the engine's
 environment.
 """
 
@@ -55,7 +55,7 @@ class ContainerPlan:
 
     Attributes:
         strict: read-only root file system.
-        cap_add: capabilities, all others being dropped.
+        cap_add: capabilities; all others are dropped.
         writable: directories that it may write to if its root is read-only.
         pids_limit: largest number of its processes and threads.
         boot_caches: whether a directory of the host keeps the engine's compiled files.
@@ -73,7 +73,7 @@ class ContainerPlan:
 def plan_container(
     image: Image, service: ServiceSettings, given: Sequence[Exceptions]
 ) -> ContainerPlan:
-    """A container of an image, with the exceptions that recipe and service give, in this order."""
+    """A container of an image, with the exceptions of recipe and service, in this order."""
     strict = service.hardening == "strict"
     limits = [item.pids_limit for item in given if item.pids_limit]
     return ContainerPlan(

@@ -31,7 +31,7 @@ def steps_of(recipe: Recipe, image: Image, file: Path | None, host: str) -> Step
 
     Raises:
         UserError: the base is a built image, no image can have the recipe's name, or a step's files
-        are unusable.
+            are unusable.
     """
     if not recipe.patches or file is None:
         return None

@@ -1,6 +1,6 @@
-"""Which host fetches from which, so that the uplink carries everything once.
+"""Sources and receivers of downloads, so that the uplink carries everything once.
 
-A host that has something, or the first that fetches it, serves it to the others while it still
+A host that has a content, or the first host that fetches it, serves it to the others while it still
 arrives; beyond a few leeches these serve others in turn.
 """
 

@@ -61,7 +61,7 @@ def _rendered(text: str, values: dict[str, Any]) -> str:
 
 
 def _fault(text: str, values: dict[str, Any]) -> tuple[int, str]:
-    """Line and reason of the template's mistake; an empty reason where it renders."""
+    """Line and reason of the template's mistake; an empty reason if it renders."""
     messages = values["messages"]
     parts = [{**each, "content": [{"type": "text", "text": each["content"]}]} for each in messages]
     try:

@@ -1,4 +1,4 @@
-"""Which proxies a host has: one before each service that asks for it, and one for all models."""
+"""Proxies of a host: one before each service that asks for it, and one for all models."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -27,9 +27,9 @@ def proxies_of(
     """All proxies of a host; None for a host without any.
 
     Args:
-        everyone: data of every host of the inventory, whatever the run is limited to.
-        pools: of every host, where this host has the address for all models.
-        dry: whether nothing is written: certificates that are missing are made for this run alone.
+        everyone: data of every host of the inventory, in a limited run, too.
+        pools: pools of every host, if this host has the address for all models.
+        dry: whether nothing is written: missing certificates are made for this run alone.
 
     Raises:
         UserError: for a replica that HAProxy can't verify.
@@ -100,7 +100,7 @@ def health_unit(plan: HostPlan) -> str:
 
 
 def leave_and_return(settings: RolloutSettings, service: str, *, others: bool) -> Pool:
-    """How a switch leaves a service's proxy and comes back."""
+    """The steps by which a switch leaves a service's proxy and returns to it."""
     proxies = Proxies(())
     return Pool(
         service, proxies.admin_socket, proxies.master_socket,

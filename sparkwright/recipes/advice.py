@@ -1,7 +1,7 @@
-"""vLLM's own recipe of a repository: asked before the repository's files.
+"""vLLM's own recipe of a repository, which takes precedence over the repository's files.
 
-It says how the engine's authors start a model: parsers, kernels, variables. How much of a host it
-takes stays what this host has, and whatever an import leaves out is left out here by the same code.
+It gives the start options of the engine's authors: parsers, kernels, variables. This host still
+sets its use of the host's resources, and the same code leaves out the same parts as an import.
 """
 
 import datetime as dt
@@ -54,7 +54,7 @@ def look_up(repository: str, registries: Iterable[Snapshot]) -> ModelRecipe | No
 
 
 def advice(subject: Subject) -> Advice:
-    """The advice of vLLM's recipe for a service; empty without one, and for another engine."""
+    """The advice of vLLM's recipe for a service; empty without a recipe, and for another engine."""
     recipe = subject.resolved.recipe
     if recipe is None or subject.image.engine != "vllm":
         return Advice()
@@ -87,10 +87,10 @@ def advice(subject: Subject) -> Advice:
 
 
 def _foreign(subject: Subject, recipe: ModelRecipe) -> Foreign:
-    """The variant of the repository that is named.
+    """The named variant of the repository.
 
     Raises:
-        Unfit: where it is for another engine or another GPU.
+        Unfit: the recipe is for another engine or another GPU.
     """
     name = next(_variants(recipe.data, subject.repository), None)
     if name is None:
@@ -117,7 +117,7 @@ def _options(subject: Subject) -> Options:
 
 
 def _variants(data: dict[str, Any], repository: str) -> Iterator[str]:
-    """Names of the variants with these weights, the usual one first."""
+    """Names of the variants with these weights, the usual variant first."""
     own = mapping(data, "model").get("model_id")
     variants = mapping(data, "variants")
     for name in sorted(variants, key=lambda name: name != "default"):
@@ -126,7 +126,7 @@ def _variants(data: dict[str, Any], repository: str) -> Iterator[str]:
 
 
 def _kept(data: Mapping[str, Any]) -> dict[str, Any]:
-    """As the lock can have it: plain data, in the order that it has there."""
+    """The recipe in the lock's form: plain data, with keys in order."""
     kept = {key: data[key] for key in _KEYS if data.get(key) is not None}
     model = kept["model"]
     kept["model"] = {key: model[key] for key in model if key not in _INSTALLATION}

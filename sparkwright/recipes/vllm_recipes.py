@@ -26,7 +26,7 @@ def read(text: Text, data: dict[str, Any], options: Options) -> Iterator[Foreign
     """Each variant is a recipe; a variant for other hardware is refused.
 
     Raises:
-        Unfit: where all of it is another engine's, or a variant that was asked for is not there.
+        Unfit: all of the recipe is for another engine, or a requested variant does not exist.
     """
     if data.get("omni"):
         raise Unfit("omni", "vLLM-Omni", "this tool serves text with vLLM")
@@ -120,8 +120,8 @@ def _by_kind(data: dict[str, Any], kinds: Sequence[str]) -> dict[str, Any]:
 def _features(
     data: dict[str, Any], variant: dict[str, Any], keys: Sequence[str], remarks: Remarks
 ) -> list[str]:
-    """Arguments of every feature that is on unless a user turns it off: a feature that is not
-    opt-in, or that the variant turns on by naming its mode.
+    """Arguments of every feature that is on by default: a feature that is not opt-in, or that the
+    variant turns on by naming its mode.
     """
     opt_in, chosen = strings(data, "opt_in_features"), mapping(variant, "default_modes")
     given: list[str] = []
@@ -141,7 +141,7 @@ def _features(
 
 
 def _image(value: Any) -> str | None:
-    """An image of NVIDIA's, with CUDA 13 where there is one by CUDA's version."""
+    """An image of NVIDIA's, with CUDA 13 if there are images by CUDA's version."""
     while isinstance(value, dict):
         value = next((value[key] for key in ("nvidia", "cu130", "cu129") if key in value), None)
     return value.strip() or None if isinstance(value, str) else None

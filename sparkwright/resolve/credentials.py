@@ -1,7 +1,7 @@
 """Credentials of hubs and registries: the token for gated models, and accounts.
 
-Accounts of private registries are in a file as ``docker login`` writes it, or what a command
-prints.
+Accounts of private registries are in a file as ``docker login`` writes it, or in a command's
+output.
 """
 
 import base64
@@ -30,7 +30,7 @@ def hub_token(source: Source | None) -> Secret | None:
     """The token for gated models: of a file or command, or of the environment.
 
     Raises:
-        UserError: when the file can't be read, or the command prints none.
+        UserError: the file can't be read, or the command prints no account.
     """
     if source is None:
         token = os.environ.get("HF_TOKEN", "").strip()
@@ -48,7 +48,7 @@ def hub_token(source: Source | None) -> Secret | None:
 
 
 def over_https(token: str | None, endpoint: str) -> str | None:
-    """The token as a hub may be sent it: in clear text it is nobody's secret any more."""
+    """The token for a hub, which is never sent in clear text."""
     return token if endpoint.startswith("https://") else None
 
 

@@ -40,10 +40,10 @@ def resolve_commit(repository: str, revision: str, private: Sequence[str] = ()) 
     """The commit (40 hex digits) behind a branch, a tag or a commit, without a git program.
 
     The reference discovery of gitprotocol-http(5); both the smart and the dumb answer are read.
-    ``private`` are servers in private networks that it may lead to.
+    ``private`` lists servers in private networks to which it may redirect.
 
     Raises:
-        UserError: when the repository can't be asked or has no such revision.
+        UserError: the repository can't be reached or has no such revision.
     """
     if re.fullmatch(r"[0-9a-f]{40}", revision):
         return revision
@@ -65,7 +65,7 @@ def resolve_commit(repository: str, revision: str, private: Sequence[str] = ()) 
 
 
 def _netrc(url: str) -> dict[str, str]:
-    """The account that the user's ~/.netrc has for a server, as git sends it."""
+    """The account for a server in the user's ~/.netrc, as git sends it."""
     from requests.utils import get_netrc_auth
 
     account = ":".join(get_netrc_auth(url) or ())
@@ -76,11 +76,11 @@ def git(folder: Path, *arguments: str, shown: str, none: int = 0) -> str:
     """Run git in a folder, and return its output.
 
     Args:
-        shown: what messages name.
-        none: how it ends where there is nothing to say.
+        shown: the address in messages.
+        none: text for an empty error message.
 
     Raises:
-        UserError: when it fails.
+        UserError: git fails.
     """
     if shutil.which("git") is None:
         raise MESSAGES.refusal("no-git", shown)
@@ -106,5 +106,5 @@ def git(folder: Path, *arguments: str, shown: str, none: int = 0) -> str:
 
 
 def _bounded() -> None:
-    """Bound files of git and of what it starts."""
+    """Limit the files of git and of its child processes."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (MOST_BYTES, MOST_BYTES))

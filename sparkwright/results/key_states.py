@@ -19,8 +19,8 @@ class KeyRow:
     Attributes:
         state: ``current``, ``new``, ``old``, ``revoked``, ``command``, or ``unknown``: hosts know a
             key that this controller does not have.
-        created: when its file was made, RFC 3339; None if missing.
-        hosts: whose proxies know it.
+        created: creation time of its file, RFC 3339; None if missing.
+        hosts: hosts whose proxies accept it.
     """
 
     name: str

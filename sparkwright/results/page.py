@@ -1,4 +1,4 @@
-"""Parts of the fleet's page that extras add to it: findings by their weight, and sections."""
+"""Parts of the fleet's page from extras: findings by their weight, and sections."""
 
 import datetime as dt
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ Moment = Annotated[AwareDatetime, AfterValidator(_to_utc)]
 
 
 class Weight(IntEnum):
-    """How much it matters, the heaviest first."""
+    """Weight of a finding, the heaviest first."""
 
     DOWN = 0
     WRONG = 1
@@ -39,10 +39,10 @@ class Weighed:
 
     Attributes:
         problem: after hosts and service: ``answers 31 % slower since the driver changed 1 → 2``.
-        low, high: share that ``problem`` names as ``{}``; None if it names none.
-        began: since when, as far as that is known.
-        seen: when that was seen.
-        more: what explains it, and what to do: a line each.
+        low, high: share that ``problem`` names as ``{}``; None without a share.
+        began: time of its begin, if known.
+        seen: time of its last observation.
+        more: explanation and remedy, a line each.
     """
 
     weight: Weight
@@ -66,7 +66,7 @@ class Weighed:
 
 @dataclass(frozen=True)
 class MeasuredService:
-    """A service as it was when it was measured last.
+    """A service at its last measurement.
 
     Attributes:
         versions: further names and versions, such as vLLM's.
@@ -91,7 +91,8 @@ class Section:
     """A section of the page, made by an extra.
 
     Attributes:
-        folder, template: of its HTML, below templates/; it gets this section as ``section``.
+        folder, template: of its HTML, below templates/; the template gets this section as
+        ``section``.
         context: values for the template.
         services: (host, service) -> measurements.
         lines: the same in short, for a terminal.

@@ -18,7 +18,7 @@ _HEAD = ("key", "model", "requests", "failed", "tokens in", "tokens out", "hours
 
 
 def summed(rows: Iterable[UsageRow], *, by_day: bool = True) -> list[UsageRow]:
-    """Rows of several addresses as one row for each key and model, of each day or of all days.
+    """Rows of several addresses, merged for each key and model, of each day or of all days.
 
     A row of all days has the last day.
     """
@@ -55,7 +55,7 @@ def keep(rows: Sequence[UsageRow]) -> None:
 
 
 def kept(problems: list[Finding]) -> tuple[list[UsageRow], dt.datetime | None]:
-    """The rows that were kept, and when; None if `sparkwright usage` never ran."""
+    """The stored rows, and their time; None if `sparkwright usage` never ran."""
     if not KEPT.exists():
         return [], None
     rows: list[UsageRow] = read(list[UsageRow], KEPT, "remove it and run again", problems) or []

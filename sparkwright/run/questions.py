@@ -101,8 +101,9 @@ def deployment(host: Host, run: HostRun) -> Deployment:
 
 
 def _refusals(run: HostRun, observation: Observation) -> tuple[str, ...]:
-    """Errors of preflight for which the next deploy would refuse the host, by their ids; none where
-    the next deploy bootstraps it before."""
+    """Preflight's errors for which the next deploy would refuse the host, by their ids; none if
+    the next deploy bootstraps it first.
+    """
     if run.settings.bootstrap:
         return ()
     findings = judge(run.desired, observation, now=time.time())
@@ -153,7 +154,7 @@ def _corrupts(catalog: Catalog, service: ServicePlan) -> bool:
 
 
 def fabric(host: Host, run: HostRun) -> FabricLook:
-    """The host's part of the fabric, and the image that it serves with."""
+    """The host's part of the fabric, and its serving image."""
     image = run.services[0].image if run.services else None
     addresses = run.settings.fabric_addresses
     clusters = (cluster.hosts for cluster in run.settings.clusters.values()
@@ -198,9 +199,7 @@ def used_disk(host: Host, run: HostRun) -> DiskUsage:
 def deep_smoke(
     host: Host, run: HostRun, *, meant: Callable[[str, str], bool] = lambda *_: True
 ) -> dict[str, DeepResult]:
-    """Test all that the recipes promise of the services; without a plan, all that their releases
-    promise.
-    """
+    """Test all promises of the recipes; without a plan, all promises of the releases."""
     services, sleeping = {service.name: service for service in run.services}, set[str]()
     if run.desired.plan.groups or not run.plan_known:
         status = status_of(host, run, texts=False)
@@ -289,8 +288,7 @@ def follow(
         take: function that gets each answer, or the reason of a failure.
         interval: seconds between two requests.
         count: number of requests; 0 for no limit.
-        wanted: function that tells whether anybody needs an answer now; until then no request is
-            sent.
+        wanted: function that tells whether an answer is needed now; until then no request is sent.
 
     Raises:
         HostError: the last request had no answer.

@@ -35,7 +35,7 @@ def report(run: Run, *, as_json: bool) -> None:
     A run that only looks writes nothing, unless the environment names a file for its record.
 
     Args:
-        as_json: whether standard output is pyinfra's JSON, which nothing may be mixed with.
+        as_json: whether standard output is pyinfra's JSON, which must not be mixed with other text.
     """
     if run.broken:
         click.echo(_unplanned(run), err=as_json)

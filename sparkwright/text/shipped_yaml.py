@@ -13,5 +13,5 @@ def read(path: Path) -> Any:
 
 
 def beside(module: str, name: str) -> Any:
-    """The data of a YAML file in the folder of a module, which gives its ``__file__``."""
+    """The data of a YAML file in the folder of a module, given its ``__file__``."""
     return read(Path(module).with_name(name))

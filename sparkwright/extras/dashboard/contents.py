@@ -66,7 +66,8 @@ class Switch(BaseModel):
 
 @dataclass(frozen=True)
 class FleetRow:
-    """A service of a host. Unknown values are None.
+    """address: ``host:port`` for clients, and scheme: ``http`` or ``https``. Unknown values are
+    None.
 
     Attributes:
         state: of the last run; ``measured only`` and ``not deployed`` if the run did not include
