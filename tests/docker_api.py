@@ -1,4 +1,4 @@
-"""A Docker that answers its API from a table: what host programs ask over its socket."""
+"""A Docker that answers its API from a table: the requests of host programs over its socket."""
 
 import json
 import socketserver

@@ -1,8 +1,8 @@
-"""Commands as processes of their own, forked off a process that has imported their modules.
+"""Commands as separate processes, forked off a process that has imported their modules.
 
-Like a program that is started, a command has its files, folder and environment to itself, and
-Python's end; it saves the imports, two thirds of a short command. Tests of what a command imports,
-and when, start it.
+Like a started program, a command has its own files, folder, environment, and exit of Python; it
+saves the imports, two thirds of a short command. Tests of a command's imports start it as a
+program.
 """
 
 import atexit
@@ -29,10 +29,10 @@ def run(
     """Run ``sparkwright`` or ``pyinfra`` in a folder, without input, to its end.
 
     Args:
-        stdout: the file that standard output goes to; without, it is read.
+        stdout: the file for standard output; without it, the output is read.
 
     Raises:
-        TimeoutError: for a command that takes two minutes.
+        TimeoutError: the command takes two minutes.
     """
     server = _server()
     server.settimeout(120)
@@ -73,7 +73,7 @@ def _server() -> socket.socket:
 
 
 def _next_command() -> list[str]:
-    """Answer each request with how its command ended; returns in the process of the command."""
+    """Answer each request with the exit of its command; returns in the process of the command."""
     # gevent would put its own in their places.
     requests, fork, wait = socket.socket(fileno=os.dup(0)), os.fork, os.waitpid
     for name in _IMPORTED:

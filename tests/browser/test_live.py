@@ -1,4 +1,4 @@
-"""The live page in a real browser: what it shows, refuses, and costs."""
+"""The live page in a real browser: its contents, its refusals, and its cost."""
 
 import threading
 import time
@@ -187,7 +187,7 @@ def test_a_late_log_does_not_come_under_another_title(tab: Tab, fleet: Fleet) ->
 
 
 def probed(tab: Tab) -> dict[str, Any]:
-    """Observations of the page that is open."""
+    """Observations of the open page."""
     probe = _PROBE.read_text().replace(
         'addEventListener("load", () => {', "const looked = (() => {", 1
     )

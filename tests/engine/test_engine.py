@@ -1,4 +1,4 @@
-"""The real vLLM with the lab's tiny pair, started by what is rendered for a host."""
+"""The real vLLM with the lab's tiny pair, started with the files rendered for a host."""
 
 import json
 import socket
@@ -55,7 +55,7 @@ def test_the_smoke_program_is_content(running: Running) -> None:
 
 
 def test_no_port_that_it_opens_is_reached_from_outside(running: Running) -> None:
-    """torch.distributed listens at every address, for one process too, and takes what is sent."""
+    """torch.distributed listens at every address, even for one process, and accepts any data."""
     ports, sockets = set(), set()
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -78,7 +78,7 @@ def test_no_port_that_it_opens_is_reached_from_outside(running: Running) -> None
 
 
 def test_it_has_no_power_and_shows_no_key(running: Running, rendered: Rendered) -> None:
-    """As a container's processes: vLLM's own, and the engine that it starts."""
+    """Lists a container's processes: vLLM's own, and its engine."""
     result = 0
     for process in Path("/proc").glob("[0-9]*"):
         try:

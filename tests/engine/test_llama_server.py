@@ -1,4 +1,4 @@
-"""The real llama-server with the lab's GGUF files, started by what is rendered for a host."""
+"""The real llama-server with the lab's GGUF files, started with the files rendered for a host."""
 
 import json
 import re
@@ -45,7 +45,7 @@ done </models/lab
 
 @pytest.fixture(scope="module")
 def llama() -> build.Engine:
-    """Its tree is its own build's, and small: the lab need not be held meanwhile."""
+    """Its tree belongs to its build alone and is small: the lab need not be held meanwhile."""
     return build.ensure(LLAMA_SERVER)
 
 
@@ -99,7 +99,7 @@ def test_the_program_knows_every_argument_of_the_table(llama: build.Engine, tmp_
 
 
 def test_the_program_refuses_what_the_table_refuses(llama: build.Engine, tmp_path: Path) -> None:
-    """Text in the place of a number, and a choice that there is not."""
+    """A text instead of a number, and an unknown choice."""
     judged = {
         name: f"{long(name)} no-such-value"
         for name, argument in TABLE.arguments.items()
@@ -119,14 +119,16 @@ def test_the_smoke_program_is_content(server: Running) -> None:
 
 
 def test_the_deep_smoke_test_speaks_its_protocol(server: Running) -> None:
-    """Its answers are one word: a request for protocol passes, one for sense fails."""
+    """Its answers are one word: a request that checks the protocol passes, a request that checks
+    the meaning fails.
+    """
     checks = {item.name: item for item in deep.run(server.deep).checks}
     print(*checks.values(), sep="\n")
     assert {name for name, item in checks.items() if item.verdict == "passed"} >= PROTOCOL
 
 
 def test_answers_are_as_captured(server: Running) -> None:
-    """Status and shape of what clients may ask; the file has the requests, too."""
+    """Status and shape of answers to clients' requests; the file has the requests, too."""
     captured = json.loads((CAPTURES / "answers.json").read_text())
     for name, item in captured.items():
         if (item["method"], item["path"]) not in OWN.routes.clients or server.request.speculates:
@@ -171,7 +173,7 @@ def test_sigterm_ends_it_at_once(server: Running) -> None:
 
 
 def test_a_model_answers_by_its_name_alone(llama: build.Engine, tmp_path: Path) -> None:
-    """By the header of its files; of the lab's image, since no other one is for a CPU."""
+    """Derived from the header of its files; with the lab's image, the only image for a CPU."""
     own: dict[str, Any] = {"model": f"{tiny_gguf.REPOSITORY}:F16", "engine": "llamacpp"}
     own["arguments"] = {"mmproj_auto": False}  # the lab's projector of pictures is no model
     (tmp_path / "engine").mkdir()

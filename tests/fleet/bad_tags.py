@@ -1,4 +1,4 @@
-"""Tags of the lab for roll-outs: a good one, and those that fail in their own way."""
+"""Tags of the lab for roll-outs: a good tag, and tags that fail in different ways."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

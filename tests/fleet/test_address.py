@@ -1,4 +1,6 @@
-"""One address in front of four replicas: nobody notices a roll-out, and nobody gets in."""
+"""One address in front of four replicas: clients notice no roll-out, and nobody gets in without
+a key.
+"""
 
 import http.client
 import json
@@ -31,7 +33,7 @@ def test_four_replicas_serve_behind_one_address(behind: Site) -> None:
 
 
 def test_no_route_of_vllm_is_open_without_the_key(behind: Site) -> None:
-    """From the LAN, tried one by one: at the address, and at the proxies of the replicas."""
+    """Requests from the LAN, one by one: to the address, and to the proxies of the replicas."""
     lines = ROUTES.read_text().splitlines()
     routes = [line.split() for line in lines if not line.startswith("#")]
     assert len(routes) > 50

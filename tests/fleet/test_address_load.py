@@ -1,4 +1,6 @@
-"""Four keys at one address by TLS: rights, limits, a roll-out, a service that wakes, and use."""
+"""Four keys at one address with TLS: rights, limits, a roll-out, a service that wakes, and
+usage.
+"""
 
 import http.client
 import json

@@ -14,7 +14,7 @@ LOADED, COMPILED = "Directly load the compiled graph(s)", "Compiling a graph for
 
 
 def _restarted() -> str:
-    """Start the service anew; its journal from there on, once it is healthy."""
+    """Restart the service; return its journal since then, once it is healthy."""
     time.sleep(1)  # the journal is asked by seconds
     since = inside(HOST, "date", "+%Y-%m-%d %H:%M:%S")
     inside(HOST, "systemctl", "reset-failed", UNIT)  # three starts an hour are the limit
@@ -37,7 +37,7 @@ def test_a_second_start_loads_what_the_first_compiled() -> None:
 
 @pytest.mark.usefixtures("converged")
 def test_an_engine_that_is_killed_after_it_served_loads_what_it_compiled() -> None:
-    """On an H200 it compiled everything again: minutes, on a Spark many."""
+    """Without the caches, an H200 compiled everything again: minutes, and more on a Spark."""
     _restarted()
     marked = f"test /run/sparkwright-health/qwen36.well -nt {CACHES}/state.json; echo $?"
     until(lambda: inside(HOST, "sh", "-c", marked) == "0", "health marks that it serves", 60)
@@ -64,7 +64,7 @@ def test_a_cache_that_breaks_the_start_is_dropped_and_made_anew(converged: Site)
 
 
 def test_a_gb10_that_compiled_is_started_once_more(converged: Site) -> None:
-    """The inventory of the fleet turns it off, for the tests' time."""
+    """The fleet's inventory turns it off, to save the tests' time."""
     inside(HOST, "systemctl", "stop", UNIT)
     inside(HOST, "sh", "-c", f"rm -rf {CACHES}/*")
     time.sleep(1)  # the journal is asked by seconds

@@ -1,4 +1,4 @@
-"""One model over two hosts: the real vLLM, tensor parallel over gloo, by the very same roles."""
+"""One model over two hosts: the real vLLM, tensor parallel over gloo, with the very same roles."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(1500)]
 
 @pytest.fixture(scope="module")
 def pair(site: Site) -> Iterator[Pair]:
-    """Two hosts that serve one model, and nothing else."""
+    """Two hosts that serve one model, and no other service."""
     empty(site)
     push_engine()
     yield Pair(
@@ -52,8 +52,9 @@ def test_status_doctor_and_smoke_know_its_ranks(pair: Pair) -> None:
 
 
 def test_others_reach_neither_the_engines_nor_the_ranks(pair: Pair) -> None:
-    """The attacks: another host of the LAN, and another user of either host, connect to the head's
-    ports, open on every address, and to those that its engines chose."""
+    """The attacks: another host of the LAN, and another user of either host, connect to the
+    head's ports, which are open on every address, and to the ports that its engines chose.
+    """
 
     def connects(host: str, port: int, user: int = 0, address: str = "10.213.77.11") -> bool:
         script = (

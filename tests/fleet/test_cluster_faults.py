@@ -1,7 +1,7 @@
 """Faults between the steps of a switch over two hosts: both end with one release that answers.
 
-The engine is the lab's fake for vLLM, which joins and loses ranks as the real one was seen to
-(lab/serving/fake_vllm/ranks.py); test_cluster.py has the real one.
+The engine is the lab's fake vLLM, which joins and loses ranks as the real engine does
+(lab/serving/fake_vllm/ranks.py); test_cluster.py has the real engine.
 """
 
 import signal
@@ -22,7 +22,7 @@ SIZES = count(2)
 
 @pytest.fixture(scope="module")
 def pair(site: Site) -> Iterator[Pair]:
-    """Both serve; a start and a first answer have short deadlines."""
+    """Both hosts serve; a start and a first answer have short deadlines."""
     empty(site)
     made = Pair(
         site, "qwen36", "qwen36-35b-heretic", 120, recipe="lab-qwen36-2-ranks", port=8000,
@@ -45,7 +45,7 @@ def pair(site: Site) -> Iterator[Pair]:
 def test_a_power_cut_at_each_step_leaves_both_with_one_release(
     pair: Pair, held: str, dark: str
 ) -> None:
-    """The controller dies with it; nobody but the hosts is there to end what was begun."""
+    """The controller dies with the head; only the hosts can end the switch."""
     pair.whole()
     before = pair.release(HEAD)
     inside(HEAD, "sh", "-c", f"mkdir -p {PLACE}; rm -f {PLACE}/progress.json {PLACE}/hold-*")

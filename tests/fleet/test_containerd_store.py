@@ -1,4 +1,4 @@
-"""The newest Docker, with containerd's image store: from nothing to an answer, and pruned."""
+"""The newest Docker, with containerd's image store: from an empty host to an answer, and pruned."""
 
 import json
 from collections.abc import Iterator

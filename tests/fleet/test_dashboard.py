@@ -26,7 +26,7 @@ LIMIT = [word for host in GOOD for word in ("--limit", host)]
 
 
 class Page:
-    """An open page: the last data of each host, and all that was said of its work."""
+    """An open page: the last data of each host, and all messages about its work."""
 
     def __init__(self, url: str) -> None:
         self.url, parts = url, urlsplit(url)
@@ -78,7 +78,7 @@ class Page:
 
 @pytest.fixture(scope="module")
 def page(site: Site) -> Iterator[Page]:
-    """The page of a fleet as planned, which knows a client."""
+    """The page of a fleet as planned, with a client's key."""
     site.power_on()
     site.repair()
     with (site.folder / "group_data/all.py").open("a") as settings:
@@ -106,7 +106,7 @@ def page(site: Site) -> Iterator[Page]:
 
 @pytest.fixture(scope="module")
 def tab(page: Page) -> Iterator[Tab]:
-    """The same page in a browser as wide as a phone, which keeps every text of the roll-out."""
+    """The same page in a browser as wide as a phone, which records every text of the roll-out."""
     with opened() as tab:
         tab.open(page.url, width=360)
         tab.wait(f"document.querySelectorAll('.host').length == {len(GOOD)}")

@@ -109,5 +109,5 @@ def test_a_host_in_maintenance_is_left_alone_until_it_answers_again(served: Site
 
 
 def _answers_itself() -> bool:
-    """Whether vLLM does, behind its proxy."""
+    """Return whether vLLM runs, behind its proxy."""
     return ssh(HOST, f"{ENGINE}/health -o /dev/null -w '%{{http_code}}' || true") == "200"

@@ -1,4 +1,4 @@
-"""A file that is large enough for the libraries that move bytes, by each of them."""
+"""A file that is large enough for the download libraries, fetched by each of them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +16,7 @@ MOVERS = ("hf_transfer", "xet", "http")
 
 @pytest.fixture(scope="module")
 def large(alone: Site) -> Iterator[Site]:
-    """A body with one large file more."""
+    """A body with one additional large file."""
     with heavy.body(1, MEGABYTES):
         yield alone
 
@@ -27,7 +27,7 @@ def mover(request: pytest.FixtureRequest, large: Site, empty: Site) -> str:
 
 
 def match(mover: str) -> dict[str, Any]:
-    """The bytes of the large file, on the way that they come. It is the one with several xorbs."""
+    """Bytes of the large file, by the path that they take. The large file has several xorbs."""
     return {"match": "/xet/xorbs/*/9" if mover == "xet" else f"/cdn/*/{NAME}", "method": "GET"}
 
 

@@ -1,4 +1,4 @@
-"""An emergency: the plan is broken, the internet gone, a host off; and what still works then."""
+"""An emergency: the plan is broken, the internet gone, a host off; the remaining commands work."""
 
 import json
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def broken(site: Site) -> Iterator[Site]:
 
 
 def output_of(site: Site, *arguments: str, code: int = 1) -> str:
-    """Output of a command: a line says that the plan is broken, and there is no traceback."""
+    """Output of a command: a line reports the broken plan, and there is no traceback."""
     text = site.sparkwright(*arguments, code=code)
     assert text.count("the plan is broken: ") == 1, text
     assert text.count(FOLLOWS) == 1
@@ -74,7 +74,7 @@ def test_smoke_asks_for_real_answers(broken: Site) -> None:
 
 
 def test_a_rollback_needs_no_plan(broken: Site) -> None:
-    """Back to a release that the host has, proved by its own gate, and forth again."""
+    """Back to a release on the host, proved by its own gate, and forth again."""
     home = "/opt/sparkwright/services/qwen36"
     now = release("spark-1")
     before = "0123456789ab"
@@ -122,7 +122,7 @@ def test_an_ssh_key_that_is_not_there_fails_its_host_alone(broken: Site) -> None
 
 
 def test_removal_needs_no_plan(broken: Site) -> None:
-    """And it takes nothing that is not sparkwright's, whatever lies in its state."""
+    """It removes nothing that is not sparkwright's, whatever its state names."""
     broken.reset()
     (broken.folder / "group_data/sparks.py").write_text("services = servces\n")
     ssh("rtx-1", "sudo mkdir -p /home/mine && sudo touch /home/mine/kept"

@@ -1,4 +1,4 @@
-"""Three services of which one runs: changed by hand, by calendar and request, and taken back."""
+"""Three services of which one runs: changed by hand, by calendar and request, and rolled back."""
 
 import http.client
 import json
@@ -52,7 +52,7 @@ class Evening:
         return self.site.sparkwright(*arguments, code=code)
 
     def ask(self, service: str) -> tuple[int, dict[str, str], Any]:
-        """Status, headers and body of a request as a client sends it."""
+        """Status, headers and body of a client's request."""
         connection = http.client.HTTPConnection(ADDRESS, PORTS.get(service, 8000), timeout=120)
         body = {"model": service, "prompt": "1 2 3", "max_tokens": 4}
         headers = {
@@ -128,7 +128,7 @@ def test_one_of_them_runs_and_another_one_is_activated_by_hand(evening: Evening)
 
 
 def test_one_that_does_not_come_up_is_taken_back(evening: Evening) -> None:
-    """Its new release was written while it slept: its gate comes when it is activated."""
+    """Its new release was written while it slept: its gate runs when it is activated."""
     ill = 'sparks[1][1]["services"]["writer"]["environment"] = {"FAKE_VLLM_FAULT": "garbage"}\n'
     assert evening.deploy(ill).changed == {HOST}
     before = running()

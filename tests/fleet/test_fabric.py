@@ -1,4 +1,4 @@
-"""Two Sparks that are joined by a fake cable: judged, given addresses, measured, and undone."""
+"""Two Sparks joined by a fake cable: judged, given addresses, measured, and restored."""
 
 import json
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ def addresses(host: str) -> list[str]:
 
 
 def timers(host: str) -> str:
-    """Units that would still take a change back."""
+    """Units that would still restore the former addresses."""
     units = "ls /etc/systemd/system /etc/systemd/system/*.wants; systemctl list-timers --all"
     return inside(host, "sh", "-c", f"({units}) | grep fabric; true")
 

@@ -1,4 +1,4 @@
-"""Faults of downloads: each ends converged or with one clear error, never a bad file."""
+"""Faults of downloads: each ends converged or with one clear error, never with a bad file."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -150,7 +150,7 @@ def test_a_power_cut_in_the_middle_is_gone_on_from(empty: Site) -> None:
 
 
 def test_files_whose_times_make_no_sense_are_hashed_and_not_fetched(empty: Site) -> None:
-    """A clock that was wrong, a backup that was restored."""
+    """A clock was wrong, or a backup was restored."""
     fetch(empty)
     ssh(HOST, "sudo find /opt/models -type f -exec touch -d 2031-01-01 {} +")
     hub("DELETE", "/control/counters")
@@ -162,7 +162,7 @@ def test_files_whose_times_make_no_sense_are_hashed_and_not_fetched(empty: Site)
 
 @contextmanager
 def locked(site: Site) -> Iterator[None]:
-    """With a lock the controller itself asks nobody."""
+    """With a lock the controller itself asks no server."""
     site.sparkwright(*LOCKING)
     try:
         yield

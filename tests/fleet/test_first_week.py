@@ -1,4 +1,4 @@
-"""A new user's first week, and ten tasks: every block of both, as it stands, on the fleet."""
+"""A new user's first week, and ten tasks: every block of both, unchanged, on the fleet."""
 
 import http.client
 import os
@@ -49,7 +49,7 @@ _SERVICES = ("docker-registry", "sparkwright-lab-hub")
 
 @pytest.fixture
 def week(fleet: None, wheel: Path, tmp_path: Path) -> Iterator[Shell]:
-    """A user with a wheel and an empty folder, and two boxes that nobody has used."""
+    """A user with a wheel and an empty folder, and two unused boxes."""
     machines_of_the_lab.up()
     for host in HOSTS:
         bare(host)
@@ -75,7 +75,7 @@ def week(fleet: None, wheel: Path, tmp_path: Path) -> Iterator[Shell]:
 
 @pytest.mark.timeout(1200)
 def test_every_block_of_the_first_week(week: Shell) -> None:
-    """One test for all: each block stands on the one before."""
+    """One test for all: each block depends on the block before."""
     for block in blocks(PAGE.read_text(encoding="utf-8")):
         match block.before.split():
             case ["off", host]:
@@ -95,7 +95,7 @@ def test_every_block_of_the_first_week(week: Shell) -> None:
 
 @pytest.mark.timeout(900)
 def test_every_block_of_the_ten_tasks(week: Shell) -> None:
-    """Beside a Spark that serves, in a folder as the first week has it."""
+    """Beside a serving Spark, in a folder like the first week's."""
     first = [block for block in blocks(PAGE.read_text()) if block.title.startswith("Monday")]
     for block in first[:3]:
         week.run(block, 400)
@@ -109,7 +109,7 @@ def test_every_block_of_the_ten_tasks(week: Shell) -> None:
 
 
 def _into_the_lab(week: Shell) -> None:
-    """Make the site that `up` would make, with where hosts are, and images and models come from."""
+    """Make the site that `up` would make, with the lab's addresses of hosts, images and models."""
     week.run(Block("a site in the lab", "sparkwright init .\n"), 60)
     names = week.folder / "ssh_config"
     names.write_text(
@@ -130,7 +130,7 @@ def _internet(word: str) -> None:
 
 
 def _nightly() -> None:
-    """The page's bad tag: the lab's image that answers nothing but `!`, by another name."""
+    """The page's bad tag: the lab's image whose answers consist of `!`, by another name."""
     connection = http.client.HTTPConnection(DEPOT.address, REGISTRY_PORT, timeout=20)
     path = f"/v2/{REPOSITORY}/manifests/"
     connection.request("GET", f"{path}lab-garbage", headers={"Accept": _INDEX})

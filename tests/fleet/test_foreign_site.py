@@ -1,6 +1,6 @@
-"""A deploy of somebody else's: our facts and operations as a library, without a site of ours.
+"""A third party's deploy: facts and operations as a library, without a site.
 
-The wheel in a venv of its own, in a folder with nothing of this repository but its own two files.
+The wheel in its own venv, in a folder with only its own two files of this repository.
 """
 
 import json
@@ -42,7 +42,7 @@ def deploy(fleet: None, user: User, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def _pyinfra(user: User, folder: Path, *arguments: str, code: int = 0) -> dict[str, Any]:
-    """JSON that pyinfra prints, and nothing beside it."""
+    """JSON that pyinfra prints, without other output."""
     done = user.run("pyinfra", "--json", *arguments, folder=folder)
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
@@ -103,7 +103,10 @@ def test_a_gpu_of_another_kind_fails_that_host_alone(deploy: Path, user: User) -
 
 
 def test_a_host_that_does_not_answer_fails_alone(deploy: Path, user: User) -> None:
-    """Its login ends before any program: no fact can be read. One that only prints is no fault."""
+    """Its login ends before any program: no fact can be read.
+
+    A login that only prints is no fault.
+    """
     ends = 'case "$BASH_EXECUTION_STRING" in *sparkwright-observe*) exit 0;; esac'
     # Before our programs alone: pyinfra's own facts, and SFTP, bear no other text.
     prints = 'case "$BASH_EXECUTION_STRING" in *sparkwright*) echo welcome;; esac'
@@ -138,6 +141,6 @@ def test_every_fact_is_printed_as_json(deploy: Path, user: User) -> None:
 
 
 def _state(host: str) -> str:
-    """Files that a run could have touched, but for files that the watch writes by itself."""
+    """Files that a run could have touched, without the files that the watch writes."""
     listing = "sudo find /srv /opt/sparkwright /opt/models -maxdepth 4 -printf '%p %m %u %s %T@\\n'"
     return ssh(host, f"{listing} | grep -vE '/state |watch' | sort; cat /var/log/dpkg.log | wc -c")

@@ -1,4 +1,4 @@
-"""Lock and rules on the fleet: what is pinned, what is refused, what is said."""
+"""Lock and rules on the fleet: pins, refusals, and messages."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +26,7 @@ tags:
 def _managed(host: str) -> str:
     """Everything that sparkwright manages on a host, by content: files, weights and image.
 
-    Not what is each host's own: the engine's key, what its engine compiled, and how long that took.
+    Parts of each host's own are left out: the engine's key, its compiled code, and its boot times.
     """
     return ssh(
         host,
@@ -41,7 +41,7 @@ def _managed(host: str) -> str:
 
 @pytest.fixture
 def lock(converged: Site) -> Iterator[Path]:
-    """Where the lock lies, which no other test of the fleet may meet."""
+    """Path of the lock, which no other test of the fleet may meet."""
     path = converged.folder / ".sparkwright/virtual.lock"
     yield path
     path.unlink(missing_ok=True)

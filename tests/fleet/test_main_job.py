@@ -1,4 +1,4 @@
-"""The main job, end to end, in the order a user meets it: look, make, make again, change."""
+"""The main job, end to end, in a user's order: look, deploy, deploy again, change."""
 
 import json
 import re
@@ -69,7 +69,7 @@ class TestFirstRuns:
 
 @pytest.mark.parametrize("host", GOOD)
 def test_hosts_are_as_the_readme_says(converged: Site, host: str) -> None:
-    """An independent look: Docker, systemd, files and HTTP, not sparkwright's own word."""
+    """An independent check: Docker, systemd, files and HTTP, without sparkwright's own report."""
     image = ssh(host, "docker inspect -f '{{.Config.Image}}' sparkwright-qwen36")
     assert re.fullmatch(r"ghcr\.io/aeon-7/aeon-vllm-ultimate:sha256-[0-9a-f]{64}", image)
     policy = "{{.HostConfig.RestartPolicy.Name}} {{.HostConfig.NetworkMode}}"
@@ -199,7 +199,7 @@ def test_docker_stopped_and_started_brings_the_service_back(converged: Site) -> 
 
 
 def _running(host: str) -> str:
-    """Id of the service's container; empty while none runs."""
+    """Id of the service's container; empty if none runs."""
     look = ["docker", "ps", "-q", "--no-trunc", "--filter", "name=^sparkwright-qwen36$"]
     return machines.inside(MACHINES[host], look).stdout.strip()
 

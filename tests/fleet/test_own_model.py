@@ -1,4 +1,4 @@
-"""A model by its repository's name alone: from nothing to an answer, and away again."""
+"""A model by its repository's name alone: from an empty host to an answer, and removed again."""
 
 import json
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ sparks[1][1]["services"] = {{"chat": {{"model": "{REPOSITORY}", "port": {PORT}}}
 
 @pytest.fixture
 def own(site: Site) -> Iterator[Site]:
-    """One host that serves a model of the user's, and whatever it served before."""
+    """One host that serves a model of the user's, and its earlier service."""
     site.power_on()
     site.repair()
     inventory = (site.folder / "inventory/virtual.py").read_text()

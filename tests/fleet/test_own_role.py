@@ -1,4 +1,4 @@
-"""A role of the user's own beside ours, as docs/writing-a-role.md tells it, word for word."""
+"""A role of the user's own beside sparkwright's, exactly as docs/writing-a-role.md shows it."""
 
 import json
 import re
@@ -60,7 +60,7 @@ def test_it_is_in_the_report_and_not_on_a_refused_host(hello: Site) -> None:
 
 
 def test_it_is_under_the_lock(hello: Site) -> None:
-    """Somebody else begins while only the role has something to do."""
+    """Another run begins while only the role has work to do."""
     ssh("spark-1", f"echo '{json.dumps(BOB)}' | sudo tee {LOCK}")
     try:
         run = hello.run("--yes")

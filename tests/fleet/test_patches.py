@@ -1,4 +1,4 @@
-"""A recipe with patches: its image is derived of a pinned base, checked, run, and taken back."""
+"""A recipe with patches: its image is derived from a pinned base, checked, run, and rolled back."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Output of a run while it waits: bars of downloads, phases of a boot, the time left to watch."""
+"""Output of a run while it waits: bars of downloads, phases of a boot, the remaining watch time."""
 
 import os
 import pty

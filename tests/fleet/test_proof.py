@@ -1,4 +1,4 @@
-"""Is the box good: deep smoke, doctor, watch, and the fleet on one page."""
+"""The acceptance of a box: deep smoke, doctor, watch, and the fleet on one page."""
 
 import json
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def test_everything_that_the_recipe_promises_is_kept_and_on_the_page(proved: Sit
 
 
 def test_what_is_broken_is_named_with_its_remedy(proved: Site) -> None:
-    """Good enough for the short test at a deploy, and not for the deep one."""
+    """Good enough for the short test at a deploy, and not for the deep test."""
     fault = '"port": 8000, "environment": {"FAKE_VLLM_FAULT": "ignores-schema"},'
     proved.edit("group_data/rtx50.py", '"port": 8000,', fault)
     proved.deploy("--limit", "rtx-1")

@@ -1,4 +1,4 @@
-"""A service's proxy: taken away and given back, and no way back to where there was none."""
+"""A service's proxy: removed and added again, and no rollback across the change."""
 
 import pytest
 

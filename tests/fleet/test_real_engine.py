@@ -45,7 +45,7 @@ pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(1200)]
 
 @pytest.fixture(scope="module")
 def engine(site: Site) -> Iterator[Site]:
-    """One host that serves with the real engine, and with nothing else."""
+    """One host that serves with the real engine, and no other service."""
     site.power_on()
     site.repair()
     bare(HOST)
@@ -66,14 +66,16 @@ def test_it_is_deployed_proved_and_left_alone_by_a_second_run(engine: Site) -> N
 
 
 def test_a_scan_finds_ssh_the_proxy_and_peers(engine: Site) -> None:
-    """The real vLLM lets torch listen at every address, for one process too."""
+    """The real vLLM makes torch listen at every address, even for one process."""
     ssh(HOST, "sudo systemctl stop 'sparkwright-share*' || true")
     installed = open_ports(MACHINES[HOST].address)
     assert {22, 8010} <= installed <= {22, 8010, 18650}
 
 
 def test_the_deep_smoke_test_speaks_its_protocol(engine: Site) -> None:
-    """Its answers are one word: what asks for the protocol holds, and what asks for sense fails."""
+    """Its answers are one word: a request that checks the protocol passes, a request that checks
+    the meaning fails.
+    """
     done = engine.call("smoke", *WORDS, "--json", timeout=900)
     (verdict,) = engine.folder.glob(f".sparkwright/smoke/{HOST}-tiny.json")
     checks = {item["name"]: item for item in json.loads(verdict.read_text())["checks"]}
@@ -124,7 +126,7 @@ def test_it_is_measured_as_its_own_counters_say(engine: Site) -> None:
 
 
 def test_a_second_start_compiles_nothing_anew(engine: Site) -> None:
-    """torch.compile for the CPU: what the first start made is what the second one loads."""
+    """torch.compile for the CPU: the second start loads the first start's code."""
     inventory = (engine.folder / "inventory/virtual.py").read_text()
     (engine.folder / "inventory/real.py").write_text(inventory + COMPILED)
     engine.deploy("--limit", HOST, inventory="inventory/real.py")

@@ -42,7 +42,7 @@ pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(900)]
 
 @pytest.fixture(scope="module")
 def llama(site: Site) -> Iterator[Site]:
-    """One host that serves with llama-server, and with nothing else."""
+    """One host that serves with llama-server, and no other service."""
     site.power_on()
     site.repair()
     bare(HOST)
@@ -127,7 +127,7 @@ def test_status_doctor_and_the_deep_smoke_test_know_it(llama: Site) -> None:
 
 
 def test_a_file_that_it_does_not_load_is_taken_back(llama: Site) -> None:
-    """Size, hash and header are right: only the engine sees that a tensor is missing."""
+    """Size, hash and header are right: only the engine detects that a tensor is missing."""
     before = container(HOST, "tiny")
     served = release(HOST, "tiny")
     serve(llama, BROKEN)

@@ -1,4 +1,4 @@
-"""A new tag on the fleet: canary first, proved, back by itself; and what people look at."""
+"""A new tag on the fleet: canary first, proved, back by itself; and the user's views of it."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ def rolling(site: Site) -> Iterator[Site]:
 
 
 def fault(name: str) -> str:
-    """A setting that has the fake of one group fail."""
+    """A setting that makes the fake of one group fail."""
     return f'"environment": {{"FAKE_VLLM_FAULT": "{name}"}},'
 
 
@@ -151,7 +151,7 @@ def test_two_runs_at_once_name_each_other(rolling: Site) -> None:
 
 @pytest.mark.faults
 def test_a_crash_loop_ends_and_is_reported(rolling: Site) -> None:
-    """Dying later than it is looked on for, and than its proxy takes to see it."""
+    """The engine dies later than the watch ends, and later than its proxy notices."""
     rolling.rollout(soak_seconds=0)
     dying = f'"port": 8000, {fault("crash-after=12")}'
     rolling.edit("group_data/rtx50.py", DEADLINES, dying)

@@ -9,7 +9,9 @@ from tests.fleet.test_fetch_faults import SHARD
 
 
 def everywhere(host: str, text: str) -> list[str]:
-    """Files of a host with this in them, on all its disks and in memory, Docker's among them."""
+    """Files of a host that contain this text, on all its disks and in memory, Docker's among
+    them.
+    """
     beyond = " ".join(f"--exclude-dir={name}" for name in ("proc", "sys", "dev"))
     lines = inside(host, "sh", "-c", f"grep -rlsF {beyond} -e '{text}' / || true").splitlines()
     assert text not in inside(host, "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '").replace(

@@ -1,4 +1,4 @@
-"""One copy over the uplink: hosts take from each other, from a neighbour, from a bundle."""
+"""One copy over the uplink: hosts fetch from each other, from a neighbour, from a bundle."""
 
 import json
 from collections.abc import Iterator

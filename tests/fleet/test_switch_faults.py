@@ -1,7 +1,7 @@
 """Faults between the steps of a switch: a host always ends with one whole release that answers.
 
 At each step three hosts are held: then the controller is killed, spark-1 loses power, Docker is
-restarted on spark-2, and rtx-1 loses its line and the process that switches.
+restarted on spark-2, and rtx-1 loses its connection and the switching process.
 """
 
 import json
@@ -27,7 +27,7 @@ def rolling(site: Site) -> Iterator[Site]:
 
 
 def step(host: str) -> str:
-    """How far the switch of a host is, by its own journal."""
+    """Progress of a host's switch, by its own journal."""
     text = inside(host, "sh", "-c", f"cat {PLACE}/progress.json 2>/dev/null || echo '{{}}'")
     return str(json.loads(text).get("step"))
 
@@ -43,7 +43,7 @@ def release_hold(host: str) -> None:
 
 
 def assert_whole(host: str) -> None:
-    """One container, of the release that `current` and the unit are of, and it answers."""
+    """One container runs, of the release that `current` and the unit name, and it answers."""
     home = "/opt/sparkwright/services/qwen36"
     current = ssh(host, f"sudo readlink {home}/current").rpartition("/")[2]
     assert release(host) == current

@@ -1,6 +1,6 @@
 """Every recipe of the catalog, from bare settings to answered requests, one after the other.
 
-All of them as the one service of a host, so that each also replaces another system's release.
+Each recipe is the only service of a host, so that it also replaces another recipe's release.
 """
 
 import json
@@ -25,7 +25,7 @@ _QUICK = {"FAKE_VLLM_BOOT_SECONDS": "1"}
 
 
 def _host(recipe: str) -> tuple[str, str]:
-    """The host that a recipe is made for, and its GPU: the smallest card with enough memory."""
+    """The host of a recipe, and its GPU: the smallest card with enough memory."""
     needs = catalog().recipes[recipe].needs
     if "12.1" in needs.compute_caps:
         return "spark-2", "gb10"

@@ -1,4 +1,4 @@
-"""A host that serves by hand already: taken over on request, and left as it was found."""
+"""A host that serves by hand already: taken over on request, and restored at the end."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ BY_HAND = (
 
 @pytest.fixture
 def by_hand(site: Site) -> Iterator[Site]:
-    """One host that serves by hand, and knows nothing of sparkwright."""
+    """One host that serves by hand, without any trace of sparkwright."""
     site.power_on()
     site.repair()
     site.deploy("--limit", HOST)

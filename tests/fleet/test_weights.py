@@ -1,4 +1,4 @@
-"""Weights that a disk has turned: trusted by a deploy, found by `sparkwright verify`, fixed."""
+"""Weights that a disk has changed: trusted by a deploy, found by `sparkwright verify`, fixed."""
 
 import subprocess
 import sys

@@ -46,7 +46,7 @@ _LINES = st.sampled_from(
 
 
 def _file(lines: st.SearchStrategy[list[str]]) -> st.SearchStrategy[bytes]:
-    """A file of these lines, now and then in an encoding that it can't be in."""
+    """A file of these lines, sometimes in an encoding that it can't have."""
     encoded = lines.map(lambda item: "\n".join(item).encode("utf-8", "surrogatepass"))
     odd = lines.map(lambda item: "\n".join([*item, "# é"]).encode("latin-1", "replace"))
     marked = encoded.map(lambda data: b"\xef\xbb\xbf" + data)
@@ -97,7 +97,7 @@ inventory = _file(
 
 
 def as_yaml(value: Any) -> str:
-    """A value as YAML in one line, however deep it is."""
+    """A value as YAML in one line, of any depth."""
     if isinstance(value, Deep):
         return "[" * value.levels + "1" + "]" * value.levels
     if isinstance(value, dict):

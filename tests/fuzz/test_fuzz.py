@@ -87,7 +87,7 @@ def test_command_lines(arguments: tuple[str, ...]) -> None:
 @many
 @given(arguments=grammars.up, gpu=st.sampled_from(("gb10", "rtx5090", None)))
 def test_up(arguments: list[str], gpu: str | None) -> None:
-    """Boxes can be logged in to, and do not answer when their state is asked for."""
+    """Logins to boxes succeed, but the boxes do not answer questions about their state."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sparkwright.cli.up.Login.open", lambda _: None)
         patch.setattr("sparkwright.cli.up.gpu_of", lambda name, _: Box(name, gpu, gpu or ""))

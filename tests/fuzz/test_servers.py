@@ -1,4 +1,4 @@
-"""Whatever a registry, a hub or a git server answers: a result, or one error of the user's."""
+"""For any answer of a registry, a hub or a git server: a result, or one error for the user."""
 
 import hashlib
 import json
@@ -48,7 +48,7 @@ _JSON = st.sampled_from(HONEST).flatmap(lambda data: mutated(data, st.sampled_fr
 
 
 def text(data: Any) -> bytes:
-    """Data as JSON; what is too deep to be made is written as lists."""
+    """Data as JSON; data that is too deep to be made is written as lists."""
     return json.dumps(data, default=lambda _: "[deep]").replace(
         '"[deep]"', "[" * 3000 + "]" * 3000
     ).encode("utf-8", "replace")  # fmt: skip
@@ -58,7 +58,7 @@ _BODIES = st.one_of(_JSON.map(text), _JSON.map(text), st.just(_CONFIG), st.binar
 
 
 class _Drawn(Handler):
-    """Gives each answer once, and the last one from then on."""
+    """Returns each answer once, and from then on the last answer."""
 
     answers: list[tuple[int, bytes, dict[str, str]]]
 
@@ -94,6 +94,6 @@ def test_headers_of_gguf_files(cut: int, changes: dict[int, int], more: bytes) -
 
 @pytest.mark.parametrize(("source", "data"), [("registry", HONEST[0]), ("hub", HONEST[2])])
 def test_honest_servers_are_understood(source: str, data: Any) -> None:
-    """Values near to answers that are taken are drawn."""
+    """Values near to accepted answers are drawn."""
     with listening(_Drawn, answers=[(200, text(data), {}), (200, _CONFIG, {})]) as port:
         ASK[source](f"http://127.0.0.1:{port}")

@@ -1,4 +1,4 @@
-"""Values that no setting can be, and some that it can: as Python, as YAML, on a command line."""
+"""Values for settings, mostly invalid: as Python, as YAML, on a command line."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -37,7 +37,7 @@ def nested(keys: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
 
 @dataclass(frozen=True)
 class Deep:
-    """So many lists within each other, written and not made here."""
+    """Nested lists of a given depth, as text."""
 
     levels: int
 
@@ -58,7 +58,7 @@ def paths(value: Any, before: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 def changed(document: Any, path: tuple[Any, ...], value: Any) -> Any:
-    """The document with another value at one place; a value of ``DROPPED`` takes it away."""
+    """The document with another value at one place; a value of ``DROPPED`` removes it."""
     key, *rest = path
     copy = dict(document) if isinstance(document, dict) else list(document)
     if rest:

@@ -155,6 +155,6 @@ def keys_for(root: Path, *addresses: str, key: str = KEY) -> str:
 
 
 def fetch_from(leech: Fetch, *seeds: str, key: str = KEY, **changes: Any) -> str:
-    """Fetch everything from peers, then from the hub. Returns what it printed."""
+    """Fetch everything from peers, then from the hub. Returns its output."""
     keys = keys_for(leech.root, *seeds, key=key)
     return leech.complete(apart=True, peers=list(seeds), peer_token_file=keys, **changes)

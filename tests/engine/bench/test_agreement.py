@@ -1,8 +1,8 @@
-"""Our figures against AIPerf's own report, and against the server's own histograms.
+"""sparkwright's figures against AIPerf's own report, and against the server's own histograms.
 
 The real AIPerf measures the fake for vLLM, whose first token takes 0.2 s and each further one
-20 ms. What is compared are three accounts of the same requests, never a clock with a constant of
-ours: a busy machine makes all three slower alike.
+20 ms. The test compares three accounts of the same requests, never a clock with a constant: a busy
+machine slows down all three alike.
 """
 
 import json
@@ -40,7 +40,7 @@ PER_TOKEN = 0.03
 
 @dataclass(frozen=True)
 class Run:
-    """One measurement: our cells, AIPerf's records by phase, the server's metrics."""
+    """One measurement: sparkwright's cells, AIPerf's records by phase, the server's metrics."""
 
     cells: tuple[Cell, ...]
     records: dict[str, list[dict[str, Any]]]
@@ -49,11 +49,11 @@ class Run:
     after: dict[str, float]
 
     def server(self, name: str) -> float:
-        """How much one of the server's counters grew."""
+        """Increase of one of the server's counters."""
         return self.after[name] - self.before[name]
 
     def server_mean(self, name: str) -> float:
-        """Mean of what one of the server's histograms took in, in seconds."""
+        """Mean of the new samples in one of the server's histograms, in seconds."""
         return self.server(f"{name}_sum") / self.server(f"{name}_count")
 
 

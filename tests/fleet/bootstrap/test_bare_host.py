@@ -164,7 +164,7 @@ def test_a_power_cut_in_the_middle(fresh: Site) -> None:
 
 @pytest.mark.timeout(300)
 def test_a_first_time_with_a_password(fresh: Site) -> None:
-    """Asked for once, and in no process list; after it sudo asks for none."""
+    """The password is asked for once, and is in no process list; after it sudo asks for none."""
     inside(BARE.name, "sh", "-c", f"echo '{USER}:a-secret-of-hers' | chpasswd; "
            f"echo '{USER} ALL=(ALL) ALL' > /etc/sudoers.d/{USER}")  # fmt: skip
     refused = fresh.run("--yes", inventory=INVENTORY, deploy=ALONE)
@@ -199,7 +199,7 @@ def test_a_first_time_with_a_password(fresh: Site) -> None:
 
 @pytest.mark.timeout(300)
 def test_packages_that_somebody_else_signed_are_not_installed(fresh: Site) -> None:
-    """The repository's files are another's, as on a mirror that was taken over."""
+    """The repository's files belong to an attacker, as on a hijacked mirror."""
     packages = apt.PLACE / "nvidia/Packages"
     text = packages.read_text()
     packages.write_text(text.replace("1.0-fake", "6.6-evil"))
@@ -220,7 +220,7 @@ def test_packages_that_somebody_else_signed_are_not_installed(fresh: Site) -> No
 
 @pytest.mark.timeout(400)
 def test_a_driver_is_installed_and_its_reboot_waited_for_only_when_asked(fresh: Site) -> None:
-    """With a GPU on a PCI bus of the test's own: this machine has none."""
+    """The test has a PCI bus with a GPU of its own: this machine has no GPU."""
     _bootstrap(fresh, ["driver"], bootstrap_sources={"driver": SOURCES["nvidia-container-toolkit"]})
     inside(BARE.name, "rm", "/usr/bin/nvidia-smi")
     bus = "mkdir -p /run/pci/0 && cd /run/pci/0 && echo 0x10de > vendor && echo 0x2b85 > device && "

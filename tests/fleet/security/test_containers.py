@@ -1,4 +1,4 @@
-"""An attacker's program within a service's container: what it can do, and where the key is."""
+"""An attacker's program within a service's container: its rights, and the place of the key."""
 
 import json
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ print(count)
 
 @pytest.fixture(scope="module", params=["default", "strict"])
 def hardening(site: Site, request: pytest.FixtureRequest) -> Iterator[str]:
-    """One host behind a proxy, in each of the two ways."""
+    """One host behind a proxy, with each kind of network."""
     site.power_on()
     site.repair()
     settings = f'"port": 8000, "proxy": True, "hardening": "{request.param}",'
@@ -168,8 +168,9 @@ def test_a_release_of_the_other_kind_is_one_switch_away(site: Site, hardening: s
 
 @pytest.mark.timeout(300)
 def test_without_a_proxy_nothing_but_the_published_port_is_reached(site: Site) -> None:
-    """A port that the engine opens beside its own, at its container's address: by a local user, by
-    a neighbour that routes packets there; and the host from within."""
+    """A further port of the engine, at its container's address: accessed by a local user, and by
+    a neighbour that routes packets there; and the host, accessed from within.
+    """
     site.power_on()
     site.repair()
     site.edit("group_data/sparks.py", '"port": 8000,', '"port": 8000, "proxy": False,')

@@ -43,7 +43,7 @@ def _from_neighbour(host: str, address: str) -> set[int]:
 
 @pytest.fixture(scope="module")
 def proxied(site: Site) -> Site:
-    """The fleet by its defaults."""
+    """The fleet with default settings."""
     site.power_on()
     site.repair()
     site.deploy(refused={"hopper-1"})
@@ -128,7 +128,7 @@ def test_the_right_key_opens_what_clients_need(proxied: Site) -> None:
 
 
 def test_vllm_itself_leaves_them_open(proxied: Site) -> None:
-    """Why the proxy is there: on the host, past it, they answer without a key."""
+    """The reason for the proxy: on the host, past the proxy, the routes answer without a key."""
     for path in OPEN:
         body = f"-H 'Content-Type: application/json' -d '{json.dumps(ASK['/tokenize'])}'"
         arguments = body if path in ("/invocations", "/tokenize") else ""
@@ -150,7 +150,7 @@ def test_a_service_without_a_proxy_is_refused_where_others_reach_it(proxied: Sit
 
 
 def test_the_smoke_test_finds_a_proxy_that_lets_everybody_in(proxied: Site) -> None:
-    """HAProxy's own line that asks for the key is taken out on the host."""
+    """HAProxy's own line that requires the key is removed on the host."""
     config = "/opt/sparkwright/gateway/haproxy.cfg"
     template = "templates/gateway/haproxy.cfg.j2"
     text = (proxied.folder / template).read_text()

@@ -17,7 +17,7 @@ PLACES = [(BALANCER, 8080), *((MACHINES[host].address, 8000) for host in ("spark
 
 @pytest.fixture(scope="module")
 def secured(behind: Site) -> Iterator[Site]:
-    """The fleet with TLS on; off again at the end, as a user would."""
+    """The fleet with TLS on; off again at the end, as a user would do."""
     assert status(BALANCER, 8080, "GET", "/v1/models", behind.key) == 200
     behind.edit("group_data/all.py", '# tls = "own"', 'tls = "own"')
     try:
@@ -33,7 +33,7 @@ def secured(behind: Site) -> Iterator[Site]:
 
 
 def trusting(site: Site) -> ssl.SSLContext:
-    """A client that imported what `sparkwright ca` prints."""
+    """A client that imported the output of `sparkwright ca`."""
     pem = site.sparkwright("ca").partition("SHA-256")[0]
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(cadata=pem)

@@ -1,4 +1,4 @@
-"""State of a host before its bootstrap, the record made before a step, and what is undone by it."""
+"""State of a host before its bootstrap, the record made before a step, and its undo."""
 
 import fcntl
 import hashlib
@@ -126,7 +126,7 @@ def test_this_machine_is_looked_at_and_not_changed() -> None:
 
 
 class Apt:
-    """A host's packages, and what was run."""
+    """A host's packages, and the commands run."""
 
     def __init__(self) -> None:
         self.installed = {"bash", "curl"}
@@ -191,7 +191,7 @@ DOCKER = ("docker.io", "docker-compose")
 
 
 def test_what_was_there_before_is_remembered_from_the_first_time(apt: Apt, tmp_path: Path) -> None:
-    """A step that was cut off is begun again with half of it installed."""
+    """An interrupted step is begun again with half of it installed."""
     step("docker", packages=DOCKER)
     apt.installed.add("docker.io")
     step("docker", packages=("docker-compose",))
@@ -203,7 +203,9 @@ def test_what_was_there_before_is_remembered_from_the_first_time(apt: Apt, tmp_p
 
 
 def test_what_was_before_everything_is_put_back_last(apt: Apt) -> None:
-    """A port that came later is closed, too; swappiness is what it was before the first time."""
+    """A port that was added later is closed, too; swappiness gets its value from before the
+    first time.
+    """
     step("firewall", commands=(("ufw", "8000"),))
     step("firewall", commands=(("ufw", "8001"),))
     step("swap", commands=(("sysctl", "60"),))
@@ -212,7 +214,7 @@ def test_what_was_before_everything_is_put_back_last(apt: Apt) -> None:
 
 
 def undone(apt: Apt, *packages: str, **changes: Any) -> UndoAnswer:
-    """Docker was installed with these packages beside it, and is undone."""
+    """Docker was installed together with these packages, and is undone."""
     step("docker", packages=DOCKER)
     apt.installed |= {*DOCKER, *packages}
     vars(apt).update(changes)
@@ -229,7 +231,7 @@ def test_packages_go_with_what_they_brought(apt: Apt, tmp_path: Path) -> None:
 
 
 def test_nothing_goes_that_was_there_before(apt: Apt) -> None:
-    """An orphan of somebody else's would go with --auto-remove, too."""
+    """A foreign orphan would be removed by --auto-remove, too."""
     undone(apt, "runc", brought={"docker.io": {"runc", "curl"}})
     assert apt.installed == {"bash", "curl", "runc"}
 
@@ -321,7 +323,7 @@ def _holding(folder: Path) -> subprocess.Popen[str]:
 def test_somebody_elses_installing_is_waited_for(
     apt: Apt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """unattended-upgrades at boot, or the apt-get of a run that was cut off."""
+    """unattended-upgrades at boot, or the apt-get of an interrupted run."""
     held = _holding(tmp_path / "lock")
     waits: list[float] = []
 
@@ -358,7 +360,7 @@ def test_installing_that_was_cut_off_is_brought_to_its_end_first(apt: Apt, tmp_p
 
 
 class TestSudoers:
-    """A mistake in a file of sudo's would stop all of sudo."""
+    """A mistake in a sudoers file would disable all of sudo."""
 
     @pytest.fixture(autouse=True)
     def folder(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Data that the program collects on a host: it runs in a bare Python of its own."""
+"""Data that the program collects on a host: it runs in a separate bare Python."""
 
 import json
 import subprocess
@@ -29,7 +29,7 @@ cases = Tables(__file__)
 
 
 def ask(server: Vllm, folder: Path, **changes: Any) -> dict[str, Any]:
-    """The program's answer, sent to a Python of its own as to a host."""
+    """The program's answer, sent to a separate Python as to a host."""
     secrets = folder / "services/qwen36/secrets.env"
     secrets.parent.mkdir(parents=True, exist_ok=True)
     secrets.write_text(f"VLLM_API_KEY={KEY}\n")

@@ -1,4 +1,4 @@
-"""The watch as it runs on a host, how it is put there, and what status says of it."""
+"""The watch on a host: its run, its installation, and its line in the status."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def _config(folder: Path, port: int, run: Desired) -> WatchConfig:
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desired:
-    """A host as a deploy leaves it, and what it is to be."""
+    """A host after a deploy, and its desired state."""
     desired = run_of()
     (release,) = desired.services
     home = tmp_path / "services/qwen36"
@@ -118,7 +118,7 @@ def test_a_hand_at_work_is_drift(tmp_path: Path, run: Desired) -> None:
 def test_of_two_full_disks_each_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Desired
 ) -> None:
-    """node_exporter refuses a file that has a line twice."""
+    """node_exporter refuses a file with a duplicate line."""
     full = Disk(1, 1, exists=True, read_only=False, total=100)
     monkeypatch.setattr(disks, "file_systems", lambda _: {"/": full, "/opt": full})
     lines = "".join(program.look(_config(tmp_path, 9, run), NOW))
@@ -137,7 +137,9 @@ def test_a_switch_is_not_judged(tmp_path: Path, run: Desired) -> None:
 
 
 def test_it_is_put_there_without_a_reload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reload takes the GPU from containers on some hosts: only a changed unit is worth one."""
+    """A reload takes the GPU from containers on some hosts: only a changed unit justifies a
+    reload.
+    """
     put(tmp_path / "bin", "systemctl", f'echo "$@" >> {tmp_path}/asked')
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     units = tmp_path / "units"

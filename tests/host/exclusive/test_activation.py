@@ -1,5 +1,6 @@
-"""One of a group started in place of another: the transaction of both, what is asked before, and
-the calendar of a host, which does it unattended."""
+"""A member of a group started in place of another: the transaction of both, its preconditions,
+and the calendar of a host, which activates members unattended.
+"""
 
 import json
 import time
@@ -35,7 +36,7 @@ GROUPS = Groups({"evening": Group(("a", "b"))}, settle=("true",), recover="recov
 
 
 def _unit(home: Path) -> str:
-    """As a deploy writes it: enabled, and passed by while it sleeps."""
+    """The service as a deploy writes it: enabled, and skipped while it sleeps."""
     return f"[Unit]\nConditionPathExists=!{home}/asleep\n[Install]\nWantedBy=multi-user.target\n"
 
 
@@ -125,7 +126,7 @@ def test_a_new_release_of_one_that_sleeps_is_written_and_not_started(pair: Host)
 
 
 def test_two_that_ran_side_by_side_become_a_group(pair: Host) -> None:
-    """As after ``exclusive`` was written to services that were deployed without."""
+    """State after ``exclusive`` was added to services that were deployed without it."""
     (pair.place / "running-b").write_text(OLD)
     (pair.place / "services/b/asleep").unlink()
     service = pair.service("b", sleeps=True, to=OLD, files={})
@@ -138,7 +139,7 @@ RESTS: Any = (set(), set(), NOBODY)
 
 @pytest.fixture
 def idle(pair: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
-    """``a`` may be stopped while nobody asks it."""
+    """``a`` may be stopped while it gets no requests."""
     monkeypatch.setattr(transaction, "_ASSIGNED", 0)
     kept = kept_service(OLD, "a", pair.place, boot_seconds=1)
     record = replace(kept, pool=Pool("a", "/nowhere", "/nowhere", 0, 0)).record
@@ -219,7 +220,7 @@ def test_cut_at_any_step_one_of_them_runs_and_is_the_active_one(
 
 
 class Engine:
-    """vLLM's sleep, as the switch asks for it; ``fails`` to enter or to leave it."""
+    """vLLM's sleep, as the switch requests it; ``fails`` to enter or to leave it."""
 
     def __init__(self, fails: str = "") -> None:
         self.asleep, self.fails = False, fails
@@ -238,7 +239,7 @@ class Engine:
 
 @pytest.fixture
 def napping(idle: Host, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Engine]:
-    """``a`` sleeps by its engine in the group ``evening``, which it has alone."""
+    """``a`` sleeps by its engine in the group ``evening``, whose only member it is."""
     kept = kept_service(OLD, "a", idle.place, boot_seconds=1)
     record = replace(kept, pool=Pool("a", "/nowhere", "/nowhere", 0, 0), nap=Nap("/", (), ()))
     files.write(idle.place / "services/a/releases" / OLD / "release.json", record.record, 0o640)
@@ -254,7 +255,7 @@ def napping(idle: Host, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Engi
 
 
 def _rest_and_wake(host: Host, verb: str) -> list[bool]:
-    """Whether the unit of ``a`` got the verb while it went to rest, and while it woke."""
+    """Whether the unit of ``a`` got the verb while it fell asleep, and while it woke."""
     result, said = [], host.place / "said"
     for rests in (True, False):
         said.write_text("")
@@ -407,7 +408,7 @@ def test_a_group_that_is_gone_leaves_nothing(pair: Host) -> None:
 
 @pytest.fixture
 def calendar(pair: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
-    """``b`` is to run on Mondays from 08:00 to 18:00; what systemd starts is run at once."""
+    """``b`` runs on Mondays from 08:00 to 18:00; units that systemd starts are run at once."""
     expected = replace(GROUPS, groups={"evening": Group(("a", "b"), ((480, 1080, "b"),))})
     declare(pair.place, expected)
 

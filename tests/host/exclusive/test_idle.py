@@ -1,4 +1,6 @@
-"""A service that nobody asks is stopped, by a real HAProxy's count, and the next request has it."""
+"""A service without requests is stopped, by a real HAProxy's count, and the next request starts
+it.
+"""
 
 import threading
 from collections import Counter

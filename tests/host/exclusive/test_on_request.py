@@ -1,5 +1,6 @@
-"""The first request for a service that sleeps: it waits, and gets the service's own answer; and
-somebody on the LAN or on the host who tries to have services started, stopped and started again."""
+"""The first request for a sleeping service: it waits, and gets the service's own answer; and an
+attacker on the LAN or on the host who tries to make services start, stop and start again.
+"""
 
 import json
 import os
@@ -200,7 +201,7 @@ def test_those_who_wait_are_not_all_large(night: Waking) -> None:
 
 
 def _answered(night: Waking, length: str) -> bytes:
-    """Answer to a head whose body never comes."""
+    """Answer to a head without a body."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(20)
         connection.connect(str(night.place / "wake.sock"))
@@ -244,7 +245,7 @@ on_request.main(sys.argv[2])
 
 
 def test_slow_requests_hold_no_more_memory_than_the_unit_has(night: Waking) -> None:
-    """In a process of its own, as the unit runs it: 64 clients with a key, 16 MiB of each."""
+    """In a separate process, as the unit runs it: 64 clients with a key, 16 MiB of each."""
     path = night.place / "slow.sock"
     with ExitStack() as stack:
         made = stack.enter_context(socket.socket(socket.AF_UNIX))

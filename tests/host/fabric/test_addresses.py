@@ -1,8 +1,8 @@
-"""Addresses change so that nobody is locked out: armed, applied, proved by the peer, or taken back;
+"""A change of addresses that locks nobody out: armed, applied, proved by the peer, or rolled back;
 and echo requests of a given size, unfragmented.
 
-By the programs themselves in a network namespace whose rail, a veth, leads to another one; netplan
-and systemctl are fakes.
+The programs themselves run in a network namespace whose rail, a veth, leads to another namespace;
+netplan and systemctl are fakes.
 """
 
 import json
@@ -107,7 +107,7 @@ def test_what_no_peer_answers_to_is_taken_back_at_once(tmp_path: Path, call: str
 
 
 def test_the_timer_takes_back_what_nobody_proved(tmp_path: Path) -> None:
-    """The controller is gone after the change, or the power was: the unit is on the disk."""
+    """The controller disappears after the change, or the power fails: the unit is on the disk."""
     out = _run(tmp_path, """
 arm(text()); put(text())
 service = (UNITS / "fabric-addresses-back.service").read_text()
@@ -158,7 +158,7 @@ _LOOK = "from sparkwright.host.lib import icmp; print(icmp.{})"
 
 
 def _output(mtu: int, call: str) -> str:
-    """Output of a call in a network namespace of its own, whose loopback has this MTU."""
+    """Output of a call in a separate network namespace, whose loopback has this MTU."""
     ready = f"ip link set lo mtu {mtu} up && exec {sys.executable} -c '{_LOOK.format(call)}'"
     arguments = ["unshare", "--net", "--map-root-user", "sh", "-c", ready]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=60)

@@ -1,4 +1,4 @@
-"""The fetch program and a fake hub: what ends up on the disk, what is asked, and by which proxy."""
+"""The fetch program and a fake hub: resulting files, requests, and the use of a proxy."""
 
 import contextlib
 import os
@@ -123,7 +123,9 @@ def test_a_cut_leaves_whole_pages_only(fetch: Fetch) -> None:
 
 
 def test_a_chunk_that_takes_longer_than_a_stall_is_waited_for(fetch: Fetch) -> None:
-    """A slow line: its bytes come all the time, and hf_transfer reports whole chunks only."""
+    """A slow connection: its bytes arrive all the time, and hf_transfer reports whole chunks
+    only.
+    """
     fetch.hub.rate = 100_000
     output = fetch.complete(downloader="hf_transfer", chunk_size=256 << 10, stall=2)
     assert "hf_transfer ended" not in output
@@ -159,7 +161,9 @@ def test_server_without_ranges(fetch: Fetch) -> None:
 def test_bytes_of_hf_transfer_are_hashed_when_it_has_ended(
     fetch: Fetch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It writes answers that are longer than their range (0.1.9): over bytes hashed already."""
+    """hf_transfer writes answers that are longer than their range (0.1.9): over bytes hashed
+    already.
+    """
 
     def fetched(_: Any, __: str, part: Part, *___: Any) -> None:
         with part.path.open("r+b") as file:
@@ -173,7 +177,7 @@ def test_bytes_of_hf_transfer_are_hashed_when_it_has_ended(
 
 
 def test_bytes_that_are_written_again_are_hashed_again(fetch: Fetch) -> None:
-    """A hub that sends good bytes, ends, and sends the file anew with others at its start."""
+    """A hub that sends good bytes, ends, and sends the file again with other bytes at its start."""
     fetch.hub.ranges, name = False, "large.safetensors"
     fetch.hub.add(name, random.Random(1).randbytes(4 * MIB), lfs=True)
     fetch.hub.faults = [Fault(name, cut_after=3 * MIB), Fault(name), Fault(name, corrupt_at=200)]
@@ -201,7 +205,7 @@ def _token(fetch: Fetch, token: str) -> dict[str, Any]:
 
 
 def test_gated_hub_without_cdn(fetch: Fetch) -> None:
-    """Where the hub itself gives the bytes, hf_transfer needs the token too."""
+    """If the hub itself sends the bytes, hf_transfer needs the token too."""
     fetch.hub.gated, fetch.hub.redirects = True, False
     output = fetch.complete(**_token(fetch, TOKEN), downloader="hf_transfer")
     assert "hf_transfer ended" not in output
@@ -349,8 +353,9 @@ DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 @contextmanager
 def proxy() -> Iterator[tuple[str, list[str]]]:
-    """A proxy, and the hosts that it was asked for; ``hub.example`` and its CDN are reached by it
-    alone."""
+    """A proxy, and the hosts of its requests; only the proxy leads to ``hub.example`` and its
+    CDN.
+    """
     asked: list[str] = []
 
     class Proxy(Handler):

@@ -147,7 +147,7 @@ def test_a_manifest_is_given_under_its_own_type(seed: Seed) -> None:
 
 @pytest.mark.parametrize("tag", ["referrers/sha256:" + "e" * 64, "manifests/sha256-" + "e" * 64])
 def test_attestations_are_not_here_and_nobody_waits_for_them(seed: Seed, tag: str) -> None:
-    """Docker from 29.1 on may ask for what refers to an image, by both of the registries' ways."""
+    """Docker from 29.1 on may ask for an image's referrers, by both of the registries' routes."""
     began = time.monotonic()
     assert seed.plain(f"/v2/a/b/{tag}", Authorization=BASIC)[0] == 404
     assert time.monotonic() - began < 2
@@ -204,7 +204,7 @@ def test_earlier_downloads_are_taken_instead_of_fetched(fetch: Fetch) -> None:
 
 
 def test_who_tries_tls_is_answered_in_http(seed: Seed) -> None:
-    """Docker with containerd's image store tries plain HTTP then, and after nothing else."""
+    """Docker with containerd's image store tries plain HTTP then, and only then."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     hello = context.wrap_bio(incoming, outgoing, server_hostname="localhost")

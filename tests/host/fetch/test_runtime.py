@@ -89,7 +89,7 @@ def test_index_out_of_reach_says_what_to_do(
 
 
 def test_changed_package_is_refused(tmp_path: Path) -> None:
-    """A pin whose hash is not that of the package on the index."""
+    """A pin whose hash differs from the package's on the index."""
     pins = tmp_path / "pins.txt"
     pins.write_text(f"h11==0.16.0 --hash=sha256:{'0' * 64}\n", encoding="utf-8")
     with pytest.raises(RuntimeBundleError) as caught:

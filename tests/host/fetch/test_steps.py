@@ -77,8 +77,10 @@ def _run(folder: Path, mode: str, *every: object) -> tuple[int, str, str]:
 
 
 def _members(layer: str, image: Path) -> list[tuple[object, ...]]:
-    """Members of a layer. Other programs change /tmp meanwhile: directories above the image have no
-    time here."""
+    """Members of a layer.
+
+    Other programs change /tmp meanwhile: directories above the image have no fixed time here.
+    """
     above = {str(parent) for parent in image.parents}
     with tarfile.open(fileobj=io.BytesIO(base64.b64decode(layer))) as archive:
         return [

@@ -1,4 +1,6 @@
-"""Who holds the lab, and what others are shown: without a fleet, and in a place of the test's."""
+"""The holder of the lab, and the message for others: without a fleet, and in a folder of the
+test's.
+"""
 
 import re
 import signal
@@ -50,7 +52,7 @@ def line(process: subprocess.Popen[str]) -> str:
 
 @contextmanager
 def another(file: Path, code: str = HOLD) -> Iterator[subprocess.Popen[str]]:
-    """A process that is none of ours and holds the lab."""
+    """A foreign process that holds the lab."""
     process = start(file, code=code)
     try:
         assert line(process) == "held\n"

@@ -1,4 +1,6 @@
-"""Measuring from a host: ib_write_bw's and docker's words, and what is read of their output."""
+"""Measurements from a host: the words of ib_write_bw and docker, and the parsers of their
+output.
+"""
 
 import json
 import os
@@ -88,7 +90,7 @@ def test_a_rank_of_the_gather(
 
 
 def test_two_ranks_meet_and_gather() -> None:
-    """The script itself, over gloo, where this machine has torch."""
+    """The script itself, over gloo, if this machine has torch."""
     pytest.importorskip("torch")
     script = Path(all_gather.__file__).read_text()
     ranks = [
