@@ -50,7 +50,7 @@ class PlannedModel(TypedDict):
 
 
 class Budget(TypedDict):
-    """Memory of a service, in GiB; null where it is not known before a host was looked at."""
+    """Memory of a service, in GiB; null where it is unknown before the first look at a host."""
 
     share: float | None
     weights: float | None

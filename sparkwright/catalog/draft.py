@@ -34,7 +34,7 @@ def draft(
         f"name: {name}",
     ]
     if "extends" in values:
-        lines += [f"extends: {values['extends']}    # what is not written here is that one's"]
+        lines += [f"extends: {values['extends']}    # keys not written here come from that entry"]
     rest: list[str] = []
     for key, field in model.model_fields.items():
         if key in ("kind", "name"):

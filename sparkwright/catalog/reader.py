@@ -33,11 +33,11 @@ KINDS: dict[str, type[BaseModel]] = {
 }  # fmt: skip
 #: What keys mean that several types share, where a docstring says nothing.
 COMMON = {
-    "kind": "what the file is an entry of",
-    "name": "what other entries, settings and commands call it",
+    "kind": "type of the file's entry",
+    "name": "its name in other entries, settings and commands",
     "title": "one line for people",
-    "source": "who says so: a card and its section, or your own measurement",
-    "date": "the day of that statement: of two that disagree, the newer one holds",
+    "source": "its source: a card and its section, or your own measurement",
+    "date": "the day of the source: of two conflicting sources, the newer counts",
     "why": "the reason",
 }
 _WORDS = {

@@ -48,7 +48,7 @@ def command(
     content. Asks registries and hubs only for unlocked entries, and with --check not at all.
     """
     if hosts.limit:
-        raise click.UsageError("a lock is of the whole inventory: name no host")
+        raise click.UsageError("a lock covers the whole inventory: name no host")
     if check and confirmed:
         raise click.UsageError("--check writes nothing: leave --patched out")
     planned = load(hosts, anew=upgrade).or_raise()

@@ -46,9 +46,7 @@ def prune_command(hosts: Hosts, as_json: bool, dry: bool, yes: bool) -> None:
     """
     from sparkwright.run import changes, questions
 
-    options.confirm(
-        f"Remove what nobody needs of the models and images of {hosts}?", yes=yes or dry
-    )
+    options.confirm(f"Remove unused models and images of {hosts}?", yes=yes or dry)
     if dry:
         answers = hosts.ask(questions.used_disk, planless=True)
     else:

@@ -209,7 +209,7 @@ def _bar(memory: Memory) -> str:
     """The memory of the host, a character per fiftieth."""
     total = memory.total_gib
     if not total:
-        return "    memory: not known before a host was looked at"
+        return "    memory: unknown before the first look at a host"
     parts = memory.parts
     bar = "".join(part.mark * round(_WIDTH * part.gib / total) for part in parts)[:_WIDTH]
     kind = f"unified, {LEAST_SPARK_GIB:g} GiB assumed" if memory.unified else "of the card"

@@ -272,7 +272,9 @@ def _deployed(boxes: Sequence[_Box], overrides: tuple[str, ...]) -> list[Planned
 
 
 def _not_yet(names: str) -> None:
-    echo(f"{click.style(names, fg='red')}: not there yet: put that right, then {_AGAIN}", err=True)
+    echo(
+        f"{click.style(names, fg='red')}: not there yet: fix that problem, then {_AGAIN}", err=True
+    )
     sys.exit(1)
 
 

@@ -59,7 +59,7 @@ class ClusterSettings(BaseModel):
     @model_validator(mode="after")
     def _is_whole(self) -> ClusterSettings:
         if len(set(self.hosts)) < len(self.hosts):
-            raise ValueError("a host stands in hosts twice")
+            raise ValueError("a host is in hosts twice")
         if self.interface is None:
             raise ValueError("fabric 'network' needs interface, the device that the hosts share")
         if set(self.addresses) != set(self.hosts):

@@ -56,7 +56,7 @@ def _within_bounds(text: str, most: int) -> None:
         line = event.start_mark.line + 1 if event.start_mark else None
         if isinstance(event, yaml.AliasEvent):
             if event.anchor in (name for name, _ in open_):
-                problem = f"the alias *{event.anchor} stands within what it stands for"
+                problem = f"the alias *{event.anchor} refers to itself"
                 raise Unusable(problem, "write it out", line)
             count += sizes.get(event.anchor or "", 1)
         elif isinstance(event, yaml.CollectionStartEvent):

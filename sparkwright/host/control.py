@@ -130,7 +130,7 @@ class Control:
             try:
                 files.write_record(self._services[name] / homes.STOPPED, mark)
             except OSError as error:  # the disk is full: the service is stopped all the same
-                self.done[name] = f"stopped; who did can't be noted: {error.strerror}"
+                self.done[name] = f"stopped; its record can't be written: {error.strerror}"
 
     def start(self) -> None:
         """Start the services, now and at boot, and wait until they answer."""

@@ -68,7 +68,7 @@ def take(host: Host, *, emergency: bool = False) -> None:
         answer = _ask(host, take=OWNER, instead_of=answer.by)
     if not answer.held:
         if answer.by is None:
-            invalid("sparkwright-lock", "the lock is not ours and nobody's")
+            invalid("sparkwright-lock", "another run has the lock")
         if emergency:
             host.log(f"{described(answer.by, answer.now)} is at work on this host: not waited for")
             return
@@ -80,7 +80,7 @@ def take(host: Host, *, emergency: bool = False) -> None:
         and host_memory.asked.services_root == host_memory.services_root
     )
     if here and host_memory.observation and answer.last != host_memory.observation.last_lock:
-        raise HostError("somebody else changed this host since it was looked at: run again")
+        raise HostError("somebody else changed this host since it was observed: run again")
 
 
 def in_the_way(host: Host) -> str | None:

@@ -62,7 +62,7 @@ def removed(
             (root in there, f"remove {root} and its images"),
             (weights and models in there, f"remove the models below {models}"),
             (bool(state.files.get(_FABRIC)), "take the fabric's addresses back"),
-            (bootstrap and recorded, "undo what bootstrap did"),
+            (bootstrap and recorded, "undo bootstrap's changes"),
         )
         pending = [f"remove {unit}" for unit in state.unit_files]
         pending += [line for applies, line in undoes if applies]

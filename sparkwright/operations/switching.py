@@ -61,8 +61,8 @@ def why(ended: release.SwitchJournal) -> str:
     """
     first, *rest = ended.reasons or ("no reason was given",)
     now = {
-        "reverted": "what ran before runs again",
-        "failed": "nothing that is proved runs here now",
+        "reverted": "the former release runs again",
+        "failed": "no proved release runs here now",
     }[ended.result or release.FAILED]
     return "\n".join([f"{first}: {now}", *(f"    {line}" for line in rest)])
 

@@ -34,7 +34,7 @@ def installed(watch: Watch | None, *, unless: Callable[[], bool] = lambda: False
     """
     host = ctx_host.get()
     if unless():
-        host.noop("what it would expect does not run: it stays as it is")
+        host.noop("the planned releases do not run: the watch stays unchanged")
         return
     files = files_of(watch)
     state = observed(host, request_of(files))

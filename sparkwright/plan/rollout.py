@@ -80,8 +80,8 @@ def behind_another_proxy(name: str, release: str, *, was: bool, planned: bool) -
     made, plan = ("with", "none") if was else ("without", "one")
     return (
         f"release {release} of {name} was made {made} a proxy before it, and the plan has {plan}: "
-        "nobody would reach it. Say in inventory or group_data what it was like then "
-        "(proxy) and deploy, instead of going back"
+        "nobody would reach it. Set proxy in inventory or group_data as it was then, "
+        "and deploy instead of going back"
     )
 
 

@@ -71,7 +71,7 @@ def _fault(text: str, values: dict[str, Any]) -> tuple[int, str]:
         # Some templates take each message as a list of parts, which their engine then gives them.
         if messages[-1]["content"] in _rendered(text, {**values, "messages": parts}):
             return 0, ""
-        return 0, "it does not write what the user says"
+        return 0, "it does not write the user's message"
     except TemplateSyntaxError as error:
         return error.lineno, str(error.message)
     except MemoryError:

@@ -19,4 +19,4 @@ class PinnedText:
     def __post_init__(self) -> None:
         """Raises ValueError if the text does not match the hash."""
         if hashlib.sha256(self.text.encode()).hexdigest() != self.sha256:
-            raise ValueError("the text is not the one of its sha256")
+            raise ValueError("the text does not match its sha256")

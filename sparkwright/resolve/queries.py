@@ -109,7 +109,7 @@ class Server:
         try:
             with opener.open(Request(url, headers=dict(headers)), timeout=_STEP_SECONDS) as answer:
                 if answer.headers.get("Content-Encoding", "identity") != "identity":
-                    raise Unusable("it is compressed, though nobody wants that", "take another one")
+                    raise Unusable("it is compressed without a request", "take another one")
                 content = bounded.read(answer, most)
                 if answer.length:
                     raise OSError(f"the answer was cut off, {answer.length} bytes before its end")

@@ -208,7 +208,7 @@ def deep_smoke(
         lacking |= {*unreadable(run, status)}
         if not run.plan_known and lacking:
             names = ", ".join(sorted(lacking))
-            raise HostError(f"{names}: its release does not say what it must answer")
+            raise HostError(f"{names}: its release does not name its expected answers")
     # The head of its cluster answers for a follower.
     services = {
         name: each
@@ -268,7 +268,7 @@ def hashed_again(host: Host, run: HostRun) -> list[str]:
         )
         faults += [f"{directory}: {fault}" for fault in verified.faults]
     if faults:
-        faults.append("deploy again: what is wrong is fetched anew, and the rest is kept")
+        faults.append("deploy again: damaged files are fetched again, and the others are kept")
     return faults
 
 

@@ -320,7 +320,7 @@ def _targets(
             releases = ", ".join(sorted(kept))
             problems.append(f"service {name} has no release {target} here; there are {releases}")
         elif record is None:
-            problems.append(f"release {target} of {name} does not say what it must answer")
+            problems.append(f"release {target} of {name} does not name its expected answers")
         elif why := behind_another_proxy(
             name, target, was=record.gate.proxy is not None, planned=now.gate.proxy is not None
         ):

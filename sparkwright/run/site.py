@@ -85,7 +85,7 @@ def broken(error: BaseException) -> str:
         problem = f"{type(error).__name__}: {error}"
     return (
         f"the plan is broken: {visible(problem, _LONGEST)} (sparkwright deploy --dry says "
-        "all of it); what follows is what the hosts say"
+        "all of it); the hosts' own state follows"
     )
 
 

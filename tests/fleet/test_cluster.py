@@ -139,7 +139,7 @@ def test_a_bad_release_is_taken_back_on_both(pair: Pair) -> None:
     pair.serve(arguments={"max_num_seqs": 3})
     assert run.code == 1, run.output
     assert run.refused == {HEAD}, run.output
-    assert "what ran before runs again" in run.output
+    assert "the former release runs again" in run.output
     assert pair.release(HEAD) == pair.release(FOLLOWER) == before
     assert pair.generates()
     assert pair.deploy().changed == set()

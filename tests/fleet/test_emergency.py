@@ -12,7 +12,7 @@ INVENTORY = "inventory/virtual.py"
 ONE = (INVENTORY, "--limit", "spark-1")
 #: spark-2 is off.
 BOTH = (INVENTORY, "--limit", "sparks")
-FOLLOWS = "what follows is what the hosts say"
+FOLLOWS = "the hosts' own state follows"
 LOCK = ".sparkwright/virtual.lock"
 
 

@@ -201,7 +201,7 @@ def test_a_full_disk_keeps_nothing_running(host: Host, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(files, "write", full)
     answer = host.do(services=("a",))
-    assert answer.done == {"a": "stopped; who did can't be noted: No space left on device"}
+    assert answer.done == {"a": "stopped; its record can't be written: No space left on device"}
     assert host.running == {"b"}
 
 

@@ -74,7 +74,7 @@ def test_a_release_that_does_not_say_what_it_must_answer_is_no_pass() -> None:
     seen = encode(status())
     seen["services"]["qwen36"]["releases"]["b" * 12]["service"] = None
     item, run = unplanned(status=seen, deep={})
-    with pytest.raises(HostError, match="qwen36: its release does not say what it must answer"):
+    with pytest.raises(HostError, match="qwen36: its release does not name its expected answers"):
         questions.deep_smoke(item, run)  # type: ignore[arg-type]
 
 

@@ -35,7 +35,7 @@ def _run() -> Run:
         host.memory.executions = 2
         host.memory.changes.append("service qwen36: restart")
     run.hosts["spark-2"].outcomes["qwen36"] = Outcome("reverted", "0123456789ab", None)
-    run.hosts["spark-2"].memory.failure = "no answer: what ran before runs again"
+    run.hosts["spark-2"].memory.failure = "no answer: the former release runs again"
     run.hosts["spark-3"].memory.failure = "not reached: timed out"
     return run
 

@@ -180,7 +180,7 @@ def _activated(
 
 @pytest.mark.parametrize(
     ("result", "runs"),
-    [("reverted", "writer runs again"), ("failed", "nothing that is proved runs here now")],
+    [("reverted", "writer runs again"), ("failed", "no proved release runs here now")],
 )
 def test_one_that_does_not_come_up_fails_the_host_and_is_told(result: str, runs: str) -> None:
     ran, message = _activated(journal=SwitchJournal("abc", "ended", result, ("chat: no",), 12.5))

@@ -35,7 +35,7 @@ def deep_request(service: ServicePlan, gate: SmokeRequest, catalog: Catalog) -> 
 
 def unplanned_request(gate: SmokeRequest) -> DeepRequest:
     """Return the deep test of a service whose plan is broken, from its release's own record."""
-    why = "what the recipe promises is not known while the plan is broken"
+    why = "the recipe's promises are unknown while the plan is broken"
     return _request(gate, Limits(), dict.fromkeys(_PROMISED, why), THINKING_TOKENS)
 
 

@@ -116,8 +116,8 @@ def _details(results: Sequence[DeepVerdict], paint: Paint) -> Iterator[str]:
         if entry.release and entry.release != entry.planned:
             yield ""
             yield (
-                f"{entry.host} {entry.service}: release {visible(entry.release)} runs, and was "
-                f"asked for what {entry.planned} is planned to do: see `sparkwright diff`"
+                f"{entry.host} {entry.service}: release {visible(entry.release)} runs, but "
+                f"the test is for the planned release {entry.planned}: see `sparkwright diff`"
             )
     if failed := [finding for item in results for finding in item.findings]:
         yield ""

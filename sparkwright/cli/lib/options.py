@@ -47,7 +47,7 @@ def confirm(question: str, *, yes: bool, dry: bool = True) -> None:
         if sys.stdin.isatty():
             raise
         remedy = "add --yes, or --dry to only look" if dry else "add --yes"
-        raise refusal("command line", f"{question} Nobody said yes", remedy) from None
+        raise refusal("command line", f"{question} Nobody confirmed it", remedy) from None
     if not agreed:
         raise click.Abort
 

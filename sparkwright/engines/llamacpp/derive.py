@@ -94,13 +94,13 @@ def _arguments(subject: Subject, model: Model) -> Iterator[_Argument]:
     # CPU and GPU of a Spark share one pool: nothing is gained by layers elsewhere.
     unified = subject.gpu.unified
     placed = {"n_gpu_layers": "all"} if unified else dict(_placed(model, given, pool))
-    where = "the card's memory" if placed == {"n_gpu_layers": "all"} else "what fits the card"
+    where = "the card's memory" if placed == {"n_gpu_layers": "all"} else "the card's part"
     yield from ((key, (value, where)) for key, value in placed.items())
     fits = memory.fitting_context(model, {**placed, **given}, pool)
     if fits and fits == model.context:
         yield "ctx_size", (fits, subject.config)
     elif fits:
-        origin = f"what fits beside the weights, of {model.context} in {subject.config}"
+        origin = f"the part that fits beside the weights, of {model.context} in {subject.config}"
         yield "ctx_size", (fits, origin)
     elif model.context:
         yield "ctx_size", (min(model.context, _LEAST_CONTEXT), own)

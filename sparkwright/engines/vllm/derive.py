@@ -163,13 +163,13 @@ def _length(
     if context is None:
         return "auto", "replaced by the service's own"
     if pool is None:
-        return "auto", f"vLLM's auto: what fits the card, of {context} in {subject.config}"
+        return "auto", f"vLLM's auto: the part that fits the card, of {context} in {subject.config}"
     fits = memory.fitting_context(model, context, share, given, pool)
     if fits is None and not model.kv:
         return "auto", f"vLLM's auto, of {context}: {subject.config} does not say its KV cache"
     if fits is None or fits == context:
         return context, subject.config
-    return fits, f"what fits beside the weights, of {context} in {subject.config}"
+    return fits, f"the part that fits beside the weights, of {context} in {subject.config}"
 
 
 def _needs(subject: Subject, model: Model) -> Needs:

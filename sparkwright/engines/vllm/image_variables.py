@@ -39,7 +39,7 @@ def read_back(
 def refused(names: Variables, environment: Mapping[str, str]) -> Iterator[Fault]:
     """Variables whose effect plan, endpoints and rules would not show."""
     for variable, remedy in (
-        (names.model, "leave it out: it is the recipe's body, and another recipe serves another"),
+        (names.model, "leave it out: it is the recipe's body; another body has another recipe"),
         (names.drafter, "leave it out: it is the recipe's drafter, which is fetched and mounted"),
         (names.served_name, f"served_names: [{environment.get(names.served_name)!r}]"),
         (names.extra_arguments, _remedy(environment.get(names.extra_arguments) or "")),

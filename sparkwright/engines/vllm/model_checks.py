@@ -80,7 +80,7 @@ def _parser(context: Configuration) -> Iterator[Symptom]:
 def _tool_choice(context: Configuration) -> Iterator[Symptom]:
     arguments = context.effective
     if arguments.get("enable_auto_tool_choice") and not arguments.get("tool_call_parser"):
-        parser = _parsers(context).get("tool_call_parser", ["the one of the model family"])[0]
+        parser = _parsers(context).get("tool_call_parser", ["the parser of the model family"])[0]
         yield Symptom(parser=parser)
 
 

@@ -150,7 +150,7 @@ def gather(rank: Gather) -> Measurement:
         gbytes, backend = float(result["gbytes"]), str(result["backend"])
         return Measurement("all-gather", value=gbytes, backend=backend)
     except (ValueError, KeyError, TypeError):
-        return Measurement("all-gather", fault=done.message or "the rank said nothing")
+        return Measurement("all-gather", fault=done.message or "the rank printed nothing")
 
 
 def container(rank: Gather) -> list[str]:

@@ -175,7 +175,7 @@ def test_a_result_that_there_is_none_of_is_a_failure() -> None:
 
     evil.answers["jobs"] = ended
     assert not run(evil, services.running, item.services, item.secrets, execute=True).well
-    assert any("nothing that is proved runs here now" in line for line in evil.lines)
+    assert any("no proved release runs here now" in line for line in evil.lines)
     assert all(map(harmless, evil.lines))
 
 

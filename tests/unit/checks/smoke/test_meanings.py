@@ -75,7 +75,7 @@ def test_a_release_that_is_not_the_planned_one_is_reported() -> None:
     answer = failing()
     answer["qwen36"] = replace(answer["qwen36"], release="b" * 12)
     text = render(verdicts("spark-1", answer, NOW))
-    assert f"release {'b' * 12} runs, and was asked for what {'a' * 12} is planned to do" in text
+    assert f"release {'b' * 12} runs, but the test is for the planned release {'a' * 12}" in text
 
 
 @pytest.mark.parametrize(
