@@ -1,6 +1,6 @@
 """apt repositories on the depot, signed: Debian's own packages, and fakes of NVIDIA's.
 
-Only for bare hosts. The key is made with the fleet, and goes with it.
+Only for bare hosts. The key is made with the fleet, and removed with it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def publish(bare: Path, folder: Path = PLACE, home: Path = _HOME) -> None:
 
 
 def use(root: Path) -> None:
-    """Have a host take Debian's packages from the depot."""
+    """Make a host take Debian's packages from the depot."""
     (root / _KEYRING).parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(KEY, root / _KEYRING)
     source = f"deb [signed-by=/{_KEYRING}] {ADDRESS}/debian {base.SUITE} main\n"

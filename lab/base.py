@@ -1,7 +1,8 @@
 """The base file systems of the machines: Debian 13, made once with mmdebstrap and kept.
 
-Hosts have what a deploy needs; a bare one is as Debian's installer leaves it, and packages of what
-it lacks lie beside it, for the depot's apt repository. One has the newest Docker that Debian has.
+Hosts have the requirements of a deploy; a bare host is as Debian's installer leaves it, and
+packages of the missing programs are beside it, for the depot's apt repository. One host has the
+newest Docker of Debian.
 """
 
 from __future__ import annotations
@@ -44,12 +45,12 @@ DEBS = "var/cache/sparkwright-lab-debs"
 
 
 def path() -> Path:
-    """Where the base tree of this suite and these packages is, once it is made."""
+    """Path of the base tree of this suite and these packages, after it is made."""
     return _tree("base", PACKAGES)
 
 
 def ensure() -> Path:
-    """The base tree, made when it is not there; a killed build leaves none."""
+    """The base tree, made if it is missing; a killed build leaves none."""
     return _made("base", PACKAGES, path())
 
 
@@ -65,12 +66,12 @@ def ensure_bare() -> Path:
 
 
 def newest_path() -> Path:
-    """Where the base tree with the newest Docker is, once it is made."""
+    """Path of the base tree with the newest Docker, after it is made."""
     return _tree("newest", _NEWEST)
 
 
 def ensure_newest() -> Path:
-    """A host with the newest Docker: everything else is of the suite."""
+    """A host with the newest Docker: everything else comes from the suite."""
     # Unstable is signed for a week, and a mirror may be a snapshot.
     mirror = debian_mirror()
     settings = (f'APT::Default-Release "{SUITE}"', 'Acquire::Check-Valid-Until "false"')

@@ -1,7 +1,7 @@
 """The main job on the virtual fleet: what `make demo` runs, as a user who may use sudo.
 
 One host of the fleet must be refused (hopper-1, an H200), so pyinfra ends with 1 as it should
-for a fleet that is not wholly as planned. The demo succeeds when that is all that is not.
+for a fleet that is not wholly as planned. The demo succeeds if this is the only difference.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ REFUSED = {"hopper-1"}
 
 
 def main() -> int:
-    """Bring up the fleet, run pyinfra and judge what it reports, all under one holding."""
+    """Start the fleet, run pyinfra and check its report, all while holding the lab."""
     parser = argparse.ArgumentParser(prog="python -m lab.demo", description=_DESCRIPTION)
     parser.add_argument("--wait", action="store_true", help="while another one holds the lab")
     with held("demo", wait=parser.parse_args().wait):

@@ -1,4 +1,4 @@
-"""The whole fleet: up, down, what runs."""
+"""The whole fleet: start, stop, status."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _CHANGING = PLACE / "changing"
 
 
 def up(only: tuple[str, ...] = ()) -> None:
-    """Bring up what is not up. On a running fleet nothing is changed."""
+    """Start the machines that are not up. A running fleet is not changed."""
     started = time.monotonic()
 
     def say(text: str) -> None:
@@ -91,7 +91,7 @@ def down(*, keep_base: bool = False) -> None:
 
 
 def status() -> None:
-    """Which machines run and whether they answer, whose they are, and who holds them."""
+    """Running machines and their answers, their owner, and the holder."""
     for machine in MACHINES:
         port = REGISTRY_PORT if machine is DEPOT else 22
         if machine not in (DEPOT, *HOSTS) and machines.running(machine) is None:
@@ -119,7 +119,7 @@ def _alone() -> contextlib.AbstractContextManager[None]:
 
 
 def _of_whom(say: Callable[[str], None]) -> None:
-    """Record whose fleet this is, or say whose it is, and give it this checkout's hub."""
+    """Record the fleet's checkout, or name its owner, and give it this checkout's hub."""
     STATE.mkdir(mode=0o755, parents=True, exist_ok=True)
     if not any(machine.home.exists() for machine in MACHINES):
         origin.write(origin.here())

@@ -1,8 +1,8 @@
-"""Fakes for what can't be had here: the GPU, NVIDIA's tools, a Spark's memory.
+"""Fakes for hardware that this machine lacks: the GPU, NVIDIA's tools, a Spark's memory.
 
-Each file says in its first lines that it is a fake, and behaves like captures of the real
-thing. A small file of the machine says which GPU it has, and which
-faults, so that tests can change it: ``/etc/sparkwright-lab/gpu.json``.
+Each file says in its first lines that it is a fake, and behaves like captures of the real thing. A
+small file of the machine names its GPU and its faults, so that tests can change them:
+``/etc/sparkwright-lab/gpu.json``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python3 -m lab.gpu.image build|push`: the served image, of what is on the GPU machine.
+"""`python3 -m lab.gpu.image build|push`: the served image, made from the GPU machine's own files.
 
 Three layers, uncompressed: the machine's own system (Python, compiler), its torch, and vLLM's
 wheels. Entry point, user and working folder are as in `vllm/vllm-openai`; its CUDA compiler is left
@@ -59,7 +59,7 @@ _NOT_OF_TORCH = (
 
 
 def build(scratch: Path = DEPOT_FILES / "image") -> list[Layer]:
-    """Write the layers; the last one waits for nothing but `start.sh receive`."""
+    """Write the layers; the last layer waits for nothing but `start.sh receive`."""
     scratch.mkdir(parents=True, exist_ok=True)
     venv, top = Path(sys.prefix), SITE.parent / "top"
     launcher = top / "usr/local/bin/vllm"

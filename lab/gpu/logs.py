@@ -1,7 +1,7 @@
 """Measure an engine's start by its log: seconds of each phase, and memory.
 
 Lines are as in `journalctl -o short-unix`: seconds since 1970 first. `python -m lab.gpu.logs FILE`
-prints the start in a file that holds one.
+prints the start in a file with one start.
 """
 
 from __future__ import annotations

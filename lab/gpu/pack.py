@@ -1,8 +1,7 @@
-"""`python -m lab.gpu.pack`, as root: what a GPU machine without network needs, in parts.
+"""`python -m lab.gpu.pack`, as root: the needs of a GPU machine without network, in parts.
 
-Three archives, made anew when what they are made of changes, and cut as one stream into
-`.gpu/parts`: the lab's base tree, the controller's wheels with systemd-nspawn's package, and vLLM's
-wheels.
+Three archives, made again when their sources change, and cut as one stream into `.gpu/parts`: the
+lab's base tree, the controller's wheels with systemd-nspawn's package, and vLLM's wheels.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _NICE = ("nice", "-n", "19", "ionice", "-c3")
 
 
 def main() -> int:
-    """Make what is missing and cut it."""
+    """Make the missing archives and cut them."""
     parser = argparse.ArgumentParser(prog="python -m lab.gpu.pack", description=__doc__)
     parser.add_argument("--into", type=Path, default=PARTS)
     into: Path = parser.parse_args().into

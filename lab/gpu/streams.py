@@ -4,7 +4,7 @@ Runs on a host, from standard input: `python3 - TARGET STREAMS ROUNDS TOKENS < s
 key in KEY and the model's name in MODEL. TARGET is the path of a socket, or ADDRESS:PORT, or
 https://ADDRESS:PORT. Each stream asks ROUNDS times, one request after the other, each on a new
 connection, and counts the events that carry a token. Many streams are shared among processes, so
-that what is measured is not the client. The standard library is enough.
+that the client is not the bottleneck. The standard library is enough.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def check_visible(repository: Repository | None, name: str | None) -> Repository
 
 
 def check_content(repository: Repository, name: str | None) -> None:
-    """Refuse the files of a gated repository to who has not been let in. Listings are open."""
+    """Refuse the files of a gated repository to a user without access. Listings are open."""
     if not repository.gated or name == MEMBER:
         return
     if name is None:

@@ -1,11 +1,11 @@
 """The hub of the lab: a fake that speaks the Hugging Face hub's protocol to its clients.
 
 Run it as `uvicorn hub.app:app` with SPARKWRIGHT_LAB_HUB_DATA set to the directory that
-`repositories.py` filled. Large files are answered with a redirect to signed /cdn/ links, by
-default on this same server; SPARKWRIGHT_LAB_HUB_CDN gives them another origin (another name of
-this server, say), as the real hub's have. Large files are in its Xet storage (xet.py) too.
+`repositories.py` filled. Large files are answered with a redirect to signed /cdn/ links, by default
+on this same server; SPARKWRIGHT_LAB_HUB_CDN gives them another origin (for example another name of
+this server), like the real hub's. Large files are in its Xet storage (xet.py) too.
 
-Requests of clients that it was tried with: huggingface_hub 0.36 and 2.4, hf_transfer, hf_xet, curl.
+Tested clients: huggingface_hub 0.36 and 2.4, hf_transfer, hf_xet, curl.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ LINK_KEY = b"sparkwright lab hub fake"
 
 
 class Hub:
-    """The endpoints, with the store, the faults and the counters that they share."""
+    """The endpoints, with their shared store, faults and counters."""
 
     def __init__(self, data: Path, cdn: str | None = None) -> None:
         self.store = Store(data)
@@ -282,7 +282,7 @@ class Hub:
         return xet.XorbResponse(repository.id, blob, file, index, self.faults, self.counters)
 
     def _signed(self, request: Request) -> None:
-        """Refuse who has no signed link. A token here means that a client leaks it."""
+        """Refuse a request without a signed link. A token here means that a client leaks it."""
         if "authorization" in request.headers:
             self.counters.tokens_at_cdn += 1
         expires = request.query_params.get("Expires", "")
@@ -507,7 +507,7 @@ def _file_entry(file: File) -> dict[str, Any]:
 
 
 def _stored(repository: Repository, wanted: Callable[[File], bool]) -> File:
-    """Return the first large file of any commit that is the wanted one, or refuse."""
+    """Return the first large file of any commit with this hash, or refuse."""
     for commit in repository.commits:
         for file in commit.files:
             if file.lfs and wanted(file):
@@ -528,7 +528,7 @@ def _folder_entry(commit: Commit, path: str) -> dict[str, Any]:
 
 
 def _details(repository: Repository, commit: Commit, entry: dict[str, Any]) -> dict[str, Any]:
-    """Add what `expand` asks for: the commit in which a file was last changed."""
+    """Add the data for `expand`: the commit in which a file was last changed."""
     changed = commit
     if entry["type"] == "file":
         changed = repository.last_change(commit, entry["path"])

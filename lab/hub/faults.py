@@ -7,10 +7,10 @@
     DELETE /control/counters   sets them to zero
 
 A fault has one kind (KINDS) and these options: `match`, a pattern for the URL path in which `*`
-fits slashes too (default all); `method` (default all); `times` it may bite (default always);
-`headers` to add to an ordered status. Several faults may hold at once. A fault counts only where
-it bites: a byte to corrupt must be in the range asked for, a connection to drop must have that
-many bytes to send.
+fits slashes too (default all); `method` (default all); `times` it may apply (default always);
+`headers` to add to an ordered status. Several faults may hold at once. A fault counts only if it
+applies: a byte to corrupt must be in the requested range, a connection to drop must have that many
+bytes to send.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ OPTIONS: dict[str, type] = {"match": str, "method": str, "times": int, "headers"
 
 
 class BadFault(ValueError):
-    """The order for a fault is wrong; the message says how."""
+    """The order for a fault is wrong; the message explains the syntax."""
 
 
 @dataclass
 class Fault:
-    """One ordered fault. `times` is how often it still may bite, None for always."""
+    """One ordered fault. `times` is the number of remaining applications, None for no limit."""
 
     id: int
     kind: str
@@ -62,7 +62,7 @@ class Fault:
         )
 
     def state(self) -> dict[str, Any]:
-        """Return the fault as it was ordered, with its id and how often it bit."""
+        """Return the fault in its ordered form, with its id and its number of applications."""
         state: dict[str, Any] = {"id": self.id, "match": self.match, self.kind: self.value}
         if self.method is not None:
             state["method"] = self.method
@@ -141,7 +141,7 @@ class Counters:
     peak_streams: int = 0
 
     def reset(self) -> None:
-        """Set everything to zero, but for the streams that are open now."""
+        """Set everything to zero, except the currently open streams."""
         for counter in (self.requests, self.statuses, self.file_requests, self.file_bytes):
             counter.clear()
         self.tokens_at_cdn = 0

@@ -1,4 +1,4 @@
-"""A miniature repository: a name, and revisions that each make their weights anew."""
+"""A miniature repository: a name, and revisions that each make their weights again."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Revision:
 class Miniature:
     """A repository to make: `size` is the bytes of tensors per revision at scale 1.
 
-    `family` is the folder of the small files that it has in common with other repositories.
+    `family` is the folder of the small files that it shares with other repositories.
     """
 
     id: str

@@ -1,5 +1,6 @@
-"""How programs get to a host, by standard input and by argument, on every Python that counts;
-requests and answers as JSON and back, with the real dataclasses and with those of hosts."""
+"""Transport of programs to a host, by standard input and by argument, on every supported Python;
+requests and answers as JSON and back, with the real dataclasses and with the hosts' own.
+"""
 
 import ast
 import dataclasses
@@ -103,7 +104,7 @@ def _module(folder: Path, text: str) -> ModuleType:
 
 
 def test_programs_are_of_3_10_and_import_nothing_of_ours_but_each_other() -> None:
-    """The downloader has libraries of its own, which are brought with it."""
+    """The downloader has libraries of its own, which are sent with it."""
     for name in _NAMES:
         tree = ast.parse(programs.source(import_module(name)), feature_version=(3, 10))
         for node in ast.walk(tree):
@@ -220,7 +221,7 @@ def test_a_record_does_as_the_standard_librarys_dataclass_does() -> None:
 
 
 def test_light_records_are_as_the_real_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same contract once more, made with what hosts get in place of the standard library's."""
+    """The same contract once more, with the hosts' replacement of the standard library's."""
     monkeypatch.setitem(sys.modules, "dataclasses", light_dataclasses)
     light_records = ModuleType(records.__name__)
     monkeypatch.setitem(sys.modules, records.__name__, light_records)

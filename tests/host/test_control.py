@@ -1,5 +1,6 @@
-"""Starting, stopping and restarting on a host, and taking it out of every pool: what systemd and
-HAProxy are told, what is remembered, and who holds the lock."""
+"""Start, stop and restart on a host, and maintenance: commands to systemd and HAProxy, the
+record, and the holder of the lock.
+"""
 
 import json
 from collections.abc import Callable
@@ -29,7 +30,7 @@ REQUEST = ControlRequest(STOP, by="ann@laptop", why="too loud")
 
 @dataclass
 class Host:
-    """A host in a folder: ``a`` behind a proxy, ``b`` without, and what happened, in order."""
+    """A host in a folder: ``a`` behind a proxy, ``b`` without, and the events, in order."""
 
     root: Path
     mark: Path
@@ -186,7 +187,7 @@ def test_what_does_not_stop_is_said(host: Host) -> None:
 
 
 def test_a_switch_is_ended_only_now(host: Host) -> None:
-    """It would start again what somebody else has stopped."""
+    """It would start again a service that a user has stopped."""
     host.switching = True
     answer = host.do()
     assert "a switch to another release is under way" in answer.faults[0]
@@ -273,7 +274,7 @@ def test_a_mark_that_is_none_is_none(host: Host) -> None:
 def test_health_says_so_whatever_the_engine_does(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a boot HAProxy knows nothing of it any more."""
+    """After a boot HAProxy has lost the state."""
     service = health.Service(HealthService("a", "/no.sock", "none", "m", 1.0), 30.0, {})
     monkeypatch.setattr(service, "_count", lambda: (1.0,))
     monkeypatch.setattr(service, "_call", lambda *_: type("A", (), {"status": 200})())

@@ -1,4 +1,4 @@
-"""Logs of a host's services, from a journal that holds what others wrote."""
+"""Logs of a host's services, from a journal with lines of other programs."""
 
 import json
 import os

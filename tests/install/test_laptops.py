@@ -1,6 +1,7 @@
-"""Installing on a laptop that has nothing of ours: bare trees of Debian 12 and 13, in namespaces.
+"""Installation on a laptop without any of sparkwright's files: bare trees of Debian 12 and 13, in
+namespaces.
 
-Root, Debian's packages and a package index are needed; nothing is left behind, mounts neither.
+The tests need root, Debian's packages and a package index; no file or mount remains.
 """
 
 import os
@@ -48,7 +49,7 @@ Laptop = Callable[[str], str]
 
 @pytest.fixture(scope="module")
 def dist(wheel: Path, sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Wheel, sdist, and a repository with the commit that is checked out."""
+    """Wheel, sdist, and a repository with the checked-out commit."""
     folder = tmp_path_factory.mktemp("dist")
     for file in (wheel, sdist):
         shutil.copy(file, folder)
@@ -67,7 +68,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def laptop(
     request: pytest.FixtureRequest, dist: Path, cache: Path, tmp_path: Path
 ) -> Iterator[Laptop]:
-    """Run a script as root in a bare tree. Returns what it printed; it must end with 0."""
+    """Run a script as root in a bare tree. Returns its output; it must exit with 0."""
     tree = base.ensure_laptop(request.param)
     work = tmp_path / "laptop"
 

@@ -1,5 +1,6 @@
-"""Facts as pyinfra tests its own: captures in ``facts/<Fact>/*.yaml``, what a host says and what it
-means. Importing pyinfra_testing patches the interpreter, so ``test_facts.py`` has this run apart.
+"""Facts in the form of pyinfra's own tests: captures in ``facts/<Fact>/*.yaml``, a host's output
+and its meaning. Importing pyinfra_testing patches the interpreter, so ``test_facts.py`` runs this
+in a separate process.
 """
 
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""The shape that all operations have: dry words, one command, one message for one failed host."""
+"""The shape of all operations: messages of a dry run, one command, one message for one failed
+host.
+"""
 
 from types import SimpleNamespace
 from typing import Any

@@ -108,7 +108,7 @@ def _preflight(**changes: Any) -> tuple[FakeHost, HostRun, bool]:
 
 
 def test_preflight_sets_a_host_in_maintenance_aside() -> None:
-    """Whatever else is wrong with it: somebody is at work on it."""
+    """This holds with other faults, too: a user works on the host."""
     made, item, on = _preflight(maintenance=as_json(MARK), docker=None, switching=True)
     assert not on
     assert made.programs == ["observe"]
@@ -120,7 +120,7 @@ def test_preflight_sets_a_host_in_maintenance_aside() -> None:
 
 
 def test_it_takes_no_part_in_the_run() -> None:
-    """Nobody is to take weights from a host that may be off the next moment."""
+    """No host may fetch weights from a host that may be off the next moment."""
     hosts = [spark("spark-1"), spark("spark-2")]
     result = site(*hosts)
     for made in hosts:

@@ -1,5 +1,6 @@
-"""Every command of an emergency, with a broken plan: it goes by what the hosts say; one that lies
-fails alone, and a deploy does not start."""
+"""Every command of an emergency, with a broken plan: it uses the hosts' state; a lying host
+fails alone, and a deploy does not start.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ BROKEN = {"group_data__all": "services = {\n"}
 
 
 def gate(release: str = "b" * 12, root: str = ROOT, **changes: Any) -> dict[str, Any]:
-    """A release's record, as the host's status has it; with changes of its smoke test."""
+    """A release's record in the host's status; with changes of its smoke test."""
     result: dict[str, Any] = encode(kept_service(release, root=root, **changes))
     return result
 
@@ -52,7 +53,9 @@ def status(*, root: str = ROOT, proxy: Any = None, **changes: Any) -> HostStatus
 
 
 def unplanned(**answers: Any) -> tuple[FakeHost, HostRun]:
-    """A host in a run without a plan; its services lie where group_data could still be read."""
+    """A host in a run without a plan; its services root comes from the readable part of
+    group_data.
+    """
     answers.setdefault("status", status())
     item = fake(None, **answers)
     item.data = _Data(services_root=ROOT, ssh_hostname="10.0.0.1")
@@ -115,7 +118,9 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_of_an_emergency(tmp_path: Path, name: str) -> None:
-    """One host answers, one is off: the answer is there, the other is named, and it is an error."""
+    """One host answers, one is off: the answer is printed, the silent host is named, and the
+    exit code is an error.
+    """
     arguments, answers, expected = COMMANDS[name]
     write_site(
         tmp_path,
@@ -184,7 +189,7 @@ def test_places_that_can_be_none_are_everybodys(tmp_path: Path) -> None:
 
 
 def lying(**service: Any) -> dict[str, Any]:
-    """A status whose one service is called or released as none can be."""
+    """A status whose one service has an impossible name or release."""
     seen = encode(status())
     named = service.pop("name", "qwen36")
     seen["services"] = {named: {**seen["services"]["qwen36"], **service}}
@@ -213,7 +218,7 @@ def test_names_that_none_can_have_fail_the_host(case: str, question: Any) -> Non
 
 
 def test_a_release_sends_the_key_of_no_other_file() -> None:
-    """A record that names other files and units than its service's is none."""
+    """A record that names files and units of another service is invalid."""
     for problem in ({"secrets": "/etc/shadow"}, {"unit": "sshd.service"}, {"name": "other"}):
         record = gate(**problem)
         item, run = unplanned(status=lying(releases={"b" * 12: {"at": 1.0, "service": record}}))
@@ -233,7 +238,7 @@ class Endless(str):
 
 @pytest.mark.parametrize("arguments", [("status",), ("history",), ("models", "list")], ids=" ".join)
 def test_what_hosts_say_is_shown_as_text(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    """Escapes, an endless answer and wrong types, beside a host that is honest."""
+    """Escapes, an endless answer and wrong types, beside an honest host."""
     evil = EVIL.replace("\ud800", "")
     seen = encode(status(root="/opt/sparkwright"))
     seen["history"] = [{**seen["history"][0], "by": evil, "why": [evil]}]

@@ -25,7 +25,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _run() -> Run:
-    """One host that serves, one that was rolled back, one that was not reached."""
+    """One serving host, one host that was rolled back, one unreachable host."""
     hosts = [spark(f"spark-{n}") for n in (1, 2, 3)]
     run = site(*hosts)
     for host in hosts[:2]:
@@ -111,7 +111,7 @@ def test_a_declined_run_leaves_the_record_alone() -> None:
 def test_a_command_begins_and_ends_with_its_only_problem(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, verbose: tuple[str, ...]
 ) -> None:
-    """Without pyinfra's stages, connections and results around it, which -v shows."""
+    """The output lacks pyinfra's stages, connections and results, which -v shows."""
     for folder in ("site", ".ssh"):
         (tmp_path / folder).mkdir()
     (tmp_path / ".ssh/known_hosts").touch()

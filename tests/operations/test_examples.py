@@ -1,4 +1,4 @@
-"""The examples of operations run as they stand, on pyinfra's own API."""
+"""The examples of operations run unchanged, on pyinfra's own API."""
 
 import runpy
 from pathlib import Path
@@ -39,7 +39,7 @@ def test_the_example_runs_as_it_stands(name: str) -> None:
 
 @pytest.fixture
 def unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody is asked for tags and revisions, and the key is the environment's."""
+    """No server resolves tags and revisions, and the key comes from the environment."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SPARKWRIGHT_API_KEY", "sk-0123456789abcdef")
     monkeypatch.setattr(

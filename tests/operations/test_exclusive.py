@@ -1,4 +1,4 @@
-"""Exclusive services: what a deploy leaves alone, writes and stops, and one that is activated."""
+"""Exclusive services: unchanged, written and stopped parts of a deploy, and an activation."""
 
 import json
 from dataclasses import replace
@@ -30,7 +30,7 @@ CHAT, WRITER = SERVICES
 
 
 def _seen(active: str | None = None, **changes: Any) -> dict[str, Any]:
-    """As after a deploy: the default runs, or what was activated; the other one sleeps."""
+    """State after a deploy: the default or the activated service runs; the other service sleeps."""
     seen = running(ONE)
     for service in SERVICES:
         if service.name != (active or "writer"):

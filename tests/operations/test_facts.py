@@ -81,7 +81,7 @@ def test_a_fact_with_arguments_asks_for_more() -> None:
 
 
 def test_what_was_seen_without_sudo_is_asked_again() -> None:
-    """pyinfra's own fact knows no password for sudo, an operation of ours may."""
+    """pyinfra's own fact has no password for sudo; a sparkwright operation may have one."""
     host = host_of(real_state(observe=probe(sudo="a password is required", docker=None)))
     with on(host):
         assert host.get_fact(Docker) is None

@@ -1,5 +1,6 @@
-"""Models, images, the jobs that bring them, and serving them to other hosts; every job has the
-sandbox, and its secrets are in nothing that outlives it."""
+"""Models, images, their jobs, and peer sharing; every job has the sandbox, and no lasting file
+contains its secrets.
+"""
 
 import json
 import re
@@ -125,7 +126,9 @@ def test_libraries_that_cant_be_had_fail_the_host(monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_an_image_is_pulled_with() -> None:
-    """The platform's own manifest: by the index, Docker 29 asks for attestations of no peer."""
+    """The platform's own manifest: by the index, Docker 29 would ask for attestations, which no
+    peer has.
+    """
     assert PLATFORM.digest != DIGEST
     build = ImageBuild("base:1", {"Dockerfile": BuildFile("RlJPTQ==")})
     how = replace(WITH_SECRETS, keep_parts=lambda: True)
@@ -213,7 +216,7 @@ def test_a_job_that_failed_fails_the_host_with_its_own_words(job: Any, message: 
 
 
 def test_a_job_is_not_waited_for_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The job itself goes on; what it has not brought by then is not proved."""
+    """The job itself continues; missing files are not proved."""
     monkeypatch.setattr(jobs, "_PATIENCE", 0)
     problems = [f"{PLACE} is not there"]
     host = fake(probe(), **_answers(proof=problems))

@@ -1,5 +1,6 @@
-"""Hooks into pyinfra, each against pyinfra itself: what it replaces, and what it leaves alone; a
-login that can't be had fails its host alone."""
+"""Hooks into pyinfra, each tested against pyinfra itself: replaced and unchanged behaviour; a
+failed login fails only its host.
+"""
 
 import inspect
 import os
@@ -61,7 +62,7 @@ hooks.before_connecting(plan, lambda state: print("ready"))
 
 
 def test_pyinfras_command_line_calls_it_between_inventory_and_connection(tmp_path: Path) -> None:
-    """Not its API, but its own program, since that is what the hook relies on."""
+    """The test runs pyinfra's program instead of its API, since the hook relies on it."""
     (tmp_path / "config.py").write_text(_CONFIG)
     (tmp_path / "inventory.py").write_text(f"hosts = [('@fake/a', {INSTANT!r})]\n")
     (tmp_path / "deploy.py").write_text("")
@@ -132,7 +133,7 @@ def test_operations_have_the_order_that_pyinfra_gives_them(
 
 
 class _Transport:
-    """A connection whose channels open when it is their turn."""
+    """A connection whose channels open in turn."""
 
     def __init__(self) -> None:
         self.opened: list[Any] = []
@@ -279,7 +280,7 @@ def _hooked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def failures(**hosts: Any) -> dict[str, str | None]:
-    """Why each host is not connected; beside them there is one that always is."""
+    """Reasons for missing connections, with one host that is always connected."""
     named = [(name, {"ssh_hostname": "127.0.0.1", **data}) for name, data in hosts.items()]
     state = State(Inventory(([("@fake/a", INSTANT), *named], {})), Config())
     with ctx_state.use(state):

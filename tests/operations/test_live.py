@@ -1,4 +1,4 @@
-"""Lines that change in place: drawn again, and out of the way of what the log says."""
+"""Lines that change in place: drawn again, and separate from the log."""
 
 import logging
 import re
@@ -54,7 +54,7 @@ def _host(name: str) -> Any:
 
 
 def _seen(text: str) -> list[str]:
-    """The last lines that the terminal shows, without cursor movements and bars."""
+    """The last lines on the terminal, without cursor movements and bars."""
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|[━╸╺]", "", text.rpartition("\x1b[2K")[2])
     return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
 
@@ -105,7 +105,7 @@ def test_the_log_pushes_them_down(terminal: Terminal) -> None:
 def test_without_a_terminal_a_line_is_logged_at_each_change_and_now_and_then(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is silent for a minute, and nothing says the same every five seconds."""
+    """No output pauses for a minute, and none repeats every five seconds."""
     terminal.tty = False
     lines: list[str] = []
     host = SimpleNamespace(name="a", log=lines.append)

@@ -1,4 +1,4 @@
-"""One run at a time on a host: the lock as it is asked for, refused, taken over and released."""
+"""One run at a time on a host: the lock as requested, refused, taken over and released."""
 
 import os
 import subprocess
@@ -19,14 +19,14 @@ TAKE = as_json(LockRequest(f"{ROOT}/state", take=locks.OWNER))
 
 
 def _dead() -> Owner:
-    """A run of this machine that has ended without a word."""
+    """A run of this machine that has died silently."""
     process = subprocess.Popen(["true"])
     process.wait()
     return replace(locks.OWNER, token="t1", by="bob@here", pid=process.pid, since=940.0)
 
 
 def _taken_by(owner: Owner) -> Any:
-    """A lock that is another's until it is broken by that owner's name."""
+    """Another run's lock, until it is broken by that owner's name."""
 
     def answer(request: Any) -> LockAnswer:
         if request["instead_of"] and request["instead_of"]["token"] == owner.token:
@@ -88,7 +88,7 @@ def test_a_run_that_died_on_this_machine_is_taken_over() -> None:
 
 
 def test_who_comes_first_to_a_broken_lock_has_it() -> None:
-    """A third run took it meanwhile: it is named, and not broken in its turn."""
+    """A third run took it meanwhile: it is named, and its lock is not broken."""
     cat = replace(ANN, token="t2", by="cat@desk")
     owners = [ANN, cat]
     host = _host(lambda _: LockAnswer(False, owners.pop(0), 1000.0))

@@ -1,4 +1,4 @@
-"""Preflight: one observation, every finding at once, and a host that fails is left as it is."""
+"""Preflight: one observation, every finding at once, and a failing host stays unchanged."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -46,7 +46,7 @@ def test_everything_that_is_wrong_refuses_the_host_in_one_go() -> None:
 
 @pytest.fixture
 def balanced(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """An address before a replica that only the controller's ssh_config knows by its name."""
+    """An address before a replica whose name only the controller's ssh_config has."""
     monkeypatch.setattr(observation, "_reached_from_here", lambda _: {"spark-1": "10.0.0.1"})
     return {"address": {"port": 8080}, "ssh_hostname": "kitchen"}
 
@@ -54,7 +54,7 @@ def balanced(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def test_an_address_has_replicas_where_its_host_reaches_them(
     balanced: dict[str, Any],
 ) -> None:
-    """In the same execution."""
+    """The answer comes in the same execution."""
     result = {"address": "10.0.0.1", "written": "10.0.0.1", "tried": ["kitchen: unknown"]}
     host = spark(observe=probe(reached={"spark-1": result}))
     item, on = _judged(host, **balanced)
@@ -96,7 +96,7 @@ def test_rules_are_judged_again_by_the_real_hardware() -> None:
 
 
 def _switching(*looks: Any, **changes: Any) -> FakeHost:
-    """A host in the middle of a switch; what it looks like, look by look."""
+    """A host in the middle of a switch; its observations in order."""
     left = [probe(switching=look, **changes) for look in looks]
     return spark(observe=lambda _: left.pop(0))
 

@@ -1,5 +1,6 @@
-"""Proxies: their files and their certificate, what of them is not as desired, and what the host is
-asked to do."""
+"""Proxies: their files and their certificate, differences from the plan, and requests to the
+host.
+"""
 
 from pathlib import Path
 

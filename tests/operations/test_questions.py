@@ -1,5 +1,6 @@
-"""Questions of the command line: what hosts are asked, and how answers get to who asked: disks,
-models, looks of `sparkwright top`, and keys, of which a host gets hashes alone."""
+"""Questions of the command line: requests to hosts, and their answers: disks, models, samples of
+`sparkwright top`, and keys, of which a host gets only hashes.
+"""
 
 from dataclasses import replace
 from itertools import pairwise

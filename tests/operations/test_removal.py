@@ -1,4 +1,4 @@
-"""Removal: what is named because it stays."""
+"""Removal: the named remaining parts."""
 
 from sparkwright.host.bootstrap.prepare import RECORD
 from sparkwright.host.observe import ObservationRequest

@@ -1,5 +1,6 @@
-"""Roll-outs: one batch after the other, canaries first, and none any more after a failure; hosts
-whose switch did not end as planned, and rollback."""
+"""Roll-outs: one batch after the other, canaries first, and no batch after a failure; hosts
+whose switch did not end as planned, and rollback.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -255,7 +256,7 @@ def test_back_to_the_release_before() -> None:
 
 
 def test_a_release_that_was_good_here_is_watched_for_a_short_time() -> None:
-    """And the run says so; of one that was never proved here nobody knows."""
+    """The run reports it; a release that was never proved here is unknown."""
     proved = (_went(OLDER, OLD), _went(OLD, "now"))
     for history, seconds, reason in (
         (proved, 10.0, ", good here before: watched for 10 s"),

@@ -1,4 +1,4 @@
-"""Services and ranks of clusters: what would change, the switch that is requested, and its end."""
+"""Services and ranks of clusters: planned changes, the requested switch, and its end."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -47,7 +47,7 @@ def _host(*, jobs: Any = None, old: bool = False, **changes: Any) -> FakeHost:
 
 
 def ends(result: str = "good", *reasons: str, **journal: Any) -> Any:
-    """The switch that is asked for has ended like that."""
+    """Set the end of the requested switch."""
 
     def answer(request: Any) -> dict[str, JobStatus]:
         name = request_of(request)["id"]
@@ -159,7 +159,7 @@ KEYS = Keys({"default": (KEY,)}, ENGINE, {"pair": Secret("sk-of-the-ranks")})
 
 
 class Fleet:
-    """Hosts of one cluster, and a deploy of theirs."""
+    """Hosts of one cluster, and their deploy."""
 
     def __init__(self, hosts: dict[str, Any], *, serves: str | None = None) -> None:
         self.order: list[tuple[str, Any]] = []
@@ -196,8 +196,9 @@ class Fleet:
         return answer
 
     def deploy(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The role on every host, and its operations as pyinfra runs them: one after the other,
-        each on all hosts."""
+        """The role on every host, and its operations in pyinfra's order: one after the other,
+        each on all hosts.
+        """
         planned: dict[str, list[tuple[FakeHost, Any, dict[str, Any]]]] = {}
 
         def noted(operation: Any) -> Callable[..., None]:

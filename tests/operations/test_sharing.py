@@ -1,5 +1,6 @@
-"""Who takes what from whom: decided once for a run, by what all of its hosts were seen to have; the
-peer server's units, and who may have its port."""
+"""Sources of each host: decided once for a run, from the observations of all of its hosts; the
+peer server's units, and the owner of its port.
+"""
 
 import json
 import os
@@ -112,7 +113,7 @@ def test_a_host_serves_on_its_lan_address_only(data: dict[str, Any], addresses: 
 
 
 def test_under_tls_each_side_knows_the_others_certificate() -> None:
-    """And a host with another certificate gets another server."""
+    """A host with another certificate gets another server."""
     run, (_, second) = _fleet(True, False)
     named, plain = run.hosts["spark-1"], sharing.sources(run, run.hosts["spark-1"])
     identity = TlsIdentity("spark-1.sparkwright.internal", "the CA")
@@ -226,7 +227,8 @@ JOB = peers.server_job(HOME, Sources(addresses=("10.0.0.2",)))
 
 def test_the_server_reads_its_files_alone_without_root_and_systemd_holds_its_port() -> None:
     """It sees programs, models, parts and keys; with its one capability, open_by_handle_at would
-    reach every file, so its system calls are limited; it reaches no network itself."""
+    reach every file, so its system calls are limited; it reaches no network itself.
+    """
     texts = [f"# {name.rpartition('.')[2]}\n{text}" for name, text in sorted(JOB.units.items())]
     compare("operations/peer-units", "\n".join(texts).replace(JOB.unit, "UNIT"))
     alone = peers.server_job(HOME, Sources())
@@ -237,7 +239,7 @@ def test_the_server_reads_its_files_alone_without_root_and_systemd_holds_its_por
 
 @pytest.fixture
 def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
-    """Commands that systemctl got; it has room for everything."""
+    """Commands to systemctl; the disk has room for everything."""
     asked: list[tuple[str, ...]] = []
 
     def systemctl(*arguments: str) -> Outcome:

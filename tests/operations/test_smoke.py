@@ -1,5 +1,6 @@
-"""Smoke tests: what is asked of whom, what a failure says, and what a service answers a neighbour
-without the key."""
+"""Smoke tests: requests and their targets, texts of failures, and answers of a service to a
+neighbour without the key.
+"""
 
 import pytest
 
@@ -31,7 +32,7 @@ def test_nobody_is_asked_while_preparing_or_without_a_service() -> None:
 
 @pytest.fixture(autouse=True)
 def connected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """This machine reaches the host by itself."""
+    """This machine reaches the host directly."""
     monkeypatch.setattr(smoke, "_address", lambda _: HERE)
 
 

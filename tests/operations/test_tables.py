@@ -1,4 +1,4 @@
-"""Operations by tables: what a host is, the arguments, and what comes of them."""
+"""Operations by tables: state of a host, arguments, and results."""
 
 from importlib import import_module
 from pathlib import Path

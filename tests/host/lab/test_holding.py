@@ -79,7 +79,7 @@ def test_another_one_is_reported_at_once_who_holds_it_since_when_and_what_to_do(
 
 
 def test_what_a_killed_holder_left_running_works_for_nobody(file: Path, tmp_path: Path) -> None:
-    """It must not go on with the fleet as if it were still held for it."""
+    """The program must not continue with the fleet as if it still held it."""
     go = tmp_path / "go"
     late = f"import os\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)\n"
     nested = START + late + TRY.removeprefix(START).strip()

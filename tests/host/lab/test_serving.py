@@ -1,5 +1,6 @@
-"""The serving fake: what it accepts, refuses and answers, against what a real vLLM printed
-(tests/engine keeps that true)."""
+"""The serving fake: accepted and refused requests, and answers, compared with the output of a
+real vLLM (tests/engine keeps that true).
+"""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""Fields of bodies: the model's name, and the member that has a stream end with its usage."""
+"""Fields of bodies: the model's name, and the member that makes a stream end with its usage."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""The address behind a real HAProxy: where requests go, and what comes back."""
+"""The address behind a real HAProxy: destinations of requests, and their answers."""
 
 import asyncio
 import json
@@ -210,7 +210,7 @@ def test_large_bodies_pass_unchanged(address: Address) -> None:
 
 
 def test_one_key_does_not_disturb_another(address: Address) -> None:
-    """Slow bodies, and 16 bodies of 64 MB that take a parser much time and memory."""
+    """Slow bodies, and 16 bodies of 64 MB that cost a parser much time and memory."""
     slow = [socket.create_connection(("127.0.0.1", address.port)) for _ in range(64)]
     for connection in slow:
         head = f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer guest\r\n"
@@ -387,7 +387,7 @@ def test_an_address_without_pools_says_so(address: Address) -> None:
 
 
 def test_the_program_itself_takes_no_forged_header(address: Address) -> None:
-    """At its own socket, where HAProxy alone comes."""
+    """The attack goes to its own socket, which only HAProxy uses."""
     key = b"X-Sparkwright-Key: guest\r\n"
     forged = key + b"X-Sparkwright-Pool: large\r\nX-Sparkwright-Near: large\r\n"
     for headers, status in ((b"", 401), (key * 2, 401), (forged, 200)):

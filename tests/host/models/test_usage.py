@@ -1,4 +1,4 @@
-"""Usage as answers have it, kept over a power cut, and the limits that go by it."""
+"""Usage in answers, kept over a power cut, and the limits that depend on it."""
 
 import asyncio
 import json

@@ -41,7 +41,7 @@ _PROGRAM = (
 
 @pytest.fixture
 def service(folder: Path, first: Backend) -> Iterator[RunningProxy]:
-    """A service's own proxy, at which a guest's key has limits that it does not judge."""
+    """A service's own proxy, with a guest's key whose limits it does not enforce."""
     (folder / "service").mkdir()
     llm = Proxy("llm", free_port(), (replica(first),), "127.0.0.1", "/generates", engine_key=True)
     with opened(proxies_of(folder / "service", (), proxies=(llm,), limited=("guest",))) as proxy:
@@ -52,7 +52,7 @@ def service(folder: Path, first: Backend) -> Iterator[RunningProxy]:
 
 @pytest.fixture
 def address(folder: Path, service: RunningProxy) -> Iterator[RunningProxy]:
-    """The address, before that service and another one that sleeps."""
+    """The address, before that service and another service that sleeps."""
     home, door = folder / "address", f"{folder}/door.sock"
     home.mkdir()
     folder.chmod(0o755)  # HAProxy's workers come to the program's socket

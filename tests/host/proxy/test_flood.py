@@ -31,7 +31,7 @@ HALF = {
 
 @pytest.fixture(autouse=True)
 def descriptors() -> Iterator[None]:
-    """As many as the machine allows."""
+    """The test opens as many connections as the machine allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < 18_000:
         pytest.skip("the attack needs 18,000 descriptors")
@@ -111,7 +111,7 @@ def _asks(proxy: RunningProxy, item: socket.socket) -> socket.socket:
 def test_a_household_behind_one_router_streams_a_thousand_answers(
     proxy: RunningProxy, first: Backend
 ) -> None:
-    """All of it connects at once, while another address attacks."""
+    """The whole household connects at once, while another address attacks."""
     with ExitStack() as stack:
         flood(proxy, stack, HELLO)
         items = [

@@ -1,4 +1,4 @@
-"""The proxy, with a real HAProxy: who gets in, what gets through, and what is never lost."""
+"""The proxy, with a real HAProxy: access, passed requests, and no lost request."""
 
 import contextlib
 import os
@@ -469,7 +469,7 @@ def test_a_request_that_was_half_there_at_a_reload_is_answered(
 
 
 def test_who_waits_at_a_reload_may_come_again(start: Opener, first: Backend) -> None:
-    """The former worker hears of no replica that is back."""
+    """The former worker does not notice that a replica is back."""
     proxy = start(first, wait_seconds=3600)
     proxy.put("one", "drain")
     waiting = proxy.send_later(CHAT)

@@ -1,4 +1,4 @@
-"""The proxy on its host: how it is put there, reloaded and removed, and keys that change."""
+"""The proxy on its host: installation, reload and removal, and changed keys."""
 
 import http.client
 import json
@@ -95,7 +95,9 @@ def test_no_file_process_or_socket_tells_a_clients_key(proxy: RunningProxy) -> N
 
 
 def test_the_hosts_own_key_opens_from_the_host_alone(proxy: RunningProxy, first: Backend) -> None:
-    """Another address of this machine stands for another machine: it is not the one asked."""
+    """Another address of this machine stands for another machine: it is not the requested
+    address.
+    """
     assert proxy.post(CHAT, key=ENGINE.value).status == 200
     seen = []
     for key in (ENGINE.value, OPENCLAW):
@@ -109,7 +111,7 @@ def test_the_hosts_own_key_opens_from_the_host_alone(proxy: RunningProxy, first:
 
 
 def test_an_address_passes_the_clients_key_on(folder: Path, first: Backend) -> None:
-    """The replica's own proxy judges and logs it again; the engine's key stays on its host."""
+    """The replica's own proxy checks and logs it again; the engine's key stays on its host."""
     with opened(proxies_of(folder, (replica(first),))) as balancer:
         balancer.write(named={"openclaw": OPENCLAW})
         balancer.reload()
@@ -188,7 +190,7 @@ def test_keys_are_refused_where_haproxy_reads_no_such_file(managed: RunningProxy
 
 
 def test_a_host_that_never_served_has_no_keys_to_change(managed: RunningProxy) -> None:
-    """Its first deploy brings them: it does not keep a rotation from its end."""
+    """Its first deploy brings the keys: it does not keep a rotation from its end."""
     Path(managed.proxies.config).unlink()
     assert program.main(request(managed.proxies, named(default=KEY))) == []
     assert program.main(request(managed.proxies, None)) == []
@@ -197,7 +199,9 @@ def test_a_host_that_never_served_has_no_keys_to_change(managed: RunningProxy) -
 def test_what_was_stopped_is_out_at_once_and_taken_back_by_its_health(
     start: Opener, first: Backend
 ) -> None:
-    """Whoever starts it: a stop that left it drained would have a boot serve nobody."""
+    """The state is reset on every start: otherwise a stop that left it drained would make a boot
+    serve nobody.
+    """
     proxy = start(first)
     proxy.until_status("one", "UP")
     admin, master = proxy.proxies.admin_socket, proxy.proxies.master_socket
@@ -227,8 +231,9 @@ PROCESSES = """#<PID> <type> <reloads> <uptime> <version>
 
 
 class Master:
-    """Answers as the master of HAProxy 3.0.11 was seen to: the connection stays open for more
-    commands until the other side has closed its half."""
+    """Answers as the master of HAProxy 3.0.11 does: the connection stays open for more commands
+    until the other side has closed its half.
+    """
 
     def __init__(self, path: Path, running: list[int]) -> None:
         self.place = str(path)
@@ -294,7 +299,7 @@ def test_without_a_proxy_nobody_is_waited_for(folder: Path) -> None:
 
 @pytest.fixture
 def evening(folder: Path, first: Backend) -> Iterator[RunningProxy]:
-    """``coder`` and ``llm`` are of one group; ``coder`` runs."""
+    """``coder`` and ``llm`` belong to one group; ``coder`` runs."""
     proxies = replace(proxies_of(folder, (replica(first),)), home=f"{folder}/gateway")
     (own,) = proxies.proxies
     proxies = replace(proxies, proxies=(replace(own, exclusive="evening", engine_key=True),))

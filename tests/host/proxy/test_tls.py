@@ -1,5 +1,6 @@
-"""TLS, with a real HAProxy and real attackers: who listens in, who poses as a replica, and who
-takes the port of a proxy."""
+"""TLS, with a real HAProxy and real attackers: an eavesdropper, a false replica, and a thief of
+a proxy's port.
+"""
 
 import datetime as dt
 import socket
@@ -57,7 +58,7 @@ def served(text: str, folder: Path) -> ssl.SSLContext:
 
 
 def trusting(signer: Authority) -> ssl.SSLContext:
-    """A client that has imported a CA, and trusts no other."""
+    """A client that has imported a CA, and trusts no other CA."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(cadata=signer.pem)
     return context
@@ -65,14 +66,14 @@ def trusting(signer: Authority) -> ssl.SSLContext:
 
 @pytest.fixture
 def proxy(folder: Path, first: Backend, ca: Authority) -> Iterator[RunningProxy]:
-    """A proxy that serves https, and a client that knows its CA."""
+    """A proxy that serves https, and a client that has its CA."""
     with opened(proxies_of(folder, (replica(first),), tls=pem(ca))) as running:
         running.context = trusting(ca)
         yield running
 
 
 def handshake(proxy: RunningProxy, context: ssl.SSLContext, name: str = "localhost") -> Any:
-    """Protocol that client and proxy agree on, and the serial number of its certificate."""
+    """Protocol between client and proxy, and the serial number of the proxy's certificate."""
     with (
         socket.create_connection(("127.0.0.1", proxy.port), timeout=20) as plain,
         context.wrap_socket(plain, server_hostname=name) as secured,
@@ -167,7 +168,7 @@ def test_the_private_key_is_its_owners_alone(proxy: RunningProxy) -> None:
 
 
 def balancing(backend: Backend, ca: Authority, host: str = "spark-1") -> Replica:
-    """A replica as the address has it, by its host's name."""
+    """A replica in the address's form, by its host's name."""
     return replace(replica(backend), tls=ReplicaTls(own_name(host), ca.pem))
 
 
@@ -183,7 +184,9 @@ def test_a_replica_of_this_ca_gets_requests(folder: Path, ca: Authority) -> None
 def test_a_replica_that_nobody_can_verify_gets_no_request(
     folder: Path, ca: Authority, other: Authority
 ) -> None:
-    """One of another CA, one of another host's certificate, one in clear: none is ever asked."""
+    """A replica with another CA, with another host's certificate, and without TLS: none gets a
+    request.
+    """
     with ExitStack() as stack:
         right = stack.enter_context(serving("right", served(pem(ca), folder)))
         alien = stack.enter_context(serving("alien", served(pem(other), folder)))
@@ -246,7 +249,7 @@ def test_turning_it_on_and_off_cuts_nobody_off(folder: Path, first: Backend, ca:
 
 
 def test_replicas_turn_it_on_and_off_with_their_address(folder: Path, ca: Authority) -> None:
-    """Its reload keeps who is drained, and not in which way the replicas were spoken to."""
+    """Its reload keeps drained replicas, but not the protocol to the replicas."""
     with serving("one") as clear:
         plain = (replica(clear),)
     with opened(proxies_of(folder, plain)) as balancer:
@@ -280,7 +283,9 @@ def test_the_smoke_test_speaks_https(proxy: RunningProxy, asked: SmokeRequest) -
 def test_the_smoke_test_shows_its_key_to_nobody_else(
     folder: Path, asked: SmokeRequest, ca: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A local user takes the proxy's port while it is away, with a certificate of the same CA."""
+    """A local user takes the proxy's port while it is stopped, with a certificate of the same
+    CA.
+    """
     monkeypatch.setattr(check, "_PROXY_SECONDS", 0)
     mine = folder / "host.pem"
     mine.touch(mode=0o600)

@@ -1,5 +1,6 @@
-"""A rank by itself: variables of the fabric that its engine gets, and the report of a follower,
-which answers nobody and is well while it serves."""
+"""A rank alone: its engine's variables of the fabric, and the report of a follower, which
+answers nobody and is healthy while it serves.
+"""
 
 import json
 from dataclasses import replace
@@ -55,7 +56,7 @@ def _written(tmp_path: Path, seen: FabricState | Exception, monkeypatch: pytest.
 def test_the_cage_with_the_cable_is_the_one_that_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is planned in the outer one, and somebody has put it into the other."""
+    """The cable is planned in the outer cage, and somebody has put it into the other."""
     seen = FabricState((_rail("enp1s0f0np0", 0), _rail("enP2p1s0f0np0", 1)))
     _, result = _written(tmp_path, seen, monkeypatch)
     assert result is not None
@@ -82,7 +83,7 @@ def test_a_plain_network_has_no_such_file(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_device_with_an_odd_name_adds_no_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who names a device names no line of the file, and has Compose fill nothing in."""
+    """An attacker who names a device adds no line to the file, and Compose fills nothing in."""
     seen = FabricState((_rail("x\nLD_PRELOAD=/a", 0), _rail("$HOME", 1)))
     _, result = _written(tmp_path, seen, monkeypatch)
     assert result is not None
@@ -146,7 +147,7 @@ def test_a_state_that_is_no_good_is_none(tmp_path: Path) -> None:
 
 
 def test_what_ended_without_a_word_does_not_serve(tmp_path: Path) -> None:
-    """Killed, or without power: what it wrote last is not true any more."""
+    """After a kill or a power cut, its last record is no longer true."""
     unit = Cluster(tmp_path).followers[0]
     home, config = unit.home, unit.config
     _state(home)
@@ -166,7 +167,7 @@ def test_the_watch_asks_no_follower(tmp_path: Path, active: None) -> None:
 def test_a_rank_has_its_own_failures_for_restarts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It starts with every session of its cluster, and systemd counts that."""
+    """It starts with every session of its cluster, and systemd counts the starts."""
     monkeypatch.setattr(systemd, "unit", lambda *_, **__: {"NRestarts": "7"})
     watched_service = WatchedService("chat", "127.0.0.1", 1, 600)
     assert watch.service(watched_service, tmp_path, {}).restarts == 7

@@ -1,5 +1,6 @@
-"""Ranks start together, end together, and are one whole cluster again without a person; who reaches
-their ports can neither join a cluster, nor end it, nor learn its key."""
+"""Ranks start together, end together, and form one cluster again without a person; an attacker
+who reaches their ports can neither join a cluster, nor end it, nor learn its key.
+"""
 
 import contextlib
 import json
@@ -68,7 +69,7 @@ def test_an_engine_that_ends_ends_all_and_all_start_afresh(cluster: Make, number
 
 
 def test_engines_that_live_and_do_not_generate_begin_a_new_session(cluster: Make) -> None:
-    """The head's /health says nothing of the other ranks: a token is asked for."""
+    """The head's /health does not know the other ranks: a token is requested."""
     item = cluster(2, free_port())
     item.start()
     before = item.whole()
@@ -93,7 +94,7 @@ def test_engines_that_never_answer_are_no_start(cluster: Make) -> None:
 
 
 def test_a_host_that_falls_silent_ends_the_session(cluster: Make) -> None:
-    """As one without power does, or with its cable pulled: nobody hears that it is gone."""
+    """A rank without power or cable: no other rank notices its end."""
     item = cluster(3)
     item.start()
     before = item.whole()
@@ -136,7 +137,7 @@ def test_a_half_staged_release_is_not_run(cluster: Make) -> None:
 
 
 def test_an_address_that_is_not_there_yet_is_waited_for(cluster: Make) -> None:
-    """The rail's address comes with the cable."""
+    """The rail's address appears with the cable."""
     item = cluster()
     path = item.head.home / "current/release.json"
     path.write_text(path.read_text().replace(item.address[0], "192.0.2.1"))
@@ -178,7 +179,7 @@ JOINS = safe_load(Path(__file__).with_name("joins.yaml").read_text())["joins"]
 
 @pytest.mark.parametrize("answer", [*JOINS, "x" * 100_000])
 def test_without_the_key_nobody_joins_or_ends_a_session(serving: Cluster, answer: object) -> None:
-    """From a rank's own address, as another user of its host has it."""
+    """The attack comes from a rank's own address, as another user of its host has it."""
     session = serving.session
     with _connected(serving, serving.head.config.addresses[1]) as connection:
         assert "nonce" in _received(connection)
@@ -219,7 +220,7 @@ def test_silent_connections_keep_no_rank_out(tmp_path: Path) -> None:
 
 
 def test_a_follower_takes_no_word_of_a_head_that_does_not_know_the_key(tmp_path: Path) -> None:
-    """Whoever has the head's address can't send followers to another release."""
+    """An attacker with the head's address can't send followers to another release."""
     cluster = Cluster(tmp_path, 2, port=29801)
     follower = cluster.followers[0]
     with socket.create_server(cluster.address) as server:
@@ -239,7 +240,7 @@ def test_a_follower_takes_no_word_of_a_head_that_does_not_know_the_key(tmp_path:
 
 
 def test_a_release_is_a_name_of_what_lies_there(tmp_path: Path) -> None:
-    """Even a head that knows the key can lead a follower nowhere else."""
+    """Even a head with the key can't lead a follower anywhere else."""
     cluster = Cluster(tmp_path, 2, port=29901)
     away = cluster.followers[0].home / "elsewhere"
     away.mkdir()

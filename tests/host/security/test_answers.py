@@ -76,7 +76,7 @@ def test_a_proxy_that_answers_without_end(tmp_path: Path) -> None:
 
 
 def test_a_command_that_prints_without_end() -> None:
-    """`docker logs` of a container that writes one line for ever."""
+    """`docker logs` of a container that writes one line endlessly."""
     code = (
         "from sparkwright.host.lib.processes import run\nprint(run('cat', '/dev/zero', timeout=30))"
     )

@@ -1,4 +1,4 @@
-"""An archive that would put something outside its place, or take a host's memory and disk."""
+"""An archive that would put a file outside its folder, or fill a host's memory and disk."""
 
 import base64
 import gzip

@@ -1,5 +1,6 @@
-"""A user of the host in the engine's place, while the engine is away, and at its socket; the health
-check at a socket of its own."""
+"""A user of the host in the engine's place, while the engine is stopped, and at its socket; the
+health check at a separate socket.
+"""
 
 import contextlib
 import re
@@ -102,7 +103,7 @@ def test_a_client_gets_503_and_never_another_programs_answer(
 def test_a_stale_socket_makes_room_and_no_other_file_changes_its_mode(
     tmp_path: Path, program: str | None
 ) -> None:
-    """vLLM binds without removing what lies there, and leaves the mode to the umask."""
+    """vLLM binds without removing an existing file, and leaves the mode to the umask."""
     engine = tmp_path / "vllm"
     engine.write_text(f"#!{sys.executable}\nimport socket, sys, time\n"
                       "socket.socket(socket.AF_UNIX).bind(sys.argv[1])\n"
@@ -139,7 +140,7 @@ def test_connections_that_ask_nothing_keep_nobody_out(tmp_path: Path) -> None:
 def test_the_program_lasts_as_long_as_its_watch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Python 3.12.0 to 3.12.2 starts no thread, for an answer, once the main one has ended."""
+    """Python 3.12.0 to 3.12.2 starts no thread, for an answer, once the main thread has ended."""
     began = time.monotonic()
     monkeypatch.setattr(health.Service, "watch", lambda _: time.sleep(0.3))
     service = HealthService(

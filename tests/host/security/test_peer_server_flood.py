@@ -32,14 +32,14 @@ MIB = 1 << 20
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[tuple[PeerServer, int]]:
-    """A server in this process, whose deadlines can be made short."""
+    """A server in this process, with short deadlines."""
     with serving(tmp_path) as made:
         yield made
 
 
 @dataclass
 class Attacked:
-    """A server that neighbours can reach, and the host that takes from it meanwhile."""
+    """A server that neighbours can reach, and the host that fetches from it meanwhile."""
 
     address: str
     port: int
@@ -260,7 +260,7 @@ def test_only_who_has_a_key_keeps_the_server_running(
 def test_a_server_ends_when_its_keys_are_gone(
     served: tuple[PeerServer, int], tmp_path: Path
 ) -> None:
-    """Its directories were removed under it: it makes room for another server."""
+    """Its directories were removed while it ran: it makes room for another server."""
     server, _ = served
     assert not server.ended.wait(0.5)
     (tmp_path / "keys").rename(tmp_path / "gone")

@@ -1,4 +1,4 @@
-"""A hostile peer, or somebody in a peer's place, answers a host that fetches."""
+"""A hostile peer, or an attacker in a peer's place, answers a host that fetches."""
 
 import hashlib
 import json
@@ -53,7 +53,7 @@ Take = Callable[..., "Taker"]
 
 @dataclass
 class FakePeer:
-    """Listens where a peer should, and answers as it likes."""
+    """Listens in a peer's place, and answers at will."""
 
     behaviour: _Behaviour
     asked: list[Asked] = field(default_factory=list)
@@ -117,7 +117,7 @@ def signed(
 
 
 def lists(connection: socket.socket, asked: Asked, size: int = 8 * MIB) -> bool:
-    """Answer a request for ranges with the whole file. Returns whether it was one."""
+    """Answer a request for ranges with the whole file. Returns whether the request was signed."""
     if "?ranges" in asked.line:
         signed(connection, asked, 200, HELD % size)
     return "?ranges" in asked.line
@@ -214,7 +214,7 @@ def test_a_fetch_goes_on_without_a_hostile_peer(
 
 
 def _most_memory(process: subprocess.Popen[str]) -> int:
-    """The most resident bytes of a process, until it ends."""
+    """Peak of a process's resident bytes, until it ends."""
     most = 0
     while process.poll() is None:
         with suppress(OSError, ValueError, IndexError):
@@ -238,14 +238,14 @@ def test_a_redirect_is_not_followed(fetch: Fetch, fake: Fake) -> None:
 
 @dataclass
 class Taker:
-    """A file that is taken from one peer."""
+    """A file that is fetched from one peer."""
 
     request: FetchRequest
     peers: Peers
     part: Part
 
     def take(self) -> float:
-        """Returns the seconds that it took."""
+        """Returns the elapsed seconds."""
         began = time.monotonic()
         self.peers.fill(self.part)
         return time.monotonic() - began
@@ -394,7 +394,7 @@ def test_a_proxy_of_the_environment_hears_nothing(
 def test_a_disk_that_loses_what_is_written_ends_the_fetch(
     taker: Take, fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As ZFS makes holes of zeros: the same range would be fetched for ever."""
+    """As on ZFS, which makes holes of zeros: the same range would be fetched endlessly."""
     monkeypatch.setattr(Part, "missing", lambda part: [(0, part.file.size)])
 
     def behave(connection: socket.socket, asked: Asked) -> None:

@@ -1,4 +1,4 @@
-"""Peers under TLS: who listens in between, who poses as a peer, and who asks in clear."""
+"""Peers under TLS: an eavesdropper in between, a false peer, and a client without TLS."""
 
 import datetime as dt
 import json
@@ -29,7 +29,7 @@ PIECE = b'{"model_type": "fake"}'
 
 @dataclass
 class Tapped:
-    """Somebody between two hosts: passes everything on, and keeps what was said."""
+    """An attacker between two hosts, who forwards everything and records it."""
 
     port: int
     heard: bytearray = field(default_factory=bytearray)
@@ -58,14 +58,14 @@ class Tapped:
 
 @dataclass
 class Served:
-    """A host that serves peers, and who listens in between."""
+    """A host that serves peers, and an eavesdropper in between."""
 
     fetch: Fetch
     ca: Authority
     tap: Tapped
 
     def take(self, leech: Fetch, identity: TlsIdentity | None) -> str:
-        """Fetch everything from it or the hub, as a host that verifies it so."""
+        """Fetch everything from it or the hub, as a host that verifies it."""
         keys = leech.root / "peer-keys"
         tls = {self.tap.address: identity} if identity else {}
         keys.write_text(json.dumps(asdict(PeerKeys(RUN, PEER, {self.tap.address: KEY}, tls))))
@@ -97,7 +97,7 @@ def serving(
 def test_who_listens_in_reads_no_weights_and_no_names(
     serving: Callable[[bool], Served], leech: Fetch, tls: bool
 ) -> None:
-    """The other case shows that the tap would hear them."""
+    """The other case shows that the tap would record them."""
     served = serving(tls)
     asked = len(leech.hub.hits)
     served.take(leech, TlsIdentity(NAME, served.ca.pem) if tls else None)
@@ -113,7 +113,7 @@ def test_who_listens_in_reads_no_weights_and_no_names(
 def test_nothing_is_taken_from_who_has_not_the_peers_certificate(
     serving: Callable[[bool], Served], leech: Fetch, tmp_path: Path, mistake: str
 ) -> None:
-    """Nor is it told what is wanted: the run's key is shown to nobody else."""
+    """It does not learn the requested content either: the run's key is sent to nobody else."""
     served = serving(True)
     other = authority(NOW, tmp_path / "other", names=[NAME])
     output = served.take(

@@ -1,4 +1,4 @@
-"""Removal goes by what lies on the host, and takes nothing that is not sparkwright's."""
+"""Removal goes by the files on the host, and removes nothing foreign."""
 
 import json
 from pathlib import Path

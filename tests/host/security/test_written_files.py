@@ -1,5 +1,6 @@
-"""A local user tries to lead root's writes elsewhere: by links, directories, names in /tmp; or to
-say who runs, who was stopped and what is in maintenance."""
+"""A local user tries to redirect root's writes: by links, directories, names in /tmp; or to
+forge the running release, a stop or maintenance.
+"""
 
 import json
 import os

@@ -23,7 +23,7 @@ WORDS = (
 
 
 def request(**service: Any) -> DeepRequest:
-    """The request for the 35B recipe, with settings of a service's over it."""
+    """The request for the 35B recipe, with overriding settings of a service."""
     arguments = {"max_model_len": CONTEXT, "max_num_seqs": SEQUENCES}
     settings = {
         "recipe": "qwen36-35b-a3b-heretic-dflash",
@@ -36,7 +36,7 @@ def request(**service: Any) -> DeepRequest:
 
 
 def at(port: int, folder: Path, asked: DeepRequest | None = None, **changes: Any) -> DeepRequest:
-    """A request for what listens on a port, with its key in a directory."""
+    """A request for the server on a port, with its key in a directory."""
     secrets = folder / "secrets.env"
     secrets.write_text(f"VLLM_API_KEY={KEY}\n")
     own: dict[str, Any] = {"address": "127.0.0.1", "port": port, "secrets": str(secrets)}

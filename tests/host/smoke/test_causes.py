@@ -183,7 +183,7 @@ def test_stream(events: list[Any], cause: str, message: str) -> None:
 
 
 def test_a_fast_engine_is_not_taken_for_a_stream_that_is_held_back() -> None:
-    """A small model writes 3,000 tokens a second; what was held back comes at once, and late."""
+    """A small model writes 3,000 tokens a second; withheld tokens come at once, and late."""
     usage = {"choices": [], "usage": {"completion_tokens": 96}}
     events: list[Any] = [*[delta(content="a b c")] * 3, usage, "[DONE]"]
     fast, late = (streaming(*events, first=first, pause=0.01) for first in (0.01, 2.0))
@@ -276,7 +276,7 @@ def test_an_engine_that_dies_of_its_load() -> None:
 
 
 def test_answers_that_are_somebody_elses() -> None:
-    """A drafter's block tables that are one row off give everyone the neighbour's text."""
+    """A drafter's block tables that are one row off give every client its neighbour's text."""
 
     def answers(path: str, body: Any) -> Reply:
         if path in ("/metrics", "/health"):
@@ -294,7 +294,7 @@ cases = Tables(__file__)
 
 @pytest.mark.parametrize("word", picture.WORDS)
 def test_what_is_drawn_is_what_is_seen(word: str) -> None:
-    """Two tables of letters, two readings of PNG: neither knows the other's."""
+    """Two tables of letters, two readers of PNG: neither knows the other's."""
     for left, right in (("circle", "square"), ("triangle", "circle"), ("square", "triangle")):
         drawn = picture.Picture(("red", left), ("blue", right), word)
         text = described(drawn.data_url())

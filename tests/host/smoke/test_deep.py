@@ -1,4 +1,6 @@
-"""Every deep check holds on a server that is well, and fails alone, by name, on one that is not."""
+"""Every deep check holds on a healthy server, and fails alone, by name, on a server with its
+fault.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -34,7 +36,7 @@ def well(model: Path) -> Iterator[Server]:
 
 @pytest.fixture(autouse=True)
 def _a_host_with_systemd(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Whoever runs the tests may have another systemd, or none."""
+    """The machine of the tests may have another systemd, or none."""
     for name, says in (("systemctl", "activating"), ("journalctl", "a line of the journal")):
         program(tmp_path, name, f"echo {says}")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
@@ -106,7 +108,7 @@ def test_the_release_that_runs_is_reported(well: Server, tmp_path: Path) -> None
 def test_a_wedge_is_reported_check_by_check_and_soon(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No check stops the others, and nobody waits half an hour for an engine that hangs."""
+    """No check stops the others, and the test does not wait half an hour for a hanging engine."""
     monkeypatch.setattr(deep, "_HANGING_SECONDS", 1)
     asked = replace(request(), skip={"aliases": "not now"})
     with launched(model, *WORDS, FAKE_VLLM_FAULT="wedge") as server:
@@ -127,7 +129,7 @@ def test_garbage_is_reported_for_what_it_is(model: Path, tmp_path: Path) -> None
 
 
 def test_a_budget_that_thoughts_took_is_explained_not_failed(model: Path, tmp_path: Path) -> None:
-    """As the cards describe it: `content: null`, `finish_reason: length`."""
+    """The answer of the cards: `content: null`, `finish_reason: length`."""
     with launched(model, *WORDS, FAKE_VLLM_FAULT="always-thinks") as server:
         small = ask(server, tmp_path, request(), max_tokens=4)["chat"]
         assert small.verdict == "passed"
@@ -154,7 +156,7 @@ def test_what_the_plan_leaves_open_the_server_is_asked(
 
 
 def test_something_else_on_the_port_is_distinguished(tmp_path: Path) -> None:
-    """Each check meets an answer in no shape of vLLM's, and none ends in a traceback."""
+    """Each check meets an answer in no shape of vLLM's, and no check ends in a traceback."""
 
     class Other(Handler):
         def do_GET(self) -> None:

@@ -1,5 +1,6 @@
-"""A boot: compiled code is kept for the image, GPU and driver that it was made with, and not when
-bad; phases by logs of the real engine, and the time that each took before."""
+"""A boot: compiled code is kept for its image, GPU and driver, unless it is bad; phases from
+logs of the real engine, and their former durations.
+"""
 
 import json
 import os
@@ -21,7 +22,7 @@ BOOT = 900.0
 
 
 class Host:
-    """A service's home, its releases, and starts of it."""
+    """A service's home, its releases, and its starts."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -48,7 +49,7 @@ class Host:
         Caches(self.home).after(BOOT, well, self.home / "mark")
 
     def serves(self, name: str) -> None:
-        """A minute later a file says that the start serves: the health's mark, or a deploy's."""
+        """A minute later a file shows that the start serves: the health's mark, or a deploy's."""
         self.now += 60
         (self.home / name).touch()
         os.utime(self.home / name, (self.now, self.now))
@@ -69,7 +70,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
 
 
 def compiled(cache: Path) -> str | None:
-    """Cache that a start meets; None without one."""
+    """Cache of a start; None without one."""
     path = cache / "compiled"
     return path.read_text() if path.exists() else None
 
@@ -165,7 +166,9 @@ BEGAN = 1 * 3600 + 11 * 60 + 18.0
 
 
 def _stamped(log: str) -> list[str]:
-    """Lines as ``journalctl --output=short-unix`` prints them; one without a time is the last's."""
+    """Lines as ``journalctl --output=short-unix`` prints them; a line without a time belongs to
+    the line before.
+    """
     lines, at = [], BEGAN
     for line in log.splitlines():
         if clock := re.search(r" (\d\d):(\d\d):(\d\d)[ ,]", line):

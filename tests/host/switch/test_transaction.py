@@ -1,4 +1,6 @@
-"""The switch, step by step: programs named systemctl and docker that keep what runs in files."""
+"""The switch, step by step: programs named systemctl and docker that keep the running units in
+files.
+"""
 
 import json
 import os
@@ -53,7 +55,7 @@ exit 0
 
 @dataclass
 class Check:
-    """check.py's part: releases that are no good, and one that raises what nobody foresaw."""
+    """check.py's part: releases that fail, and a release that raises an unexpected error."""
 
     host: Path
     bad: set[str] = field(default_factory=set)
@@ -87,7 +89,7 @@ class Check:
 
 @dataclass
 class Doors:
-    """doors.py's part: writes what it is given."""
+    """proxies' part: writes the given files."""
 
     made: list[dict[str, Any]] = field(default_factory=list)
 
@@ -134,7 +136,7 @@ class Host:
         return replace(made, **changes)
 
     def serves(self, name: str = "a") -> None:
-        """The old release runs, as a former switch left it."""
+        """The old release runs after a former switch."""
         home = self.place / "services" / name
         files.write(home / "releases" / OLD / "unit.service", "old unit", 0o640)
         files.write(home / "secrets.env", "old key", 0o600)
@@ -152,7 +154,7 @@ class Host:
         return transaction.Switch(state, request)
 
     def state(self, name: str = "a") -> tuple[str | None, ...]:
-        """The running release, `current`, the unit and the key, which another secret follows."""
+        """The running release, `current`, the unit and the key, followed by another secret."""
         running = self.place / f"running-{name}"
         home = self.place / "services" / name
         token = home / "secrets/token"
@@ -171,7 +173,7 @@ class Host:
 
 
 def _docker(folder: Path, path: str) -> Any:
-    """Answers of Docker's API: the images are there, and services run as the files say."""
+    """Answers of Docker's API: the images exist, and services run by the files."""
     _, kind, name, *_ = path.split("/")
     if kind == "images":
         return {"Id": "an-id"}
@@ -254,7 +256,7 @@ def test_what_is_not_there_any_more_stops_nothing(host: Host) -> None:
 
 @dataclass
 class Boots:
-    """A host's GPU, and the KV cache that a start has."""
+    """A host's GPU, and the KV cache of a start."""
 
     host: Host
     gpu: str = "NVIDIA GB10"
@@ -334,8 +336,9 @@ def _prints(host: Host, name: str) -> None:
 def test_a_crash_that_no_restart_fixes_gets_no_second_start(
     host: Host, log: str, result: str
 ) -> None:
-    """0.995 of an H200 failed, and passed once without its caches: it was accepted, and later did
-    not start again."""
+    """0.995 of an H200 failed, and passed once without its caches: it was accepted, and later
+    did not start again.
+    """
     host.serves()
     (host.place / "services/a/caches/key.suspect").mkdir(parents=True)
     _prints(host, log)

@@ -1,5 +1,6 @@
-"""Obstacles refuse a host; faults that bootstrap cures are judged when it is done; no reboot is
-unasked."""
+"""Obstacles refuse a host; faults that bootstrap fixes are judged after it; no reboot happens
+without a request.
+"""
 
 from typing import Any
 

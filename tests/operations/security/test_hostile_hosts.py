@@ -1,4 +1,4 @@
-"""Of two hosts one answers anything but what it is asked: it fails alone, and is named."""
+"""One of two hosts gives wrong answers of any kind: it fails alone, and is named."""
 
 import json
 import subprocess
@@ -213,7 +213,7 @@ def test_words_of_changes_are_shown_and_not_obeyed() -> None:
 
 
 def test_operations_look_where_their_services_lie() -> None:
-    """Another root is another lock: one that was taken meanwhile must be seen."""
+    """Another root has another lock: a lock that was taken meanwhile must be noticed."""
     for operation, arguments in (
         (watch.installed, (None,)),
         (proxies.serving, (None, {})),
@@ -252,7 +252,7 @@ exec "$@"
 def test_sudos_password_is_in_no_command_and_no_environment(
     asks: str, program: str, tmp_path: Path
 ) -> None:
-    """Our own executions, run by a real shell, with what others see of them in /proc."""
+    """sparkwright's executions, run by a real shell, with their entries in /proc."""
     seen = tmp_path / "seen"
     put(tmp_path, "sudo", _SUDO)
     host = spark("spark-1")

@@ -1,4 +1,4 @@
-"""Which box a host is, and what bootstrap will do there."""
+"""Type of a host's machine, and bootstrap's work on it."""
 
 from typing import Any
 
@@ -72,7 +72,7 @@ def test_packages_that_are_left_to_install(
 
 
 def test_docker_that_runs_since_before_the_toolkit_is_started_again() -> None:
-    """A run that was cut off between the two."""
+    """A run was interrupted between the two steps."""
     state = but(UBUNTU, docker=True, compose=True, toolkit=True, docker_is_older=True)
     (step,) = decided(state, TOOLKIT).steps
     assert (step.packages, step.restarts) == ((), ("docker.service",))
@@ -97,7 +97,7 @@ class TestOnDgxOs:
 
 
 class TestDriver:
-    """Only where packages can do it, and nobody is needed at the console."""
+    """Only if packages are enough, and no person is needed at the console."""
 
     @cases("base", "packages")
     def test_it_is_installed_and_wants_a_reboot(self, base: str, packages: list[str]) -> None:
@@ -188,7 +188,7 @@ def test_swap_and_clocks_only_where_they_mean_something() -> None:
 
 
 class TestFirewall:
-    """Ports are opened to the host's own network, where a firewall is at work."""
+    """Ports are opened to the host's own network, if a firewall is active."""
 
     ADDRESS = "192.168.1.22"
 

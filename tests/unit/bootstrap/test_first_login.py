@@ -27,7 +27,7 @@ JUMPS, JUMP_PROMPT = "another secret", "Password of me on jump, a jump host to b
 
 @dataclass
 class Somebody:
-    """Who is asked: answers, and what they were asked."""
+    """A user: answers, and the prompts."""
 
     accepting: bool = True
     passwords: tuple[str, ...] = (PASSWORD,)
@@ -45,7 +45,7 @@ class Somebody:
 
 @dataclass
 class Person:
-    """Who has a password for the jump host, and another one for the box."""
+    """A user with a password for the jump host, and another password for the box."""
 
     asked: list[str] = field(default_factory=list)
 
@@ -174,7 +174,7 @@ def test_a_man_in_the_middle_with_another_key_is_refused(tmp_path: Path) -> None
 
 
 def test_only_this_hosts_own_prompt_gets_the_password(tmp_path: Path) -> None:
-    """Not a jump host's, which can word its prompts like the box's."""
+    """A jump host's prompt is refused, since it can imitate the box's prompts."""
     login = Login("box", connection(tmp_path, 22), Somebody())
     assert login.whose == "me@127.0.0.1"
     for prompt in (
@@ -221,7 +221,7 @@ def test_a_jump_host_with_a_password_is_asked_for_by_its_name(tmp_path: Path) ->
 def test_a_jump_host_that_asks_in_the_words_of_the_box_gets_nothing(
     tmp_path: Path, methods: str
 ) -> None:
-    """It takes the key once, and none any more when the box is connected to."""
+    """It accepts the key once, and no longer when the box is connected to."""
     with _behind(tmp_path, keys_for=2, methods=methods) as (login, person, jump, server):
         _refused(login)
         assert person.asked == ["host key", JUMP_PROMPT]
@@ -247,7 +247,7 @@ def test_the_agent_is_never_forwarded_and_a_banner_is_not_printed(
 
 
 def test_the_password_is_in_no_argument_environment_or_file(tmp_path: Path) -> None:
-    """Of no process of this machine, from the question to the end."""
+    """No process of this machine shows it, from the prompt to the end."""
     seen: list[bytes] = []
     over = threading.Event()
 

@@ -1,4 +1,4 @@
-"""Signing keys: their fingerprints as gpg has them, and how apt reads them."""
+"""Signing keys: gpg's fingerprints, and apt's reading."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Advice: what a card says has its figures and their GPU; what this project reads is marked."""
+"""Advice: a card's claim has its figures and their GPU; this project's own reading is marked."""
 
 import json
 import re

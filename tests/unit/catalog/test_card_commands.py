@@ -1,7 +1,7 @@
-"""Rendered services against the cards' own commands, key by key: what differs is declared.
+"""Rendered services against the cards' own commands, key by key: differences are declared.
 
-docs/deviations.yaml declares what differs on the card's own tag, a recipe's ``by_tag`` what another
-tag needs otherwise. Either gives the reason.
+docs/deviations.yaml declares differences on the card's own tag, a recipe's ``by_tag`` differences
+on another tag. Either gives the reason.
 """
 
 from fnmatch import fnmatchcase
@@ -31,7 +31,7 @@ SIZED_HERE = {
 
 @cache
 def _differences(recipe: str, tag: str) -> frozenset[Difference]:
-    """Differences from the card, but for the service's own paths and hashes."""
+    """Differences from the card, without the service's own paths and hashes."""
     return frozenset(differences(of_card(ENTRIES[recipe]), of_service(recipe, tag)))
 
 
@@ -80,7 +80,7 @@ def _on_tags() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("recipe", "tag"), _on_tags())
 def test_another_tag_changes_what_the_recipe_says_of_it(recipe: str, tag: str) -> None:
-    """The default tag too: the Gemma card's command is of the one before."""
+    """The default tag too: the Gemma card's command belongs to the tag before."""
     change = catalog().recipes[recipe].by_tag
     own = ENTRIES[recipe]["tag"]
     here, there = of_service(recipe, own), of_service(recipe, tag)

@@ -1,4 +1,4 @@
-"""Entries of the shipped catalog and of a user's own: what they must say and may leave out."""
+"""Entries of the shipped catalog and of a user's own: required and optional keys."""
 
 import json
 from typing import Any, get_args

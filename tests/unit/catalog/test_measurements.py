@@ -1,4 +1,4 @@
-"""Published numbers: whole, in range, and the ones that the cards give."""
+"""Published numbers: complete, in range, and equal to the cards' numbers."""
 
 import pytest
 

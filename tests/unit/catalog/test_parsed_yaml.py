@@ -1,4 +1,4 @@
-"""Files of the catalog are parsed again when they are other files, and never taken for others."""
+"""Files of the catalog are parsed again when they change, and never confused with each other."""
 
 import datetime as dt
 import json
@@ -16,7 +16,7 @@ from sparkwright.documents.parsed_yaml import FILE, ParsedFiles
 
 @pytest.fixture
 def entry(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file of a site, loaded and kept once by a run that may change something."""
+    """A file of a site, loaded and cached once by a run that may change something."""
     monkeypatch.setattr(caches, "WRITTEN", Event())
     monkeypatch.setenv("XDG_CACHE_HOME", str(here / "home"))
     templates._environment.cache_clear()

@@ -1,4 +1,6 @@
-"""Back to an image's rollback tag: every recipe of the image is planned there, without an error."""
+"""Return to an image's rollback tag: every recipe of the image can be planned there, without an
+error.
+"""
 
 import json
 from typing import Any
@@ -38,7 +40,7 @@ def _service(recipe: str, tag: str) -> dict[str, Any]:
 def test_a_recipe_is_planned_on_the_newest_tag_and_on_those_to_go_back_to(
     recipe: str, tag: str | None
 ) -> None:
-    """No argument or variable of a recipe is refused by the vLLM of any of them."""
+    """No vLLM refuses an argument or variable of a recipe."""
     host = plan({"s": {"recipe": recipe}}, **({"image_tag": tag} if tag else {}))
     assert host.services[0].image.tag == (tag or NEWEST)
     result = errors(check_host(host, catalog(), assumed_hardware(host)))
@@ -47,7 +49,7 @@ def test_a_recipe_is_planned_on_the_newest_tag_and_on_those_to_go_back_to(
 
 @pytest.mark.parametrize("recipe", [*DFLASH_27B, *GEMMA])
 def test_prefix_caching_is_turned_off_where_it_corrupts(recipe: str) -> None:
-    """vLLM 0.22.1 has it on where no flag says otherwise."""
+    """vLLM 0.22.1 enables it unless a flag disables it."""
     command = _service(recipe, CORRUPTS)["command"]
     assert "--no-enable-prefix-caching" in command
     assert "--enable-prefix-caching" not in command

@@ -1,4 +1,4 @@
-"""Asking before something is changed, and showing who has answered."""
+"""Confirmation before a change, and the list of hosts that have answered."""
 
 import io
 

@@ -14,7 +14,7 @@ passwords: list[dict[str, Any]] = []
 
 @pytest.fixture
 def became(monkeypatch: pytest.MonkeyPatch, here: Path) -> list[Asked]:
-    """The run that it begins."""
+    """The run that the command begins."""
     (here / "inventory.py").write_text(
         "sparks = ['a', ('b', {'bootstrap': ['docker']})]\n", encoding="utf-8"
     )

@@ -1,4 +1,4 @@
-"""`sparkwright catalog new`: what it writes is taken as it is, and by editors."""
+"""`sparkwright catalog new`: sparkwright and editors accept its output unchanged."""
 
 import json
 from functools import cache
@@ -37,7 +37,7 @@ def valid(path: Path) -> dict[str, Any]:
 
 @cache
 def shipped() -> list[dict[str, Any]]:
-    """Every shipped entry, as JSON has it."""
+    """Every shipped entry, as JSON."""
     texts = [path.read_text() for path in sorted((ROOT / "catalog").rglob("*.yaml"))]
     return [json.loads(json.dumps(safe_load(text), default=str)) for text in texts]
 

@@ -1,4 +1,4 @@
-"""The command line: what it prints, its exit codes, and never a traceback."""
+"""The command line: its output, its exit codes, and never a traceback."""
 
 import json
 import re
@@ -210,7 +210,7 @@ def _loaded(script: str) -> set[str]:
 
 
 def test_check_loads_nothing_that_it_does_not_need() -> None:
-    """0.3 s for four hosts leave no room for what only other commands use."""
+    """0.3 s for four hosts leave no room for modules of other commands."""
     loaded = _loaded("from sparkwright.cli import main; main(['check', 'inventory/lab.py'])")
     assert "pydantic" in loaded
     assert not loaded & {"pyinfra", "paramiko", "gevent", "requests", "urllib3", "huggingface_hub",

@@ -1,4 +1,4 @@
-"""Shell completion: by the site's files alone, and silent about all that is wrong with them."""
+"""Shell completion: only from the site's files, and silent about their faults."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def site(here: Path) -> Path:
 
 
 def completed(*arguments: str) -> list[str]:
-    """As bash asks: the last word is what was begun."""
+    """As bash does: the last word is incomplete."""
     shell_complete = ShellComplete(main, {}, "sparkwright", "_X")
     return [
         completion.value

@@ -1,4 +1,4 @@
-"""Every command that goes to hosts takes pyinfra's options of the connection, and uses them."""
+"""Every command that connects to hosts takes pyinfra's options of the connection, and uses them."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""logs, start, stop, restart, shell and maintenance: what they ask, print and end with."""
+"""logs, start, stop, restart, shell and maintenance: their questions, output and exit codes."""
 
 import re
 from collections.abc import Callable
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("checkout")
 
 @pytest.fixture
 def having(monkeypatch: pytest.MonkeyPatch) -> Having:
-    """Hosts that answer so; what they were asked."""
+    """Give hosts these answers; return their questions."""
     return lambda result, missing=(): answering(monkeypatch, lambda _: silent(result, *missing))
 
 

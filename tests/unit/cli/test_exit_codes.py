@@ -35,7 +35,7 @@ ASKING = {
 
 @pytest.fixture
 def site(here: Path) -> Path:
-    """A site with one host that is planned well."""
+    """A site with one host and a valid plan."""
     (here / "inventory").mkdir()
     (here / "group_data").mkdir()
     (here / "inventory/lab.py").write_text(SPARK)
@@ -91,7 +91,7 @@ def test_a_known_mistake_in_the_plan_has_2(command: str, site: Path) -> None:
 def test_a_silent_host_is_an_error(
     monkeypatch: pytest.MonkeyPatch, here: Path, command: str, well: Any, missing: list[str]
 ) -> None:
-    """Nobody knows what it runs."""
+    """The state of a silent host is unknown."""
     answering(monkeypatch, lambda _: silent({"spark-1": well}, *missing))
     done = run(command, "inventory/lab.py")
     assert done.exit_code == int(bool(missing)), done.output

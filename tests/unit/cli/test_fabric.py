@@ -1,4 +1,4 @@
-"""``sparkwright fabric``: what is said of hosts that are joined by ConnectX-7."""
+"""``sparkwright fabric``: output about hosts that ConnectX-7 joins."""
 
 from dataclasses import replace
 from pathlib import Path

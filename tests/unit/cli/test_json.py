@@ -1,4 +1,4 @@
-"""--json of every command: one document, and what docs/json.md says of it."""
+"""----json of every command: one document, as docs/json.md describes it."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ _STREAMS = {"dashboard", "logs", "shell", "top", "up"}
 
 
 def _closed(findings: Any) -> Any:
-    """A schema that allows no key but those that it names."""
+    """A schema that allows no key but its own."""
     if isinstance(findings, dict):
         inner = {key: _closed(item) for key, item in findings.items()}
         return {**inner, "additionalProperties": False} if "properties" in findings else inner

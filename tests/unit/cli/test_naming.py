@@ -1,4 +1,4 @@
-"""How every command names hosts and services, and what it does with a name that means nothing."""
+"""Names of hosts and services in every command, and the treatment of unknown names."""
 
 from pathlib import Path
 

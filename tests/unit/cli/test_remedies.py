@@ -1,4 +1,4 @@
-"""Incompatibilities that the cards name are found by `check`, and every remedy of a rule holds."""
+"""`check` finds incompatibilities that the cards name, and every remedy of a rule holds."""
 
 import json
 import re
@@ -26,7 +26,7 @@ PEOPLE = {"input", "remote-code", "secret-in-environment", "model-works", "image
 
 
 def changes(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Alternatives of a remedy: dotted key -> value, None for what is left out."""
+    """Alternatives of a remedy: dotted key -> value, None for a removed key."""
     remedy = item["remedy"]
     key = (item["subject"]["key"] or "").removeprefix("services.s.")
     for alternative in re.sub(r" \([^()]*\)", "", remedy).split("; or "):
@@ -136,7 +136,7 @@ def checked(directory: Path, hosts: dict[str, dict[str, Any]]) -> Findings:
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> Findings:
-    """The findings on every row, of one command."""
+    """The findings on every row, from one command."""
     hosts = {f"row-{number}": host_of(row) for number, row in enumerate(ROWS)}
     return checked(tmp_path_factory.mktemp("rows"), hosts)
 
@@ -159,13 +159,13 @@ def test_check_finds_what_the_card_says(number: int, answers: Findings) -> None:
 
 
 def test_every_issue_of_the_catalog_has_a_row() -> None:
-    """But for those that only other hardware shows: checks/configuration/test_rules.py."""
+    """Without rules that only other hardware shows: checks/configuration/test_rules.py."""
     tried = {name for row in ROWS for name in (*row["finds"], *row.get("also", {}))}
     assert set(all_issues(catalog())) - tried == {"omni-gb10-only"}
 
 
 def _spellings(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The row's settings, written in every other way that means them."""
+    """The row's settings, in every other equivalent spelling."""
     written: dict[str, Any] = row.get("arguments", {})
     dashed = {key.replace("_", "-"): value for key, value in written.items()}
     if dashed != written:

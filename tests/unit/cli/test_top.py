@@ -1,4 +1,4 @@
-"""`sparkwright top`, with hosts that look as a test wants it: plain, as JSON, on a screen."""
+"""`sparkwright top`, with hosts that a test sets: plain, as JSON, on a screen."""
 
 import json
 import time
@@ -28,7 +28,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def says(monkeypatch: pytest.MonkeyPatch, *looks: tuple[float, Any], broken: str = "") -> None:
-    """Have the host "box" look so, each after some seconds."""
+    """Give the host "box" these samples, each after some seconds."""
 
     @contextmanager
     def session(*_: Any, **options: Any) -> Iterator[Any]:

@@ -42,7 +42,7 @@ PASSWORD = "a-secret-of-hers"
 
 @dataclass
 class Login:
-    """A box that is logged in to at once."""
+    """A box whose login succeeds at once."""
 
     name: str
     data: Mapping[str, Any]
@@ -67,7 +67,7 @@ class World:
     Attributes:
         gpus: name of a host -> its GPU's name for `init`, and nvidia-smi's.
         findings: of each host.
-        done: what was done, in order.
+        done: completed steps, in order.
         pinned: host -> services that were pinned last.
     """
 
@@ -154,7 +154,7 @@ def test_a_second_box_joins_and_none_is_there_twice(world: World) -> None:
 
 @pytest.mark.parametrize("speed", [0, 54_000_000])
 def test_the_plan_has_the_time_at_the_speed_that_was_measured(world: World, speed: int) -> None:
-    """And none where nothing was."""
+    """No file is left if there was none."""
     world.speed = speed
     lines = [line for line in _up("spark-1", "--yes").output.splitlines() if "  time " in line]
     expected = (
@@ -164,7 +164,7 @@ def test_the_plan_has_the_time_at_the_speed_that_was_measured(world: World, spee
 
 
 def test_hosts_of_the_example_are_no_hosts(world: World) -> None:
-    """Of a site that an earlier init made: they are taken out, unless a deploy of theirs ran."""
+    """Hosts of an earlier `init` are removed, unless a deploy of the site ran."""
     _up("nova", "--yes")
     _, quotes, hosts = (ROOT / skeleton.INVENTORY).read_text().rpartition('"""')
     example = f"{quotes}Mine.{quotes}{hosts}"
@@ -270,7 +270,7 @@ def test_options_of_the_connection_reach_the_deploy_and_the_password_does_not(wo
 
 
 def test_a_box_never_gets_the_name_of_a_group_or_of_another_host(world: World) -> None:
-    """The name of a group means all of its hosts: for the deploy, and for sudo's password."""
+    """A group's name means all of its hosts: for the deploy, and for sudo's password."""
     for number, address in enumerate(("lab.local", "sparks.home", "rtx50.lan"), 1):
         assert _up(address, "--yes").exit_code == 0
         assert list(_inventory())[-1] == address
@@ -365,7 +365,7 @@ def test_a_value_of_a_host_is_no_code(world: World, tmp_path: Path, value: str) 
 
 @TABLES("before", "line")
 def test_one_line_is_added_to_an_inventory(tmp_path: Path, before: str, line: str | None) -> None:
-    """Or none, where it would not add the host."""
+    """The line is not written if it would not add the host."""
     if line is None:
         with pytest.raises(UserError, match="put it in yourself"):
             with_host(tmp_path / "lab.py", before, "sparks", "b", {})

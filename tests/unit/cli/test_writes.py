@@ -1,4 +1,4 @@
-"""Files that commands write: `check` and `plan` none, the others at the path that is named."""
+"""Files that commands write: `check` and `plan` write none, other commands the named path."""
 
 import os
 import subprocess
@@ -34,7 +34,7 @@ def test_only_what_is_asked_for_is_written(tmp_path: Path) -> None:
 
 
 def test_an_inventory_that_imports_leaves_no_bytecode(tmp_path: Path) -> None:
-    """In a process of its own: this one may be told to write none."""
+    """In a separate process: this process may be set to write none."""
     files = {"machines.py": 'NAMES = ["spark-1"]\n', "inventory/lab.py":
              "import machines\nsparks = machines.NAMES\n"}  # fmt: skip
     with site(tmp_path, files) as position:

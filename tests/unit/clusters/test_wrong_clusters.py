@@ -1,4 +1,4 @@
-"""Every mistake in a cluster is told at once, before any host is touched."""
+"""Every mistake in a cluster is reported at once, before any host is touched."""
 
 from contextlib import chdir
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Our reading of an inventory against pyinfra's own."""
+"""sparkwright's reading of an inventory against pyinfra's own."""
 
 import json
 import os

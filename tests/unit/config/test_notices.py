@@ -1,4 +1,4 @@
-"""Addresses of notices: what settings may hold, what comes from elsewhere, and what is none."""
+"""Addresses of notices: allowed in settings, allowed from secret sources, and invalid."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A new site: what it has, what is never overwritten, and what is said next."""
+"""A new site: its files, protection of existing files, and the next steps."""
 
 from pathlib import Path
 

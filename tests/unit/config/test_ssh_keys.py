@@ -1,4 +1,4 @@
-"""Private keys by their files: what nobody can log in with is told, with what to do."""
+"""Private keys by their files: an unusable key is reported, with a remedy."""
 
 import subprocess
 from pathlib import Path

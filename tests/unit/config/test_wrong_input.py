@@ -1,4 +1,4 @@
-"""Every wrong input is judged before use: with file, line and key, and what is allowed there."""
+"""Every wrong input is rejected before use: with file, line and key, and the allowed values."""
 
 import json
 import os
@@ -35,7 +35,7 @@ MISTAKES: list[dict[str, Any]] = yaml.safe_load(
 
 
 def problems(services: Any = None, **data: Any) -> list[Finding]:
-    """Messages to settings that are wrong."""
+    """Messages about wrong settings."""
     with pytest.raises(UserError) as raised:
         plan(SPARK if services is None else services, **data)
     return list(raised.value.findings)

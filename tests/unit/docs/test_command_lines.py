@@ -1,4 +1,4 @@
-"""Every command line that a page shows is one that the program accepts."""
+"""The program accepts every command line on a page."""
 
 import ast
 import importlib.util
@@ -67,7 +67,7 @@ def _commands(line: str) -> Iterator[list[str]]:
 
 
 def mistakes(shown: Page) -> list[str]:
-    """Command lines of a page that would not be accepted, with the reason."""
+    """Invalid command lines of a page, with the reason."""
     result = []
     lines = [(line, False) for line in command_lines(shown.code)]
     lines += [(line, True) for line in command_lines(shown.spans)]
@@ -94,7 +94,7 @@ def _refused(arguments: Sequence[str], *, mentioned: bool) -> str | None:
     """Errors of click about a command line of sparkwright's.
 
     Args:
-        mentioned: in running text, where a command may be named without its arguments.
+        mentioned: whether it is in running text, where a command may lack its arguments.
     """
     command: click.Command = main
     context = click.Context(main, info_name="sparkwright")
@@ -130,7 +130,7 @@ def _of_all_pages() -> dict[str, str | None]:
 
 
 def _parsed(lines: list[str]) -> dict[str, str | None]:
-    """Error of pyinfra about each command line; None where it is accepted."""
+    """Error of pyinfra about each command line; None if it is accepted."""
     arguments = [sys.executable, "-c", _PYINFRA]
     done = subprocess.run(
         arguments, input=json.dumps(lines), capture_output=True, text=True, check=True

@@ -1,4 +1,4 @@
-"""Generated pages are those that are committed, and say something about every key and command."""
+"""Generated pages equal the committed pages, and describe every key and command."""
 
 import json
 import re

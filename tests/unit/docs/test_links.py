@@ -14,7 +14,7 @@ _OURS = re.compile(r"(sparkwright|lab|tests|docs|catalog|templates)/[\w./-]+")
 
 
 def broken(links: Page, name: str) -> list[str]:
-    """Links of a page that lead nowhere, and paths in its code spans that do not exist."""
+    """Links of a page without a target, and paths in its code spans that do not exist."""
     problems = []
     for target in links.links:
         if target.startswith(("http://", "https://")):

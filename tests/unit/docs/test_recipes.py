@@ -19,7 +19,7 @@ NAMES = {"minimal": "my-gemma4", "complete": "my-qwen36"}
 
 
 def example(file: str) -> dict[str, Any]:
-    """An example as it is written."""
+    """An example, unchanged."""
     data: dict[str, Any] = safe_load((EXAMPLES / f"{file}.yaml").read_text(encoding="utf-8"))
     return data
 

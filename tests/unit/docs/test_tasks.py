@@ -1,4 +1,4 @@
-"""Ten tasks of a user: what docs/fleet.md says of each, and what leads there."""
+"""Ten tasks of a user: their text in docs/fleet.md, and the links to it."""
 
 import re
 

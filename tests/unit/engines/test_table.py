@@ -1,4 +1,4 @@
-"""The table of engines: what every engine has, and an image with an engine that is not there."""
+"""The table of engines: common parts of all engines, and an image with an unknown engine."""
 
 from __future__ import annotations
 

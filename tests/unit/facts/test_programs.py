@@ -1,7 +1,8 @@
-"""Programs of hosts as they are sent: the same code, found without a parser and sent without words.
+"""Host programs in the form for sending: the same code, found without a parser and sent without
+docstrings.
 
-``sparkwright/facts/programs.py`` reads them by regular expressions, which is quick; here each
-module is compared with what Python's own parser makes of it.
+``sparkwright/facts/programs.py`` reads them by regular expressions, which is quick; this test
+compares each module with the result of Python's own parser.
 """
 
 import ast
@@ -38,8 +39,9 @@ each = pytest.mark.parametrize("module", MODULES, ids=_name)
 
 
 def _code(text: str) -> tuple[str, list[tuple[str, int]], bool]:
-    """A text's code, its statements' lines, and whether it has docstrings: strings that stand
-    alone, as docstrings do, are as good as empty."""
+    """A text's code, its statements' lines, and whether it has docstrings: a string as a
+    statement, like a docstring, counts as empty.
+    """
     tree, documented = ast.parse(text), False
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):

@@ -1,4 +1,4 @@
-"""One type for everything that is wrong, as text and as JSON."""
+"""One type for all faults, as text and as JSON."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A host's own addresses, and which of others' it reaches."""
+"""A host's own addresses, and the other hosts that it reaches."""
 
 import socket
 import threading
@@ -20,7 +20,7 @@ LISTED = cases.data["LISTED"]
 def test_own_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     class Said:
         def __init__(self, *_: str) -> None:
-            """As ip says it."""
+            """Output of the command ip."""
 
         def outcome(self) -> Outcome:
             return Outcome(0, LISTED)
@@ -39,7 +39,7 @@ def test_what_means_the_same_host_to_all(address: str, fits: bool) -> None:
 
 @pytest.fixture
 def network(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Names and what they lead to; addresses and how they answer."""
+    """Names and their addresses; addresses and their answers."""
     names: dict[str, list[str]] = {}
     answers: dict[str, OSError | None] = {}
 
@@ -80,7 +80,7 @@ def test_a_name_that_this_host_does_not_know(network: dict[str, Any]) -> None:
 
 
 def test_where_nothing_listens_yet_ipv4_goes_first(network: dict[str, Any]) -> None:
-    """Services listen on IPv4 by default; where one answers, that is the one."""
+    """Services listen on IPv4 by default; an IPv4 address that answers is chosen."""
     network["answers"] |= {"fd00::2": REFUSED, "10.0.0.2": REFUSED}
     assert _reached("fd00::2", "10.0.0.2").address == "10.0.0.2"
     network["answers"]["fd00::2"] = None
@@ -104,7 +104,7 @@ def test_ipv6_where_ipv4_does_not_answer(network: dict[str, Any]) -> None:
 
 
 def test_only_what_dns_knows_is_a_name_for_haproxy(network: dict[str, Any]) -> None:
-    """Its resolver reads neither /etc/hosts nor mDNS, and would take the replica off."""
+    """HAProxy's resolver reads neither /etc/hosts nor mDNS, and would take the replica off."""
     for name, dns in (("spark-2.example", True), ("spark-2.local", False), ("spark-2", False),
                       ("attic.example", False)):  # fmt: skip
         network["names"][name] = ["10.0.0.2"]

@@ -1,4 +1,4 @@
-"""Installing with apt, while others use it, or where a proxy is the only way out."""
+"""Installation with apt, while other programs use it, or behind a proxy."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ LOCKED = (
 
 @pytest.fixture
 def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An apt-get that writes down how it was called, and fails as often as ``fails`` has lines."""
+    """An apt-get that records its calls, and fails as often as ``fails`` has lines."""
     program = tmp_path / "apt-get"
     program.write_text(
         f"""#!/bin/sh

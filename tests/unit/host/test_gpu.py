@@ -1,4 +1,4 @@
-"""Reading nvidia-smi: captures and forms that were seen on real hosts."""
+"""Reading nvidia-smi: captures and forms observed on real hosts."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Exclusive services: their group, and the calendar by which they change."""
+"""Exclusive services: their group, and the calendar that switches them."""
 
 import json
 import shutil
@@ -177,7 +177,7 @@ def test_its_times_are_systemds(text: str, times: list[str]) -> None:
 
 @cases("text")
 def test_what_is_none_is_a_mistake_that_says_how_it_is_written(text: str) -> None:
-    """A line of a unit is made of it: nothing else may get in."""
+    """The value becomes a line of a unit: nothing else may get in."""
     with pytest.raises(UserError, match=r"schedule\.coder"):
         plan(EVENING, schedule={"coder": text})
 

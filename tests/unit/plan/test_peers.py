@@ -1,4 +1,4 @@
-"""Who takes from whom."""
+"""Sources of downloads among peers."""
 
 from hypothesis import given
 from hypothesis import strategies as st

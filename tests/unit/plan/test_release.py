@@ -42,7 +42,7 @@ def release(services: Any = SPARK, **data: Any) -> Service:
 
 
 def compose(text: str) -> dict[str, Any]:
-    """The one container of a compose file, as Compose reads it."""
+    """The only container of a compose file, as Compose reads it."""
     data = safe_load(text)
     assert list(data["services"]) == ["engine"]
     service: dict[str, Any] = data["services"]["engine"]
@@ -156,7 +156,7 @@ def test_what_is_no_gpu_is_refused(gpus: list[Any]) -> None:
 
 
 def test_a_host_writes_the_record_that_it_is_compared_with() -> None:
-    """The switch gets the service as JSON, and writes the record of what it read."""
+    """The switch gets the service as JSON, and writes the same record."""
     service = release()
     assert decode(Service, json.loads(json.dumps(encode(service)))).record == service.record
 
@@ -368,7 +368,7 @@ def test_a_service_runs_the_derived_image_and_needs_a_pinned_base(
 
 @pytest.fixture
 def site(here: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """A site whose recipe has patches. Returns the digests that a registry has: of all images."""
+    """A site whose recipe has patches. Returns the digests in a registry: of all images."""
     entry = f"kind: recipe\nname: mine\nextends: {PATCHED.name}\npatches:\n"
     entry += (
         "  - {patch: fix.patch, into: /usr/lib}\n  - files: [{at: /opt/c, source: fix.patch}]\n"

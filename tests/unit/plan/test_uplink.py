@@ -1,4 +1,4 @@
-"""Hosts behind an HTTP proxy: the variables of their programs, and what is reached without it."""
+"""Hosts behind an HTTP proxy: the variables of their programs, and direct addresses."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def test_without_a_proxy_nothing_is_set() -> None:
 
 
 def test_both_spellings() -> None:
-    """apt reads the lower case alone, others the upper."""
+    """apt reads only the lower case, other programs the upper."""
     result = environment(_settings())
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
         assert result[name] == PROXY

@@ -1,4 +1,4 @@
-"""The gateway's text: what is rendered, what is refused, and what HAProxy's answers mean."""
+"""HAProxy's configuration: rendered text, refused values, and meanings of HAProxy's answers."""
 
 import hashlib
 import re
@@ -31,12 +31,12 @@ GATEWAY = Proxies((QWEN,))
 
 
 def lines(text: str, start: str) -> list[str]:
-    """The lines that begin so, without their indentation."""
+    """Lines with this beginning, without their indentation."""
     return [line.strip() for line in text.splitlines() if line.strip().startswith(start)]
 
 
 def config(**changes: Any) -> str:
-    """The configuration of a gateway that differs so."""
+    """The configuration of a proxy with these differences."""
     return render_proxies(replace(GATEWAY, **changes)).config
 
 

@@ -1,4 +1,4 @@
-"""Open WebUI beside the address: its image, its files, and where its secrets are."""
+"""Open WebUI beside the address: its image, its files, and the place of its secrets."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which doors a host has."""
+"""Proxies of a host."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The addresses that the replicas of a pool get, by what its own host was seen to reach."""
+"""Addresses of a pool's replicas, by the observations of its own host."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def _address(address: str, seen: Reached | None, config: str | None = None) -> t
 
 
 def test_what_is_asked() -> None:
-    """The user's name first, then where the controller came."""
+    """The user's name comes first, then the controller's address."""
     seen = {"spark-1": "10.0.0.1", "spark-2": "10.0.0.2"}
     assert wanted(_proxies("spark-2.local"), seen) == (
         Reach("spark-2", ("spark-2.local", "10.0.0.2"), 8000),
@@ -94,7 +94,7 @@ def test_who_is_not_reached_is_told() -> None:
     "evil", ["10.0.0.2 ssl verify none", "x\nuser root", "$(reboot)", "", "fe80"]
 )
 def test_a_host_that_answers_no_address_ends_no_run(evil: str) -> None:
-    """The others' run would end with the mistake that it puts into its configuration."""
+    """Other hosts' runs would end with the mistake that it puts into their configuration."""
     assert _address("kitchen", Reached(evil or None, "kitchen")) == ("kitchen", False)
     config = f"    server spark-2 {evil}:8000 check port 8000\n"
     result = settled(_proxies("kitchen"), {}, config)

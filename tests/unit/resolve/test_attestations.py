@@ -1,4 +1,4 @@
-"""An index with provenance: what of it is fetched, locked and pulled."""
+"""An index with provenance: fetched, locked and pulled parts."""
 
 import json
 from pathlib import Path

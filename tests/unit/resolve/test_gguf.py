@@ -35,7 +35,7 @@ def read(data: bytes, size: int | None = None) -> Header:
 def facts(
     values: dict[str, Any] | None = None, *more: bytes, **tensors: Any
 ) -> tuple[ModelFacts, tuple[KvLayers, ...]]:
-    """Facts of a model with these changes; None takes a value away."""
+    """Facts of a model with these changes; None removes a value."""
     merged = {key: item for key, item in {**MODEL, **(values or {})}.items() if item is not None}
     headers = [read(gguf(merged, tensors or TENSORS)), *map(read, more)]
     projector = "mmproj-F16.gguf", 99
@@ -137,7 +137,7 @@ def test_a_hostile_header_is_one_message(name: str) -> None:
 
 
 def test_a_header_that_never_ends_is_read_to_its_bound() -> None:
-    """A server makes up as many bytes as it is asked for."""
+    """A server that invents as many bytes as requested."""
     head = b"GGUF" + struct.pack("<IQQ", 3, 1, 1) + text("x") + struct.pack("<IIQ", 9, 8, 2**40)
     fetched = []
 
@@ -174,7 +174,7 @@ def test_values_of_a_terminal_are_not_kept() -> None:
 
 
 def chosen(files: dict[str, float], choice: str) -> tuple[str, ...]:
-    """Paths that are served; 4 GiB of 8192 tokens' keys and values."""
+    """Served paths; 4 GiB of 8192 tokens' keys and values."""
     sizes = {path: round(size * GIB) for path, size in files.items()}
     kv = (KvLayers(layers=128, heads=8, head_dim=128),)
 
@@ -227,7 +227,7 @@ class Hub(Handler):
 def resolved(
     files: dict[str, bytes], choice: str, *, preferred: bool = False, **server: Any
 ) -> tuple[ResolvedModel, list[str]]:
-    """The model as a hub with these files has it, and the ranges that it was asked for."""
+    """The model from a hub with these files, and the requested ranges."""
     ranges: list[str] = []
     with listening(Hub, files=files, ranges=ranges, **server) as port:
         endpoint = f"http://127.0.0.1:{port}"

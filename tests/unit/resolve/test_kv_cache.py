@@ -1,4 +1,4 @@
-"""The KV cache's geometry, from configurations of the kinds that the catalog has."""
+"""The KV cache's geometry, from configurations of the catalog's kinds."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The lock: what it says comes back, what it lacks is named, and its text does not move."""
+"""The lock: its content is read back, missing pins are named, and its text is stable."""
 
 from dataclasses import replace
 from pathlib import Path

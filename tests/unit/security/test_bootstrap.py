@@ -1,4 +1,4 @@
-"""Bootstrap takes packages from nobody but whom the user named, and gives root to nobody else."""
+"""Bootstrap takes packages only from sources that the user named, and gives root to nobody else."""
 
 import hashlib
 import os
@@ -27,7 +27,7 @@ FINGERPRINT = KEY.with_suffix(".fingerprint").read_text().strip()
 
 
 def test_a_key_of_somebody_else_is_not_put_on_a_host() -> None:
-    """As a mirror that was taken over would serve it."""
+    """As a hijacked mirror would serve it."""
     other = f"{FINGERPRINT[:-1]}{'0' if FINGERPRINT[-1] != '0' else '1'}"
     with pytest.raises(UserError) as result:
         openpgp.key_text(Repository("docker", "https://d", ("/",), (), str(KEY), other))
@@ -58,7 +58,9 @@ def packet(tag: int, body: bytes) -> bytes:
 
 
 def with_others(export: Callable[..., bytes]) -> Iterator[tuple[str, bytes]]:
-    """A vendor's key, and beside it keys that apt would trust as well, or what may hide some."""
+    """A vendor's key together with keys that apt would trust as well, or packets that may hide
+    keys.
+    """
     vendor, attacker = export("--export", "vendor"), export("--export", "attacker")
     subkey = attacker.index(b"\xb9\x01\x0d")
     body = attacker[3:272]
@@ -101,7 +103,7 @@ def accepts(data: bytes, fingerprint: str, path: Path) -> bool:
 def test_a_key_that_brings_another_one_along_is_not_either(
     judge: str, export: Callable[..., bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """apt would take what any of them has signed: gpgv and sqv read on after the first key."""
+    """apt would trust signatures of any of the keys: gpgv and sqv read on after the first key."""
     files = dict(with_others(export))
     vendor, attacker = export("--export", "vendor"), export("--export", "attacker")
     if judge == "gpg":
@@ -177,6 +179,8 @@ def test_sudoers_names_that_user_and_no_other(
 
 
 def test_a_password_is_never_needed_by_what_would_show_it() -> None:
-    """pyinfra's own operations put it into a command line: no step before sudo asks for none."""
+    """pyinfra's own operations put it into a command line: no step before a passwordless sudo
+    needs it.
+    """
     for step in ALL[1:]:
         assert decided(but(UBUNTU, passwordless=False), step).steps == ()

@@ -1,4 +1,6 @@
-"""Who hands over a bundle or a lock changes any byte of it: nothing of that is run or built."""
+"""An attacker who hands over a bundle or a lock changes any byte of it: nothing of it is run or
+built.
+"""
 
 import base64
 import gzip

@@ -46,7 +46,7 @@ sys.exit(255)
 
 @pytest.fixture
 def site(here: Path) -> Path:
-    """A site of one host, whose name and data are as bad as an inventory can have them."""
+    """A site of one host, whose name and data are as bad as an inventory allows."""
     data = {
         "ssh_user": "ann", "ssh_port": 2222, "ssh_key": "~/a key", "services": {"qwen36": {}},
         "ssh_hostname": "-oProxyCommand=touch pwned",

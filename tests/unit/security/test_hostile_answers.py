@@ -76,7 +76,7 @@ _ANY = st.recursive(
 
 
 def of(kind: Any) -> st.SearchStrategy[Any]:
-    """JSON data that a contract accepts, as strange as it may be."""
+    """JSON data that a contract accepts, however strange."""
     if hasattr(kind, "__dataclass_fields__"):
         fields = records._fields(kind)
         return st.fixed_dictionaries({name: of(inner) for name, (inner, _) in fields.items()})
@@ -164,7 +164,7 @@ def test_an_answer_stands_between_its_marks(lines: list[str], message: str) -> N
     [f'{END}\n{BEGIN}\n["evil"]\n{END}', f'\r{END}\r{BEGIN}\r["evil"]\r{END}\r', BEGIN, END],
 )
 def test_what_a_program_quotes_does_not_end_its_answer(message: str) -> None:
-    """A log that the doctor reads is others' text: it can't put an answer in the place of ours."""
+    """A log that the doctor reads is foreign text: it can't replace sparkwright's answer."""
     sent = json.loads(programs.payload(records, {}))
     sent["modules"]["evil"] = f"def main(request: object) -> object:\n    return {[message]!r}\n"
     done = subprocess.run(
@@ -234,7 +234,7 @@ EVIL = "a\x1b[2J\x1b]0;owned\x07\x1b]52;c;cm0=\x07\x9b31m\rb\u202ec\u200bd\x7f\u
 
 
 def harmless(message: str) -> bool:
-    """Whether a terminal shows this text and does nothing else."""
+    """Return whether a terminal shows this text and does nothing else."""
     kinds = ("Cc", "Cf", "Cs", "Zl", "Zp")
     return not any(unicodedata.category(item) in kinds for item in message if item != "\n")
 
@@ -302,7 +302,7 @@ def test_json_of_commands_holds_the_same_text_without_its_effect() -> None:
 
 @pytest.fixture
 def guarded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """pyinfra with what every run of ours puts into it, for one test."""
+    """pyinfra with the hooks of every sparkwright run, for one test."""
     monkeypatch.setattr(util, "read_buffer", util.read_buffer)
     for connector in (ssh, local):
         now = connector.execute_command_with_sudo_retry
@@ -313,7 +313,7 @@ def guarded(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", ["pyinfra", "paramiko.transport"])
 @pytest.mark.usefixtures("guarded")
 def test_lines_of_libraries_too(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    """An SSH banner that is none is part of paramiko's message."""
+    """An invalid SSH banner is part of paramiko's message."""
     logger = logging.getLogger(name)
     logger.addHandler(caplog.handler)
     try:

@@ -63,13 +63,13 @@ for port in sys.argv[2:]:
 
 
 def peak() -> int:
-    """The most KiB that this process had."""
+    """Peak memory of this process in KiB."""
     status = Path("/proc/self/status").read_text().splitlines()
     return int(dict(line.split(":", 1) for line in status)["VmHWM"].split()[0])
 
 
 class Answers(Handler):
-    """Answers everything with ``answer``: status, body, headers; and keeps what it was asked."""
+    """Answers everything with ``answer``: status, body, headers; and records its requests."""
 
     answer: tuple[int, bytes, dict[str, str]]
     asked: list[tuple[str, str | None]]
@@ -167,7 +167,7 @@ def test_no_server_leads_to_a_machines_credentials(header: str, target: str) -> 
 def test_a_server_of_the_internet_leads_to_private_ones_that_are_named_alone(
     private: list[str], ip: str, taken: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Never to this machine, whatever is named."""
+    """Never to this machine, with any setting."""
 
     def connected(address: tuple[str, int], _: float) -> socket.socket:
         connection = socket.socket()
@@ -227,7 +227,7 @@ TOKENIZER = {"chat_template": "{{ messages }}"}
 def hub(
     files: dict[str, bytes], names: list[str] | None = None, sha: str = COMMIT
 ) -> Iterator[str]:
-    """A hub with one repository, of these files; ``names`` are further ones without content."""
+    """A hub with one repository, of these files; ``names`` are further files without content."""
 
     class Answer(Handler):
         def do_GET(self) -> None:
@@ -306,7 +306,7 @@ _KEYS = [
 def test_wrong_types_count_as_not_said(
     config: dict[str, Any], generation: dict[str, Any], tokenizer: dict[str, Any]
 ) -> None:
-    """Whatever the values are, there is a plan, or a question with a key: never a traceback."""
+    """For any values there is a plan, or a question with a key: never a traceback."""
     own = {**CONFIG, **config}
     facts = facts_of(own, generation, tokenizer, marks=template_marks(), license=generation)
     resolved_model = ResolvedModel(
@@ -341,7 +341,7 @@ def test_a_commit_that_is_none_is_refused(sha: str) -> None:
 
 
 def test_words_that_are_none_reach_no_command_line() -> None:
-    """Names of classes and parsers become words of a plan: text that is none is not said."""
+    """Names of classes and parsers become words of a plan: a name that is no text is left out."""
     evil = "x; rm -rf /\x1b[2J $(id) --trust-remote-code"
     config = {
         **CONFIG, "architectures": [evil], "model_type": evil, "auto_map": {evil: evil},

@@ -1,4 +1,4 @@
-"""The rendered start of a container, run by a real shell: who gets to see the key."""
+"""The rendered start of a container, run by a real shell: visibility of the key."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Keys with names on the controller: their files, and what a command may say of them."""
+"""Keys with names on the controller: their files, and the output of commands."""
 
 import stat
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ def keys(host: str = "spark-1", environment: Mapping[str, str] | None = None, **
 
 
 class Hosts:
-    """Two hosts with proxies, and what the command line has them do."""
+    """Two hosts with proxies, and the effects of the command line on them."""
 
     def __init__(self) -> None:
         self.known: dict[str, list[str]] = {}
@@ -62,7 +62,7 @@ class Hosts:
 
 @pytest.fixture
 def hosts(monkeypatch: pytest.MonkeyPatch) -> Hosts:
-    """Hosts that know the keys as they are now."""
+    """Hosts with the present keys."""
     result = Hosts()
     session.answering(monkeypatch, lambda asked: result.answer(asked.name))
     monkeypatch.setattr(key_command, "load", lambda *_: Fleet(result.planned, ()))
@@ -71,7 +71,7 @@ def hosts(monkeypatch: pytest.MonkeyPatch) -> Hosts:
 
 
 def run(*arguments: str) -> Result:
-    """``sparkwright key …``; whatever it prints has no key."""
+    """``sparkwright key …``; its output has no key."""
     result = session.run("key", *arguments)
     for file in Path(".sparkwright").rglob("*"):
         if file.is_file() and (text := file.read_text().strip()):
@@ -109,7 +109,7 @@ def test_a_key_that_others_may_read_is_refused(site: Path) -> None:
 
 
 def test_two_clients_with_one_key_are_refused(site: Path) -> None:
-    """Revoking one of them would revoke nothing."""
+    """Revoking a value of several would revoke nothing."""
     keys()
     (site / "keys/laptop").write_text((site / "keys/openclaw").read_text())
     with pytest.raises(UserError, match="'openclaw' and 'laptop' are the same"):
@@ -124,7 +124,7 @@ def test_a_name_is_one_word_of_its_own(name: str) -> None:
 
 
 def test_the_engines_key_follows_from_no_clients(site: Path) -> None:
-    """Who has a former client key knows nothing of vLLM's."""
+    """The owner of a former client key knows nothing of vLLM's."""
     engine = keys().engine
     assert keys("spark-2").engine != engine
     (site / "api_key").write_text("another-key-of-the-fleet\n")

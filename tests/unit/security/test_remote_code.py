@@ -1,4 +1,4 @@
-"""Python of a model's repository: run only where it is pinned, and named by who has read it."""
+"""Python of a model's repository: run only if it is pinned, and named by a user who has read it."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,7 @@ BODY, DRAFTER = "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4", "z-lab/Qwen3.6-35B-A3B-D
 
 @pytest.fixture
 def lock(tmp_path: Path) -> Path:
-    """Where the host's lock file is, once it is written."""
+    """Path of the host's lock file, after it is written."""
     return tmp_path / "fleet.lock"
 
 
@@ -36,7 +36,7 @@ def planned(lock: Path, *, trusting: bool = True, **data: Any) -> dict[str, Plan
 
 
 def judged(hosts: dict[str, PlannedHost], **files: list[str]) -> list[Finding]:
-    """Once the commits' files are known: ``body`` and ``drafter`` have these."""
+    """Once the commits' files are known: ``body`` and ``drafter`` have these files."""
     (host,) = hosts.values()
     expected = resolution(host.plan)
     models = {}

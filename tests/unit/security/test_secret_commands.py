@@ -1,4 +1,4 @@
-"""Secrets from commands: no shell in between, nothing endless, and no error that tells them."""
+"""Secrets from commands: no shell in between, nothing endless, and no error that contains them."""
 
 import base64
 import json
@@ -29,7 +29,7 @@ def python(program: str, *arguments: str) -> tuple[str, ...]:
 
 
 def refused(command: tuple[str, ...]) -> str:
-    """Message about a command that gives no secret."""
+    """Message about a command without a secret."""
     with pytest.raises(UserError) as error:
         line(command, SETTING)
     assert f"{SETTING}: {shlex.join(command)}"[:60] in str(error.value)

@@ -95,7 +95,7 @@ def test_the_ca_signs_hosts_and_nothing_else() -> None:
 
 
 def verified(ca: str, text: str, name: str) -> bool:
-    """Whether a client that has imported a CA takes a server's certificate for a name."""
+    """Return whether a client that has imported a CA accepts a server's certificate for a name."""
     Path("served.pem").write_text(text)
     Path("imported.crt").write_text(ca)
     kind = "-verify_ip" if names.ip_address(name) else "-verify_hostname"
@@ -186,7 +186,7 @@ def test_another_name_another_ca_or_a_torn_file_make_a_new_one() -> None:
 
 
 def test_it_is_made_within_pyinfra_too(tmp_path: Path) -> None:
-    """gevent closes directories later: a lock that went with them would be waited for for ever."""
+    """gevent closes directories later: a lock that depended on them would block forever."""
     code = (
         "from gevent import monkey, get_hub; monkey.patch_all(); get_hub()\n"
         "import datetime as dt, pathlib, sys\n"
@@ -288,7 +288,7 @@ KEYS = cache(lambda: [rsa.generate_private_key(65537, 2048) for _ in range(3)])
 
 
 class _Files:
-    """A CA of the user's, and what it signed."""
+    """A CA of the user's, and its signed certificates."""
 
     def __init__(self) -> None:
         self.ca, self.own, _ = KEYS()

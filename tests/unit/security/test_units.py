@@ -1,4 +1,4 @@
-"""Every unit has the sandbox, and what it has otherwise is named and has a reason."""
+"""Every unit has the sandbox, and its exceptions are named and have a reason."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ MOST = TABLES.data["MOST"]
 
 
 def rendered() -> dict[str, str]:
-    """Every unit that is put on a host, by its template."""
+    """Every unit on a host, by its template."""
     services = {"qwen36": {**SPARK["qwen36"], "proxy": True}}
     planned = plan(services)
     services_ = wanted(planned).services

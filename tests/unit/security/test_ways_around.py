@@ -1,4 +1,4 @@
-"""Settings that would lead around what plan and rules show: each is tried, and each is refused."""
+"""Settings that would bypass plan and rules: each is tried, and each is refused."""
 
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,7 @@ def test_a_variable_has_a_name(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "--", "-1", "max len"])
 def test_an_argument_has_a_name(name: str) -> None:
-    """Also where no card says which vLLM it is, so that no table knows the arguments."""
+    """This holds also if no card names the vLLM version, so that no table has the arguments."""
     services = {"s": {"recipe": "qwen36-35b-a3b-heretic-omni-v2", "arguments": {name: "--port=1"}}}
     (problem,) = _problems(services=services)
     assert (problem.subject.key or "").startswith("services.s.arguments")

@@ -1,4 +1,4 @@
-"""Files and secrets of services: judged in the plan, mounted, and told in no other place."""
+"""Files and secrets of services: checked in the plan, mounted, and printed in no other place."""
 
 import re
 from dataclasses import replace
@@ -366,7 +366,7 @@ def test_all_but_text_with_the_ending_of_data_is_code(
 
 
 def test_no_twin_hides_code_in_the_plan() -> None:
-    """Files of equal content share one block. Patches say what they bring, and where to."""
+    """Files of equal content share one block. Patches list their contents and their targets."""
     for name in ("a.py", "a.txt", "recipes/a.py", "recipes/notes.txt"):
         write(Path("catalog", name), "notes" if "notes" in name else "print('twin')\n")
     diff = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n"

@@ -1,4 +1,4 @@
-"""Every rule: a settings file that breaks it, and the recipe as it is, which does not."""
+"""Every rule: a settings file that violates it, and the unchanged recipe, which does not."""
 
 import json
 from dataclasses import replace
@@ -319,8 +319,9 @@ def test_gpus_are_counted_where_they_are_known(
 @pytest.mark.parametrize("share", [0.75, 0.85, "0.85", 0.88])
 @pytest.mark.parametrize("recipe", [QWEN27, MTP, TURBO, GEMMA])
 def test_the_cards_own_shares_fit_a_spark(recipe: str, share: float | str) -> None:
-    """0.75 to 0.85 where the model is the dominant workload, and 0.88 at most: shm_size is a limit,
-    which no memory is set aside for."""
+    """0.75 to 0.85 if the model is the dominant workload, and 0.88 at most: shm_size is a limit,
+    for which no memory is reserved.
+    """
     assert _broken(recipe, _arguments(gpu_memory_utilization=share)) == {}
 
 
@@ -369,7 +370,7 @@ SHAPES = {
 
 
 def _resolved(service: dict[str, Any], **files: Any) -> tuple[HostPlan, Resolution]:
-    """A host with an adapter of these files, once a hub has said what they are."""
+    """A host with an adapter of these files, after a hub's answer."""
     host = plan(
         {"s": {"recipe": "qwen36-35b-a3b-heretic-dflash", "adapters": [ADAPTER], **service}}
     )

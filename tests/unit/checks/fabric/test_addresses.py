@@ -1,4 +1,4 @@
-"""Addresses of rails: from a setting and what a host is, to netplan's text."""
+"""Addresses of rails: from a setting and a host's state to netplan's text."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Every check of preflight finds its fault, passes a host in order, and names a remedy."""
+"""Every check of preflight finds its fault, passes a faultless host, and names a remedy."""
 
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ FAULTS = safe_load(Path(__file__).with_name("faults.yaml").read_text())
 
 
 def findings(**changes: Any) -> dict[str, Any]:
-    """By check, what a Spark with these changes is found to lack."""
+    """Faults of a Spark with these changes, by check."""
     if "smi" in changes:
         changes["gpu"] = gpus(changes.pop("smi"))
     return {f.id: f for f in judge(wanted(plan()), probe(**changes), NOW)}
@@ -155,7 +155,7 @@ def test_a_discrete_card_needs_the_memory_of_its_recipe() -> None:
 
 
 def test_a_spark_has_no_memory_of_its_own_to_ask_for() -> None:
-    """The stock Gemma recipe runs on both, and a card must hold the 16.25 GB that it loads."""
+    """The stock Gemma recipe runs on both, and a card must hold its 16.25 GB."""
     services = {"gemma": {"recipe": "gemma4-26b-a4b-stock"}}
     assert judge(wanted(plan(services), architectures=("arm64", "amd64")), probe(), NOW) == []
     want = wanted(plan(services, "rtx-1"), architectures=("arm64", "amd64"))
@@ -272,7 +272,7 @@ HELD = "NVIDIA GeForce RTX 5090, 12.0, 580.95.05, 32607 MiB, 0, GPU-0, {} MiB"
 def test_memory_of_a_card_that_something_else_holds(
     recipe: str, used: int, desktop: bool, holders: list[str], texts: list[str]
 ) -> None:
-    """Of 31.84 GiB that nvidia-smi lists CUDA sees 31.4, and a share of 0.95 takes 29.8."""
+    """Of 31.84 GiB in nvidia-smi's list CUDA sees 31.4, and a share of 0.95 takes 29.8."""
     services = {
         f"s{number}": {"recipe": name, "port": 8000 + number, "served_names": [f"m{number}"]}
         for number, name in enumerate(recipe.split())

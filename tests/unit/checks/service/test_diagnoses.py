@@ -174,7 +174,7 @@ def test_a_busy_host_is_healthy(version: str) -> None:
 
 
 def test_smoke_tests_and_health_checks_are_no_answers_of_clients() -> None:
-    """On a fleet without clients each answer was cut: health checks ask for one token."""
+    """On a fleet without clients each answer was cut: health checks request one token."""
     text = (
         'vllm:request_success_total{finished_reason="length"} 900.0\n'
         'vllm:request_params_max_tokens_bucket{le="50.0"} 900.0\n'
@@ -215,7 +215,7 @@ def test_a_capture_of_a_log_has_its_own_diagnosis(name: str) -> None:
 
 
 def test_a_budget_that_is_merely_smaller_is_no_illness() -> None:
-    """As vLLM 0.32.0 says at every start that leaves room: seen of the real engine."""
+    """The output of vLLM 0.32.0 at every start with enough room: captured from the real engine."""
     line = "WARNING max_num_scheduled_tokens is set to 2004 based on the speculative decoding"
     assert diagnose("spark-1", spark(service=service(log=[line]))) == []
 
@@ -247,7 +247,9 @@ def test_a_compiler_that_the_kernel_killed_has_its_own_diagnosis() -> None:
 
 
 def test_a_vague_diagnosis_is_left_out_beside_an_exact_one() -> None:
-    """Given up is what happened, and the token budget is why: the second is worth the words."""
+    """The event is that it gave up, and the token budget is the reason: only the reason is
+    reported.
+    """
     text = service(
         unit={"ActiveState": "failed", "Result": "exit-code", "NRestarts": "3"},
         log=[_capture("token-budget")[0], "RuntimeError: Engine core initialization failed."],

@@ -21,7 +21,7 @@ Change = Callable[[int], dict[str, Any]]
 
 
 def ring(minutes: int, change: Change = lambda _: {}, host: Change = lambda _: {}) -> list[Sample]:
-    """One sample a minute of a service that works; both are given the minutes that are left."""
+    """One sample a minute of a working service; the last rows get the remaining minutes."""
     plain: list[dict[str, Any]] = [
         {
             "at": NOW - 60 * left,
@@ -46,7 +46,7 @@ def ring(minutes: int, change: Change = lambda _: {}, host: Change = lambda _: {
 
 
 def _sample(values: dict[str, Any]) -> dict[str, Any]:
-    """A service's sample: its counters are apart."""
+    """A service's sample: its counters are given separately."""
     return {**values, "metrics": {name: values[name] for name in COUNTERS}}
 
 
@@ -55,7 +55,7 @@ def _gpu(name: str, text: str) -> dict[str, Any]:
 
 
 def judged(samples: list[Sample]) -> list[tuple[str, str]]:
-    """Names and severities of what is found."""
+    """Names and severities of the findings."""
     result = verdicts.judge(samples, SERVICES, thresholds.limits())
     return [(item.name, item.severity) for item in result]
 

@@ -22,7 +22,7 @@ exec "$@"
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project with one host, this machine, on which everything of ours lies below a folder."""
+    """A project with one host, this machine, with all of sparkwright's files below a folder."""
     (tmp_path / "config.py").write_text((ROOT / "config.py").read_text())
     sudo = tmp_path / "bin/sudo"
     sudo.parent.mkdir()

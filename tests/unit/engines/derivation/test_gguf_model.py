@@ -1,4 +1,4 @@
-"""A service that names a repository of GGUF files: which file it gets, and what the lock keeps."""
+"""A service that names a repository of GGUF files: its chosen file, and its entry in the lock."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ REPOSITORY = "unsloth/X-GGUF"
 
 @contextmanager
 def hub(label: str = "Q4_K_M") -> Iterator[list[str]]:
-    """A hub that has this quantization, and the choices that it was asked for."""
+    """A hub with this quantization, and the requested choices."""
     choices: list[str] = []
     data = gguf()
     header = read_header(lambda at, length: data[at : at + length], len(data))

@@ -234,7 +234,7 @@ def test_a_locked_fleet_plans_the_same_and_asks_nobody(tmp_path: Path) -> None:
 
 
 def test_a_pin_without_what_the_files_say_is_not_whole(tmp_path: Path) -> None:
-    """Of a model that a recipe served before: its commit stays."""
+    """A model that a recipe served before keeps its commit."""
     path = _lock(tmp_path)
     lock = read_lock(path)
     assert lock
@@ -273,7 +273,7 @@ RECIPE = Path(__file__).with_name("qwen3-8b.yaml").read_text()
 
 @pytest.fixture
 def registry(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A registry of vLLM's recipes with one that serves the model, and others that name it."""
+    """A registry of vLLM's recipes with one recipe of the model, and others that name it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(here / "caches"))
     folder = here / "registry"
     (folder / "models/Qwen").mkdir(parents=True)
@@ -385,7 +385,9 @@ def test_a_registry_that_can_not_be_had_is_an_error_and_not_another_service(here
 
 
 def test_nothing_of_it_runs_code_or_opens_the_host(registry: Path) -> None:
-    """The attack: whoever writes to the registry has the engine load code, or read files."""
+    """The attack: an attacker who writes to the registry makes the engine load code, or read
+    files.
+    """
     attacks: list[str] = cases.data["attacks"]
     option = "--enable-prefix-caching,"
     rewrite(registry, RECIPE.replace(option, option + "".join(f" '{item}'," for item in attacks)))

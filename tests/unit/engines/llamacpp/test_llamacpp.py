@@ -46,7 +46,7 @@ def repository(**header: Any) -> ResolvedModel:
 
 
 def derived(gpu: str = "rtx5070", settings: dict[str, Any] | None = None, **header: Any) -> Any:
-    """The service of a model that is named alone."""
+    """The service of a model that is given only by name."""
     with on_the_hub(repository(**header)):
         return planned({"model": REPOSITORY, **(settings or {})}, "rtx50", gpu=gpu)
 
@@ -151,7 +151,7 @@ def test_weights_on_the_gpu_are_those_of_its_layers(arguments: dict[str, Any], g
 
 @pytest.mark.parametrize("pool", [7.9, 9.0, 11.9, 15.9, 23.8])
 def test_a_context_that_fits_does_fit_with_layers_of_a_window(pool: float) -> None:
-    """The window's layers keep as much for a short context as for a long one."""
+    """The window's layers keep as much for a short context as for a long context."""
     kv = (KvLayers(layers=8, heads=8, head_dim=256),
           KvLayers(layers=40, heads=8, head_dim=256, window=1024))  # fmt: skip
     update = {"kv": kv, "size_gib": 6.8, "context": 131072, "gguf": None}
@@ -166,7 +166,7 @@ def test_a_context_that_fits_does_fit_with_layers_of_a_window(pool: float) -> No
 
 
 def test_short_names_are_written_as_long_ones() -> None:
-    """``-ngl`` has one dash, and llama-server knows no ``--ngl``."""
+    """``-ngl`` has one dash, and llama-server does not know ``--ngl``."""
     settings = {"recipe": "qwen35-9b-gguf-rtx-12gb", "arguments": {"ngl": 50, "c": 4096}}
     words = container_command(plan({"s": settings}).services[0]).arguments
     assert words[words.index("50") - 1] == "--n-gpu-layers"

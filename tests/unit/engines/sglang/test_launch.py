@@ -1,4 +1,4 @@
-"""The program that starts SGLang: a Unix socket alone, and a key in nobody's arguments or log."""
+"""The program that starts SGLang: only a Unix socket, and no key in arguments or log."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Arguments of a vLLM version, and the tables that they are judged by."""
+"""Arguments of a vLLM version, and the tables for checking them."""
 
 import itertools
 import json
@@ -106,7 +106,7 @@ def test_variables_are_judged_by_version(version: str, name: str, rules: list[st
 
 
 def test_the_cards_own_warning_about_speculators_is_repeated() -> None:
-    """Nearest by its letters is mlp_speculator, which is something else."""
+    """The nearest name by letters is mlp_speculator, which is something else."""
     (result,) = judged("0.24.0", {"speculative_config": {**DFLASH, "method": "speculators"}})
     assert result.remedy.startswith("speculative_config.method: dflash")
     assert "mlp_speculator" not in result.remedy
@@ -188,7 +188,7 @@ CAPTURED = sorted(path.stem for path in (ROOT / "lab/serving/flags").glob("*.jso
 
 
 def test_there_is_a_table_of_every_version_that_an_image_holds() -> None:
-    """And of the newest one of vLLM's own."""
+    """The same for vLLM's own newest version."""
     images = [image for image in catalog().images.values() if image.engine == "vllm"]
     tags = [tag for image in images for tag in image.tags.values()]
     assert {tag.version for tag in tags if tag.version} | {"0.33.0"} <= set(versions())
@@ -251,7 +251,7 @@ def test_without_a_version_only_variables_are_judged() -> None:
 
 @pytest.mark.parametrize("program", ENGINES)
 def test_every_argument_is_judged_for_recipes_of_somebody_elses(program: str) -> None:
-    """A new table brings new arguments: each is listed, or left out for a reason."""
+    """A new table brings new arguments: each is listed, or left out with a reason."""
     own, tables = engine(program).allowlist, engine(program).parser.tables
     names = {name for version in tables.versions() for name in tables.table(version).arguments}
     patterns = [re.split("[.=]", name.lstrip("="))[0] for name in own.listed["arguments"]]

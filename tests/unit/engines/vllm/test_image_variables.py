@@ -1,4 +1,4 @@
-"""Variables of images that are driven by them: what plan and rules show is what runs."""
+"""Variables of images that are driven by them: plan and rules show the running settings."""
 
 from typing import Any
 

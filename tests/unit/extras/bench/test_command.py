@@ -75,7 +75,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, checkout: Path) -> li
 
 @pytest.fixture
 def bench(asked: list[Asked], tmp_path: Path) -> Callable[..., Done]:
-    """Two loads of one service are measured, and kept in ``results``."""
+    """Two loads of one service are measured, and stored in ``results``."""
     short = ("--categories", "coding", "--concurrency", "1,8", "--context", "none")
     results = ("--results", str(tmp_path / "results"))
     return lambda *arguments: _run(

@@ -1,4 +1,4 @@
-"""Results against the cards and against a service's own past."""
+"""Results against the cards and against a service's earlier runs."""
 
 import datetime as dt
 from dataclasses import replace
@@ -31,7 +31,7 @@ def compared(row: Result) -> CellComparison:
 
 
 def verdicts(*cells: Cell, **changes: Any) -> dict[str, Verdict]:
-    """By measure, those of the only cell."""
+    """Comparisons of the only cell, by measure."""
     return {verdict.measure: verdict for verdict in compared(result(*cells, **changes)).verdicts}
 
 
@@ -114,7 +114,9 @@ def test_causes_have_names_of_their_own_and_tags_that_exist() -> None:
 
 
 def test_every_published_figure_can_be_reached_or_is_known_not_to() -> None:
-    """Measures that we take, of rows that name a load: none is lost to a condition of ours."""
+    """sparkwright's measures, of rows that name a load: no condition of sparkwright's hides a
+    row.
+    """
     reached = {"decode", "aggregate", "tpot", "ttft", "ttft_p95", "prefill", "acceptance"}
     for row in catalog().measurements["qwen36-35b-omni-concurrency"].rows:
         item = cell(category="mixed", concurrency=row.concurrency, sampling_temperature=0.7)

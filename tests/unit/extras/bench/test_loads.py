@@ -1,4 +1,4 @@
-"""The sweep and its prompts: every load as asked for, and no two requests alike by chance."""
+"""The sweep and its prompts: every load as requested, and no two requests alike by chance."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Faults come first, with host, time and the change since which they occur; then the rest."""
+"""Faults come first, with host, time and the preceding change; then the rest."""
 
 import datetime as dt
 from dataclasses import replace
@@ -33,7 +33,7 @@ def run(decode: float, day: int, **changes: Any) -> Result:
 
 
 def page(*hosts: str, now: dt.datetime = NOON, **changes: Any) -> Page:
-    """The page of these hosts, which are well but for the changes."""
+    """The page of these hosts, which are healthy but for the changes."""
     rows = changes.pop("rows", tuple(replace(ROW, host=host) for host in hosts))
     last = LastRun(now, False, rows)
     return page_of(made=now, catalog=catalog(), **{"last_run": last, **changes})

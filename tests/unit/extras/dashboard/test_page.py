@@ -1,4 +1,4 @@
-"""The page: what it makes of runs, results and history, and that it holds nothing but that."""
+"""The page: its contents from runs, results and history, and nothing else."""
 
 import datetime as dt
 import json
@@ -65,7 +65,7 @@ def page(*, rows: Sequence[Row] | None = None, dry: bool = False, **changes: Any
 
 
 class Seen(HTMLParser):
-    """A page's elements, attributes and text, and whether every element is closed in its turn."""
+    """A page's elements, attributes and text, and whether every element is closed in order."""
 
     VOID = frozenset({"meta", "link"})
 
@@ -92,7 +92,7 @@ class Seen(HTMLParser):
 
     @property
     def text(self) -> str:
-        """All text, spaces made one."""
+        """All text, with single spaces."""
         return " ".join(" ".join(self.words).split())
 
 

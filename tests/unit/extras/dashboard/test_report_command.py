@@ -16,7 +16,7 @@ from tests.unit.extras.bench.builders import cell, result
 
 @pytest.fixture
 def project(here: Path) -> Path:
-    """A project's folder as runs and benchmarks leave it; the folder commands run in."""
+    """A project's folder as runs and benchmarks leave it, as the working directory."""
     example_report.write(here / ".sparkwright", hosts=3, runs=6)
     # The invented results are where `--results` looks by default.
     return here

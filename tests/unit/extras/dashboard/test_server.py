@@ -1,4 +1,4 @@
-"""The live page's server: who gets in, from where, and what a page is told."""
+"""The live page's server: access control, and data for a page."""
 
 import http.client
 import json
@@ -60,13 +60,13 @@ def act(action: str, host: str, name: str) -> tuple[bool, str]:
 
 @pytest.fixture
 def fleet() -> Fleet:
-    """Two hosts that were not asked yet."""
+    """Two hosts before the first question."""
     return Fleet({"spark-1": expected(), "spark-2": expected()})
 
 
 @pytest.fixture
 def site(fleet: Fleet) -> Iterator[Site]:
-    """A server with all that it offers."""
+    """A server with all its functions."""
     ACTED.clear()
     with serving(fleet, lambda: page_of(made=NOON, catalog=catalog()), act) as site:
         yield site
@@ -229,7 +229,7 @@ def test_hosts_are_asked_only_while_a_page_is_open(site: Site, fleet: Fleet) -> 
 
 
 def seen(fleet: Fleet, host: str = "spark-1") -> dict[str, Any]:
-    """A host as a page gets it."""
+    """A host in the page's data."""
     return next(data for data in fleet.since(0, 0)[1] if data["host"] == host)
 
 

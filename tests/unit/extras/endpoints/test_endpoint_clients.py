@@ -1,7 +1,7 @@
 """Exported files, read by the clients themselves or by their own schema.
 
-LiteLLM is 250 MB with all that it needs: ``make clients`` installs it apart and runs this file,
-and an ``openclaw`` on the path is asked too. Elsewhere these tests are skipped and say so.
+LiteLLM takes 250 MB with its dependencies: ``make clients`` installs it separately and runs this
+file; an ``openclaw`` on the path is tested too. Elsewhere these tests are skipped with a message.
 """
 
 import io
@@ -79,7 +79,7 @@ COMPLETION = {
 
 @contextmanager
 def _server() -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """An OpenAI-style server, and what it was asked: path, authorization and body."""
+    """An OpenAI-style server, and its requests: path, authorization and body."""
     asked: list[dict[str, Any]] = []
 
     class Completions(Handler):
@@ -96,7 +96,10 @@ def _server() -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 @pytest.fixture
 def litellm(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The client. Its own table of models comes with it, or it asks the network at import."""
+    """The client.
+
+    The package has its own table of models; without it, an import would ask the network.
+    """
     monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     monkeypatch.setenv(VARIABLE, KEY)
     return pytest.importorskip("litellm", reason="litellm is not installed: make clients")

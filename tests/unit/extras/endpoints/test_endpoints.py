@@ -1,4 +1,4 @@
-"""Endpoints: what clients are given of a planned fleet, and what they never are."""
+"""Endpoints: data of a planned fleet for clients, without secrets."""
 
 import json
 from dataclasses import replace

@@ -106,7 +106,7 @@ def test_without_a_gpu_the_rate_proves_nothing() -> None:
 def _answering(
     monkeypatch: pytest.MonkeyPatch, states: dict[str, FabricState], gbits: float = 92.6
 ) -> list[Asked]:
-    """Hosts that answer as these do, and are as fast; what they were asked."""
+    """Hosts with these answers and this speed; and their questions."""
     tooled = {
         name: replace(item, tools=("ib_write_bw",) if item.rails else (), image="sha256:a")
         for name, item in states.items()

@@ -149,7 +149,7 @@ def flags(argv: list[str]) -> dict[str, Any]:
 def differences(
     imported: Imported, command: Mapping[str, Any], repositories: Mapping[str, str]
 ) -> list[str]:
-    """Arguments and variables that the import neither has as the command has them nor names.
+    """Arguments and variables that the import neither keeps unchanged nor names.
 
     Args:
         repositories: of every model of the catalog and the import, by name.
@@ -200,7 +200,7 @@ def differences(
 def compared(
     registry: Path, box: str = "dgx_spark_gb10", **options: Any
 ) -> tuple[Counter[str], list[str]]:
-    """How many recipes of a folder were taken whole, in part or refused, and what differs."""
+    """Number of recipes of a folder imported whole, in part or refused, and their differences."""
     counted: Counter[str] = Counter()
     differ: list[str] = []
     has_page = (registry / "src/lib/command-synthesis.js").is_file()

@@ -38,7 +38,7 @@ CASES: dict[str, tuple[Path, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_every_key_is_carried_over_or_named(case: str) -> None:
-    """Of one recipe with every key, of every format, and of what is not for vLLM."""
+    """One recipe with every key, of every format, and recipes of other engines."""
     folder, options = CASES[case]
     results = {
         name: {
@@ -214,7 +214,7 @@ def test_check_names_what_an_earlier_import_kept_and_todays_leaves_out(here: Pat
 
 
 def test_a_layout_over_several_sparks_is_taken_with_its_own_arguments() -> None:
-    """As DeepSeek-V4-Flash of vLLM's recipes has it: 8 GPUs of one box, or two Sparks."""
+    """As in DeepSeek-V4-Flash of vLLM's recipes: 8 GPUs of one box, or two Sparks."""
     page = {
         "model": {"model_id": "example/Large"},
         "variants": {"default": {
@@ -246,7 +246,7 @@ def test_a_layout_over_several_sparks_is_taken_with_its_own_arguments() -> None:
 
 
 def test_an_opt_in_feature_that_a_variant_turns_on_is_taken_and_passes_check(here: Path) -> None:
-    """As DeepSeek-V4-Flash of vLLM's recipes has it: the body has DSpark's draft module itself."""
+    """As in DeepSeek-V4-Flash of vLLM's recipes: the body has DSpark's draft module itself."""
 
     def args(tokens: int) -> dict[str, list[str]]:
         config = {"method": "dspark", "num_speculative_tokens": tokens}
@@ -287,7 +287,7 @@ with open(os.environ["RECORD"], "a") as record:
 
 
 def _steps(script: str, files: dict[str, str]) -> list[list[str]]:
-    """Files and patches of a mod, as the table writes them."""
+    """Files and patches of a mod, in the table's form."""
     mod = Mod("fix", {**files, "run.sh": script})
     mod.read(remote_code=True)
     steps = []
@@ -327,7 +327,7 @@ def test_46_of_64_public_recipes_with_mods_are_of_shapes_that_are_read() -> None
 
 @pytest.mark.parametrize("name", READ)
 def test_bash_does_what_was_read(name: str, tmp_path: Path) -> None:
-    """In the mod's folder; cp, patch and wget only record how they are called."""
+    """In the mod's folder; cp, patch and wget only record their arguments."""
     shape, programs, work = SHAPES[name], tmp_path / "bin", tmp_path / "work"
     for folder in (programs, work, tmp_path / "mod"):
         folder.mkdir()

@@ -1,4 +1,4 @@
-"""A recipe is somebody else's text: what it tries when it is imported, and what comes of it."""
+"""A recipe is a third party's text: its attempts during an import, and their results."""
 
 import json
 import os
@@ -116,7 +116,7 @@ def test_a_version_1_field_reaches_into_nothing() -> None:
 def test_nothing_of_it_loads_code_reads_files_or_sends_data_away(
     attack: str, key: str, here: Path
 ) -> None:
-    """And every run names it: the import, and each check after it."""
+    """Every run names it: the import, and each check after it."""
     name, _, value = attack.partition("=")
     text = minimal(f"vllm serve {{model}} {attack}")
     result = of_text(text if attack[0] == "-" else minimal(env={name: value}))
@@ -204,7 +204,7 @@ def test_whose_image_it_is_is_said() -> None:
 
 
 def test_a_recipe_does_not_take_the_place_of_the_librarys(tmp_path: Path) -> None:
-    """Services name recipes: one of the same name in the site's catalog would be theirs."""
+    """Services name recipes: a recipe of the same name in the site's catalog would replace it."""
     name = "qwen36-35b-a3b-heretic-dflash"
     result = of_text(minimal(), name=name)
     assert not result.entries

@@ -22,7 +22,7 @@ def registry(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def site(tmp_path: Path, registry: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A site that names it."""
+    """A site that names the registry."""
     folder = tmp_path / "site"
     (folder / "inventory").mkdir(parents=True)
     (folder / "group_data").mkdir()

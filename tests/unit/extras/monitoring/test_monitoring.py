@@ -1,4 +1,4 @@
-"""Targets, alert rules and dashboard: names that real servers have, and alerts that do fire."""
+"""Targets, alert rules and dashboard: names of real servers, and alerts that do fire."""
 
 import json
 import re
@@ -83,7 +83,7 @@ def test_alerts_are_the_doctors_diagnoses() -> None:
 def test_services_are_scraped_with_the_key_or_by_their_own_host(
     case: str, data: dict[str, Any]
 ) -> None:
-    """By https with TLS; a service that listens on its host alone is scraped from there."""
+    """By https with TLS; a service that listens on its host alone is scraped on the host."""
     result = files([("fd00::5", plan(**data))], 9200)
     own = sorted(path for path in result if path.startswith(("prometheus.yml", "targets/")))
     text = "".join(f"# {path}\n{result[path]}\n" for path in own)
@@ -176,7 +176,7 @@ def test_every_alert_is_provoked_here() -> None:
 
 @needs_promtool
 def test_alerts_fire_for_their_illness_and_no_other(tmp_path: Path) -> None:
-    """One host for each illness, named after it, and one that is well."""
+    """One host for each fault, named after it, and a healthy host."""
     written(tmp_path)
     hosts = {"well": {}, **SERIES["ill"]}
     document = SERIES["test"]

@@ -1,4 +1,4 @@
-"""`sparkwright notify`: what it says and remembers, and no key, prompt or address in a notice."""
+"""`sparkwright notify`: its output and record, and no key, prompt or address in a notice."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -45,7 +45,7 @@ class _Site:
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Site:
-    """Two hosts, of which one has a hanging engine; what is sent is kept."""
+    """Two hosts, one of them with a hanging engine; sent notices are recorded."""
     return _Site(tmp_path, monkeypatch)
 
 
@@ -111,7 +111,7 @@ def message_of(*findings: Finding) -> str:
 
 @pytest.mark.parametrize("message", [KEY, PROMPT, f"--api-key {KEY}", f'{{"prompt": "{PROMPT}"}}'])
 def test_nothing_of_a_log_line_leaves(message: str) -> None:
-    """In every field that a host fills, beside figures that do leave."""
+    """In every field that a host fills, beside figures that are passed on."""
     changes: tuple[dict[str, Any], ...] = (
         {"seen": f"{message} 3 requests run, and no token for 9 min {message}"}, {"name": message},
         {"service": message}, {"severity": message},
@@ -189,7 +189,7 @@ def test_an_address_from_a_file_shows_nothing_of_its_secret(text: str, tmp_path:
 
 
 def _tried(file: Path) -> tuple[Address | None, str]:
-    """The second address of a file, or None; and what a user reads."""
+    """The second address of a file, or None; and the user's output."""
     try:
         result = addresses([("spark-1", {"notify_file": str(file)})])
     except UserError as error:

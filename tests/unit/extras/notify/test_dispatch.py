@@ -16,7 +16,7 @@ ROUNDS = safe_load(Path(__file__).with_name("rounds.yaml").read_text())
 
 
 class Fleet:
-    """Rounds by a clock, and what every address got."""
+    """Rounds by a clock, and the notices of every address."""
 
     def __init__(self, *addresses: Address) -> None:
         self.addresses = addresses or (NTFY,)
