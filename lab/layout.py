@@ -26,12 +26,12 @@ class Machine:
     """A systemd-nspawn machine.
 
     Attributes:
-        gpu: which fake GPU it has (a key of ``fakes.GPUS``); None for the depot.
-        memory_kib: what /proc/meminfo shows as MemTotal; None leaves this machine's own.
+        gpu: its fake GPU (a key of ``fakes.GPUS``); None for the depot.
+        memory_kib: MemTotal in /proc/meminfo; None leaves this machine's own.
         dgx: whether it has the release files of DGX OS.
         bare: whether it has neither Docker nor NVIDIA's container toolkit.
-        newest: whether its Docker is the newest that Debian has, with containerd's image store, as
-            fresh ones of 29 have.
+        newest: whether its Docker is Debian's newest, with containerd's image store, as fresh
+            installations of 29 have.
         devices: device nodes of a real GPU that it gets (`lab/gpu`).
     """
 
@@ -46,7 +46,7 @@ class Machine:
 
     @property
     def machine(self) -> str:
-        """The name systemd-nspawn knows it by; short, because its network interface has it too."""
+        """The name for systemd-nspawn; short, because its network interface has it too."""
         return f"sw-{self.name}"
 
     @property

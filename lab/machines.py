@@ -38,7 +38,7 @@ _DEPOT_LAB = STATE / "depot" / "lab"
 
 
 def running(machine: Machine) -> int | None:
-    """Process id of the machine's own process 1, as seen from here; None when it is off."""
+    """Process id of the machine's own process 1, in this machine's numbers; None if it is off."""
     try:
         pid = int((machine.home / "pid").read_text())
         parts = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
@@ -53,7 +53,7 @@ def running(machine: Machine) -> int | None:
 
 
 def start(machine: Machine, base: Path) -> None:
-    """Boot a machine; its files, Docker's among them, are those it had before."""
+    """Boot a machine; it keeps its files, Docker's among them."""
     if running(machine):
         return
     _unmount(machine)
@@ -98,7 +98,7 @@ def start(machine: Machine, base: Path) -> None:
 
 
 def hub_is_ours() -> bool:
-    """Whether the depot, which runs, runs this checkout's hub."""
+    """Return whether the running depot runs this checkout's hub."""
     return origin.digest([_DEPOT_LAB / "hub"]) == origin.digest([_HUB])
 
 
@@ -141,7 +141,7 @@ def inside(machine: Machine, command: list[str]) -> subprocess.CompletedProcess[
 
 
 def _nspawn(machine: Machine) -> int | None:
-    """Process id of the machine's systemd-nspawn, also of one whose pid file is lost."""
+    """Process id of the machine's systemd-nspawn, even if its pid file is lost."""
     wanted = f"--machine={machine.machine}".encode()
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
@@ -184,7 +184,7 @@ def _binds(machine: Machine) -> list[str]:
 
 
 def _configure(machine: Machine) -> None:
-    """Everything that makes a machine out of the base, written before its first boot."""
+    """Files and settings that make a machine out of the base, written before its first boot."""
     root = machine.root
     names = "".join(f"{other.address} {other.name}\n" for other in MACHINES)
     _write(root, "etc/hostname", f"{machine.name}\n")

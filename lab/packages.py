@@ -1,4 +1,4 @@
-"""Debian packages that the lab needs on the controller: installed when they are missing."""
+"""Debian packages that the lab needs on the controller: installed if they are missing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BROWSER = ("chromium", "fonts-dejavu-core")
 
 
 def install(needed: tuple[str, ...] = NEEDED) -> None:
-    """Install what is missing, with one look and no call of apt-get when nothing is."""
+    """Install missing packages, with one check and no call of apt-get if none is missing."""
     shown = subprocess.run(
         ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *needed],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""Byte ranges of a request, as RFC 9110 section 14 has them."""
+"""Byte ranges of a request, by RFC 9110 section 14."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Unsatisfiable(Exception):
 def parse_ranges(header: str | None, size: int) -> list[tuple[int, int]]:
     """Return (start, end) pairs, end exclusive; an empty list means the whole file.
 
-    A header that is no list of byte ranges is ignored, as the RFC says.
+    A header that is no list of byte ranges is ignored, as the RFC requires.
     """
     if header is None:
         return []

@@ -3,8 +3,8 @@
     DIR/blobs/ab/abcd...                  the bytes of every file, shared by all revisions
     DIR/repositories/ORG/NAME.json        commits with their listings, branches, tags
 
-Ids are made as git and Git LFS make them: a small file is known by its git blob id (sha1), a
-large one by its sha256, with the git blob id of its pointer beside it.
+Ids are made as git and Git LFS make them: a small file has its git blob id (sha1), a large file its
+sha256, with the git blob id of its pointer beside it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def git_blob_id(content: bytes) -> str:
 
 
 def lfs_pointer(sha256: str, size: int) -> bytes:
-    """Return the Git LFS pointer file that git has instead of a large file."""
+    """Return the Git LFS pointer file that git stores instead of a large file."""
     return (
         f"version https://git-lfs.github.com/spec/v1\noid sha256:{sha256}\nsize {size}\n"
     ).encode()
@@ -48,7 +48,7 @@ class File:
 
     @property
     def etag(self) -> str:
-        """The entity tag without quotes: sha256 of a large file, git blob id of a small one."""
+        """The entity tag without quotes: sha256 of a large file, git blob id of a small file."""
         return self.sha256 if self.lfs else self.blob_id
 
     @property
@@ -118,7 +118,7 @@ class Store:
         return self.root / "blobs" / sha256[:2] / sha256
 
     def add(self, path: str, chunks: Iterable[bytes], *, lfs: bool) -> File:
-        """Write the chunks as a blob, unless it is there, and return the file they make."""
+        """Write the chunks as a blob, unless it exists, and return the resulting file."""
         directory = self.root / "blobs"
         directory.mkdir(parents=True, exist_ok=True)
         digest = hashlib.sha256()
@@ -142,7 +142,7 @@ class Store:
         return File(path, size, sha256, blob_id, lfs)
 
     def complete(self, repository: Repository) -> bool:
-        """Say whether every blob of every commit is there with its full size."""
+        """Return whether every blob of every commit exists with its full size."""
         files = {file for commit in repository.commits for file in commit.files}
         for file in files:
             blob = self.blob(file.sha256)

@@ -28,9 +28,9 @@ _UNUSED = (
 
 
 def unpack(root: Path, scratch: Path, suite: str, packages: Sequence[str], *mirror: str) -> None:
-    """Make the tree at `root`; what takes room on the way lies in `scratch`.
+    """Make the tree at `root`, with temporary files in `scratch`.
 
-    mirror: the one to take another suite from than this machine's; it may be a snapshot.
+    mirror: Debian mirror of another suite than this machine's; it may be a snapshot.
     """
     archive = scratch / "debian.tar"
     command = [

@@ -1,12 +1,12 @@
-"""vLLM and what it needs, by pinned wheels, into the tree's Python.
+"""vLLM and its dependencies, as pinned wheels, in the tree's Python.
 
-Installed by a pip of our own for the tree's Python, so that neither this machine's version of
-Python nor what is installed in it matters. `--no-deps` throughout: requirements.txt is the whole
-list. It lacks what an engine on the CPU gets along without: Triton, OpenCV, torchvision,
-torchaudio, and the profiler's and tracer's exporters.
+A pip of the lab's own installs them for the tree's Python, so that neither this machine's version
+of Python nor its packages matter. `--no-deps` throughout: requirements.txt is the whole list. It
+lacks parts that an engine on the CPU does not need: Triton, OpenCV, torchvision, torchaudio, and
+the profiler's and tracer's exporters.
 
-torch is PyTorch's own build for the CPU (2.13.0+cpu), pinned by hash like the rest: pip must be
-pointed to it by its own configuration.
+torch is PyTorch's own build for the CPU (2.13.0+cpu), pinned by hash like the rest: pip's own
+configuration must name its index.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if __name__ == "__main__":  # the engine's processes are started anew from this 
 
 
 def install(root: Path, scratch: Path) -> None:
-    """Install the wheels into the tree and drop what the engine never opens."""
+    """Install the wheels into the tree and remove files that the engine never opens."""
     packages = root / PACKAGES
     _pip(packages, scratch)
     for name in _UNUSED:

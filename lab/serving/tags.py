@@ -18,12 +18,12 @@ BOTH = ("arm64", "amd64")
 
 @dataclass(frozen=True)
 class Tag:
-    """An image and the names it goes by.
+    """An image and its names.
 
-    version: of the engine stood for; fault: built in (see `fake_vllm.faults`); architectures:
-    the entries of its index; docker_types: written with Docker's media types, as older images
-    are, instead of OCI's; flavour: `aeon` or `stock`; entrypoint and environment: what the
-    image itself sets, as the real one does.
+    version: version of the engine; fault: built in (see `fake_vllm.faults`); architectures: the
+        entries of its index; docker_types: written with Docker's media types, as older images are,
+        instead of OCI's; flavour: `aeon` or `stock`; entrypoint and environment: set by the image
+        itself, as in the real image.
     """
 
     names: tuple[str, ...]

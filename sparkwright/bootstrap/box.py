@@ -28,7 +28,7 @@ class Box:
     architecture: str
 
 
-#: Major versions of each, from the oldest whose Python the programs of hosts run on.
+#: Major versions of each, from the oldest with a Python for host programs.
 _UBUNTU, _DEBIAN = (22, 24, 26), (12, 13)
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 

@@ -24,7 +24,7 @@ from sparkwright.host.bootstrap.prepare import Undo
 from sparkwright.host.observe import ObservationRequest
 from sparkwright.plan.plan import HostPlan
 
-#: Steps that write files alone, and mean something on a GB10 alone.
+#: Steps that only write files, and have an effect on a GB10 only.
 _OF_GB10 = ("clocks", "watchdog")
 
 
@@ -179,7 +179,7 @@ class Judged:
                       restarts=enables if paths else (), undo=undo)  # fmt: skip
 
 
-#: Findings of preflight that are gone once a step is done.
+#: Findings of preflight that a step fixes.
 CURES: dict[str, frozenset[str]] = {
     "docker": frozenset({"docker", "docker-compose"}),
     "nvidia-container-toolkit": frozenset({"nvidia-container-toolkit"}),

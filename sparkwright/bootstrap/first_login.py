@@ -24,7 +24,7 @@ _MESSAGES = Messages(__file__)
 #: How often a password is asked for.
 TRIES = 3
 _ACCEPTS = re.compile(r"\(yes/no(/\[fingerprint\])?\)\? *$")
-#: A prompt of PAM's; a further factor is asked for in other words, and gets nothing.
+#: A prompt of PAM's; a further factor is asked for in other words, and gets no answer.
 _PAM = re.compile(r"[Pp]assword( for [^:]{1,100})?: *")
 #: Neither banner nor master connection: pyinfra logs in by itself, with a key.
 _ALONE = {"BatchMode": "no", "StrictHostKeyChecking": "ask", "LogLevel": "ERROR",
@@ -48,7 +48,7 @@ printf '%s\\n' "$key" >> .ssh/authorized_keys || exit 1
 ! command -v restorecon >/dev/null || restorecon -F .ssh .ssh/authorized_keys"""
 
 
-#: Asks a person a question, whose answer is shown or not, and returns the answer.
+#: Asks the user a question, whose answer is shown or hidden, and returns the answer.
 Ask = Callable[[str, bool], str]
 
 

@@ -49,7 +49,7 @@ def key_text(repository: Repository) -> str:
     except (ValueError, subprocess.TimeoutExpired) as error:
         raise _MESSAGES.refusal("no-key", where, file=repository.key, reason=error) from None
     wanted = (repository.fingerprint or "").upper()
-    # One key, not one of several: apt would take packages that any of them has signed.
+    # One key only: apt would trust packages that any of several keys has signed.
     if wanted and result != [wanted]:
         facts = {"file": repository.key, "name": repository.name, "wanted": wanted}
         raise _MESSAGES.refusal("another-key", where, keys=", ".join(result), **facts)

@@ -6,8 +6,8 @@ from pydantic import Field
 
 from sparkwright.catalog.data import Data, Name, Scalar
 
-#: What is seen of one measured load. "slow" and "fine" are against the card's figure: decode by
-#: tokens/s of a stream or time per token, throughput by tokens/s of all streams together.
+#: Symptoms of one measured load. "slow" and "fine" refer to the card's figure: decode by tokens/s
+#: of a stream or time per token, throughput by tokens/s of all streams together.
 Symptom = Literal[
     "decode slow",
     "decode fine",

@@ -6,8 +6,9 @@ from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from sparkwright.catalog.data import Data
 
-#: Capabilities that a container may be given, each with its purpose. With any other one (SYS_ADMIN,
-#: DAC_OVERRIDE, NET_ADMIN ...) root in a container is, or soon becomes, root on the host.
+#: Capabilities that a container may be given, each with its purpose. With any other capability
+#: (SYS_ADMIN, DAC_OVERRIDE, NET_ADMIN ...) root in a container is, or soon becomes, root on the
+#: host.
 CAPABILITIES = {
     "IPC_LOCK": "locks memory beyond its limit, as buffers of RDMA are",
     "SYS_NICE": "binds memory to a NUMA node",
@@ -16,7 +17,7 @@ CAPABILITIES = {
 Place = Annotated[
     str, StringConstraints(pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*|/\.[a-z0-9-]+)+$")
 ]
-#: Of the kernel, not of an image: never a place to write to.
+#: Paths of the kernel, not of an image: never writable.
 _KERNELS = ("/proc", "/sys", "/dev")
 
 

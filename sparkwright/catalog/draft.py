@@ -12,7 +12,7 @@ from sparkwright.text.shipped_yaml import beside
 
 #: The schemas' folder, beside the folders of entries.
 SCHEMAS = ".schema"
-#: What a key has where nothing is known yet, by kind: valid, and to be changed.
+#: First value of a key without a known value, by kind: valid, and to be changed.
 PLACEHOLDERS: dict[str, dict[str, Any]] = beside(__file__, "placeholders.yaml")
 
 
@@ -65,7 +65,7 @@ def _lines(key: str, value: Any, origins: Mapping[str, str]) -> list[str]:
 
 def _dumped(data: dict[str, Any]) -> list[str]:
     (value,) = data.values()
-    # None: what holds only plain values is written in brackets, on one line.
+    # None: a mapping of plain values is written in brackets, on one line.
     style = None if isinstance(value, dict | list | tuple) else False
     text = yaml.safe_dump(
         data, sort_keys=False, default_flow_style=style, allow_unicode=True, width=96

@@ -261,7 +261,7 @@ class Image(data.Data):
         return self
 
 
-#: How weights are quantized; ``bf16`` is not at all, and ``gguf`` is a file with its own header.
+#: Quantization of weights; ``bf16`` means none, and ``gguf`` is a file with its own header.
 Format = Literal[
     "compressed-tensors", "modelopt", "fp8", "awq", "gptq", "autoround", "mxfp4", "bf16", "gguf"
 ]

@@ -41,10 +41,10 @@ class Family:
 
 _DATA: dict[str, Any] = beside(__file__, "gpus.yaml")
 FAMILIES = {entry["cap"]: Family(**entry) for entry in _DATA["families"]}
-#: A card's name -> its compute capability; a card's name -> its own memory, where it has any.
+#: A card's name -> its compute capability; a card's name -> its dedicated memory, if it has any.
 GPUS = {card: family.cap for family in FAMILIES.values() for card in family.cards}
 VRAM = {card: gib for family in FAMILIES.values() for card, gib in family.cards.items() if gib}
-#: The least MemTotal that was seen where CPU and GPU share one pool: on a DGX Spark.
+#: The lowest observed MemTotal of a machine whose CPU and GPU share one pool: a DGX Spark.
 LEAST_SPARK_GIB = min(family.pool_gib for family in FAMILIES.values() if family.pool_gib)
 #: GiB that the system of a Spark needs for itself: an estimate of this project.
 SYSTEM_GIB = 8.0

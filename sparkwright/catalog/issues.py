@@ -55,7 +55,7 @@ class Condition(Data):
         )
 
 
-#: How an engine reads a variable that switches something, beside 1 and 0.
+#: Spellings of a switch variable that an engine reads, beside 1 and 0.
 _FLAGS = {"true": "1", "false": "0"}
 
 

@@ -127,7 +127,7 @@ Entry = Image | Model | Recipe | Measurement | Advice | Causes
 Key = tuple[str, str]
 #: Top-level key of an entry -> the file that wrote its value.
 Writers = dict[str, Path]
-#: A file, and what it says with everything that it extends under the same name.
+#: A file, and its content with everything that it extends under the same name.
 Read = tuple[Path, dict[str, Any], Writers]
 
 
@@ -195,7 +195,7 @@ def load_catalog(directories: Sequence[Path]) -> Catalog:
         else:
             catalog.of_kind(entry.kind)[entry.name] = entry
             catalog.files[key] = path
-    if not problems:  # an entry that could not be read would only be missed once more
+    if not problems:  # an unreadable entry would only be reported as missing again
         problems += _dangling(catalog)
     problems.stop()
     return catalog
@@ -285,7 +285,7 @@ def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     return both
 
 
-#: Kind -> key whose value names other entries, or tags of the image -> where those are.
+#: Kind -> key whose value names other entries, or tags of the image -> path of the names.
 _REFERENCES: dict[str, dict[str, str]] = beside(__file__, "references.yaml")
 
 

@@ -19,11 +19,11 @@ from sparkwright.findings.user_error import UserError, suggest
 
 __all__ = ["main"]
 
-# No other package's plugin has a part in this, and looking for one reads the metadata of every
-# distribution that is installed.
+# No other package's plugin takes part in this, and looking for plugins reads the metadata of every
+# installed distribution.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
-#: Other tools' names of commands, which are spelt almost like other commands of this tool.
+#: Other tools' names of commands, which resemble other commands of this tool.
 _MEANT = {"destroy": "remove", "delete": "remove", "uninstall": "remove", "down": "stop"}
 
 
@@ -78,13 +78,13 @@ class _Lazy(click.Group):
                 return super().main(*args, **extra)
             finally:
                 gc.enable()
-                sys.stdout.flush()  # not at the end of Python, where nobody catches it
+                sys.stdout.flush()  # not at Python's exit, where nobody catches it
         except OSError as error:
             if (gone := isinstance(error, BrokenPipeError)) is False:
                 where, reason = str(error.filename or "output"), error.strerror or error
                 with suppress(OSError):
                     _tell(MESSAGES.refusal("unwritable", where, reason=reason))
-            with suppress(OSError, ValueError):  # what is left unwritten stays so
+            with suppress(OSError, ValueError):  # unwritten output stays unwritten
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(141 if gone else MISTAKEN)
 
@@ -98,7 +98,7 @@ class _Lazy(click.Group):
         except BrokenPipeError:
             sys.exit(141)
         except KeyboardInterrupt:
-            # As a shell has it for a program that SIGINT ended.
+            # As a shell reports a program that SIGINT ended.
             echo("\nstopped", err=True)
             sys.exit(130)
 

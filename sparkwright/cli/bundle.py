@@ -34,7 +34,7 @@ from sparkwright.resolve.runtime import RuntimeBundleError, build_runtime, carri
 from sparkwright.site.resolution import locks, pinned
 
 _PROGRAM = PACKAGE / "host/fetch/fetch.py"
-#: What registries call an architecture -> what Python calls it.
+#: A registry's name of an architecture -> Python's name.
 _MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
 
 

@@ -164,7 +164,7 @@ def _from(kind: str, base: str, directory: Path) -> dict[str, Any]:
 def _by_model(kind: str, name: str, repository: str, gpu: str, directory: Path) -> dict[str, str]:
     """A recipe and its model, or the model alone."""
     more = [str(directory)] if directory.is_dir() else []
-    # A revision that is named leaves the catalog's own recipes aside.
+    # A named revision excludes the catalog's own recipes.
     service = {"model": repository, "revision": "main"}
     data = {"services": {"new": service}, "gpu": gpu, "catalog_directories": more}
     fleet = plan_fleet([HostInput("", data, lambda _: "command line")])

@@ -188,7 +188,7 @@ def _end(
     named = (answer.service_names for answer in each.values())
     unknown = misspelt(services, named) if services else []
     failed = any(answer.faults for answer in each.values())
-    # Where a host has some of them, something was done.
+    # If a host has some of the services, the command changed something.
     finish(answers, failed=failed or bool(unknown), unknown=0 < len(services) == len(unknown))
 
 

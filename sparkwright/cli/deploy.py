@@ -29,7 +29,7 @@ def command(arguments: tuple[str, ...]) -> None:
     without_secrets(arguments)
     if not Path(_DEPLOY).is_file():
         raise MESSAGES.refusal("no-deploy", _DEPLOY)
-    # Which words are values of options, only pyinfra knows: names stand before them.
+    # Only pyinfra knows which words are values of options: names come before them.
     names = tuple(takewhile(lambda word: not word.startswith("-"), arguments))
     options = list(arguments[len(names) :])
     inventory = [word for word in options if word.endswith(".py") and "=" not in word]

@@ -43,7 +43,7 @@ def deployments(hosts: Hosts, *, planless: bool = True) -> Answers[results.Deplo
             for finding in watch_findings(host, deployment.watch, deployment.now)
         ]
         record = {"history": results.switches(result), "findings": data(watched)}
-        with suppress(OSError):  # a full disk here hides nothing of what the hosts say
+        with suppress(OSError):  # a full disk here hides no answer of the hosts
             kept.parent.mkdir(mode=0o700, exist_ok=True)
             kept.write_text(json.dumps(record) + "\n", encoding="utf-8")
     if misspelt(hosts.services, ({*seen.services, *seen.planned} for seen in result.values())):

@@ -115,9 +115,9 @@ def _write(
     plans = _plans(hosts)
     references = [plan.references for plan in plans]
     kept, resolution = locks.read_lock(path), None
-    if kept and upgrade:  # what patches are made for does not change with the image
+    if kept and upgrade:  # the lock's images of patches do not change with the image
         kept = locks.Lock(images={}, models={}, patched=kept.patched)
-    with suppress(UserError):  # what is not locked yet
+    with suppress(UserError):  # models that are not locked yet
         if kept and locks.to_resolution(references, kept, str(path), bases=False):
             resolution = Resolution(images={}, models={})
     resolution = resolution or ask(hosts)

@@ -69,7 +69,7 @@ def command(
     for name, answer in answers.items():
         if answer.fault or not (answer.lines or following or unknown):
             complain(name, visible(answer.fault or _nothing(answer)))
-    # By the hosts' times; lines of one host stay in their order.
+    # Sorted by the hosts' times; lines of one host stay in order.
     every = [line for name, answer in answers.items() for line in of_host(name, answer.lines)]
     shown = sorted(every, key=lambda line: line.at)
     if as_json and not following:

@@ -12,7 +12,7 @@ from sparkwright.cli.lib.ssh import ssh_command
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.targets import services_of
 
-#: What an image has of the two.
+#: One of the two shells, as the image has it.
 _SHELL = ("sh", "-c", "command -v bash >/dev/null && exec bash; exec sh")
 
 

@@ -18,7 +18,7 @@ from sparkwright.cli.lib.output import screen
 from sparkwright.results.load import Line, Seen, lines, problems, table
 from sparkwright.text.visible import visible_json
 
-#: A rate needs two looks; with --once they are so many seconds apart.
+#: A rate needs two samples; with --once they are this many seconds apart.
 _ANSWERS, _ONCE = 2, 1.0
 
 

@@ -55,7 +55,7 @@ from sparkwright.site.fleet import PlannedHost
 from sparkwright.text.sizes import GIB
 from sparkwright.text.visible import visible
 
-#: Steps of bootstrap that a deploy needs; those that are done already are passed over.
+#: Steps of bootstrap that a deploy needs; completed steps are skipped.
 _STEPS = ("sudoers", "docker", "nvidia-container-toolkit", "driver", "firewall")
 _TARGET = re.compile(
     r"(?:(?P<user>[A-Za-z0-9_][A-Za-z0-9._-]{0,63})@)?"
@@ -291,7 +291,7 @@ def _agreed(boxes: Sequence[_Box], overrides: tuple[str, ...], *, yes: bool) -> 
     for box in boxes:
         if box.existing is None:
             after = with_host(inventory, after, box.group, box.name, box.data)
-    # A terminal that is closed is no agreement either.
+    # A closed terminal is no agreement either.
     ends = [number for number in (signal.SIGHUP, signal.SIGTERM)
             if signal.getsignal(number) is signal.SIG_DFL]  # fmt: skip
     for number in ends:

@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-#: What stands before the number of a rank in the addresses of a ConnectX-7 without any of its own.
+#: Prefix of the rank's number in the addresses of a ConnectX-7 without addresses of its own.
 _RAIL = "192.168.177."
 #: A network device's name: it becomes a variable of the container.
 Interface = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,14}$")]

@@ -14,7 +14,7 @@ from sparkwright.findings.user_error import Messages, Problems, suggest
 
 _MESSAGES = Messages(__file__)
 _FAMILIES = {family.group for family in FAMILIES.values()}
-#: Likeness from which a group is a misspelt family's: a site has the files of all families, and
+#: Similarity from which a group is a misspelt family's: a site has the files of all families, and
 #: `here` or `home` is no `hopper`.
 _ALIKE = 0.7
 

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-#: ``ssh_user = "spark"``: one value, said in one line at the top of a file.
+#: ``ssh_user = "spark"``: one value, in one line at the top of a file.
 _LINE = re.compile(r"^((?:_?ssh_|_sudo|_su_)\w*|services_root|models_root)\s*=\s*(.+)$")
 #: Bytes of a file that a person wrote.
 _MOST = 1 << 20

@@ -174,7 +174,7 @@ def _add_group_data(
         problems.append(_MESSAGES.mistake("not-python", _shown(file), stem=file.stem))
     for file in sorted(folder.glob("*.py")):
         with problems.collected():
-            # As it is written there, in messages too.
+            # The path as written, in messages too.
             tree, values = _run(Path(_shown(file)), for_pyinfra=for_pyinfra)
             if values is not None:
                 group = groups.setdefault(file.stem, Group([], {}, {}))

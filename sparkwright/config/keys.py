@@ -22,7 +22,7 @@ _MESSAGES = Messages(__file__)
 DEFAULT = "default"
 #: The name under which a host tests its own proxies.
 OWN = "sparkwright"
-#: The name under which an address for all models tells proxies of services that a request is its.
+#: The name under which an address for all models identifies its requests to proxies of services.
 ADDRESS = "address"
 DIRECTORY = Path(".sparkwright/keys")
 #: Source of the keys between proxies and vLLM, and between the ranks of a cluster.

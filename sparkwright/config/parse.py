@@ -72,7 +72,7 @@ def connection_problems(
 
 
 _MESSAGES = Messages(__file__)
-#: Depth of a key -> where it is written.
+#: Depth of a key -> its location.
 _PLACES = {1: "write it beside 'services': it is the host's", 3: "write services.NAME.{key}"}
 
 

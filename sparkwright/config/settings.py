@@ -355,7 +355,7 @@ _Tls = Annotated[
     Discriminator(_kind_of_tls),
 ]
 
-#: Names that nothing of the user's may have, by setting: of which kind, and their pattern.
+#: Reserved names, by setting: their kind, and their pattern.
 _OWN_NAMES = {
     "services": (
         "unit",

@@ -20,7 +20,7 @@ FILES = (
     "group_data/all.py",
     *(f"group_data/{family.group}.py" for family in FAMILIES.values()),
 )
-#: What follows in this repository's .gitignore is about its development.
+#: The rest of this repository's .gitignore is about its development.
 _DEVELOPMENT = "\n# Development"
 
 

@@ -46,7 +46,7 @@ OwnDirectory = Annotated[AbsolutePath, AfterValidator(_no_system_directory)]
 AbsolutePattern = Annotated[
     str, StringConstraints(pattern=r"^/[A-Za-z0-9._/*?-]+$", max_length=1024), Straight
 ]
-#: Why something that is wrong for everybody else is right here.
+#: Why an exception to a rule is right here.
 Reason = Annotated[str, StringConstraints(min_length=8, max_length=2000)]
 #: Without an account: units' environment is world-readable.
 ProxyAddress = Annotated[str, StringConstraints(pattern=r"^http://[A-Za-z0-9._\[\]:-]+$")]
@@ -85,6 +85,6 @@ def _no_directory(path: str) -> str:
     return path
 
 
-#: A file on the controller: there already, or made there.
+#: A file on the controller: existing, or made by sparkwright.
 ControllerFile = Annotated[_Word, AfterValidator(_no_directory)]
 ControllerPath = _Word

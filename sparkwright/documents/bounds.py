@@ -12,7 +12,7 @@ from typing import Any
 LARGEST = 8 * 1024**2
 #: Levels of lists and mappings within each other.
 DEEPEST = 40
-#: Values of a document, one that is repeated by an alias counted each time.
+#: Values of a document; a value repeated by an alias counts each time.
 MOST = 200_000
 #: Characters of one text.
 LONGEST = 1_000_000

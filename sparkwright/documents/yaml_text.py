@@ -8,8 +8,8 @@ import yaml
 from sparkwright.documents.bounds import DEEPEST, MOST, Unusable, bounded
 
 _BASE: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-#: Levels that libyaml surely builds: it recurses, and a segmentation fault is no message. PyYAML's
-#: own Python ends much earlier, with an exception.
+#: Levels that libyaml surely builds: it recurses, and a segmentation fault gives no message.
+#: PyYAML's own Python ends much earlier, with an exception.
 _BUILT = 1000 if hasattr(yaml, "CSafeLoader") else 200
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from sparkwright.engines.engine import Engine
 from sparkwright.text import shipped_yaml
 
-#: Name of an engine, as images of the catalog have it -> its module.
+#: Name of an engine in images of the catalog -> its module.
 ENGINES = {
     "vllm": "sparkwright.engines.vllm.engine",
     "llamacpp": "sparkwright.engines.llamacpp.engine",

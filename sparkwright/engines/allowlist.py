@@ -10,7 +10,7 @@ from typing import Any
 _PLACE = re.compile(r"(?s)\s*[~{\[].*|.*[/\\$`].*|\s*[A-Za-z_]\w*(\.[A-Za-z_]\w*)+\s*(:.*)?")
 
 
-#: Name, value, and why it is left out.
+#: Name, value, and the reason for leaving it out.
 LeftOut = tuple[str, Any, str]
 
 

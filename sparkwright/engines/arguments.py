@@ -24,7 +24,7 @@ from sparkwright.text.shipped_yaml import beside, read
 if TYPE_CHECKING:  # commands that ask hosts load no catalog
     from sparkwright.catalog.data import ArgumentValue
 
-#: Texts of the checks on arguments, whatever the engine.
+#: Texts of the checks on arguments, for any engine.
 TEXTS = Path(__file__).with_name("checks.yaml")
 _IDS = (
     "unknown-argument", "argument-type", "argument-choice", "argument-range", "argument-twice",
@@ -32,9 +32,9 @@ _IDS = (
 )  # fmt: skip
 #: Checks that may be mistaken where the version has no table of its own.
 _UNSURE = ("unknown-argument", "argument-choice", "unknown-name", "speculative-key")
-#: Names that engines take in any case.
+#: Names that engines accept in any case.
 _ANY_CASE = ("attention_backend", "speculative_algorithm")
-#: The fewest letters that count as an abbreviation, which parsers of Python take.
+#: The fewest letters that count as an abbreviation, which Python's parsers accept.
 _LETTERS = 3
 
 
@@ -153,7 +153,7 @@ class _Checker:
     def __init__(self, parser: Parser, version: str, also: Mapping[str, Collection[str]]) -> None:
         self.parser, self.also, self.plugins = parser, also, set[str]()
         self.table: Table = parser.tables.table(parser.tables.nearest(version))
-        # Judged by another version's table, what is unknown may still be right.
+        # By another version's table, an unknown argument may still be right.
         self.exact = self.table.version == version
         note = "" if self.exact else f"; there is no table of {version}"
         self.source = f"{parser.title} {self.table.version}'s own parser{note}"

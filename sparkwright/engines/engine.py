@@ -292,8 +292,8 @@ class Configuration:
         return amount(self.effective.get(argument))
 
 
-#: What a model pools for, or its task -> kinds of requests that it answers, where these are more or
-#: others. A model that pools without a word of what for gives scores, and perhaps vectors.
+#: A model's pooling, or its task -> kinds of requests that it answers, if they differ from the
+#: default. A model that pools without a stated purpose gives scores, and perhaps vectors.
 _ANSWERED: Mapping[bool | str, tuple[str, ...]] = {
     True: ("embedding", "rerank", "score"), "embedding": ("embedding", "rerank", "score"),
     "rerank": ("rerank", "score"), "score": ("rerank", "score"), "embeddings": ("embedding",),

@@ -23,8 +23,8 @@ MOST_TEXT = 8 << 20
 MOST_DEPTH = 64
 #: Largest number of lines of a host's error output, and of characters of each line.
 _LINES, _WIDTH = 40, 600
-#: A string, or a bracket outside of any. A string that does not end is one to the end of the text:
-#: each character is looked at once.
+#: A string, or a bracket outside of any string. An unterminated string extends to the end of the
+#: text: each character is read once.
 _BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{]|[\]}]', re.DOTALL)
 _LOGIN = (
     "no answer: the host's login ends before the program, or runs another one instead (check "

@@ -18,7 +18,7 @@ from sparkwright.host.lib.records import encode
 __all__ = ["HostError", "Sudo", "ask", "command", "execute", "is_root", "label"]
 
 _Answer = TypeVar("_Answer")
-#: Seconds beyond a program's own time, for the way there and back.
+#: Seconds beyond a program's own time, for both transfers.
 _GRACE = 30
 
 
@@ -100,8 +100,8 @@ def execute(
         pass
     elif password:
         # pyinfra would put it into the command, where every user of the host can read it. sudo
-        # takes one line of standard input, and none where it asks for no password: programs pass
-        # over it then (``programs.BY_STANDARD_INPUT``).
+        # reads one line of standard input, and none if it needs no password: programs skip it then
+        # (``programs.BY_STANDARD_INPUT``).
         command = StringCommand("sudo", "-S", "-k", "-H", "-p", QuoteString(""), "--", command)
         stdin = f"{password}\n{stdin or ''}"
     elif sudo is Sudo.NEEDED:

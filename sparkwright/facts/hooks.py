@@ -158,7 +158,7 @@ def hide_frames() -> None:
     logging.getLogger("pyinfra").addFilter(_Frames())
     wrapped = own("exceptions").WrappedError
     show = wrapped.show
-    # Each host that is lost has its reason.
+    # Each lost host has its reason.
     wrapped.show = lambda error: "No hosts remaining" in error.message or show(error)
 
 
@@ -177,7 +177,7 @@ class _Frames(logging.Filter):
             return self._confirmed
         if record.funcName == "print_rows":
             return self._confirmed
-        # Of commands that were not executed the reason stands in the lines before.
+        # The reason of commands that were not executed is in the lines before.
         is_message = record.funcName == "log" or record.levelno > logging.INFO
         return is_message and not re.search(r"Error: .*executed \d+ command", message)
 

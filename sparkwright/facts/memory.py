@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from sparkwright.host.observe import Observation, ObservationRequest
 
 _KEY = "sparkwright"
-#: Where services, state and locks lie on a host, and the models, unless its data says otherwise.
+#: Directory of services, state and locks on a host, and of the models, unless its data names
+#: others.
 SERVICES_ROOT, MODELS_ROOT = "/opt/sparkwright", "/opt/models"
 
 

@@ -41,7 +41,7 @@ class ProgramFact(FactBase[_T], Generic[_T]):
 
     def asking(self, request: DataclassInstance) -> StringCommand:
         """The program with its request, in the command itself."""
-        # pyinfra's own _sudo and its password apply to a fact that is asked for by itself.
+        # pyinfra's own _sudo and its password apply to a separately requested fact.
         run = command(self.program, request)
         return StringCommand("sudo -n", run, "||", run)
 

@@ -15,7 +15,7 @@ from sparkwright.host.lib.docker import Docker as DockerState
 from sparkwright.host.lib.gpu import Gpu
 from sparkwright.host.observe import Memory, Observation
 
-# What facts answer, or lists of it: `pyinfra HOST fact` prints them.
+# Types of facts, and of lists in them: `pyinfra HOST fact` prints them.
 hooks.printable(Observation, Gpu, DockerState, Memory, Disk, FabricState)
 
 

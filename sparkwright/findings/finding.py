@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-#: Id of every mistake in what the user wrote.
+#: Id of every mistake in the user's files.
 INPUT = "input"
 
 

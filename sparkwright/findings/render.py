@@ -9,7 +9,7 @@ import click
 from sparkwright.findings.finding import TEXTS, Finding, Severity
 from sparkwright.text.visible import visible
 
-#: How the level is written; the command line colours it.
+#: Spelling of the level; the command line colours it.
 Paint = Callable[[str], str]
 
 

@@ -46,7 +46,7 @@ class UserError(Exception):
         return f"{problems}, nothing was touched:\n{text(self.findings, indent=2)}"
 
 
-#: Key below a setting, what is wrong, what to do.
+#: Key below a setting, fault, remedy.
 Fault = tuple[str, str, str]
 
 

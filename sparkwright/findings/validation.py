@@ -10,11 +10,11 @@ from sparkwright.findings.user_error import mistake, suggest
 from sparkwright.text.shipped_yaml import beside
 from sparkwright.text.values import short
 
-#: Kind of an error whose value is in no message: it may be a secret.
+#: Kind of an error whose value is hidden in messages: it may be a secret.
 HIDDEN = "hidden_value"
 #: Kind of pydantic's error -> remedy.
 _REMEDIES: dict[str, Any] = beside(__file__, "validation.yaml")
-#: A text's pattern -> what to write.
+#: A text's pattern -> the required text.
 _PATTERNS: dict[str, str] = _REMEDIES.pop("patterns")
 
 

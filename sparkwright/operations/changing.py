@@ -45,7 +45,7 @@ def operation() -> Callable[[Callable[_P, Commands]], PyinfraOperation[_P]]:
         @wraps(function)
         def answered(*args: _P.args, **kwargs: _P.kwargs) -> Commands:
             if not ctx_state.get().is_executing and ctx_host.get() in ctx_state.get().failed_hosts:
-                return  # it failed while an operation before was compared
+                return  # it failed while an earlier operation was compared
             try:
                 yield from function(*args, **kwargs)
             except (HostError, UserError) as error:

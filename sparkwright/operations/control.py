@@ -16,7 +16,7 @@ from sparkwright.operations.switching import shown
 
 #: Seconds for a first boot of the largest models, and for systemd to stop a hanging service.
 _BOOT, _STOP = 5400, 300
-#: Seconds that a service takes to leave its proxy, by the settings' defaults.
+#: Longest time in seconds for a service to leave its proxy, by the settings' defaults.
 _DRAIN = 607.0
 
 

@@ -18,9 +18,9 @@ from sparkwright.text.visible import visible
 _SILENCE = 30
 #: Seconds between two lines of the log with the sum of all fetches.
 _SUM_EVERY = 10
-#: Name of the last bar, where there are several, and of such a line.
+#: Name of the last bar, if there are several, and of such a line.
 _SUM = "sum"
-#: Below pyinfra's own: filters of its lines pass over it.
+#: Below pyinfra's own: filters of its lines skip it.
 _LOG = logging.getLogger("pyinfra.sum")
 
 

@@ -75,7 +75,7 @@ def _libraries(architecture: str, bundle: str | None) -> Runtime:
 @cache
 def _program() -> dict[str, str]:
     """The sources of the fetch program and its messages, by path below its home."""
-    # 7 ms, for runs that fetch something alone.
+    # 7 ms, only for runs that fetch.
     from sparkwright.host.fetch import fetch, job, messages, peer_server, pull, worker
 
     texts = messages.MESSAGES

@@ -49,7 +49,7 @@ def render(rows: Sequence[UsageRow]) -> str:
 
 def keep(rows: Sequence[UsageRow]) -> None:
     """Keep the rows for pages."""
-    with suppress(OSError):  # a full disk here hides nothing of what the hosts say
+    with suppress(OSError):  # a full disk here hides no answer of the hosts
         KEPT.parent.mkdir(mode=0o700, exist_ok=True)
         KEPT.write_text(json.dumps([asdict(row) for row in rows]) + "\n", encoding="utf-8")
 

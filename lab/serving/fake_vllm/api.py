@@ -1,4 +1,4 @@
-"""The routes of vLLM's server, answered in the shapes that the real one answers in."""
+"""The routes of vLLM's server, with the shapes of the real server's answers."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Api:
     """The application: one handler for every request.
 
     Attributes:
-        guarded: beginnings of the paths that need the API key. The others, /invocations among
-            them, answer without.
-        unguarded: paths among them that do not.
-        rejection: body of a request without it.
+        guarded: beginnings of the paths that need the API key. The others, /invocations among them,
+            answer without a key.
+        unguarded: paths among them without a key.
+        rejection: body of an answer to a request without the key.
     """
 
     guarded: tuple[str, ...] = ("/v1", "/v2", "/inference")

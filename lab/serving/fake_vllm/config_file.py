@@ -1,7 +1,7 @@
 """`--config FILE`: arguments from a YAML file, put before the command line's arguments.
 
-Of YAML the part is read that such files are made of: one `key: value` per line, where a value is
-a scalar, a list or mapping in brackets, or a block list of scalars.
+A subset of YAML is read, enough for such files: one `key: value` per line, where a value is a
+scalar, a list or mapping in brackets, or a block list of scalars.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 def arguments_from(path: str) -> list[str]:
     """The file's arguments as command line words; a `model` becomes the positional one.
 
-    Raises ValueError for a file that is no `.yaml` or `.yml`, or that can't be read as described.
+    Raises ValueError for a file that is no `.yaml` or `.yml`, or that has other YAML.
     """
     if path.rsplit(".", 1)[-1] not in ("yaml", "yml"):
         raise ValueError(f"Config file must be of a yaml/yml type. {path} supplied")

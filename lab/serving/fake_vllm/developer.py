@@ -1,4 +1,4 @@
-"""Routes of vLLM's developer mode by which it sleeps and wakes up, as lab/gpu/sleep.py saw them."""
+"""Routes of vLLM's developer mode for sleep and wake-up, as lab/gpu/sleep.py recorded them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Routes = dict[str, Callable[[Request], Awaitable[Response]]]
 
 
 class Sleep:
-    """An engine's sleep: what it lacks now."""
+    """An engine's sleep: the parts that it has freed."""
 
     def __init__(self) -> None:
         self._parts: set[str] = set()

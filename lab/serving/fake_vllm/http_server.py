@@ -33,7 +33,10 @@ class Request:
 
 @dataclass
 class Response:
-    """body: at once, or in pieces that are sent as they come. vary: the CORS header is added."""
+    """body: as one text, or in pieces that are sent as they come.
+
+    vary: the CORS header is added.
+    """
 
     status: int
     body: bytes | AsyncGenerator[bytes, None]

@@ -1,7 +1,7 @@
 """A fake for llama.cpp's ``llama-server``: arguments, routes, metrics, log and GGUF files.
 
 Made from captures of build 11669 (tests/fixtures/llamacpp). OpenAI's answers, faults and prompts
-are the same as in the fake for vLLM; it drafts nothing and makes no vectors.
+equal the fake vLLM's; it drafts nothing and makes no vectors.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _BEGUN = time.monotonic()
 
 
 class LlamaApi(Api):
-    """llama-server's routes: OpenAI's as the fake for vLLM answers them, and its own."""
+    """llama-server's routes: OpenAI's as in the fake vLLM, and its own."""
 
     guarded, unguarded = ("/",), ("/", "/health", "/v1/health")
     rejection = b'{"error":{"message":"Invalid API Key","type":"authentication_error","code":401}}'

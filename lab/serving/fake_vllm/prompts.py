@@ -32,7 +32,7 @@ _NEVER_THINKS_UNASKED = ("gemma4",)
 class Plan:
     """A request ready to run: reasoning tokens come first, then content tokens.
 
-    tool: name and JSON arguments of a tool call that is the answer instead of a content.
+    tool: name and JSON arguments of a tool call that replaces the content.
     """
 
     generation: Generation
@@ -43,7 +43,7 @@ class Plan:
 
 
 def plan_chat(body: dict[str, Any], settings: Settings, version: str, faults: Faults) -> Plan:
-    """The plan of a chat completion; ApiError for what vLLM refuses."""
+    """The plan of a chat completion; ApiError for a request that vLLM refuses."""
     messages = body.get("messages")
     if not isinstance(messages, list) or not all(isinstance(item, dict) for item in messages):
         raise bad_request("messages: a list of messages is required", "messages")
@@ -87,7 +87,7 @@ def _last(prompt: list[str], count: float) -> str:
 
 
 def _unparsed(name: str, arguments: str) -> str:
-    """A call in Qwen3's own words, which a tool parser would have read."""
+    """A call in Qwen3's own syntax, for a tool parser."""
     parts = [
         f"<parameter={key}>\n{value}\n</parameter>" for key, value in json.loads(arguments).items()
     ]

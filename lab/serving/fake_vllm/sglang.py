@@ -1,7 +1,7 @@
 """A fake for SGLang, in the image as ``sglang.launch_server``: arguments, routes, metrics and log.
 
 Made from SGLang's source (0.5.15 to 0.5.23: server_args.py, http_server.py, metrics_collector.py,
-model_runner.py), not from captures: no real one has run here. OpenAI's routes, faults, ranks and
+model_runner.py), not from captures: no real SGLang has run here. OpenAI's routes, faults, ranks and
 prompts are the same as in the fake for vLLM.
 """
 
@@ -64,7 +64,7 @@ ADMIN = (
 
 
 def parser(table_name: str, program: str) -> argparse.ArgumentParser:
-    """The parser of a version, from a table that the engine itself gave."""
+    """The parser of a version, from a table that the engine itself printed."""
     table = json.loads((TABLES / f"{table_name}.json").read_text(encoding="utf-8"))
     seconds: dict[str, list[str]] = {}
     for second, name in table["aliases"].items():
@@ -112,7 +112,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
 
 
 class SglangApi(Api):
-    """SGLang's routes: OpenAI's as the fake for vLLM answers them, and its own."""
+    """SGLang's routes: OpenAI's as in the fake vLLM, and its own."""
 
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)

@@ -1,4 +1,4 @@
-"""Speculative decoding as configured: its checks, and how many tokens a step then yields."""
+"""Speculative decoding as configured: its checks, and the resulting tokens of a step."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def read_speculation(
 ) -> Speculation | None:
     """The speculative config of the arguments, or None; Refusal for a config that vLLM refuses.
 
-    `model` is what is served, and so the drafter too where its own MTP head drafts.
+    `model` is the served body, and so the drafter too if its own MTP head drafts.
     """
     config = arguments.speculative_config
     for name, key in (

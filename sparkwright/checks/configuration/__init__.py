@@ -28,7 +28,7 @@ def _rules(*names: str) -> Checks[Context]:
     )
 
 
-#: The rules of every engine, for lists of them; and of each.
+#: The rules of every engine, for lists of rules; and of each.
 RULES = _rules(*ENGINES)
 _OF_ENGINE = {name: _rules(name) for name in ENGINES}
 

@@ -46,7 +46,8 @@ def budget(context: Context) -> Budget:
     takes the need of its weights and sequences.
     """
     pool, limits, ranks = context.hardware.pool_gib, context.limits, context.recipe.ranks
-    # Hosts of a cluster share the model; each is judged for its own part: the smallest decides.
+    # Hosts of a cluster share the model; each host is judged for its own part: the smallest
+    # decides.
     parts = ranks.world if ranks is not None and context.service.rank is not None else 1
     placed = {} if context.unified else context.effective
     weights = context.engine.weights_gib(context.body, placed)
@@ -101,7 +102,7 @@ def _unified(context: Context) -> Iterator[Symptom]:
 def _card(context: Context) -> Iterator[Symptom]:
     """Check services that share one card; a service alone is checked elsewhere."""
     plan, total = context.plan, context.hardware.vram_gib
-    # Without a card's name, its memory is that of the recipes' needs.
+    # Without a card's name, its memory is taken from the recipes' needs.
     known = context.hardware.gpus or (plan.gpu and plan.gpu.vram_gib)
     if not known or total is None or context.service is not plan.services[0]:
         return  # reported once per host

@@ -9,7 +9,7 @@ from sparkwright.findings.check import Symptom, check
 from sparkwright.host.observe import Observation
 
 LEAST_DOCKER = 25
-#: Programs that are called docker and are not Docker Engine.
+#: Programs with the name docker that are not Docker Engine.
 OTHER_DOCKERS = ("snap", "desktop", "rootless", "podman")
 
 

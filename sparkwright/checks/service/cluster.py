@@ -17,7 +17,7 @@ _NCCL = re.compile(r"\bnccl==([0-9.]+)")
 def _stuck(facts: Facts) -> Iterator[Symptom]:
     limits = thresholds.limits()
     for subject, rank in services(facts):
-        # A follower has no metrics: its GPU is all that tells.
+        # A follower has no metrics: only its GPU shows a hang.
         if rank.limits.head is None or (rank.seen.metrics and not still(rank)):
             continue
         for gpu in facts.gpu.gpus:

@@ -44,7 +44,7 @@ def _request(
 ) -> DeepRequest:
     own = engine(gate.engine)
     if "chat" not in gate.routes and gate.routes:
-        # ``aliases`` asks by the model's own kinds.
+        # ``aliases`` sends requests of the model's own kinds.
         skip |= dict.fromkeys(_OF_TEXT, f"its model is of another kind ({', '.join(gate.routes)})")
     if not gate.speculates:
         skip["speculation"] = "no drafter in its release"

@@ -80,7 +80,7 @@ def entrances(plan: HostPlan) -> tuple[Entrance, ...]:
     result = []
     for service in plan.services:
         if service.follower:
-            continue  # nothing of it listens for clients
+            continue  # no part of it listens for clients
         if service.proxy or is_loopback(service.bind):
             https = scheme(plan.settings, proxied=service.proxy) == "https"
             result.append(_entrance(service.name, service.bind, service.port, https=https))
@@ -177,7 +177,7 @@ def _opened(
         connection.request(method, path, "{}" if method == "POST" else "", headers)
         status = connection.getresponse().status
     except (OSError, HTTPException) as error:
-        # The text of what is no HTTP may be all that was sent, with what a terminal obeys.
+        # An answer that is not HTTP may be any text, including control sequences for a terminal.
         why = error if isinstance(error, OSError) else "no HTTP answer"
         return f"{method} {path} {how}: {why}"
     finally:

@@ -28,7 +28,7 @@ def _completing(names: Callable[[click.Context], Iterable[str]]) -> Complete:
     @wraps(names)
     def completed(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
         try:
-            # An inventory is a program: what it prints is no name.
+            # An inventory is a program: its output is no name.
             with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
                 result = [str(name) for name in names(context)]
         except (Exception, SystemExit, KeyboardInterrupt):

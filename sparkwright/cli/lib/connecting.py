@@ -17,7 +17,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 _ON_A_COMMAND_LINE = "a password on a command line is read by every user of this machine"
 _PROMPT = "--ssh-password-prompt asks for it, or reads it from standard input"
 _KEY = "leave it out: pyinfra asks where a key needs one, and ssh-agent keeps it"
-#: Names of pyinfra's options that hold a secret -> what to use instead.
+#: Names of pyinfra's options that hold a secret -> the alternative.
 SECRETS = {
     "--ssh-password": _PROMPT, "--password": _PROMPT,
     "--ssh-key-password": _KEY, "--key-password": _KEY,
@@ -56,7 +56,7 @@ def connection_options(command: _Command, but: str | None = None) -> _Command:
         ([name for name in names if name != but], value, text) for names, value, text in OPTIONS
     ]
     _keeping(ours, meant)
-    # Last in the help, wherever the decorator stands: click has the last ones first.
+    # Last in the help, wherever the decorator is: click prints the last options first.
     own = getattr(command, "__click_params__", [])
     setattr(command, "__click_params__", [*getattr(ours, "__click_params__"), *own])  # noqa: B009, B010
     return command

@@ -20,9 +20,9 @@ from sparkwright.host.logs import LogLine, LogsAnswer, lines_of
 from sparkwright.text.timestamps import utc
 from sparkwright.text.visible import log_line, visible, visible_json
 
-#: Bytes of one line of the journal's JSON: what is longer is passed over.
+#: Bytes of one line of the journal's JSON: longer lines are skipped.
 _LONGEST = 1 << 20
-#: What systemd makes cursors of; a host says it, and its own shell gets it back.
+#: systemd's characters of cursors; a host sends one, and its own shell gets it back.
 _CURSOR = re.compile(r"[A-Za-z0-9=;]{1,400}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 

@@ -12,7 +12,7 @@ from sparkwright.findings.user_error import refusal
 from sparkwright.text.visible import visible_json
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-#: Options: those that several commands share by a name, others after their command.
+#: Options: shared options by name, others after their command.
 _OPTIONS: dict[str, dict[str, Any]] = json.loads(
     Path(__file__).with_name("options.json").read_text(encoding="utf-8")
 )

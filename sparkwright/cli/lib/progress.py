@@ -12,7 +12,8 @@ from sparkwright.text.visible import visible
 
 #: Where a command keeps its options of connection, sudo and output.
 CONNECTION = "sparkwright.connection"
-#: Events of a host that is waited for, and of those that are not; another is what it does.
+#: Events of a host that is waited for, and events of a finished host; any other event is its
+#: present step.
 _ASKED, _ENDED = "asked", ("answered", "failed", "not reached")
 
 

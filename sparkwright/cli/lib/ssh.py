@@ -25,7 +25,7 @@ def ssh_command(host: HostInput, command: Sequence[str], *, tty: bool) -> list[s
     name = host.name.removeprefix("@ssh/")
     if ssh_address(name, host.data).startswith("@"):
         raise MESSAGES.refusal("not-by-ssh", "command line", host.name, host=host.name)
-    # pyinfra's own default: a host that is new is taken down, another key is refused.
+    # pyinfra's own default: a new host's key is stored, a changed key is refused.
     checking = host.data.get("ssh_strict_host_key_checking") or "accept-new"
     arguments = ssh(
         name, {**host.data, **given()}, "-t" if tty else "-T",

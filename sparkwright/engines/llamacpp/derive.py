@@ -27,7 +27,7 @@ from sparkwright.engines.llamacpp.limits import AUTO_SLOTS
 from sparkwright.findings.check import Symptom
 from sparkwright.text.sizes import GIB
 
-#: The shortest context that is worth layers in the GPU's memory.
+#: The shortest context that justifies layers in the GPU's memory.
 _LEAST_CONTEXT = 8192
 #: Tokens of a batch of a model that pools: a text must fit one.
 _POOLED_BATCH = 2048

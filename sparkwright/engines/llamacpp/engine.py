@@ -10,7 +10,7 @@ from sparkwright.engines.llamacpp import arguments, derive, limits, memory, mode
 from sparkwright.engines.llamacpp.arguments import DATA, PARSER
 from sparkwright.findings.user_error import Fault
 
-#: For an image whose build nobody knows: names by the newest table.
+#: For an image with an unknown build: names by the newest table.
 _ANY = "b9999999"
 
 
@@ -26,7 +26,7 @@ def command(launch: Launch) -> Command:
     # A path that ends in .sock is a Unix socket.
     arguments += ["--host", launch.socket or launch.host]
     arguments += [] if launch.socket else ["--port", str(launch.port)]
-    # Nothing is fetched at a start; the page and its tools are no route of ours.
+    # Nothing is fetched at a start; the page and its tools are no served route.
     arguments += ["--offline", "--no-ui", "--metrics"]
     for key, value in launch.arguments.items():
         # A short name such as -ngl has one dash: the long one is written.

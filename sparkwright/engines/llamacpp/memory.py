@@ -16,13 +16,13 @@ from sparkwright.text.sizes import GIB
 OVERHEAD_GIB = 1.0
 KV_BYTES: dict[str, float] = DATA["kv_bytes"]
 _STEP = 1024
-#: Tokens of a step where nothing is written, and of what cells are a multiple.
+#: Tokens of a step by default, and the unit of cells.
 _BATCH, _PAD = 512, 256
 #: Tokens below which ``--fit`` makes no context shorter (``--fit-ctx``).
 _FIT = 4096
-#: MiB of prompts that it keeps in RAM (``--cache-ram``) where nothing is written.
+#: MiB of prompts that it keeps in RAM (``--cache-ram``) by default.
 _PROMPTS_MIB = 8192
-#: GiB of weights outside of the GPU that are worth a word.
+#: GiB of weights outside of the GPU that justify a warning.
 WORTH_A_WORD = 0.01
 
 
@@ -92,7 +92,7 @@ def fitting_context(
     room = (pool - weights - OVERHEAD_GIB) * GIB
     if room >= whole:
         return context
-    # What sliding windows keep is the same for every context.
+    # A sliding window's memory is the same for every context.
     full = [layer for layer in model.kv if _cells(layer, arguments, context) == context]
     growing = kv_bytes(model.model_copy(update={"kv": tuple(full)}), arguments, context) or 0.0
     if not growing or room < whole - growing:
@@ -106,7 +106,7 @@ def _memory(context: Configuration) -> Iterator[Symptom]:
     on_gpu = weights_gib(context.body, arguments)
     if on_gpu is None or pool is None or context.unified:
         return
-    # A context that is not written is made to fit, down to this one.
+    # An unwritten context is made to fit, down to this one.
     least = None if arguments.get("fit") == "off" else amount(arguments.get("fit_ctx")) or _FIT
     tokens = limits.cache or int(least or context.body.context or 0)
     cache = (kv_bytes(context.body, arguments, tokens) or 0) / GIB

@@ -63,7 +63,7 @@ def _head(values: Mapping[str, Any]) -> str:
     return str(values.get("dist_init_addr", "")).rpartition(":")[0]
 
 
-#: What listens on a Unix socket and asks for the key, before SGLang.
+#: The program that listens on a Unix socket and requires the key, before SGLang.
 LAUNCH = Path(__file__).with_name("launch.py").read_text(encoding="utf-8")
 #: The first version with a list of media domains.
 HAS_DOMAINS = (0, 5, 18)
@@ -75,7 +75,7 @@ def command(launch: Launch) -> Command:
     Boot caches come first in the environment: a recipe's own variable overrides them.
     """
     environment = launch.cache_variables(DATA["caches"])
-    # /health would compute a token each time; the proxy's own check does, when nobody asks.
+    # /health would compute a token each time; the proxy's own check does so if no client asks.
     environment["SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION"] = "0"
     arguments = ["-c", LAUNCH, *(["--uds", launch.socket] if launch.socket else [])]
     arguments += ["--host", launch.host, "--port", str(launch.port), "--model-path", launch.model]

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from importlib import import_module
 from typing import Any
 
-#: The key of every request but those of OPEN; a follower has none, and refuses all of them.
+#: The key of every request except requests to OPEN; a follower has none, and refuses all requests.
 KEY = os.environ.pop("SGLANG_SERVER_KEY", "")
 #: Paths that SGLang itself answers without a key.
 OPEN = ("/health", "/metrics")

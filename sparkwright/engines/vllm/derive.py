@@ -42,14 +42,14 @@ def _open(subject: Subject, advice: Advice) -> Iterator[Symptom]:
         yield Symptom("code", files=", ".join(facts.code))
     if facts.task in ("speech", "image"):
         yield Symptom("task")
-    # Mistral's own tokenizer templates itself.
+    # Mistral's own tokenizer has the template.
     templated = facts.task or "tekken.json" in subject.resolved.files
     if not facts.chat_template and "chat_template" not in given and not templated:
         yield Symptom("chat-template")
     if facts.context is None and "max_model_len" not in given:
         yield Symptom("context")
     least, own = advice.least_version, subject.version
-    # Of an older image, and nobody has named a tag.
+    # From an older image, and nobody has named a tag.
     if least and own and not subject.service.image_tag and release(own) < release(least):
         yield Symptom("version")
     method = facts.quantization
@@ -61,7 +61,7 @@ def _open(subject: Subject, advice: Advice) -> Iterator[Symptom]:
 
 #: Sequences at once: a household's clients, with room in the KV cache for long ones.
 SEQUENCES = 16
-#: Seconds of a first boot for each GiB of weights, beyond the default of small ones.
+#: Seconds of a first boot for each GiB of weights, beyond the default for small models.
 _SECONDS_PER_GIB = 12
 
 
@@ -176,7 +176,7 @@ def _needs(subject: Subject, model: Model) -> Needs:
     caps = (subject.gpu.cap,)
     if subject.gpu.unified:
         return Needs(compute_caps=caps, memory_gib=110)
-    # A card that is named is what the context was sized for; else what the weights need at least.
+    # A named card is the size's base; otherwise the least need of the weights.
     least = memory.least_vram_gib(model, model.context or 8192, subject.service.arguments)
     return Needs(compute_caps=caps, memory_gib=14, vram_gib=memory.pool_gib(subject.gpu) or least)
 

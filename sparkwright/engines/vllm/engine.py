@@ -32,7 +32,7 @@ from sparkwright.findings.user_error import Fault
 #: Variable -> folder below the directory of boot caches.
 CACHES: Mapping[str, str] = DATA["caches"]
 _EXECUTOR = "distributed_executor_backend"
-#: Where an image that is driven by variables listens, unless its extra arguments say otherwise.
+#: The address of an image that is driven by variables, unless its extra arguments change it.
 _OWN = {"--host": "0.0.0.0", "--port": "8000"}
 #: The first version with a list of media domains.
 HAS_DOMAINS = (0, 11, 0)
@@ -49,7 +49,7 @@ def command(launch: Launch) -> Command:
     arguments: list[str] = []
     environment = launch.cache_variables(CACHES)
     if media := media_words(launch, HAS_DOMAINS):
-        # A domain that is allowed must not lead to one that is not.
+        # An allowed domain must not redirect to a forbidden one.
         environment["VLLM_MEDIA_URL_ALLOW_REDIRECTS"] = "0"
     if launch.variables is None:
         arguments = ["serve", launch.model, "--served-model-name", *launch.served_names]
@@ -95,7 +95,7 @@ def _variables(launch: Launch, names: Variables) -> dict[str, str]:
         if key in names.arguments:
             result[names.arguments[key]] = str(value)
         elif (
-            # The image's own variables can say all of it.
+            # The image's own variables can express all of it.
             isinstance(value, dict)
             and set(value) == {"method", "model", "num_speculative_tokens"}
             and (key, value["method"]) == ("speculative_config", "dflash")

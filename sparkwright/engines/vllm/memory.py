@@ -13,20 +13,20 @@ from sparkwright.engines.derivation import Gpu
 from sparkwright.engines.vllm.data import DATA
 from sparkwright.text.sizes import GIB
 
-#: What vLLM 0.20 to 0.33 take when nothing is set, for an image whose version no card says.
+#: The default of vLLM 0.20 to 0.33, for an image without a version on its card.
 DEFAULT_UTILIZATION = 0.92
-#: GiB for activations, CUDA graphs and the engine itself: an estimate of this project, on the
-#: small side, so that what it refuses would fail for certain.
+#: GiB for activations, CUDA graphs and the engine itself: an estimate of this project, on the small
+#: side, so that a refused service would fail for certain.
 OVERHEAD_GIB = 2.0
 
 #: Bytes of a sequence's keys and values.
 kv_bytes = partial(kv_cache.kv_bytes, DATA["kv_bytes"])
 
-#: The most that a derived service takes of a Spark: between the cards' 0.75 and 0.85 for a
-#: model that has it for itself.
+#: The largest share of a Spark for a derived service: between the cards' 0.75 and 0.85 for a model
+#: that has the Spark for itself.
 MOST = 0.80
 _SHARE = "gpu_memory_utilization"
-#: Of what is left for keys and values, the part that one sequence is planned to fill.
+#: Part of the memory for keys and values that one sequence is planned to fill.
 _FILLED = 0.9
 _STEP = 1024
 

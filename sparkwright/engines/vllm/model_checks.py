@@ -8,7 +8,7 @@ from sparkwright.engines.vllm.table import architectures, nearest
 from sparkwright.findings.check import Symptom, check
 from sparkwright.findings.finding import Severity
 
-#: Values of --quantization that a format of weights goes with.
+#: Values of --quantization that fit a format of weights.
 QUANTIZATION: dict[str, list[str]] = DATA["quantization"]
 #: Model families, and for each argument the parsers that their cards use.
 PARSERS: dict[str, dict[str, list[str]]] = DATA["parsers"]

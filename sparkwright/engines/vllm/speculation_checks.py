@@ -8,9 +8,9 @@ from sparkwright.engines.tables import release
 from sparkwright.findings.check import Symptom, check
 
 #: vLLM's own default of max_num_seqs and max_num_batched_tokens is not known: it depends on the
-#: GPU, which is why the cards want both set.
+#: GPU, so the cards want both set.
 LIMITS = {"max_num_seqs": 16, "max_num_batched_tokens": 32768}
-#: Methods that draft with a model of their own, which has to be mounted.
+#: Methods that draft with a separate model, which must be mounted.
 DRAFTERS = ("dflash", "draft_model", "dspark", "eagle", "eagle3", "medusa", "mlp_speculator")
 #: The first version that takes drafts out of the budget step by step, as they are made.
 ADAPTIVE_SINCE = (0, 28, 0)

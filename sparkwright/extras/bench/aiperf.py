@@ -153,23 +153,24 @@ def reach(name: str, candidates: Iterable[Service]) -> Service:
 
 
 NAME = "aiperf"
-#: Its name in a result. Other prompts, or sent otherwise, are other figures: the number goes up,
-#: and results of another name do not count as a service's past.
+#: Its name in a result. Other prompts, or another way of sending them, give other figures: the
+#: number increases, and results of another name do not count as a service's earlier runs.
 LABEL = "sparkwright's prompts 1 by aiperf"
 #: Names another venv than the project's ``.venv-bench``.
 VARIABLE = "SPARKWRIGHT_BENCH_TOOLS"
 FOLDER = Path(".venv-bench")
 KEY_VARIABLE = "OPENAI_API_KEY"
-#: Of the environment beside the key. Not HF_HUB_OFFLINE: with it AIPerf finds no local tokenizer.
+#: Part of the environment beside the key. Not HF_HUB_OFFLINE: with it AIPerf finds no local
+#: tokenizer.
 ENVIRONMENT = {"HF_HUB_DISABLE_TELEMETRY": "1", "NO_COLOR": "1"}
-#: Of each request's body: as on the card of Qwen3.6-35B-A3B-heretic-NVFP4 (256-token output, 'Test
-#: methodology notes').
+#: Part of each request's body: as on the card of Qwen3.6-35B-A3B-heretic-NVFP4 (256-token output,
+#: 'Test methodology notes').
 BODY: dict[str, Any] = {
     "temperature": 0, "max_tokens": 256, "chat_template_kwargs": {"enable_thinking": False},
 }  # fmt: skip
 #: A question beside the document that a reranker is asked about.
 _QUERY = "What does this text say?"
-#: Of a request, in seconds: 64 prompts of 33000 tokens may wait for each other that long.
+#: Limit of a request, in seconds: 64 prompts of 33000 tokens may wait for each other that long.
 _TIMEOUT = 1800.0
 _LONGEST = 200
 _INSTALL = f"python3 -m venv {FOLDER} && {FOLDER}/bin/pip install --require-hashes -r {BENCH_PINS}"

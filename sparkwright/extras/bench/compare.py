@@ -19,7 +19,7 @@ State = Literal["in range", "worse", "better"]
 SHORT_PROMPT = 1000
 #: "About 16K" is 16.2K to 20.3K tokens on that card ('Long-context tiers').
 _SAME_LENGTH = 1.25
-#: Below this share of the clock that the driver allows, the GPU is held back. A judgement of this
+#: Below this share of the driver's maximal clock, the GPU is held back. A judgement of this
 #: project: clocks of a loaded GPU vary by some percent by themselves.
 _LOW_CLOCK = 0.85
 
@@ -250,8 +250,8 @@ def _same_category(row: Row, cell: Cell, measure: Measure) -> bool:
     named = {row.category, *row.categories} - {None}
     if named:
         return cell.category in named
-    # A long prompt takes its time whatever it says; but what can be drafted of an answer, and with
-    # it the speed of decoding, depends on the text, and nothing of random tokens can be.
+    # The time of a long prompt does not depend on its text; but the drafted part of an answer, and
+    # with it the speed of decoding, does, and random tokens can't be drafted.
     timed = measure.name in ("ttft", "ttft_p95", "prefill")
     return row.prompt_tokens is not None and (timed or cell.category != "random")
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from sparkwright.extras.bench.results import MEASURES, Cell, Measure, Result
 
-#: How many earlier runs count, and how few say nothing yet.
+#: Number of earlier runs that count, and the number below which they prove nothing.
 LAST, LEAST = 5, 3
-#: How many of the past's own deviations a change must exceed.
+#: Number of the earlier runs' own deviations that a change must exceed.
 _DEVIATIONS = 3.0
 #: Makes the median absolute deviation a standard deviation, for normally distributed noise.
 _TO_SIGMA = 1.4826
@@ -111,7 +111,7 @@ def changes(before: Result, after: Result) -> tuple[str, ...]:
     Results of the version before have no kernel: a kernel that is known now is no change.
     """
     old, new = before.facts, after.facts
-    # A release's name changes with all that is in it, and says the least.
+    # A release's name changes with all of its content, and says the least.
     names = sorted(dict.fromkeys([*old, *new]), key=lambda name: name == "release")
     return tuple(
         f"{name} {_short(old.get(name))} -> {_short(new.get(name))}"

@@ -22,8 +22,8 @@ from sparkwright.plan.plan import ServicePlan
 if TYPE_CHECKING:
     from sparkwright.run.state import HostRun
 
-#: Samples of the GPU under load, one a second, and how long the program waits for the load: the
-#: generator takes 10 to 20 s to start.
+#: Samples of the GPU under load, one a second, and the program's wait for the load: the generator
+#: takes 10 to 20 s to start.
 _SAMPLES, _SECONDS = 15, 90
 _DIGEST = re.compile(r":sha256-([0-9a-f]{64})$")
 

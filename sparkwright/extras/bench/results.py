@@ -25,7 +25,7 @@ SCHEMA = 1
 #: A host's or service's name as one folder of the storage: never a path that leads elsewhere.
 Folder = Annotated[str, StringConstraints(pattern=r"^[^/\\\x00.][^/\\\x00]*$", max_length=200)]
 
-#: Bounds beyond anything that can be measured: what is drawn and counted stays a number.
+#: Bounds beyond any measurement: drawn and counted values stay numbers.
 _MOST = 10**9
 _Amount = Annotated[float, Field(ge=0, le=_MOST)]
 _Count = Annotated[int, Field(ge=0, le=_MOST)]

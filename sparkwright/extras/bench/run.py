@@ -25,7 +25,7 @@ from sparkwright.host.lib.faults import Fault
 from sparkwright.host.lib.http import Answer, Form
 from sparkwright.host.lib.kinds import KINDS, body, judged
 
-#: The chat template's own tokens, and what the estimate of a long prompt may be wrong by.
+#: The chat template's own tokens, and the error of the estimate of a long prompt.
 _SPARE = 1.05
 _LAST_LINES = 5
 #: Seconds of a request that the generator does not send.

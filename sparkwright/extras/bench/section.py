@@ -26,7 +26,7 @@ _MARKS = {"worse": "!", "better": "+", "in range": ""}
 _BENCHES: TypeAdapter[tuple[Bench, ...]] = TypeAdapter(tuple[Bench, ...])
 #: ``driver 1 -> 2``.
 _CHANGE = re.compile(r"(.+) (\S+) -> (.+)")
-#: So many causes stand in the terminal, of the fleet and of one service; the page has all.
+#: Number of causes in the terminal, for the fleet and for one service; the page has all.
 _CAUSES, _CAUSES_OF_ONE = 2, 3
 
 
@@ -82,7 +82,7 @@ def _measured(bench: Bench) -> MeasuredService:
 
 
 def _weighed(bench: Bench) -> Iterator[Weighed]:
-    # The likeliest stands beside the finding, the others in the section.
+    # The likeliest cause is beside the finding, the others in the section.
     details = tuple(
         f"Perhaps {cause.explanation}. Look: {cause.look}." for cause, _ in likely(bench)[:1]
     )
@@ -92,11 +92,11 @@ def _weighed(bench: Bench) -> Iterator[Weighed]:
         failed = f"{count(bench.errors, 'request')} failed while it was measured"
         yield replace(base, weight=Weight.WRONG, problem=failed)
     if bench.regressions:
-        # Findings against the past come first, in the order of the measures.
+        # Findings against earlier runs come first, in the order of the measures.
         name = next(findings(bench)).worst.measure
         lost = [regression for regression in bench.regressions if regression.measure == name]
         share = statistics.median(abs(regression.change) for regression in lost)
-        # What changed when most of them began.
+        # Changes at the begin of most of them.
         began = statistics.mode(regression.began for regression in lost)
         since = next(regression.since for regression in lost if regression.began == began)
         meaning = next(measure.worse for measure in MEASURES if measure.name == name)

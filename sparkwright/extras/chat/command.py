@@ -28,7 +28,7 @@ _CHAT = "/v1/chat/completions"
 #: Seconds for an answer; a long one of a slow model takes some minutes.
 _LONGEST = 3600.0
 #: Keys of a piece, and whether it is reasoning. Newer versions of vLLM have the first name of it,
-#: older ones the second.
+#: older versions the second.
 _PIECES = (("reasoning", True), ("reasoning_content", True), ("content", False))
 
 
@@ -190,7 +190,7 @@ def question(planned: Mapping[str, PlannedHost], prompt: str) -> bool:
     """Ask the first reachable of these hosts' services; return whether it answered."""
     try:
         target, server = _first(targets(planned))
-    except SystemExit:  # nobody answers, which is said
+    except SystemExit:  # nobody answers, which is printed
         return False
     if not target.endpoint.chats:
         return _asked(target, server)

@@ -23,7 +23,7 @@ from sparkwright.text.visible import cut
 #: Seconds for a connection and the list of models, and for a login before it.
 _DIRECT, _LOGIN = 4.0, 15.0
 _MODELS = "/v1/models"
-#: Seconds that ssh has to end by itself, once nobody listens to it.
+#: Seconds for ssh to end by itself, once nobody listens to it.
 _ENDING = 0.2
 #: Statuses of the list of models with a message of their own.
 _STATUSES = ("redirect", "200", "401", "403", "502", "503")
@@ -74,7 +74,7 @@ class Published(Server):
             self._tunnels.append(
                 subprocess.Popen(
                     self.through, stdin=end, stdout=end, stderr=subprocess.PIPE,
-                    start_new_session=True,  # Ctrl-C ends an answer, and no login of a further one
+                    start_new_session=True,  # Ctrl-C ends an answer, but no further login
                 )
             )  # fmt: skip
         ours.settimeout(timeout)
@@ -96,7 +96,7 @@ class Published(Server):
                 process.kill()
                 process.wait()
                 assert process.stderr is not None
-                # Whatever ssh started may have it open still.
+                # A program that ssh started may hold it open still.
                 os.set_blocking(process.stderr.fileno(), False)
                 lines = (process.stderr.read() or b"").decode(errors="replace").split("\n")
                 last = ([line.strip() for line in lines if line.strip()] or [""])[-1]
@@ -129,7 +129,7 @@ def opened(target: Target) -> Published:
         try:
             answer = server.get(_MODELS, timeout=_LOGIN if server.through else _DIRECT)
         except NoAnswer as error:
-            # Whoever shows another certificate is not asked by another way.
+            # A server with another certificate is not asked over another path.
             if error.kind == ssl.SSLCertVerificationError.__name__:
                 facts = {"by": endpoint.ca or "the public CAs", "error": cut(str(error), 200)}
                 raise Unusable(target.problem("not-verified", **facts)) from None

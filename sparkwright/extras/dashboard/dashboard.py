@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from sparkwright.run.state import HostRun
 
 _MESSAGES = Messages(__file__)
-#: Seconds between two questions to a host, and for one; seconds that an action takes at most.
+#: Seconds between two questions to a host, and for one question; seconds of an action at most.
 _INTERVAL, _GLANCE, _ACTION = 5.0, 20.0, 3600.0
 #: Lines of a log.
 _LINES = 200
@@ -80,7 +80,7 @@ def command(hosts: Hosts, port: int, listen: str, control: bool) -> None:
         raise _MESSAGES.refusal("control-asks", "command line: --control")
     with _listening(listen, port) as listening, hosts.session(planless=True) as session:
         host = f"[{listen}]" if ":" in listen else listen.lower()
-        if listen == LOOPBACK:  # whose cookies reach all of its ports, other users' too
+        if listen == LOOPBACK:  # its cookies reach all of its ports, other users' too
             host = f"{secrets.token_hex(8)}.localhost"
         run = session.run
         expected = {name: _expected(host) for name, host in run.hosts.items()}
@@ -213,7 +213,7 @@ def _listening(address: str, port: int) -> socket.socket:
     except OSError as error:
         where, reason = f"command line: --listen {address} --page-port {port}", error.strerror
         raise _MESSAGES.refusal("not-listening", where, reason=reason or error) from None
-    if listening.getsockname()[0] in EVERY_ADDRESS:  # however it is written: "", 0, ::0
+    if listening.getsockname()[0] in EVERY_ADDRESS:  # in any spelling: "", 0, ::0
         listening.close()
         raise _MESSAGES.refusal("every-address", "command line: --listen", address=repr(address))
     return listening

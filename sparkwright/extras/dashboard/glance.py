@@ -16,7 +16,7 @@ from sparkwright.host.models import report
 from sparkwright.host.models.report import UsageRequest, UsageRow
 from sparkwright.host.status import HostStatus, StatusRequest
 
-#: Ends of switches that an answer has.
+#: Number of a switch's last lines in an answer.
 _ENDS = 5
 #: Seconds after which a fetch that did not end is forgotten.
 _OLD = 86400

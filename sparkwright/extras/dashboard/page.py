@@ -22,11 +22,11 @@ from sparkwright.text.shipped_yaml import beside
 from sparkwright.text.short import natural
 from sparkwright.text.visible import cut
 
-#: States of a service that is as planned.
+#: States of a service as planned.
 _WELL = ("serving", "serving, changed", "planned", "maintenance", "sleeps", "measured only")
 #: Order of versioned parts; programs and models follow.
 _ORDER = ("GPU", "driver", "image tag", "image")
-#: What a service's state means, where it is not well, and how much that weighs.
+#: Meanings of a service's state with a fault, and their weight.
 _STATES = beside(__file__, "states.yaml")
 #: Characters of a reason.
 _REASON = 200
@@ -113,7 +113,7 @@ def _fleet(
         condition = "measured only" if result else "not deployed"
         if row and service:
             condition = state(row, service, dry)
-        # Of a host that was left alone it is not known what runs there.
+        # The running release of a host that was left alone is unknown.
         running = service if condition != "left alone" else None
         deployed = running or (None if service else result)
         models = deployed.models if deployed else {}
@@ -201,7 +201,7 @@ def _states(page: contents.Page) -> Iterator[Weighed]:
     for row in page.fleet:
         if row.state in _STATES:
             weight, text = _STATES[row.state]
-            if row.reason:  # all of it stands in the table of every host
+            if row.reason:  # the table of every host has all of them
                 text = f"{text}: {cut(' '.join(row.reason.split()), _REASON)}"
             when = page.last_run if row.state != "not deployed" else None
             yield Weighed(Weight[weight], (row.host,), row.service, text, seen=when)
@@ -248,7 +248,7 @@ def _folded(findings: Iterable[Weighed]) -> tuple[Weighed, ...]:
                 seen=min((item.seen for item in alike if item.seen), default=None),
             )
         )
-    # Within a weight what lost most comes first.
+    # Within a weight the largest loss comes first.
     return tuple(
         sorted(folded, key=lambda item: (item.weight, -(item.high or 0), -len(item.hosts)))
     )

@@ -137,7 +137,7 @@ class Handler(BaseHTTPRequestHandler):
             self._identified()
             answer(parts.path, query)
         except (Refused, ValueError, RecursionError, UserError) as error:
-            self.close_connection = True  # a body that was not read may follow
+            self.close_connection = True  # an unread body may follow
             status = 500 if isinstance(error, UserError) else getattr(error, "status", 400)
             self._send(status, _TEXT, f"{error}\n")
 
@@ -146,7 +146,7 @@ class Handler(BaseHTTPRequestHandler):
         hosts = self.headers.get_all("Host") or []
         site = self.server.site
         if [host.lower() for host in hosts] != [site.name]:
-            raise Refused(421, _PRINTED)  # the page's name is for those alone who were told it
+            raise Refused(421, _PRINTED)  # only users who were told the page's name may open it
         origins = self.headers.get_all("Origin") or []
         if any(origin != site.url for origin in origins):
             raise Refused(403, "another site may not ask")
@@ -166,7 +166,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _identified(self) -> None:
         site = self.server.site
-        # SimpleCookie drops every cookie for one of another program that it can't read.
+        # SimpleCookie drops every cookie if it can't read another program's.
         cookies = (each.strip() for each in self.headers.get("Cookie", "").split(";"))
         pairs = (each.partition("=") for each in cookies)
         brought = next((value for name, _, value in pairs if name == site.cookie), "")

@@ -26,7 +26,7 @@ from sparkwright.text.marks import in_maintenance
 from sparkwright.text.sizes import GIB
 from sparkwright.text.visible import paragraph, visible
 
-#: Seconds after its end for which a switch is part of the roll-out.
+#: Seconds after its end during which a switch counts as part of the roll-out.
 _LATELY = 3600
 #: Seconds after which an answer is outdated.
 _STALE = 30.0
@@ -34,7 +34,7 @@ _STALE = 30.0
 _NEWER = "switched since the dashboard was started: start it again to compare with the plan"
 #: Items of a list, and characters of a text, that a page gets.
 _ITEMS, _LETTERS = 64, 500
-#: Lists and records within each other that a page gets: those of a host are no deeper.
+#: Nested lists and records that a page gets: a host's are no deeper.
 _LEVELS = 4
 #: Members of a download's progress that a page gets.
 _PROGRESS = ("state", "message", "rate", "bytes_done", "bytes_total")
@@ -268,7 +268,7 @@ class Fleet:
             self._changed.wait_for(lambda: self._version > version, seconds)
             changed = [data for at, data in self._data.values() if at > version]
             old, waiting = time.time() - _STALE, {"state": "waiting"}
-        # After a pause of all pages, an answer of before it is no state of now.
+        # After a pause of all pages, an earlier answer is no present state.
         stale = (data["state"] == "up" and data["seen"] < old for data in changed)
         fresh = [
             data | waiting if aged else data for data, aged in zip(changed, stale, strict=True)

@@ -108,7 +108,7 @@ def _key(plan: HostPlan, name: str, variables: dict[Source, str]) -> Key | None:
     if source not in variables:
         longer = f"{VARIABLE}_{re.sub('[^A-Z0-9]+', '_', plan.host.upper()).strip('_')}"
         variable = longer if variables else VARIABLE
-        while variable in variables.values():  # hosts that differ in what a variable can't have
+        while variable in variables.values():  # names with equal letters and digits
             variable += "_"
         variables[source] = variable
     return Key(variables[source], source)

@@ -39,7 +39,7 @@ def main(size: int) -> None:
     rounds(2)
     distributed.barrier()
     seconds = rounds(ROUNDS)
-    # As nccl-tests count: what goes over the slowest link.
+    # As nccl-tests count: the bytes over the slowest link.
     gbytes = part.numel() * ranks / seconds * (ranks - 1) / ranks / 1e9
     print(json.dumps({"gbytes": gbytes, "backend": backend}), flush=True)
     distributed.destroy_process_group()

@@ -75,9 +75,9 @@ class MeasureAnswer:
     measured: tuple[Measurement, ...] = ()
 
 
-#: Seconds until a stream that nobody comes to ends, and until one has measured.
+#: Seconds until a stream without a client ends, and until a stream has measured.
 _LISTEN, _WRITE = 60, 45
-#: Seconds that the other side takes until it listens.
+#: Seconds until the other side listens.
 _READY = 1.5
 #: Seconds for the ranks of an all-gather to find each other and to measure.
 _GATHER = 180

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from sparkwright.run.session import Session
     from sparkwright.run.state import HostRun
 
-#: Seconds: an all-gather has three minutes, and Docker one for what was left of another.
+#: Seconds: an all-gather has three minutes, and Docker one for the remains of another.
 _SECONDS = 330
 #: Ports of the first stream, one more for its twin; and of the all-gather's meeting.
 _WRITE_PORT, _GATHER_PORT = 12000, 29555
-#: Bytes that each rank has at the end: enough for the rate, and little beside a service.
+#: Bytes of each rank at the end: enough for the rate, and little beside a service.
 SIZE = 1 << 30
 
 
@@ -49,7 +49,7 @@ class Step:
     server: str = ""
 
 
-#: By host, of those that answered a step.
+#: By host, for hosts that answered a step.
 Answers = Mapping[str, Sequence[Measurement]]
 
 

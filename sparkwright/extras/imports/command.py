@@ -43,7 +43,7 @@ def write(imported: Imported, directory: Path, *, replace: bool) -> dict[Path, b
     }
     texts |= {directory / "recipes" / path: text for path, text in imported.sources.items()}
     changed = {path: not _is_same(path, text) for path, text in texts.items()}
-    # A model that another recipe brought gets what this one adds.
+    # A model that another recipe brought gets this recipe's additions.
     kept = [path for path in texts
             if changed[path] and path.exists() and path.parent.name != "models"]  # fmt: skip
     remedy = "--replace overwrites it (what you changed in it is lost); --name NAME keeps both"

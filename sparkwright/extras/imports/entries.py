@@ -75,7 +75,8 @@ def image_of(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
         if image.repository == repository and build and digest in (None, build.digest):
             version = options.engine_version or build.version
             moves = tag in _MOVING and build.digest is None
-            # Of an import, or one that the library knows no more of than an import does.
+            # An entry of an import, or an entry for which the library has no more facts than an
+            # import.
             if image.name == _name(repository, tag) or version is None or moves:
                 _note_risks(foreign, repository, tag, build.digest, version)
             return Chosen(image.name, tag, version, None)
@@ -139,13 +140,13 @@ def _note_risks(
         note("unknown-version", "container", observed)
 
 
-#: Least MemTotal: of a Spark, as every recipe for one has it; of a box of 32 GB with a card of its
-#: own, of which the kernel counts 31.0.
+#: Least MemTotal: of a Spark, as in every recipe for one; of a box of 32 GB with a dedicated card,
+#: of which the kernel counts 31.0.
 _SPARK_GIB, _BOX_GIB = 110.0, 30.0
 _FORMATS = get_args(get_args(Model.model_fields["format"].annotation)[0])
 #: Other names of formats.
 _CALLED = {"auto-round": "autoround", "none": "bf16"}
-#: Findings that stay in the recipe's notes -> how they begin there.
+#: Findings that stay in the recipe's notes -> their first words there.
 _KINDS = {LEFT_OUT: "left out", CHANGED: "changed"}
 
 
@@ -233,7 +234,7 @@ def make(foreign: Foreign, title: str, catalog: Catalog, options: Options) -> Im
     }  # fmt: skip
     optional = ("drafter", "ranks", "shm_gib", "memlock", "files", "patches")
     recipe = {key: value for key, value in recipe.items() if value or key not in optional}
-    # For who reads the recipe a month later.
+    # For a reader of the recipe a month later.
     recipe["notes"] = [
         *foreign.notes,
         *(line(f"{_KINDS[finding.id]}: {finding.observed} ({finding.reason})", 300)

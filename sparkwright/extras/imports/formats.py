@@ -31,7 +31,7 @@ def import_texts(texts: list[Text], catalog: Catalog, options: Options) -> Itera
 
     Among several files, a file that is no recipe is skipped.
     """
-    # Those of the folder itself have the short names.
+    # Recipes of the folder itself have the short names.
     for text in sorted(texts, key=lambda text: (text.name.count("/"), text.name)):
         try:
             data = read_yaml(text.text)

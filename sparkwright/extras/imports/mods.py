@@ -15,7 +15,7 @@ from posixpath import basename, splitext
 from sparkwright.catalog.files import File, Patch, is_code
 from sparkwright.recipes.recipe import Foreign, Options, Unfit, texts
 
-#: Where a container has what a mod writes to the folder that the engine starts in.
+#: Path in a container of files that a mod writes to the engine's working folder.
 FILES = "/opt/sparkwright/files/"
 _WORD = r'(?:"[\w./+@=:-]+"|[\w./*+@=:-]+)'
 _ECHO = r"""echo(?: "(?:[^"`$\\\n]|\$(?!\())*"| '[^'\n]*')?(?: >&2)?"""
@@ -68,7 +68,7 @@ class Mod:
             Unfit: a line has no known form, or its effect depends on the container; or, without
                 ``remote_code``, the mod has code.
         """
-        # Of a folder that nobody has, the table says so.
+        # For a missing folder, the table says so.
         reasons, rest = texts()["mods"], self.own.get("run.sh", "run.sh is not there")
         rest = re.sub(r"\$(WORKSPACE_DIR\b|\{WORKSPACE_DIR\})", FILES[:-1], _SILENT.sub("", rest))
         while rest:

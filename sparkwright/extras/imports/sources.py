@@ -15,7 +15,7 @@ from sparkwright.recipes.yaml_mapping import MOST_BYTES
 from sparkwright.resolve.lock import read_lock
 from sparkwright.resolve.recipe_registry import Snapshot, snapshot
 
-#: Files of a folder that are looked at.
+#: Files of a folder that are read.
 MOST_FILES = 2000
 
 

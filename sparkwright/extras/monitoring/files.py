@@ -17,7 +17,7 @@ from sparkwright.findings.check import shown
 from sparkwright.host.lib.exclusive import NOBODY
 from sparkwright.plan.plan import HostPlan
 
-#: Beside prometheus.yml, the fleet's API key: proxies ask for it. The user puts it there.
+#: Beside prometheus.yml, the fleet's API key, which proxies require. The user puts it there.
 KEY = "api_key"
 #: Beside it with TLS, the CA's certificate (`sparkwright ca`).
 CA = "ca.crt"

@@ -37,7 +37,7 @@ _RELEASE = re.compile("[0-9a-f]{12}")
 TEXTS = load(Path(__file__).with_name("checks.yaml"))
 #: That no host could be asked at all.
 UNANSWERED = TEXTS["fleet-silent"].finding(Symptom())
-#: Seconds after a switch within which it is suspected first.
+#: Seconds after a switch during which it is the first suspect.
 _RECENT = 86400.0
 
 
@@ -58,7 +58,7 @@ def current(
             unknown.add(host)
         else:
             findings += _of(host, deployment)
-            # Without a plan it is not known what must run.
+            # Without a plan, the required services are unknown.
             unknown |= set() if deployment.plan_known else {host}
     return errors_first(findings), frozenset(unknown)
 
@@ -71,7 +71,7 @@ def _of(host: str, seen: Deployment) -> Iterator[Finding]:
         stopped = status is None or status.unit.get("ActiveState") == "inactive"
         if stopped and name not in named:
             symptoms.append(Symptom("stopped", service=name))
-    # Without a plan the names of what was deployed are all there is.
+    # Without a plan only the names of deployed services are known.
     names = list(seen.planned if seen.plan_known else filter(_SERVICE.fullmatch, seen.services))
     for symptom in symptoms:
         # Without a word of the host's.
@@ -97,15 +97,16 @@ def _switched(service: str, seen: Deployment) -> str:
 PLACE = Path(".sparkwright/notified.json")
 #: Bytes of the record: more is not ours.
 _LARGEST = 1 << 22
-#: Seconds between two notices to one address, and how many an hour has at most.
+#: Seconds between two notices to one address, and the most notices an hour.
 GAP, HOURLY = 300.0, 6
-#: Seconds for which something must be gone before it is over: what comes and goes is one.
+#: Seconds for which a finding must be gone before it is over: a finding that comes and goes counts
+#: once.
 OVER = 600.0
 _HOUR = 3600.0
 _MESSAGES = Messages(__file__)
-#: So many findings are told one by one, so many hosts and characters of each.
+#: Number of findings reported one by one, and of hosts and characters of each.
 _LINES, _HOSTS, _LONGEST = 10, 6, 300
-#: Sends title and body to an address; why it could not be sent, or None.
+#: Sends title and body to an address; returns the reason of a failure, or None.
 Send = Callable[[Address, str, str], str | None]
 
 
