@@ -16,12 +16,12 @@ from lab.layout import APT_PORT, DEPOT, STATE
 
 PLACE = STATE / "depot" / "apt"
 ADDRESS = f"http://{DEPOT.address}:{APT_PORT}"
-#: The public half of what signs both.
+#: The public half of the signing key of both.
 KEY = PLACE / "key.asc"
 _HOME = STATE / "gnupg"
 _KEYRING = "usr/share/keyrings/sparkwright-lab.asc"
 _NEW = "touch /run/sparkwright-lab-new-driver"
-#: Fakes of NVIDIA's packages: the files that each brings, and what it runs once it is there.
+#: Fakes of NVIDIA's packages: the files of each, and the commands after its installation.
 _FAKES: dict[str, tuple[tuple[str, ...], str]] = {
     "nvidia-container-toolkit": (fakes.TOOLKIT, "true"),
     "nvidia-open": (("nvidia-smi",), _NEW),
@@ -43,7 +43,7 @@ def publish(bare: Path, folder: Path = PLACE, home: Path = _HOME) -> None:
     pool = folder / "debian/pool"
     pool.mkdir(parents=True)
     for deb in sorted((bare / base.DEBS).glob("*.deb")):
-        # Of an epoch's colon, which would be written once more in an address.
+        # An epoch's colon, which would be encoded again in an address.
         shutil.copyfile(deb, pool / deb.name.replace("%3a", "-"))
     for name, (programs, after) in _FAKES.items():
         _package(folder / "nvidia", name, programs, after)

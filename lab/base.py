@@ -21,7 +21,7 @@ PACKAGES = (
     # a host as its users have it
     "systemd", "systemd-sysv", "dbus", "openssh-server", "python3", "sudo", "iproute2",
     "ca-certificates", "curl", "iptables", "docker.io", "docker-cli", "docker-compose", "haproxy",
-    # what the depot runs
+    # the depot's packages
     "docker-registry", "python3-starlette", "python3-uvicorn",
 )  # fmt: skip
 BARE = (
@@ -36,11 +36,11 @@ _NEWEST = (
     *(package for package in PACKAGES if package not in NEWEST),
     *(f"{item}/{UNSTABLE}" for item in NEWEST),
 )
-#: A laptop on which nothing of ours was installed yet.
+#: A laptop without any part of sparkwright.
 LAPTOP = ("ca-certificates", "git", "pipx", "python3", "python3-venv")
-#: What a bare host can have from the depot.
+#: Packages that a bare host can get from the depot.
 OFFERED = ("docker.io", "docker-cli", "docker-compose", "haproxy", "earlyoom")
-#: Where those lie in the bare base: below apt's own place for them, out of its sight.
+#: Their folder in the bare base: below apt's own place for them, out of its sight.
 DEBS = "var/cache/sparkwright-lab-debs"
 
 
@@ -121,7 +121,7 @@ def _made(
     for stale in CACHE.glob(f"{name}-*"):
         shutil.rmtree(stale, ignore_errors=True)
     building = base.with_suffix(".new")
-    # Its own scratch files lie here too, so that nothing is left elsewhere by a killed build.
+    # Its own temporary files lie here too, so that a killed build leaves nothing elsewhere.
     scratch = CACHE / f"tmp-{name}"
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(mode=0o755)
@@ -148,7 +148,7 @@ def _made(
     try:
         _, text = process.communicate()
     except KeyboardInterrupt:
-        process.wait(timeout=30)  # it got the signal too, and takes its own mounts and files away
+        process.wait(timeout=30)  # it got the signal too, and removes its own mounts and files
         raise
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

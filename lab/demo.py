@@ -27,7 +27,7 @@ def main() -> int:
 
 
 def _demo() -> int:
-    # Machines are root's; the fleet is deployed by whoever wants it.
+    # Machines belong to root; any user may deploy to the fleet.
     up = [*([] if os.geteuid() == 0 else ["sudo"]), sys.executable, "-m", "lab", "up"]
     if code := call(up, cwd=PROJECT):
         return code
@@ -37,7 +37,7 @@ def _demo() -> int:
     code = call([pyinfra, "--yes", "inventory/virtual.py", "deploy.py"])
     if code == 130:
         return code
-    if not record.exists():  # the plan itself was refused: pyinfra has said why
+    if not record.exists():  # the plan itself was refused: pyinfra has printed the reason
         return code or 1
     last = json.loads(record.read_text(encoding="utf-8"))
     left = {row["host"] for row in last["hosts"] if row["refused"]}

@@ -30,9 +30,9 @@ from lab.layout import (
 )
 from lab.lock_file import PLACE, one_at_a_time
 
-#: Scratch files of what makes images: not in a directory that everybody can write to.
+#: Temporary files of image builds: not in a directory that everybody can write to.
 _SCRATCH = STATE / "tmp"
-#: Beside who holds the lab: what a killed holder has started may still be at work.
+#: Beside the record of the holder: processes that a killed holder has started may still run.
 _CHANGING = PLACE / "changing"
 
 
@@ -124,7 +124,7 @@ def _of_whom(say: Callable[[str], None]) -> None:
     if not any(machine.home.exists() for machine in MACHINES):
         origin.write(origin.here())
         return
-    if not base.path().is_dir():  # their disks are no more than what differs from their base
+    if not base.path().is_dir():  # their disks hold only the differences from their base
         raise SystemExit(
             "the machines stand on another base file system than this checkout's: "
             "run `python -m lab down` first, or use the checkout that brought them up"

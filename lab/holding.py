@@ -29,7 +29,7 @@ from lab import lock_file
 
 PROJECT = Path(__file__).resolve().parent.parent
 FILE = lock_file.PLACE / "holder"
-#: How long a holder may take to write down who it is, or to end once it is asked to.
+#: Time for a holder to record itself, or to end on request.
 _GRACE_SECONDS = 2.0
 _GRANTED = "held\n"
 _UNKNOWN = "the lab is held by a process that has not said who it is"
@@ -123,7 +123,7 @@ def call(command: Sequence[str | Path], *, cwd: Path | None = None) -> int:
     before = [(item, signal.signal(item, heed)) for item in heard]
     try:
         child = subprocess.Popen(command, cwd=cwd)
-        for number in tuple(got):  # what came before there was a child to hand it on to
+        for number in tuple(got):  # signals from before there was a child to forward them to
             hand_on(number)
         code = child.wait()
     finally:
@@ -137,7 +137,7 @@ def call(command: Sequence[str | Path], *, cwd: Path | None = None) -> int:
     return code if code >= 0 else 128 - code
 
 
-# For a user who is not root: a root process holds the lab until this one ends, however it does.
+# For a user who is not root: a root process holds the lab until this process ends, in any way.
 
 
 @contextlib.contextmanager
@@ -161,7 +161,9 @@ def kept(command: Sequence[str]) -> Iterator[None]:
 def keep(process: int, purpose: str, *, wait: bool = False, file: Path = FILE) -> None:
     """Hold the lab for another process until standard input ends, as it does with that process."""
     with held(purpose, wait=wait, file=file, process=process):
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the other, which may take a while
+        signal.signal(
+            signal.SIGINT, signal.SIG_IGN
+        )  # meant for the other process, which may take a while
         sys.stdout.write(_GRANTED)
         sys.stdout.flush()
         sys.stdin.read()
@@ -183,7 +185,7 @@ def _take(wanted: Holder, wait: bool, file: Path) -> int | None:
                 if result is not None and result.process in _family(wanted.process):
                     return None
                 if result is None and time.monotonic() < deadline:
-                    time.sleep(0.01)  # it has not yet written who it is, or is ending
+                    time.sleep(0.01)  # it has not recorded itself yet, or is ending
                     continue
                 message = result.message if result else _UNKNOWN
                 if not wait:

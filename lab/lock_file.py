@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-#: Of this boot, as the machines are, and below a directory that only root can write to.
+#: Of this boot, like the machines, and below a directory that only root can write to.
 PLACE = Path("/run/sparkwright-lab")
 
 

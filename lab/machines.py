@@ -30,10 +30,10 @@ from lab.layout import (
     Machine,
 )
 
-#: Where process 1 is systemd the machines run as its units, in a slice of their own.
+#: If process 1 is systemd, the machines run as its units, in a slice of their own.
 SYSTEMD_HOST = Path("/run/systemd/system").is_dir()
 _HUB = Path(__file__).resolve().parent / "hub"
-#: What the depot runs of this checkout: a copy, because the checkout may go before the fleet.
+#: The depot's part of this checkout: a copy, because the checkout may be removed before the fleet.
 _DEPOT_LAB = STATE / "depot" / "lab"
 
 
@@ -75,7 +75,7 @@ def start(machine: Machine, base: Path) -> None:
         "--capability=all",
         # Docker inside needs these.
         "--system-call-filter=add_key keyctl bpf",
-        # The kernel's log is the machine's: a host's doctor would report what happened to others.
+        # The kernel's log is the machine's: a host's doctor would report other hosts' events.
         "--system-call-filter=~syslog",
         "--console=read-only",
         *_binds(machine),
@@ -111,7 +111,7 @@ def cut_power(machine: Machine) -> None:
         deadline = time.monotonic() + 15
         while running(machine) and time.monotonic() < deadline:
             time.sleep(0.05)
-    # systemd-nspawn itself ends after that; one that never had a process 1 is ended here.
+    # systemd-nspawn itself ends after that; an instance that never had a process 1 is ended here.
     pid = _nspawn(machine)
     deadline = time.monotonic() + 10
     while pid and time.monotonic() < deadline:
@@ -197,7 +197,7 @@ def _configure(machine: Machine) -> None:
     _write(root, "etc/systemd/network/10-host0.network", f"{network}LinkLocalAddressing=no\n")
     _enable(root, "systemd-networkd.service")
     for unit in (
-        "systemd-modules-load.service",  # there are no modules to load
+        "systemd-modules-load.service",  # no modules exist to load
         "systemd-networkd-wait-online.service",
         "apt-daily.timer",
         "apt-daily-upgrade.timer",

@@ -19,7 +19,7 @@ from lab.layout import STATE
 
 FILE = STATE / "origin.json"
 _LAB = Path(__file__).resolve().parent
-#: What machines are made with, once, before their first boot.
+#: Contents of machines made once, before their first boot.
 _MACHINES = (_LAB / "machines.py", _LAB / "layout.py", _LAB / "fakes")
 
 

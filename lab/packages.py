@@ -13,14 +13,15 @@ NEEDED = (
     "gnupg",  # judges vendors' keys, and makes the lab's own
     "haproxy",
     "iproute2",
-    "iptables",  # in namespaces of the tests alone
+    "iptables",  # only in namespaces of the tests
     "mmdebstrap",
-    "nftables",  # in namespaces of the tests alone
+    "nftables",  # only in namespaces of the tests
     "openssh-client",
     "python3-venv",
     "systemd-container",
 )
-#: What opens the report's page in `make test`; about 400 MB, so nothing else asks for it.
+#: The program that opens the report's page in `make test`; about 400 MB, so no other part installs
+#: it.
 BROWSER = ("chromium", "fonts-dejavu-core")
 
 
@@ -45,7 +46,7 @@ def install(needed: tuple[str, ...] = NEEDED) -> None:
         )
         if done.returncode != 0:
             raise SystemExit(f"apt-get {command[0]} failed:\n{done.stderr.strip()}")
-    if "haproxy" in missing:  # the program is wanted, not the service that comes with it
+    if "haproxy" in missing:  # only the program is needed, not its service
         stop = ["systemctl", "disable", "--quiet", "--now", "haproxy.service"]
         with contextlib.suppress(FileNotFoundError):
             subprocess.run(stop, capture_output=True, check=False)

@@ -23,7 +23,7 @@ from sparkwright.documents.parsed_yaml import ParsedFiles
 
 _HERE = Path(__file__).parent
 _SHIPPED = _HERE.parent / "catalog"
-#: Levels whose tests need more than Python, and the marker by which a run leaves them out.
+#: Levels whose tests need more than Python, and the marker with which a run skips them.
 _MARKERS = {
     "browser": "browser",
     "engine/bench": "bench",

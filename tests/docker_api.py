@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-#: Path -> what Docker answers; None for what is not there.
+#: Path -> Docker's answer; None for an unknown path.
 Answers = Callable[[str], Any]
 
 

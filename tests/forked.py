@@ -18,7 +18,8 @@ from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-#: The first patches for gevent. pyinfra's own command line is no part: it says that it runs.
+#: The first import patches for gevent. pyinfra's own command line is left out: its import marks a
+#: running command.
 _IMPORTED = ("sparkwright.run", "sparkwright.run.session", "sparkwright.cli.deployments",
              "pyinfra_cli.inventory", "roles.serving")  # fmt: skip
 
@@ -43,7 +44,7 @@ def run(
         code = int(server.recv(64))
         texts = ["" if file == output and stdout else _text(file) for file in files]
     except TimeoutError:
-        _server.cache_clear()  # the answer to come is of another command than the next
+        _server.cache_clear()  # the pending answer belongs to another command than the next
         raise
     finally:
         for file in files:

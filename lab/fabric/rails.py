@@ -11,7 +11,7 @@ from pathlib import Path
 from lab.fabric.tree import DEVICES, Spark
 
 HERE = Path(__file__).parent
-#: Below it in each machine: what lies over /sys/class.
+#: Below it in each machine: the files over /sys/class.
 _FAKE = "/run/sparkwright-lab/fabric"
 TOOLS = ("netplan", "ib_write_bw")
 _SYS = """

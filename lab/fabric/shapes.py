@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lab.fabric.tree import Port, Spark
 
-#: The shape that eugr's and sparkrun's netplan files have.
+#: The shape of eugr's and sparkrun's netplan files.
 SUBNETS = ("192.168.177", "192.168.178")
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_interface
 from pathlib import Path
 
-#: Network device -> RDMA device, by cage and twin, as every Spark has them.
+#: Network device -> RDMA device, by cage and twin, as on every Spark.
 DEVICES = {
     (0, 0): ("enp1s0f0np0", "rocep1s0f0", "0000:01:00.0"),
     (0, 1): ("enP2p1s0f0np0", "roceP2p1s0f0", "0002:01:00.0"),

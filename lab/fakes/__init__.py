@@ -15,7 +15,7 @@ from typing import Any
 from lab.layout import Machine
 
 HERE = Path(__file__).parent
-#: What the package nvidia-container-toolkit brings.
+#: Files of the package nvidia-container-toolkit.
 TOOLKIT = ("nvidia-ctk", "nvidia-container-runtime", "nvidia-container-runtime-hook")
 GPU_FILE = "etc/sparkwright-lab/gpu.json"
 
@@ -32,8 +32,8 @@ def _card(name: str, mib: int, watts: int, number: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-#: Values as real drivers print them; sources: captures/ (H200) and public reports (GB10, 5090). Of
-#: the cards below an RTX 5090 nothing was captured: their memory is that of catalog/gpus.yaml.
+#: Values as real drivers print them; sources: captures/ (H200) and public reports (GB10, 5090). For
+#: the cards below an RTX 5090 there are no captures: their memory is in catalog/gpus.yaml.
 GPUS: dict[str, dict[str, Any]] = {
     "gb10": {
         "name": "NVIDIA GB10",

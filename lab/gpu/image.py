@@ -40,7 +40,7 @@ from vllm.entrypoints.cli.main import main
 if __name__ == "__main__":  # the engine's processes are started anew from this file
     sys.exit(main())
 """
-#: Of the system: neither CUDA's own, nor what no engine opens.
+#: Parts of the system: neither CUDA's own, nor files that no engine opens.
 _NOT_OF_THE_SYSTEM = (
     "usr/local/cuda*", "usr/local/nvidia*", "usr/share/doc", "usr/share/man", "usr/share/locale",
     "usr/lib/firmware", "usr/lib/modules", "usr/lib/jvm", "usr/lib/llvm*", "usr/src",
@@ -66,7 +66,7 @@ def build(scratch: Path = DEPOT_FILES / "image") -> list[Layer]:
     launcher.parent.mkdir(parents=True, exist_ok=True)
     launcher.write_text(LAUNCHER.format(python=venv / "bin/python3"))
     launcher.chmod(0o755)
-    for name in FOLDERS:  # without what this machine has in them
+    for name in FOLDERS:  # without this machine's files in them
         (top / name).mkdir(parents=True, exist_ok=True)
         (top / name).chmod(0o1777 if name.endswith("tmp") else 0o755)
     compiled = [sys.executable, "-m", "compileall", "-q", "-j", "0", str(SITE)]

@@ -11,7 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-#: End of each phase, by what the engine prints then; the first one that is there counts.
+#: End of each phase, by the engine's output then; the first existing text counts.
 _PHASES = {
     "container": r"Attaching to ",
     "imports": r"non-default args",

@@ -26,7 +26,8 @@ CACHE = Path("/var/cache/sparkwright-lab-gpu")
 _GLIBC = (5, 12, 17, 24, 26, 27, 28, 31, 34, 35, 39)
 _PLATFORMS = [f"manylinux_2_{minor}_x86_64" for minor in _GLIBC]
 _PLATFORMS += ["manylinux1_x86_64", "manylinux2010_x86_64", "manylinux2014_x86_64", "any"]
-#: Of the wheels: what no engine on a Hopper GPU opens, and sources for a compiler that is missing.
+#: Parts of the wheels: files that no engine on a Hopper GPU opens, and sources for a compiler that
+#: is missing.
 _UNUSED = (
     "vllm/vllm-rs", "vllm/third_party/fmha_sm100", "vllm/third_party/deep_gemm/include",
     "pycountry/locales", *(f"flashinfer/data/{name}" for name in ("cutlass", "cccl", "spdlog")),
@@ -101,7 +102,7 @@ def _wheels(name: str, requirements: Path, python: str) -> Path:
             (tree / path).unlink(missing_ok=True)
         if name == "controller":
             _nspawn(tree)
-            build_runtime("x86_64", tree / "runtime")  # what the controller sends to hosts
+            build_runtime("x86_64", tree / "runtime")  # the controller's files for hosts
     return _archive(name, key, tree)
 
 

@@ -42,7 +42,7 @@ def receive(folder: Path, home: Path = HOME) -> list[str]:
             mark.touch()
             with stream.open("rb") as source:
                 source.seek(start)
-                # In a session of its own it outlives the call that brought the part.
+                # In a separate session it outlives the call that brought the part.
                 command = ["bash", "-o", "pipefail", "-c", _UNPACK.format(home=home, **archive)]
                 log = (home / f"{archive['name']}.log").open("w")
                 subprocess.Popen(command, start_new_session=True, stdin=source,

@@ -24,7 +24,7 @@ from lab.hub.store import Store
 
 ADDRESS = "http://127.0.0.1:8123"
 HELD = "nvidia-smi --query-gpu=name,driver_version,memory.used --format=csv,noheader,nounits"
-#: Ways back from each level: a deeper sleep has forgotten the weights, and loads them again.
+#: Ways back from each level: a deeper sleep has dropped the weights, and loads them again.
 WAYS = {
     1: (("POST", "/wake_up", None),),
     2: (

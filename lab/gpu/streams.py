@@ -25,7 +25,9 @@ async def _connection(target: str) -> tuple[asyncio.StreamReader, asyncio.Stream
         return await asyncio.open_unix_connection(target)
     address, _, port = target.removeprefix("https://").rpartition(":")
     context = None
-    if target.startswith("https://"):  # what TLS costs is asked, not who answers
+    if target.startswith(
+        "https://"
+    ):  # the measurement is about TLS, not about the server's identity
         context = ssl._create_unverified_context()
     return await asyncio.open_connection(address, int(port), ssl=context)
 

@@ -9,7 +9,7 @@ from .store import Repository
 
 # A member of `lab`, who may read the private repository and has accepted the gated one's licence.
 MEMBER_TOKEN = "hf_lab_fake_token"
-# A valid account that may read neither.
+# A valid account that may read neither repository.
 STRANGER_TOKEN = "hf_lab_fake_stranger"
 USERS = {MEMBER_TOKEN: "lab-member", STRANGER_TOKEN: "lab-stranger"}
 MEMBER = USERS[MEMBER_TOKEN]

@@ -12,7 +12,7 @@ from .store import Commit, File, Repository, Store, commit_id
 Content = bytes | Callable[[], Iterator[bytes]]
 Files = dict[str, Content]
 
-# What the real repositories' .gitattributes hand to Git LFS, among the files made here.
+# Patterns of the real repositories' .gitattributes for Git LFS, among the files made here.
 LFS_SUFFIXES = (".safetensors", ".gguf", "tokenizer.json")
 GIT_ATTRIBUTES = b"""\
 *.safetensors filter=lfs diff=lfs merge=lfs -text

@@ -81,7 +81,7 @@ class Repository:
     tags: dict[str, str] = field(default_factory=dict)
     private: bool = False
     gated: bool = False
-    # Names the recipe that the files were made from: when it is the same, nothing is made again.
+    # Names the recipe of the files: if it is the same, nothing is made again.
     recipe: str = ""
 
     def commit(self, revision: str) -> Commit | None:

@@ -42,7 +42,7 @@ FIRST_WORD = 256
 MASK = FIRST_WORD + len(WORDS) + 7
 VOCABULARY = 320
 
-#: Apart enough from all other logits to be taken at any temperature, by an engine that is right.
+#: Apart enough from all other logits to be chosen at any temperature, by a correct engine.
 CERTAIN = 4.0
 
 
@@ -143,7 +143,7 @@ def _activations(column: int) -> list[float]:
             random_tensor(f"{name}.{part}_proj.weight", WIDTH, HIDDEN) for part in ("gate", "up")
         )
     )
-    # A hidden state of one 1 is that times the root of its width, once it is normed.
+    # A hidden state with a single 1 is that times the root of its width, after its norm.
     scale = math.sqrt(HIDDEN)
     pairs = zip(gate[column::HIDDEN], up[column::HIDDEN], strict=True)
     return [g * scale / (1 + math.exp(-g * scale)) * u * scale for g, u in pairs]

@@ -54,7 +54,7 @@ def _build(kind: Kind, cache: Path, home: Path) -> None:
     print(f"building {kind.title}: {kind.cost}", flush=True)
     for stale in cache.glob(f"{kind.name}-*"):  # of other versions, or of a build that was killed
         shutil.rmtree(stale, ignore_errors=True)
-    # A name of its own: what a killed build had started may still write under the old one.
+    # A separate name: processes of a killed build may still write under the old name.
     building = home.with_suffix(f".{os.getpid()}.new")
     root, scratch = building / "root", building / "scratch"
     scratch.mkdir(parents=True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-# $1 is the tree, $2 a folder that it may write to as /run/engine, $3 how many mounts follow as
-# pairs, then how many places to write to where the
-# tree itself is read-only, and these; the rest is the command.
+# $1 is the tree, $2 its writable folder at /run/engine, $3 the number of mounts, which follow as
+# pairs, then the number of writable places if the tree itself is read-only, and these; the rest is
+# the command.
 _ENTER = r"""
 set -e
 root=$1 sockets=$2 mounts=$3; shift 3

@@ -34,7 +34,7 @@ _TORCH_PROGRAMS = ("torch_shm_manager",)
 #: vLLM takes one of three by the CPU. The plainest runs on every machine, and a tiny model has
 #: no use for the others: 330 MB.
 _PLAINEST, _OTHERS = "_C_AVX2.abi3.so", ("_C.abi3.so", "_C_AVX512.abi3.so")
-#: A third of the largest libraries is what a debugger would read.
+#: A third of the largest libraries is debugging data.
 _STRIPPED = (
     f"vllm/{_PLAINEST}", "torch/lib/libtorch_cpu.so", "llvmlite/binding/libllvmlite.so",
 )  # fmt: skip
@@ -63,7 +63,7 @@ def install(root: Path, scratch: Path) -> None:
         (packages / "vllm" / name).symlink_to(_PLAINEST)
     for name in _STRIPPED:
         subprocess.run(["strip", "--strip-unneeded", packages / name], check=True)
-    # vLLM asks for its own version under the name `vllm`, and knows by it that it is for the CPU.
+    # vLLM asks for its own version under the name `vllm`, which shows that it is for the CPU.
     own = packages / f"vllm-{VERSION}+cpu.dist-info"
     own.mkdir()
     (own / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {VERSION}+cpu\n")

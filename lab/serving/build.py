@@ -49,7 +49,7 @@ if __name__ == "__main__":
 
     sys.exit(main(sys.argv[1:]))
 """
-#: Folders with tables of arguments, as the engines themselves gave them.
+#: Folders with tables of arguments, as the engines themselves printed them.
 ENGINES = HERE.parent.parent / "sparkwright/engines"
 
 
@@ -195,7 +195,7 @@ def _config(tag: Tag, layers: list[Layer], architecture: str, types: dict[str, s
     labels = {
         "dev.sparkwright.fake": _note(architecture),
         "dev.sparkwright.fake.fault": tag.fault or "none",
-        # So that two tags of the same fake are two images, as the real ones are.
+        # So that two tags of the same fake are two images, like the real ones.
         "dev.sparkwright.fake.for": f"{tag.repository}:{tag.names[0]}",
         "org.opencontainers.image.title": f"fake for {tag.repository}",
         "org.opencontainers.image.version": f"{tag.version}+fake",

@@ -43,7 +43,7 @@ def _stock(names: tuple[str, ...], version: str, repository: str = STOCK, *progr
     return Tag(names, version, repository=repository, flavour="stock", entrypoint=entrypoint)
 
 
-# For vLLM before 0.23 there is no table of arguments: its fakes go by 0.23's, and 0.28.0's by
+# For vLLM before 0.23 there is no table of arguments: its fakes use 0.23's, and 0.28.0's uses
 # 0.24's.
 TAGS = (
     Tag(("2026-08-17-v0.27.1-slim", "latest"), "0.27.1"),

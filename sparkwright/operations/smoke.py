@@ -95,7 +95,7 @@ def _address(host: Host) -> str | None:
     connection = addresses(host)
     if connection is None or is_loopback(connection[1]):
         return None
-    # One of an interface alone (fe80::...) has lost that here.
+    # An address of one interface alone (fe80::...) has lost its interface here.
     link_local = ip_address(connection[1].partition("%")[0]).is_link_local
     return _ipv4(host) if link_local else connection[1]
 

@@ -14,7 +14,7 @@ from sparkwright.text.timestamps import epoch
 
 #: Path -> text of the 0600 files with keys.
 Secrets = Mapping[str, Secret]
-#: Units that are no service's.
+#: Units without a service.
 OWN_UNITS = ("sparkwright-gateway.service", "sparkwright-health.service", PAGE,
              "sparkwright-recover.service", "sparkwright-schedule.service",
              "sparkwright-wake.service", "sparkwright-watch.service")  # fmt: skip
@@ -83,7 +83,7 @@ def changes(service: Service, secrets: Secrets, observed: Observation) -> list[s
         result.append("start")
     elif (
         rewritten
-        # A run that was killed after it wrote and before it restarted.
+        # A run was killed after it wrote and before it restarted.
         or container.release != service.release
         or state.newest > epoch(container.created)
     ):

@@ -20,7 +20,7 @@ from sparkwright.plan.tags import MESSAGES
 from sparkwright.resolve.pinned_text import PinnedText
 from sparkwright.text.shipped_yaml import beside
 
-#: Seconds for the trial of a template; its process gives itself 5 of the processor.
+#: Seconds for the trial of a template; its process limits itself to 5 s of CPU.
 _WAIT = 20
 _TRIAL = Path(__file__).with_name("template_trial.py")
 

@@ -248,7 +248,7 @@ OPEN_WEBUI_DIGESTS = {
 SOCKETS = "/run/sparkwright-engines"
 #: GiB of RAM that buffer a KV cache on a disk: cpu_bytes_to_use of vLLM's engine.yaml.
 STAGED_GIB = 4
-#: Where sshd listens, whatever port the controller reaches it by.
+#: sshd's port on the host, even if the controller reaches it at another port.
 _SSH = 22
 #: Arguments, environment, and the origin of each.
 _Layers = tuple[dict[str, ArgumentValue | None], dict[str, str | None], dict[str, str]]

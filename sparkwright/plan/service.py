@@ -27,7 +27,7 @@ from sparkwright.text.sizes import GIB
 from sparkwright.tls.host_certificates import certificate_place
 
 T = TypeVar("T")
-#: Requests after a start, before a service counts as ready: the first ones compile kernels.
+#: Requests after a start, before a service counts as ready: the first requests compile kernels.
 WARM_UPS = 2
 #: GiB of a compiler's job at most: nvcc of FlashInfer takes 3 to 8 (flashinfer#3634, vllm#54237).
 #: Four jobs built on a machine where a job for each core was killed (flashinfer#3636).
@@ -192,7 +192,7 @@ def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) 
     room = int(offload.gib * GIB) if offload and offload.disk else 0
     rdma = rank is not None and rank.shape is not None
     if rdma:
-        # Memory that stays where it is.
+        # Memory that stays in place.
         container = replace(container, cap_add=tuple(sorted({*container.cap_add, "IPC_LOCK"})))
     return {
         "service": service,

@@ -8,7 +8,7 @@ from sparkwright.config.settings import HostSettings, ServiceSettings
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Messages, suggest
 
-#: Of the whole plan.
+#: Applies to the whole plan.
 MESSAGES = Messages(__file__)
 
 

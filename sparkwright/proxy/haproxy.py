@@ -27,15 +27,15 @@ from sparkwright.host.proxy.pool import ASLEEP_MAP
 from sparkwright.tls.host_certificates import CERTIFICATE
 from sparkwright.tls.names import ip_address
 
-#: Seconds after which a client is to ask again for a service that sleeps.
+#: Seconds after which a client should ask again for a sleeping service.
 ASLEEP_SECONDS = 60
-#: Whom the address's program runs as.
+#: User of the address's program.
 USER = "sparkwright-models"
 #: Name of the proxy that is the address for all models; no service's name has a dot.
 MODELS = "address.models"
 #: Name of the proxy before Open WebUI.
 PAGE = "address.open-webui"
-#: What Debian and Ubuntu verify public certificates by.
+#: Debian's and Ubuntu's public CAs.
 PUBLIC_CAS = "/etc/ssl/certs/ca-certificates.crt"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -215,19 +215,19 @@ class Proxies:
 
     #: HAProxy's configuration: world-readable, holds no secret.
     config = _Path("home", "haproxy.cfg")
-    #: The Lua action that has requests wait for a replica.
+    #: The Lua action that makes requests wait for a replica.
     waiting_room = _Path("home", "wait_for_server.lua")
     #: The file of ``key_map``: hashes of the clients' keys and their names, 0600.
     keys = _Path("home", "keys.map")
-    #: The file of ``engine_map``, with the key that the engine is shown, 0600.
+    #: The file of ``engine_map``, with the engine's key, 0600.
     engine = _Path("home", "engine.map")
-    #: The file with certificate and key, 0600; there while the proxies serve https.
+    #: The file with certificate and key, 0600; it exists while the proxies serve https.
     certificate = _Path("home", CERTIFICATE)
-    #: The CAs by which replicas are verified; there while any has a private one.
+    #: The CAs that verify replicas; the file exists while any replica has a private CA.
     replicas_ca = _Path("home", "tls/replicas.pem")
     #: The runtime API of the worker that takes new requests.
     admin_socket = _Path("runtime", "admin.sock")
-    #: The runtime API of the master, which reaches the workers of before a reload too. For a moment
+    #: The runtime API of the master, which reaches earlier workers after a reload too. For a moment
     #: after a start or reload it refuses or resets connections: ask again.
     master_socket = _Path("runtime", "master.sock")
     #: The pools, for the program of the address. Root and that program's user enter its directory.

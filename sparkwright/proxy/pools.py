@@ -15,8 +15,8 @@ from sparkwright.host.fetch.request import TlsIdentity
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.tls.host_certificates import identity
 
-#: Data of every host of the inventory, also outside the run's limit. Those that it is not
-#: limited to were judged by nobody yet.
+#: Data of every host of the inventory, also outside the run's limit. Data outside the limit has not
+#: been validated.
 Everyone = Mapping[str, Mapping[str, Any]]
 
 
@@ -71,7 +71,7 @@ def unverified(pools: Iterable[PlannedPool], everyone: Everyone) -> Iterator[Fin
     """Replicas that HAProxy can't verify. Nothing is written for them yet."""
     for host in dict.fromkeys(host for pool in pools for host in pool.services):
         if everyone[host].get("tls") == "own":
-            continue  # made when it is needed
+            continue  # made on first use
         try:
             replica_identity(host, everyone[host], dry=True)
         except UserError as error:

@@ -24,7 +24,7 @@ from sparkwright.resolve.model_facts import ModelRecipe
 from sparkwright.resolve.recipe_registry import Snapshot
 
 #: Keys of a recipe that describe the start of the model. Its guide and its installation are for
-#: people.
+#: readers.
 _KEYS = (
     "meta", "model", "variants", "features", "opt_in_features", "strategy_overrides",
     "hardware_overrides", "omni",
@@ -32,7 +32,7 @@ _KEYS = (
 _INSTALLATION = ("dependencies", "install", "docker_source")
 #: vLLM's own image, of a version.
 _STOCK = re.compile(r"vllm/vllm-openai:v?(\d+\.\d+\.\d+)(-[a-z0-9_.-]+)?")
-#: Sized by the host that serves it.
+#: The host that serves it sets its size.
 _SIZES = ("gpu_memory_utilization", "max_model_len", "max_num_seqs", *engine("vllm").gpu_counts)
 
 
@@ -107,7 +107,7 @@ def _foreign(subject: Subject, recipe: ModelRecipe) -> Foreign:
         if stock is None:
             raise Unfit("docker_image", foreign.container, "its arguments are for that image")
         least = max(least or "0", stock[1], key=release)
-    # What it needs is judged by the repository's files, not by the size of a datacentre's GPU.
+    # The repository's files determine its needs, not the size of a datacentre's GPU.
     return replace(foreign, least_vllm=least, gpus=1, vram_gib=None)
 
 

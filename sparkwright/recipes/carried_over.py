@@ -12,9 +12,9 @@ from sparkwright.engines.tables import release
 from sparkwright.recipes.recipe import Foreign, Options
 from sparkwright.recipes.yaml_mapping import line
 
-#: The share of a Spark where a recipe says none.
+#: The share of a Spark for a recipe without one.
 _SHARE = 0.8
-#: vLLM's own image, the folder in which it starts, and the templates that it has there.
+#: vLLM's own image, its working folder, and its templates there.
 _STOCK, _WORKSPACE = "vllm/vllm-openai", "/vllm-workspace/"
 _TEMPLATE = re.compile(r"examples/tool_chat_template_[\w.-]+\.jinja")
 #: DFlash's two limits, which decide its budget of tokens.

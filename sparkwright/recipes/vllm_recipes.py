@@ -9,11 +9,11 @@ from sparkwright.recipes.recipe import Foreign, Options, Remarks, Text, Unfit, t
 from sparkwright.recipes.yaml_mapping import environment, line, mapping, positive, strings
 from sparkwright.text.sizes import GIB
 
-#: One box, all of its GPUs: the way to start that fits one; and over boxes of one GPU each, where
-#: the recipe grants that to the hardware.
+#: One box with all of its GPUs: the only way to start; and several boxes of one GPU each, if the
+#: recipe allows this for the hardware.
 _STRATEGY, _SPREAD = "single_node_tp", "multi_node_tp"
 _GRANTED = ("supported", "verified")
-#: Places in its variables that a reader fills in with each host's own network.
+#: Placeholders in its variables for each host's own network.
 _NETWORK = ("$IFACE_NAME", "$IB_IF", "$HEAD_IP")
 
 
@@ -48,7 +48,7 @@ def _variant(
     remarks = Remarks(f"{text.source} ({name})")
     model, about, tables = mapping(data, "model"), mapping(data, "meta"), texts()["vllm_recipes"]
     family = FAMILIES[GPUS[options.gpu]]
-    # They key by these, the nearest first.
+    # Its keys, the nearest first.
     box, *kinds = keys = (family.vllm_recipes[options.gpu], family.generation, "nvidia")
     _refuse_other_hardware(variant, box, f"variants.{name}")
     spread = mapping(mapping(data, "strategy_hardware"), _SPREAD).get(box) in _GRANTED
@@ -77,7 +77,7 @@ def _variant(
     size, tp = variant.get("vram_minimum_gb"), variant.get("tp") or strategy.get("tp")
     if isinstance(tp, dict):  # keyed by hardware
         tp = next((tp[kind] for kind in (*keys, "default") if kind in tp), None)
-    if spread and isinstance(size, int | float):  # as many as hold it
+    if spread and isinstance(size, int | float):  # as many as hold the model
         tp = max(2, math.ceil(size * 1e9 / GIB / VRAM.get(options.gpu, LEAST_SPARK_GIB)))
     title = str(about.get("title") or text.name.rpartition("/")[2])
     slug = f"{about.get('slug') or title}{'' if name == 'default' else f'-{name}'}"

@@ -9,9 +9,9 @@ from sparkwright.recipes.recipe import Unfit
 
 #: Bytes of a recipe; the largest real one has 40 KiB.
 MOST_BYTES = 256 * 1024
-#: Values of a recipe, each alias counted with all that it stands for.
+#: Values of a recipe; each alias counts with all of its content.
 MOST_VALUES = 20_000
-#: An option, before the value that stands in the same item.
+#: An option before a value in the same item.
 _PAIR = re.compile(r"\A(--[\w.-]+)\s+(?=\S)")
 
 

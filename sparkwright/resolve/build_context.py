@@ -17,7 +17,7 @@ from sparkwright.resolve.messages import MESSAGES
 #: More than this is no build context but a mistake in the catalog.
 MOST_BYTES = 20 * 1024**2
 MOST_FILES = 1000
-#: Where the controller keeps what it has fetched.
+#: The controller's cache of fetched repositories.
 CACHE = Path(".sparkwright/cache/build")
 _SUBJECT = "build context"
 

@@ -22,7 +22,7 @@ from sparkwright.resolve.messages import MESSAGES
 
 #: Characters of an HTTP header.
 _TOKEN = re.compile(r"[\x21-\x7e]{1,4096}")
-#: What Docker's file calls Docker Hub, and the host that is asked for its images.
+#: Docker Hub's name in Docker's file, and the host of its images.
 _HUB = {"index.docker.io": "registry-1.docker.io", "docker.io": "registry-1.docker.io"}
 
 
@@ -62,7 +62,7 @@ def account(source: Source | None, registry: str) -> str | None:
         return None
     url = urlsplit(registry)
     result = _accounts(source).get(url.netloc)
-    # A registry on this machine is the only one that clear text does not betray.
+    # Only a registry on this machine may get the account in clear text.
     if result and url.scheme != "https" and url.hostname not in ("127.0.0.1", "localhost"):
         raise _unusable(source, "clear-text", registry=url.netloc)
     return result

@@ -23,7 +23,7 @@ _NUMBERS = {
 _STRING, _ARRAY = 8, 9
 #: Bytes of a header: that of a tokenizer with 262,144 tokens and its merges has some 16 MiB.
 MOST_BYTES = 64 << 20
-#: Values, tensors, elements of an array that is kept, bytes of a name, and dimensions of a tensor.
+#: Values, tensors, elements of a kept array, bytes of a name, and dimensions of a tensor.
 _MOST, _KEPT, _NAME, _DIMENSIONS = 1 << 16, 1 << 10, 1 << 10, 8
 _FIRST, _NEXT = 512 << 10, 8 << 20
 _LARGEST = 1 << 40

@@ -115,7 +115,7 @@ def _lengths(values: Mapping[str, Any], heads: int) -> tuple[int, int, int, int]
     """Numbers in a head of keys and of values; then of blocks with a sliding window."""
     usual = (whole(values, "embedding_length") or 0) // heads if heads else 0
     key = whole(values, "attention.key_length") or usual
-    # Multi-head latent attention keeps one vector, of which the values are a part.
+    # Multi-head latent attention keeps one vector, which contains the values.
     latent = whole(values, "attention.key_length_mla")
     value = 0 if latent else whole(values, "attention.value_length") or usual
     return (

@@ -18,9 +18,9 @@ _LABEL = re.compile(
 )  # fmt: skip
 #: Weights of full width: of use to whoever makes quantizations, half as fast to whoever serves.
 _FULL = ("F32", "F16", "BF16")
-#: Of the files that read images, the first of these.
+#: The first of the files that read images is used.
 _PROJECTORS = ("F16", "BF16", "Q8_0", "F32")
-#: The most memory that a choice may take: ``12GiB``.
+#: Largest size of a choice: ``12GiB``.
 _ROOM = re.compile(r"(\d{1,5}(?:\.\d)?)GiB")
 #: Tokens of context, with 16-bit keys and values, and GiB of the engine itself, for which a file is
 #: chosen: what is left beyond them makes the context longer.

@@ -16,14 +16,14 @@ from urllib.parse import unquote, urlsplit
 from sparkwright.resolve.messages import MESSAGES
 from sparkwright.resolve.queries import Server, asking, basic
 
-#: Bytes of a file of a repository that is written while it is fetched: of its pack, above all.
+#: Bytes of a repository's file that is written during a fetch: of its pack, above all.
 MOST_BYTES = 300 * 1024**2
 #: Bytes of a repository's list of references: one with 100,000 of them has some 8 MiB.
 _MOST_REFERENCES = 16 << 20
 #: Bytes of git's own output.
 _MOST_OUTPUT = 8 << 20
 _SECONDS = 180
-#: Over the user's own settings of git.
+#: Overrides the user's own settings of git.
 _SETTINGS = (
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -87,7 +87,7 @@ def git(folder: Path, *arguments: str, shown: str, none: int = 0) -> str:
     settings = [word for setting in _SETTINGS for word in ("-c", setting)]
     environment = {name: text for name, text in os.environ.items() if not name.startswith("GIT_")}
     environment |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-    # Files, not pipes: their size is bounded, whatever a repository or its server has git print.
+    # Files, not pipes: their size is bounded, for any output of git, a repository or its server.
     with TemporaryFile() as output, TemporaryFile() as errors:
         try:
             done = subprocess.run(

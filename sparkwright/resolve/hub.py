@@ -124,7 +124,7 @@ Path = Annotated[
 ]
 #: Bytes and values of a model's data with every file: some 50,000 files.
 MOST_BYTES, MOST_VALUES = 16 << 20, 1_000_000
-#: What says how to serve a model.
+#: Files with a model's serving settings.
 _READ = ("config.json", "generation_config.json", "tokenizer_config.json")
 _TEMPLATE = "chat_template.jinja"
 
@@ -265,7 +265,7 @@ def resolve_model(
 
         if marks is not None:
             return _with_facts(model, small, info, where, marks)
-        # Nothing but checks depends on it.
+        # Only checks depend on it.
         with suppress(OSError, ValueError, TypeError, LookupError, AttributeError, Unusable):
             model = _measured(model, _loaded(small("config.json")))
             lora = lora_of(model.files, lambda name: _loaded(small(name)), piece)

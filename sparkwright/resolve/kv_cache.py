@@ -6,7 +6,7 @@ from typing import Any
 
 from sparkwright.catalog.entries import KvLayers
 
-#: No model has more of anything that is counted here: strangers write these files.
+#: No model has more of any counted unit: third parties write these files.
 MOST = 1 << 30
 
 

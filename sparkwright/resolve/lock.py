@@ -170,7 +170,7 @@ def read_lock(path: pathlib.Path) -> Lock | None:
         return None
     try:
         text = files.read(path)
-        # Between two sides of a merge no YAML is looked at: either may be right.
+        # Between two sides of a merge the YAML is not parsed: either side may be right.
         if mark := _CONFLICT.search(text):
             line = text.count("\n", 0, mark.start()) + 1
             raise MESSAGES.refusal("open-merge", f"{path}: line {line}")

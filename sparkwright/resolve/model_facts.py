@@ -31,7 +31,7 @@ _TASKS: dict[object, Task] = {
 }  # fmt: skip
 #: Kinds of layers that keep a state instead of keys and values.
 _STATES = ("linear_attention", "mamba", "mamba2", "recurrent")
-#: Keys of configurations that have such layers and do not list them.
+#: Keys of configurations with such layers but without a list of them.
 _STATE_KEYS = ("full_attention_interval", "hybrid_override_pattern", "mamba_d_state")
 
 

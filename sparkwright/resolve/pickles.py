@@ -52,7 +52,7 @@ def pickle_symptom(model: ResolvedModel, allowed: Collection[str]) -> Symptom | 
     if not result:
         return None
     others = any(path.endswith(_WEIGHTS) for path in model.files)
-    loadable = sum(map(is_pickle, model.files))  # those that are allowed included
+    loadable = sum(map(is_pickle, model.files))  # including the allowed files
     named = ", ".join(result[:3]) + (f" and {len(result) - 3} more" if len(result) > 3 else "")
     return Symptom(
         "pickle",

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 #: The largest honest small file: a tokenizer_config.json with all added tokens has about 2 MiB.
 MOST_BYTES = 8 << 20
-#: For everything that is asked of one server, and for one step of it.
+#: Seconds for all requests to one server, and for one step of a request.
 SECONDS, _STEP_SECONDS, _CONNECT_SECONDS = 180.0, 30.0, 5.0
-#: Addresses of one name that are tried.
+#: Number of addresses of one name that are tried.
 _ADDRESSES = 8
-#: Variables by which requests finds the certificates of a site's own authority.
+#: Variables in which requests finds the certificates of a site's own authority.
 _AUTHORITIES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
-#: Where clouds answer with a machine's credentials, beside the link-local addresses.
+#: Addresses where clouds answer with a machine's credentials, beside the link-local addresses.
 _METADATA = ("fd00:ec2::254", "100.100.100.200")
 
 
@@ -184,7 +184,7 @@ def _depth(ip: str) -> int:
     """How far within the network an address is: 0 for the internet, 3 for the link alone."""
     try:
         address = _address(ip)
-    except ValueError:  # a name, which a proxy looks up
+    except ValueError:  # a name, which a proxy resolves
         return 0
     if address.is_link_local or str(address) in _METADATA:
         return 3
@@ -246,6 +246,6 @@ def asking(subject: str, server: str, *, answer: str, setting: str) -> Iterator[
         facts |= {"answer": f"{answer} ({error.what})"}
         message = "private" if isinstance(error, PrivateAddress) else "another"
         raise MESSAGES.refusal(f"{message}-answer", subject, **facts) from error
-    # Whatever a parser makes of data that are none.
+    # Any exception that a parser raises for invalid data.
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise MESSAGES.refusal("another-answer", subject, **facts, answer=answer) from error

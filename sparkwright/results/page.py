@@ -14,7 +14,7 @@ from sparkwright.findings.finding import Finding
 def _to_utc(when: dt.datetime) -> dt.datetime:
     try:
         return when.astimezone(dt.UTC)
-    except OverflowError as error:  # a year that is none in UTC
+    except OverflowError as error:  # a year that UTC does not have
         raise ValueError("no time that UTC has") from error
 
 

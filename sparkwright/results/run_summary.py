@@ -12,7 +12,7 @@ from sparkwright.text.screen import fitted
 from sparkwright.text.table import columns
 from sparkwright.text.visible import paragraph, visible
 
-#: States of services of which nothing is claimed: their host was not touched.
+#: States of services without a claim: their host was not touched.
 UNTOUCHED = ("left alone", "maintenance")
 
 
@@ -130,7 +130,7 @@ def render(rows: Sequence[Row], *, dry: bool, seconds: float, keys: Mapping[str,
     for host, service in proved[:1]:
         lines += ["", "Ask it:", f"  {_curl(service, keys[host])}"]
     if failed := [row for row in rows if row.refused]:
-        # The report's last line has the reason where there is one.
+        # The report's last line has the reason, if there is one.
         first = visible((failed[0].refused or "").partition("\n")[0])
         reason = f": {first}" if len(failed) == 1 else ""
         hosts = ", ".join(row.host for row in failed)

@@ -269,7 +269,7 @@ def cells(seen: Deployment, name: str) -> tuple[str, ...]:
     )
 
 
-#: What a deploy would do, by the last word of a service's differences.
+#: A deploy's action, by the last word of a service's differences.
 _ENDS = {"start": "starts it", "restart": "restarts it", "stop": "stops it"}
 
 

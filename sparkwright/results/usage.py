@@ -12,7 +12,7 @@ from sparkwright.findings.finding import Finding
 from sparkwright.host.models.report import UsageRow
 from sparkwright.text.table import columns
 
-#: What `sparkwright usage` was told last, for pages that ask no host.
+#: The last answer to `sparkwright usage`, for pages that ask no host.
 KEPT = Path(".sparkwright/usage.json")
 _HEAD = ("key", "model", "requests", "failed", "tokens in", "tokens out", "hours", "cut")
 

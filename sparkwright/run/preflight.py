@@ -60,7 +60,7 @@ def judged(host: Host, host_run: HostRun, *, dry: bool) -> bool:
             if busy := locks.in_the_way(host):
                 raise HostError(busy)
             host.log("a switch that was begun before is still under way: waiting for its end")
-            with suppress(Interrupted):  # this run repairs what an interrupted run left
+            with suppress(Interrupted):  # this run repairs an interrupted run's remains
                 follow(host)
             asked = _observe(host, host_run)
     except HostError as error:

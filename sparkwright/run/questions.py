@@ -334,7 +334,7 @@ def _reconnect(host: Host) -> None:
     """
     transport = hooks.transport_of(host)
     if transport is not None and not transport.is_active():
-        host.disconnect()  # a connection that is lost stays so
+        host.disconnect()  # a lost connection stays lost
     if not host.connected:
         host.connect(show_errors=False)
     if not host.connected:

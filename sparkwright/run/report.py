@@ -43,7 +43,7 @@ def report(run: Run, *, as_json: bool) -> None:
     rows = [_row(name, item, dry=run.dry) for name, item in run.hosts.items()]
     named = os.environ.get(RECORD)
     record = Path(named or _STATE / "last-run.json")
-    # A run that the user declined has seen nothing: the last known states stay.
+    # A run that the user declined has observed nothing: the last known states stay.
     seen = [row for row in rows if named or row.is_known]
     if named or (seen and not run.dry):
         others = [] if named else _others(record, run.everyone - {row.host for row in seen})

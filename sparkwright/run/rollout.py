@@ -218,7 +218,7 @@ def record(
     """
     for service in services:
         if service.sleeps:
-            continue  # it was written, and nothing of it ran
+            continue  # it was written, and no part of it ran
         checks = ended.checks.get(service.name)
         # Without a valid plan no host is observed.
         before = host_run.memory.observation

@@ -32,7 +32,8 @@ from sparkwright.text.sizes import GIB
 
 #: Lock: one host fills the cache, and the others find it filled.
 _FETCHING = Lock()
-#: Of networks that no setting names: everybody who publishes addresses of rails has them so.
+#: Networks of common setups without a setting: everybody who publishes addresses of rails uses
+#: them.
 _USUAL = 24
 
 

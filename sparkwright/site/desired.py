@@ -60,7 +60,7 @@ def secrets_of(plan: HostPlan, keys: Keys) -> dict[str, Secret]:
     secrets = {}
     for service in plan.services:
         home = service_home(plan, service)
-        # Behind a proxy no client's key is the engine's: they change without a restart.
+        # Behind a proxy no client's key is the engine's: client keys change without a restart.
         key = keys.engine if service.proxy else keys.default
         variable = engine(service.engine).key_variable
         secrets[f"{home}/secrets.env"] = Secret(f"{variable}={key.value}\n")
@@ -69,7 +69,7 @@ def secrets_of(plan: HostPlan, keys: Keys) -> dict[str, Secret]:
                 secrets[f"{home}/secrets/{own.name}"] = secret_text
         if service.rank:
             secret = Secret(f"{KEY}={keys.ranks[service.rank.cluster].value}\n")
-            # A follower answers nobody: it has no key of the engine's.
+            # A follower answers nobody: it does not have the engine's key.
             name = "secrets" if service.follower else "ranks"
             secrets[f"{home}/{name}.env"] = secret
     return secrets

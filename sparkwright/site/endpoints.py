@@ -142,7 +142,7 @@ def endpoint_of(
         context=limits.context or body.context,
         images="image" in body.capabilities,
         tools=limits.tools is not None,
-        # Without a parser thoughts come as text: a client that expects them apart finds none.
+        # Without a parser reasoning comes as text: a client that expects it separately finds none.
         reasoning="thinking" in body.capabilities and limits.reasoning,
         kinds=kinds,
         chats="chat" in kinds,

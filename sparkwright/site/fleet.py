@@ -35,7 +35,8 @@ from sparkwright.tls.host_certificates import address_in_clear
 from sparkwright.tls.host_certificates import problems as tls_problems
 
 _MESSAGES = Messages(__file__)
-#: By a model's key, and whether GGUF files are served of it: the same repository may have others.
+#: By a model's key, and whether GGUF files are served of it: the same repository may have other
+#: files.
 _Wanted = dict[tuple[str, bool], tuple["ReadHost", ModelReference]]
 _Answers = Mapping[tuple[str, bool], ResolvedModel | UserError]
 
@@ -178,7 +179,7 @@ def _known(wanted: _Wanted, *, anew: bool) -> _Answers:
             pins = (lock and lock.registries) or {}
             addresses = sorted(settings.registries.values())
             try:
-                # 4 ms, for runs whose services name a model alone.
+                # 4 ms, only for runs with services that name a model.
                 from sparkwright.recipes.advice import look_up
 
                 resolved = job.result()
@@ -298,7 +299,7 @@ def _misnamed(host: ReadHost, service: ServiceSettings, image: Image | None, whe
     return _MESSAGES.mistake(message, f"{where}.{setting}", host.given.name, name=name, **facts)
 
 
-#: Best first; one that fails, or that another one took the place of, is for those who name it.
+#: Best first; a failing recipe, or a replaced recipe, is only for services that name it.
 _RANKS = ("recommended", "works", "expected")
 
 

@@ -117,7 +117,7 @@ def _named(plan: HostPlan, hosts: tuple[str, ...]) -> Iterator[Finding]:
 def _text(value: Any) -> str:
     try:
         return str(value)
-    except RecursionError:  # lists within lists, which is a mistake of its own
+    except RecursionError:  # lists within lists, which is a separate mistake
         return "too deep"
 
 

@@ -13,9 +13,9 @@ from typing import TypeVar
 
 _Seen = TypeVar("_Seen")
 
-#: Colours take no room.
+#: Colours take no width.
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-#: A line's own indentation, and a label or a mark that what follows stands beside.
+#: A line's own indentation, and a label or a mark to the left of the text.
 _BEGINNING = re.compile(r"( *)((?:[a-z]{4,9}: +|- |\d+\. )?)")
 #: A narrower screen is unreadable.
 _NARROWEST = 40

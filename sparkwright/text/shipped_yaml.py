@@ -6,7 +6,7 @@ from typing import Any
 
 def read(path: Path) -> Any:
     """The data of a YAML file of ours."""
-    import yaml  # many runs need none of it
+    import yaml  # many runs do not need it
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return yaml.load(path.read_text(encoding="utf-8"), loader)

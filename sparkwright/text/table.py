@@ -28,7 +28,7 @@ def columns(rows: Sequence[Sequence[str]], *, headed: bool = True) -> list[str]:
     room = width() or needed
     if needed <= room and all("".join(row).isascii() for row in cells):
         return [(" " * _GAP).join(map(str.ljust, row, whole)).rstrip() for row in cells]
-    # 40 ms, where a row has to go on below, or a character may be two columns wide.
+    # 40 ms, only if a row continues below, or a character may be two columns wide.
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

@@ -8,7 +8,7 @@ a line. Each of them is shown as its escape: ``\\x1b``, ``\\u202e``.
 import re
 
 #: Unicode's control and format characters, its separators of lines and paragraphs, halves of
-#: pairs, which no terminal can be sent, and letters that look like nothing.
+#: surrogate pairs, which can't be sent to a terminal, and invisible letters.
 _CLASS = (
     r"\x00-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160"
     r"\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ud800-\udfff"
@@ -18,12 +18,13 @@ _CLASS = (
 )
 _UNSAFE = re.compile(f"[{_CLASS}]")
 _UNSAFE_BUT_LINES = re.compile(f"(?!\n)[{_CLASS}]")
-#: What click writes for colours; nothing that hides text or moves.
+#: click's sequences for colours; no sequence that hides text or moves the cursor.
 _COLOUR = re.compile(r"(\x1b\[(?:[0-2]|3[0-7]|9[0-7])m)")
 _PAINT = re.compile(r"\x1b\[[0-9;:]*[mABCDGHJK]")
 #: Characters of one message of a host; longer messages are cut.
 LONGEST = 2000
-#: What prose and code need, and no terminal obeys: a tab, and what joins letters and emoji.
+#: Characters that prose and code need, and that control no terminal: a tab, and joiners of letters
+#: and emoji.
 _PROSE = re.compile("([\t\u200c\u200d])")
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 

@@ -165,7 +165,7 @@ def _alone(directory: Path) -> Iterator[None]:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
-        # Not left to close(): gevent, which pyinfra runs in, puts that off for a directory.
+        # Not left to close(): gevent, under which pyinfra runs, postpones it for a directory.
         fcntl.flock(handle, fcntl.LOCK_UN)
         os.close(handle)
 

@@ -13,8 +13,8 @@ IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
-#: Below this name every host has one, whatever it is called in the inventory. No resolver looks it
-#: up.
+#: Below this name every host has a name, whatever its name in the inventory is. No resolver looks
+#: it up.
 _OWN = "sparkwright.internal"
 
 

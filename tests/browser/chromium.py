@@ -12,12 +12,12 @@ from typing import Any, Literal
 
 Scheme = Literal["light", "dark"]
 
-#: What distributions call it.
+#: Names of the program in distributions.
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _SCHEMES = {"dark": 0, "light": 1}
-#: Runs in a copy of the page: what it fetched, what sticks out, and what can't be read.
+#: Runs in a copy of the page: its requests, its elements beyond the edge, and its unreadable texts.
 _PROBE = Path(__file__).with_name("probe.js")
-#: The page's own policy, and one that lets the probe run but still nothing be fetched.
+#: The page's own policy, and a policy that lets the probe run but still blocks all requests.
 _POLICY, _PROBING = "default-src 'none';", "default-src 'none'; script-src 'unsafe-inline';"
 
 

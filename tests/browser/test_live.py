@@ -25,7 +25,7 @@ from tests.unit.extras.dashboard.glances import MODEL, NOW, expected, glance, pa
 MEMORY = Memory(119.7, True, (Part("#", "w", 22.9), Part("=", "kv", 60.9), Part("o", "s", 8.0)))
 ACTED: list[tuple[str, str, str]] = []
 COPY = "document.querySelector('.host[aria-label=spark-1] [data-copy]')"
-#: What would be markup, and what turns a line around.
+#: Texts that would be markup, and marks that reverse a line.
 HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>\u202e'\"&amp;"
 
 
@@ -146,7 +146,7 @@ def test_nothing_that_a_host_says_is_markup(tab: Tab, fleet: Fleet) -> None:
         text = tab.value("document.body.textContent")
         assert text.count("<img src=x onerror=alert(1)>") >= 10
         assert "\u202e" not in text
-        # The policy of the page refuses what its script never does.
+        # The policy of the page refuses actions that its script never takes.
         with pytest.raises(AssertionError, match="TrustedHTML"):
             tab.value("document.body.innerHTML = '<p>markup</p>'")
     assert [error for error in tab.errors if "TrustedHTML" not in error] == []
@@ -264,7 +264,7 @@ def test_thirty_hosts_and_sixty_services_stay_smooth(tab: Tab) -> None:
         tab.wait("document.querySelectorAll('.service').length == 60")
         began, script = time.monotonic(), tab.metric("ScriptDuration")
         layout = tab.metric("LayoutDuration") + tab.metric("RecalcStyleDuration")
-        # Each host answers once in five seconds, and every figure is another one.
+        # Each host answers once in five seconds, and every figure changes.
         for step in range(60):
             at = 200.0 + step
             many.take(f"spark-{step % 30}", glance(at * (1 + step % 7 / 10), names=names))

@@ -14,7 +14,8 @@ from tests.unit.builders import catalog
 from tests.unit.extras.bench.builders import NOON, cell, result
 from tests.unit.extras.dashboard.pages import page_of
 
-#: A small phone, a large one, a tablet on either side of where tables become blocks, a desktop.
+#: A small phone, a large phone, a tablet on either side of the width at which tables become blocks,
+#: a desktop.
 WIDTHS = (320, 390, 768, 769, 1280)
 
 
@@ -48,7 +49,7 @@ def test_the_whole_story_is_on_three_screens_of_a_phone(hosts: int) -> None:
 
 
 def test_what_is_wrong_is_on_the_first_screen_of_a_phone() -> None:
-    # A page is at least as high as its window, which is 900 here: what is added below tells.
+    # A page is at least as high as its window, which is 900 here: the height reveals added content.
     head, findings = example().split("<main>")[0], example().split("</section>")[0]
     tall = '<p style="height:900px">below</p>'
     assert look(head + tall, width=360, opened=False).height - 900 < 370

@@ -13,7 +13,7 @@ from tests.cards.read import HERE
 from tests.libyaml import safe_load
 from tests.unit import builders
 
-#: What a key is that one side does not have.
+#: Value of a key that one side lacks.
 ABSENT = "(none)"
 COMMANDS: list[dict[str, Any]] = safe_load((HERE / "commands.yaml").read_text(encoding="utf-8"))
 _ROUND = {"--net": "--network"}

@@ -26,8 +26,8 @@ BEGINS = {
     "card of vllm-spark-omni-q36": "Qwen3.6-35B-A3B-heretic NVFP4 + DFlash on DGX Spark",
 }
 _DATE = re.compile(r"20\d\d-\d\d-\d\d")
-#: Not 3 of Qwen3 or sm_121a, 2.0 of Apache-2.0, 7 of #7, 27 of 27B; but 0.60 of "uses0.60so", where
-#: the text has lost its spaces.
+#: Not 3 of Qwen3 or sm_121a, 2.0 of Apache-2.0, 7 of #7, 27 of 27B; but 0.60 of "uses0.60so", whose
+#: text has lost its spaces.
 _NUMBER = re.compile(
     r"(?<![#.\d])(?:(?<![\w])(\d[\d,]*(?:\.\d+)?)|(?<=[a-z])(0\.\d+))(?![\d.]*[Bb]\b)"
     r"(?:\s?([KkM])(?![a-zA-Z0-9]))?"

@@ -44,7 +44,7 @@ BOOT_SECONDS = 300.0
 def engine() -> Iterator[build.Engine]:
     if os.geteuid() != 0:
         pytest.fail("the engine's root file system is root's: run `make test-real-engine`")
-    with held_for_tests():  # the tree is the lab's, and another checkout may make it anew
+    with held_for_tests():  # the tree is the lab's, and another checkout may make it again
         yield build.ensure(VLLM)
 
 

@@ -68,13 +68,13 @@ def test_no_port_that_it_opens_is_reached_from_outside(running: Running) -> None
         except OSError:
             continue  # it has ended
     opened = {int(at[-4:], 16) for at, inode in ports if f"socket:[{inode}]" in sockets}
-    assert opened  # else nothing is tried
+    assert opened  # otherwise nothing is tested
     for port in opened:
         with socket.socket() as neighbour, pytest.raises(ConnectionRefusedError):
             neighbour.connect((socket.gethostbyname(socket.gethostname()), port))
     path = Path(running.request.address)
     assert path.is_socket()
-    assert path.stat().st_mode & 0o777 == 0o666  # its directory keeps others out
+    assert path.stat().st_mode & 0o777 == 0o666  # its directory keeps other users out
 
 
 def test_it_has_no_power_and_shows_no_key(running: Running, rendered: Rendered) -> None:
@@ -160,7 +160,7 @@ def test_a_prompt_without_room_is_refused(running: Running) -> None:
     assert "max_model_len" in text
 
 
-# The last one: it ends the engine.
+# The last test: it ends the engine.
 def test_sigterm_ends_it_at_once(running: Running) -> None:
     started = time.monotonic()
     assert local.stop(running.process) == 0

@@ -25,16 +25,16 @@ Result = subprocess.CompletedProcess[str]
 
 pytestmark = pytest.mark.timeout(600)
 OWN = engine_named("llamacpp")
-#: The build that the captures are of: a later one has other arguments and routes.
+#: The build of the captures: a later build has other arguments and routes.
 BUILD = "b11669"
 TABLE = OWN.parser.tables.table(BUILD)
 MESSAGE = {"messages": [{"role": "user", "content": "Hello"}], "temperature": 0}
-#: Checks of the deep test that ask for no sense, which a model of one word has not.
+#: Checks of the deep test that need no meaning, which a model of one word lacks.
 PROTOCOL = {"health", "aliases", "key", "completion", "stream", "context-limit", "prefix-cache"}
-#: The program takes any text for these, and reads it no more.
+#: The program accepts any text for these, and does not parse it.
 DEPRECATED = ["defrag_thold"]
 #: Runs the program once for each line of a file, and prints the first line. `--version` ends it
-#: after what comes before was parsed.
+#: after the earlier arguments were parsed.
 TRY = f"""\
 while IFS= read -r line; do
     first=$(eval "{PROGRAM} $line --version" 2>&1 </dev/null | head -n 1)
@@ -164,7 +164,7 @@ def test_metrics_are_as_captured_and_have_neutral_names(server: Running) -> None
     assert (0 < accepted <= drafted) if server.request.speculates else drafted == 0
 
 
-# It ends the engine.
+# The test ends the engine.
 def test_sigterm_ends_it_at_once(server: Running) -> None:
     start = time.monotonic()
     assert local.stop(server.process) == 0

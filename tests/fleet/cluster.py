@@ -90,7 +90,7 @@ class Pair:
                 return False
             try:
                 return self.generates()
-            except AssertionError:  # the proxy has nobody behind it yet
+            except AssertionError:  # the proxy has no server yet
                 return False
 
         until(holds, f"whole: {self.state(HEAD)} {self.state(FOLLOWER)}", self.boot)

@@ -18,7 +18,7 @@ from tests.install.conftest import user, wheel
 
 #: Fixtures of a user with nothing but the wheel.
 __all__ = ["user", "wheel"]
-#: One fault after the other takes longer than people wait for: a command of its own.
+#: A series of faults takes longer than users wait: a separate command.
 FAULTS = (
     *("test_fetch_faults.py", "test_downloaders.py", "test_proxies.py", "test_switch_faults.py"),
     *("test_address.py", "test_address_load.py"),

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PYINFRA = Path(sys.executable).with_name("pyinfra")
 MACHINES: dict[str, Machine] = {host.name: host for host in HOSTS}
 GOOD = ("spark-1", "spark-2", "rtx-1")
-#: What a user has of the project; everything else of it is tests and lab.
+#: A user's part of the project; everything else of it is tests and lab.
 PROJECT = (
     *("catalog", "config.py", "constraints-bench.txt", "deploy.py", "group_data"),
     *("inventory", "lab/catalog", "roles", "sparkwright", "templates"),
@@ -128,7 +128,7 @@ class Site:
         done = subprocess.run(
             self.command(*arguments, inventory=inventory, deploy=deploy),
             cwd=self.folder,
-            # By itself a run with --dry leaves no record.
+            # By itself a dry run leaves no record.
             env={**os.environ, "SPARKWRIGHT_RECORD": str(record), **environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -268,7 +268,7 @@ def bare(host: str) -> None:
         " 2>/dev/null;"
         " sudo rm -rf /opt/sparkwright /opt/models /etc/systemd/system/sparkwright-*"
         " /etc/systemd/system/*.wants/sparkwright-*;"
-        # A unit that failed and has no file any more does not load once it has one again (EBUSY).
+        # A failed unit without a file does not load once it has a file again (EBUSY).
         " sudo systemctl reset-failed 'sparkwright-*'; sudo systemctl daemon-reload;"
         " docker rm -f sparkwright-qwen36 >/dev/null 2>&1;"
         " docker image prune -af >/dev/null",
@@ -297,7 +297,7 @@ def push_engine(*options: str) -> None:
 
 def without_engine(host: str) -> None:
     """Remove the real engine's service from a host, and everything else of sparkwright's."""
-    # An engine that became healthy a moment ago may let the whole time pass that Docker gives it.
+    # An engine that became healthy a moment ago may use up Docker's whole time limit.
     stop = "sudo systemctl disable --now sparkwright-tiny; docker rm -f sparkwright-tiny || true"
     ssh(host, stop, 120)
     bare(host)

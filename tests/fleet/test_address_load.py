@@ -139,8 +139,8 @@ def test_a_replica_that_dies_costs_its_running_requests_alone(address: Site) -> 
         ssh("spark-1", "sudo docker kill sparkwright-qwen36")
         served = load.served
         until(lambda: load.served > served + 50, "answers of the other replica")
-    # A prompt is never sent twice. Each of six workers may lose the request that was at the
-    # replica, and the next one, before the replica counts as down.
+    # A prompt is never sent twice. Each of six workers may lose the request at the replica, and the
+    # next request, before the replica counts as down.
     assert len(load.faults) <= 12, load.faults
     until(lambda: "200" in ssh("spark-1", _HEALTH), "the replica is back", 120)
 
@@ -186,7 +186,7 @@ def test_the_page_opens_by_tls_and_chats_with_a_key_of_its_own(address: Site) ->
         f"sudo docker inspect {unit}; sudo journalctl -u {unit} -u sparkwright-gateway --no-pager"
     )
     assert _key(address, "open-webui") not in ssh("hopper-1", seen)
-    # No other program of the host reaches it beside HAProxy, and nothing listens on a port.
+    # No other program of the host reaches it except HAProxy, and nothing listens on a port.
     assert ssh("hopper-1", f"sudo stat -c %a:%G /run/{unit}") == "750:haproxy"
 
 

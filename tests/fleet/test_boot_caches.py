@@ -9,7 +9,7 @@ from tests.fleet.site import Site, inside, until
 HOST = "spark-1"
 UNIT = "sparkwright-qwen36.service"
 CACHES = "/opt/sparkwright/services/qwen36/caches"
-#: As vLLM 0.24.0 says it.
+#: In the words of vLLM 0.24.0.
 LOADED, COMPILED = "Directly load the compiled graph(s)", "Compiling a graph for compile range"
 
 
@@ -75,7 +75,7 @@ def test_a_gb10_that_compiled_is_started_once_more(converged: Site) -> None:
     assert text.index(COMPILED) < text.index(LOADED)
     assert "blocks" in inside(HOST, "cat", "/opt/sparkwright/state/switch/progress.json")
     assert converged.deploy("--limit", HOST, "--data", "second_boot=True").changed == set()
-    # With the inventory's setting again the record is another one, and nothing restarts.
+    # With the inventory's setting again the record changes, and nothing restarts.
     container = inside(HOST, "docker", "ps", "--quiet", "--no-trunc")
     assert converged.deploy("--limit", HOST).changed == {HOST}
     assert inside(HOST, "docker", "ps", "--quiet", "--no-trunc") == container

@@ -9,7 +9,7 @@ from lab import fleet, machines, network
 from tests.fleet.cluster import BOTH, FOLLOWER, HEAD, INVENTORY, Pair, empty
 from tests.fleet.site import MACHINES, Site, inside, push_engine, ssh, until, without_engine
 
-#: Seconds that a whole start of both engines takes at most, on a machine that does other things.
+#: Longest time in seconds of a whole start of both engines, on a busy machine.
 BOOT = 400
 
 pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(1500)]
@@ -66,10 +66,10 @@ def test_others_reach_neither_the_engines_nor_the_ranks(pair: Pair) -> None:
         return inside(host, "python3", "-c", script, *arguments) == "open"
 
     assert connects(FOLLOWER, 29501)
-    # Those that the engines chose: every one that listens at the address of the ranks.
+    # Ports that the engines chose: every port that listens at the ranks' address.
     listening = inside(HEAD, "ss", "-Hltn", "src", "10.213.77.11")
     chosen = {int(line.split()[3].rpartition(":")[2]) for line in listening.splitlines()}
-    # Without the proxy's, and that of peers, which asks for a key.
+    # Without the proxy's port, and the peers' port, which requires a key.
     for port in {29501, 29502} | chosen - {8010, 18650}:
         assert not connects("rtx-1", port)
         for host in (HEAD, FOLLOWER):
@@ -132,7 +132,7 @@ def test_a_new_release_is_that_of_both(pair: Pair) -> None:
 
 def test_a_bad_release_is_taken_back_on_both(pair: Pair) -> None:
     before = pair.release(HEAD)
-    # No engine starts with it, and no rule knows why.
+    # No engine starts with it, and no rule knows the reason.
     bad = {"hf_overrides": {"num_attention_heads": 3}}
     pair.serve(arguments={"max_num_seqs": 3, **bad})
     run = pair.site.run("--yes", *BOTH, inventory=INVENTORY)

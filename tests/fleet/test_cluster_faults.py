@@ -59,7 +59,7 @@ def test_a_power_cut_at_each_step_leaves_both_with_one_release(
     run.send_signal(signal.SIGKILL)
     run.wait()
     machines.cut_power(MACHINES[dark])
-    if dark == HEAD:  # what was held on the disk of a host without power is let go there
+    if dark == HEAD:  # a held step on the disk of a host without power is released there
         upper = MACHINES[HEAD].home / "upper" / PLACE.removeprefix("/")
         (upper / f"hold-{held}").unlink(missing_ok=True)
     else:

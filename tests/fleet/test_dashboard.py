@@ -20,7 +20,7 @@ from tests.fleet.proxies import status
 from tests.fleet.site import GOOD, MACHINES, Site, answers, bare, hub, ssh, until
 
 INVENTORY = "inventory/virtual.py"
-#: What is switched, what fetches, and what dies.
+#: The switched service, the download, and the dying service.
 SWITCHED, FETCHES, DIES = "spark-1", "spark-2", "rtx-1"
 LIMIT = [word for host in GOOD for word in ("--limit", host)]
 

@@ -16,7 +16,7 @@ from tests.fleet.site import Run, Site, inside, ssh, until
 HOST, ADDRESS = "spark-2", "10.213.77.12"
 INVENTORY = "inventory/evening.py"
 PORTS = {"chat": 8001, "coder": 8002, "writer": 8003}
-#: Beside a service of no group, which serves all the time; they share the memory of a Spark.
+#: Beside a service without a group, which serves all the time; they share the memory of a Spark.
 SERVICES = """
 _SHARE = {{"arguments": {{"gpu_memory_utilization": 0.42, "max_model_len": 8192}}}}
 _RECIPE = {{"recipe": "qwen36-35b-a3b-heretic-dflash", **_SHARE}}
@@ -121,7 +121,7 @@ def test_one_of_them_runs_and_another_one_is_activated_by_hand(evening: Evening)
     assert "sleeps" in site.sparkwright("status", INVENTORY, "--limit", HOST)
     assert "activated: work" in site.sparkwright("history", INVENTORY, "--limit", HOST)
     site.sparkwright("restart", INVENTORY, "--limit", HOST, "--service", "chat", "--yes", code=1)
-    # Neither systemd by hand nor a restart of Docker wakes one that sleeps.
+    # Neither systemd by hand nor a restart of Docker wakes a sleeping service.
     ssh(HOST, "sudo systemctl start sparkwright-chat; sudo systemctl restart docker")
     until(lambda: running() == {"coder"} and evening.ask("coder")[0] == 200, "coder is back", 90)
     assert evening.serving() == only("coder")
@@ -144,13 +144,13 @@ def test_the_calendar_changes_them_by_itself(evening: Evening) -> None:
     begin = int(inside(HOST, "date", "+%s")) // 60 + 2
     times = [time.strftime("%H:%M", time.gmtime(60 * item)) for item in (begin, begin + 600)]
     assert evening.deploy(schedule={"writer": "..".join(times)}).changed == {HOST}
-    assert running() == {"coder"}  # no deploy changes which one is active
+    assert running() == {"coder"}  # no deploy changes the active service
     until(lambda: evening.ask("writer")[0] == 200, "the calendar's service", 240)
     assert (running(), evening.serving()) == ({"writer"}, only("writer"))
     until(unlocked, "its lock is let go", 30)
     assert "calendar@" in evening.site.sparkwright("history", INVENTORY, "--limit", HOST)
     assert evening.deploy(schedule={"writer": "..".join(times)}).changed == set()
-    assert evening.deploy().changed == {HOST}  # the timer goes with the setting
+    assert evening.deploy().changed == {HOST}  # the timer is removed with the setting
     ssh(HOST, "test ! -e /etc/systemd/system/sparkwright-schedule.timer")
 
 
@@ -179,7 +179,7 @@ def test_an_idle_service_is_stopped_and_the_next_request_waits_for_it(evening: E
     assert evening.deploy(idle).changed == {HOST}
     with Load(ADDRESS, PORTS["writer"], evening.site.key, workers=1, model="writer") as load:
         time.sleep(40)
-        assert running() == {"writer"}  # it is asked all the time
+        assert running() == {"writer"}  # it gets requests all the time
     assert (load.faults, load.served > 0) == ([], True)
     until(lambda: running() == set() and unlocked(), "it is stopped", 120)
     assert evening.deploy(idle).changed == set()
@@ -191,7 +191,7 @@ def test_an_idle_service_is_stopped_and_the_next_request_waits_for_it(evening: E
     assert (code, bool(body.get("usage")), running()) == (200, True, {"writer"})
     assert "idle@" in evening.site.sparkwright("history", INVENTORY, "--limit", HOST)
     until(lambda: running() == set() and unlocked(), "it is stopped again", 120)
-    # Without the setting somebody runs again: the group's first service.
+    # Without the setting a service runs again: the group's first service.
     assert evening.deploy().changed == {HOST}
     assert running() == {"chat"}
 
@@ -206,7 +206,7 @@ def test_an_idle_engine_sleeps_in_its_process_and_the_next_request_wakes_it(
     began = ssh(HOST, process)
 
     def sleeps() -> bool:
-        # While it is put to sleep, status says so and ends with 1.
+        # During its transition to sleep, status reports it and exits with 1.
         text = evening.site.call("status", INVENTORY, "--limit", HOST).stdout
         return "(nobody) runs" in text and unlocked()
 

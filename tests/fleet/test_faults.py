@@ -117,7 +117,7 @@ def test_a_service_that_can_not_start_shows_its_journal_and_is_given_up(converge
         '"port": 8000,',
         '"port": 8000, "environment": {"FAKE_VLLM_FAULT": "oom"},',
     )
-    bare("spark-1")  # nothing to go back to: systemd's other tries go on beside the report
+    bare("spark-1")  # no way back: systemd's other tries continue beside the report
     started = time.monotonic()
     run = converged.deploy("--limit", "spark-1", refused={"spark-1"})
     assert "it ended while starting: torch.OutOfMemoryError" in run.output

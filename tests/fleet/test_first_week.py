@@ -20,7 +20,8 @@ from tests.fleet.site import MACHINES, ROOT, bare, ssh
 HOSTS = ("spark-1", "rtx-1")
 REPOSITORY = "aeon-7/aeon-vllm-ultimate"
 _INDEX = "application/vnd.oci.image.index.v1+json"
-#: What a site in the lab needs that one at home does not: its registry, its hub, its images.
+#: Settings of a site in the lab that a site at home does not need: its registry, its hub, its
+#: images.
 _LAB = f"""
 image_mirrors = {{
     "ghcr.io": "http://{DEPOT.address}:{REGISTRY_PORT}",
@@ -33,7 +34,7 @@ drop_caches = False
 second_boot = False
 rollout = {{"soak_seconds": 2, "notice_seconds": 1}}
 """
-#: What a laptop has that this machine has not: another one, pipx, and somebody who says yes.
+#: Parts of a laptop that this machine lacks: another Python, pipx, and a user who confirms.
 _STAND_INS = """
 scp() { mkdir -p ~/laptop; cp -r "$2" ~/laptop; cd ~/laptop/my-lab; }
 pipx() { sparkwright --version; }
@@ -56,7 +57,7 @@ def week(fleet: None, wheel: Path, tmp_path: Path) -> Iterator[Shell]:
     _nightly()
     (tmp_path / "dist").mkdir()
     shutil.copy(wheel, tmp_path / "dist")
-    # `python3 -m venv` of the page is the Python that the tests have.
+    # `python3 -m venv` of the page uses the tests' Python.
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/python3").symlink_to(Path(sys.base_prefix) / "bin/python3")
     shell = Shell(tmp_path, tmp_path / "state")

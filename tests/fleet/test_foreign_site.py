@@ -78,7 +78,7 @@ def test_the_first_run_changes_and_the_second_says_no_changes(deploy: Path, user
         assert ssh(host, "sudo cat /srv/foreign/gpu.txt") == f"{gpu}, driver 580.95.05"
         model = ssh(host, "sudo find /srv/foreign/models -name model.safetensors -type f")
         assert len(model.splitlines()) == 1
-        # The lock was taken, and is left to nobody.
+        # The lock was taken, and released.
         ssh(host, "sudo test -e /opt/sparkwright/state/lock-last.json")
         ssh(host, "sudo test ! -e /opt/sparkwright/state/lock.json")
     before = {host: _state(host) for host in HOSTS}
@@ -108,7 +108,7 @@ def test_a_host_that_does_not_answer_fails_alone(deploy: Path, user: User) -> No
     A login that only prints is no fault.
     """
     ends = 'case "$BASH_EXECUTION_STRING" in *sparkwright-observe*) exit 0;; esac'
-    # Before our programs alone: pyinfra's own facts, and SFTP, bear no other text.
+    # Only before sparkwright's programs: pyinfra's own facts, and SFTP, tolerate no other text.
     prints = 'case "$BASH_EXECUTION_STRING" in *sparkwright*) echo welcome;; esac'
     for host, line in (("rtx-1", f"echo welcome; {ends}"), ("spark-1", prints)):
         ssh(host, f"cp .bashrc .bashrc-kept 2>/dev/null; sed -i '1i {line}' .bashrc")

@@ -70,7 +70,7 @@ def test_two_hosts_of_one_lock_are_the_same_host(converged: Site, lock: Path) ->
         assert service["image"].endswith(image["digest"].replace(":", "-"))
         for repository, commit in service["models"].items():
             assert pins["models"][f"{repository}@main"]["commit"] == commit
-    # With a lock and everything on the disk nobody else is asked: registry and hub may be gone.
+    # With a lock and everything on the disk no server is asked: registry and hub may be gone.
     services = ("docker-registry", "sparkwright-lab-hub")
     for unit in services:
         machines.inside(DEPOT, ["systemctl", "stop", unit])

@@ -56,7 +56,9 @@ def test_it_is_in_the_report_and_not_on_a_refused_host(hello: Site) -> None:
 
     before = [ssh(host, f"sudo stat -c %y {LAST}") for host in GOOD]
     assert hello.deploy(refused={"hopper-1"}).changed == set()
-    assert [ssh(host, f"sudo stat -c %y {LAST}") for host in GOOD] == before  # no lock for nothing
+    assert [
+        ssh(host, f"sudo stat -c %y {LAST}") for host in GOOD
+    ] == before  # no lock without changes
 
 
 def test_it_is_under_the_lock(hello: Site) -> None:

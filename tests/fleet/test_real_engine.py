@@ -23,7 +23,7 @@ sparks[0][1]["services"] = {
 }
 """
 COMPILED = SERVICES.replace("lab-tiny-qwen3-dflash", "lab-tiny-qwen3-compiled")
-#: Without speculation, which is not what is tried.
+#: Without speculation, which this test does not cover.
 ADAPTED = SERVICES.replace(
     '"port"',
     """"arguments": {"speculative_config": None},
@@ -33,7 +33,8 @@ ADAPTED = SERVICES.replace(
 OBJECTS = (
     "sudo find -L /opt/sparkwright/services/tiny/caches/current -name '*.so' -printf '%P %T@\\n'"
 )
-#: What asks for the protocol, and what asks for sense, which a model of one word has not.
+#: Requests that check the protocol, and requests that check the meaning, which a model of one word
+#: lacks.
 PROTOCOL = {
     *("health", "aliases", "key", "completion", "stream", "context-limit"),
     *("prefix-cache", "speculation"),
@@ -120,7 +121,7 @@ def test_it_is_measured_as_its_own_counters_say(engine: Site) -> None:
     assert [cell.concurrency for cell in result.cells] == [1, 4], done.stdout + done.stderr
     for cell in result.cells:
         assert cell.errors == 0
-        # The engine says one word to everything: what the smoke test's own counting sees too.
+        # The engine answers one word to everything, which the smoke test's own counting shows too.
         assert 0.3 < cell.measures["acceptance"] <= 1
     assert str(result.engine) == "vLLM 0.32.0"
 

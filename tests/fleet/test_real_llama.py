@@ -139,7 +139,7 @@ def test_a_file_that_it_does_not_load_is_taken_back(llama: Site) -> None:
     assert run.host(HOST)["services"][0]["outcome"] == "reverted", run.output
     assert "blk.1.ffn_down.weight" in run.output
     assert release(HOST, "tiny") == served
-    assert container(HOST, "tiny") != before  # it was away, and came back
+    assert container(HOST, "tiny") != before  # it was removed, and came back
     assert answer(llama).startswith(WORDS[0])
 
 

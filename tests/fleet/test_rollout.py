@@ -35,7 +35,7 @@ def test_a_new_tag_goes_host_by_host_and_back_on_request(rolling: Site) -> None:
     for host in GOOD:
         assert run.host(host)["services"][0]["smoke"]["failures"] == []
 
-    # The same again has nothing to do; the plan without the tag differs.
+    # A repeated deploy has no changes; the plan without the tag differs.
     assert rolling.deploy("--data", f"image_tag={NEW}", refused={"hopper-1"}).changed == set()
     limit = ("--limit", "sparks", "--limit", "rtx-1")
     status = rolling.sparkwright("status", "inventory/virtual.py", *limit, code=1)

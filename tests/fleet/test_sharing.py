@@ -43,7 +43,7 @@ def test_the_way_out_carries_one_copy_for_all_hosts(bare_fleet: Site) -> None:
     carried = _way_out() - before
     image = int(ssh("spark-1", "docker image inspect -f '{{.Size}}' $(docker images -q | head -1)"))
     parts = {host: ssh(host, "sudo du -sb /opt/sparkwright/images | cut -f1") for host in GOOD}
-    # The host that gave the image keeps its parts, and no other.
+    # The host that served the image keeps its parts, and no other host.
     kept = [int(size) for size in parts.values() if int(size) > 1_000_000]
     assert len(kept) == 1
     assert kept[0] < image

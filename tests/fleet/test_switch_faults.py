@@ -70,7 +70,7 @@ def test_a_fault_at_each_step_leaves_one_whole_release(rolling: Site, held: str)
     cable = ["ip", "link", "set", f"vb-{MACHINES['rtx-1'].machine}"]
     subprocess.run([*cable, "down"], check=True)
     inside("rtx-1", "systemctl", "kill", "--signal=SIGKILL", "sparkwright-switch")
-    # What was held on the disk of a host without power is let go there.
+    # A held step on the disk of a host without power is released there.
     upper = MACHINES["spark-1"].home / "upper" / PLACE.removeprefix("/")
     (upper / f"hold-{held}").unlink(missing_ok=True)
     for host in ("spark-2", "rtx-1"):

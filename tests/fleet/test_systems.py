@@ -12,15 +12,15 @@ from lab.fakes import GPUS
 from tests.fleet.site import ROOT, Site, bare, ssh
 from tests.unit.builders import catalog
 
-#: A Spark's and a card's; the others have other images, bodies and figures, and are tried with the
-#: faults.
+#: A Spark's and a card's; the other recipes have other images, bodies and figures, and are tested
+#: with the faults.
 FIRST = ("gemma4-26b-a4b-dflash-agentic", "qwen35-4b-rtx-16gb")
 RECIPES = [
     pytest.param(name, marks=[] if name in FIRST else [pytest.mark.faults])
     for name, item in sorted(catalog().recipes.items())
     if item.ranks is None  # tests/fleet/test_cluster.py
 ]
-#: The boot of a fake, as short as it can be.
+#: The boot of a fake, as short as possible.
 _QUICK = {"FAKE_VLLM_BOOT_SECONDS": "1"}
 
 

@@ -99,7 +99,7 @@ def test_the_example_inventory_is_valid_as_far_as_it_can_be(site: Site) -> None:
         "hub_endpoint=http://10.213.77.2:8880",
     ]
     arguments = [word for text in mirror for word in ("--data", text)]
-    # No name of this machine's network, whatever that has.
+    # A name outside this machine's network, in any network.
     text = (site.folder / "inventory/lab.py").read_text()
     nobody = re.sub(r'"((spark|rtx)-\d)"(?=[],])', r'("\1", {"ssh_hostname": "\1.invalid"})', text)
     site.edit("inventory/lab.py", text, nobody)

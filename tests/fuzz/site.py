@@ -23,7 +23,7 @@ CATALOG = (
 )
 INVENTORY = 'sparks = ["spark-1", "spark-2"]\n'
 GROUP_DATA = f'services = {{"qwen36": {{"recipe": "{RECIPE}"}}}}\n'
-#: Seconds of computing that no command of these takes, whatever it is given; and of waiting.
+#: Seconds of computing that no command of these takes, for any input; and of waiting.
 LONGEST, PATIENCE = 5.0, 10.0
 CODES = {0, 1, 2, 130}
 

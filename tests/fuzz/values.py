@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-#: What has ended or held programs of this kind: numbers, paths, texts, depth.
+#: Values that have ended or blocked programs of this kind: numbers, paths, texts, depth.
 TEXTS = (
     *("", " ", "22", "8000", "..", "../x", "../../tmp/x", "/", "/etc/passwd", "a/b", "~", "-x"),
     *("\x00", "a\x00b", "\x1b[31m", "\n", "a\nb", "\udc80", "\ufeff", "é", "\u202e", "x" * 5000),

@@ -48,7 +48,7 @@ PYTHONS = sorted(
     }
     | {sys.executable}
 )
-#: Loads what is sent and calls nothing.
+#: Loads the sent modules and calls nothing.
 _LOAD = programs.BY_STANDARD_INPUT.replace(
     'json.dumps(call(module.main, payload["request"]))', "str(module.main)"
 )

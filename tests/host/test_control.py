@@ -137,7 +137,7 @@ def test_who_stopped_it_holds_until_it_is_started(host: Host) -> None:
     assert (mark.by, mark.why, mark.keep) == ("ann@laptop", "too loud", False)
     assert mark.holds({"ActiveState": "inactive", "ActiveEnterTimestamp": SINCE})
     assert not mark.holds({"ActiveState": "active", "ActiveEnterTimestamp": SINCE})
-    # Started by somebody else, and ended since: that was not this stop.
+    # Started by another user, and ended since: that was not this stop.
     assert not mark.holds({"ActiveState": "failed", "ActiveEnterTimestamp": "later"})
     assert systemd.is_enabled("sparkwright-a.service")  # a boot brings it back
     host.do(action=START, services=("a",))
@@ -169,7 +169,7 @@ def test_what_is_started_must_answer(host: Host) -> None:
         "start sparkwright-a.service sparkwright-b.service",
     ]
     assert answer.done == {"a": "answers after 0 s", "b": "started"}
-    # Side by side, in whatever order.
+    # Side by side, in any order.
     assert {(asked.name, asked.proxy) for asked in host.asked} == {("a", None), ("b", None)}
     assert len(host.asked) == 2
     assert answer.faults == ("b: health: no answer",)

@@ -68,7 +68,7 @@ def test_a_dry_run_is_planned_and_says_which_hosts_are_not_reached(
     for host in ("spark-1.invalid", "rtx-1.invalid"):
         assert f"{host}: not reached: " in text
     assert text.count("qwen36") >= 2
-    assert not (lab / ".sparkwright/last-run.json").exists()  # a run that only looks leaves none
+    assert not (lab / ".sparkwright/last-run.json").exists()  # a dry run leaves none
 
 
 def test_without_a_lock_a_registry_out_of_reach_is_reported_before_anything_is_touched(

@@ -18,8 +18,8 @@ from sparkwright import __version__
 from tests.unit.builders import ROOT
 
 pytestmark = [pytest.mark.faults, pytest.mark.skipif(os.geteuid() != 0, reason="mounts: root's")]
-#: $1 is the tree, $2 an empty folder for what is written, $3 what is seen as /srv/dist, read-only,
-#: $4 a folder for pip's cache, then files of this machine: how a package index is reached from it.
+#: $1 is the tree, $2 an empty folder for written files, $3 the read-only folder at /srv/dist, $4 a
+#: folder for pip's cache, then files of this machine: the access to a package index.
 _ENTER = r"""
 set -e
 tree=$1 work=$2 dist=$3 cache=$4 root=$2/root; shift 4
@@ -34,7 +34,7 @@ for file in "$@"; do mkdir -p "$root${file%/*}"; cat "$file" > "$root$file"; don
 exec chroot "$root" /bin/bash -e -c "cd; $SCRIPT"
 """
 _CONNECTION = ("/etc/resolv.conf", "/etc/ssl/certs/ca-certificates.crt", "/etc/pip.conf")
-#: What anybody would do first. No host of it exists, so the deploy ends before any connection.
+#: A user's first commands. No host of the site exists, so the deploy ends before any connection.
 _FIRST = """
 sparkwright --version
 sparkwright init my-lab --host spark-1.invalid --gpu gb10

@@ -9,7 +9,7 @@ import pytest
 from pyinfra_testing.facts import make_fact_tests  # type: ignore[import-untyped]
 
 CAPTURES = Path(__file__).parent / "facts"
-#: The command is the program itself, compressed: another one with every change of it.
+#: The command is the program itself, compressed: it changes with the program.
 _any_command = pytest.mark.filterwarnings("ignore:No command set for test")
 
 for _folder in sorted(CAPTURES.iterdir()):

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Nobody listens there.
 NOBODY = "http://127.0.0.1:9"
 SERVICE = {"recipe": "qwen36-35b-a3b-heretic-dflash", "port": 8000}
-#: What every host's data has: a plan that is right, but for what can't be asked.
+#: Data of every host: a plan that is valid, except for unreachable servers.
 PLAN = {
     "services": {"qwen36": SERVICE},
     "hub_endpoint": NOBODY,

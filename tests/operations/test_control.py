@@ -56,7 +56,7 @@ def test_phases_of_a_boot_are_shown_while_it_is_waited_for(
     assert asked["watch"][0]["state"] == "/opt/sparkwright/state/control"
     count = len(ran.host.asked)
     gevent.sleep(0.05)
-    assert len(ran.host.asked) == count  # nobody asks any more
+    assert len(ran.host.asked) == count  # no question is sent any more
 
 
 def test_a_stop_goes_on_beside_a_run_that_may_have_died_and_nothing_else_does() -> None:

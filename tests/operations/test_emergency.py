@@ -82,7 +82,7 @@ def test_a_release_that_does_not_say_what_it_must_answer_is_no_pass() -> None:
 
 
 ENDED = encode(SwitchJournal("abc", "ended", "good", (), 12.5))
-#: The command, what the host answers beside its status, and what is then said.
+#: The command, the host's answer beside its status, and the resulting message.
 COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
     "remove": (
         ("remove", "--yes"),

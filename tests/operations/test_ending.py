@@ -51,7 +51,7 @@ def test_rows_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert rows["spark-1"][4] == "http://10.0.0.1:8000/v1"
     assert release in rows["spark-1"]
     assert "6/6" in rows["spark-1"]
-    # What runs, and not what was planned.
+    # The running release, not the planned one.
     assert rows["spark-2"][2] == "reverted"
     assert "0123456789ab" in rows["spark-2"]
     assert release not in rows["spark-2"]

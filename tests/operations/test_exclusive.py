@@ -87,7 +87,7 @@ def test_two_that_run_side_by_side_become_a_group() -> None:
     assert ran.memory.changes == ["service chat: no start at boot, stop"]
     (service,) = _request(result).services
     assert (service.restart, service.sleeps, service.slept) == (True, True, False)
-    assert service.from_release == CHAT.release  # it comes back with a way back
+    assert service.from_release == CHAT.release  # a way back starts it again
 
 
 def test_one_that_is_active_and_marked_as_asleep_is_woken() -> None:
@@ -95,7 +95,7 @@ def test_one_that_is_active_and_marked_as_asleep_is_woken() -> None:
     assert ran.host.lines == ["would service writer: awake"]
 
 
-# What a host must know
+# Facts that a host must have
 
 
 def _declared(seen: dict[str, Any], files: Any = FILES) -> Ran:

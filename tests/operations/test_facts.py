@@ -76,7 +76,7 @@ def test_a_fact_with_arguments_asks_for_more() -> None:
         )  # fmt: skip
         host.get_fact(LockHolder, files=["/etc/x"])
     assert executed(host) == [OBSERVE] * 3
-    # What is known is kept: this answer holds less.
+    # Known facts are kept: this answer holds less.
     assert memory(host).asked == ObservationRequest(services_root="/srv/sw", images=("vllm:a",))
 
 

@@ -51,7 +51,7 @@ SEED = Peer("spark-1", "http://10.0.0.1:18650")
 WITH_SECRETS = Sources(
     peers=lambda: (SEED,), peer_keys=KEYS, addresses=("10.0.0.2",),
     token=Secret("hf_secret"), limit=5e6, connections=4, headroom=7, adopt=("/mnt/*",),
-    # systemd gives a job nothing of /etc/environment.
+    # systemd gives a job no variable of /etc/environment.
     environment={"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "localhost,.local"},
 )  # fmt: skip
 OF_MODELS = ObservationRequest(models=(ModelAt(PLACE, COMMIT),))
@@ -86,7 +86,7 @@ def _compared(host: FakeHost, name: str, *secrets: str) -> None:
         job["units"] = [
             line for text in job["units"].values() for line in text.split("\n") if "Listen" in line
         ]
-    # The program's folder is named by its content, and the server's unit by that.
+    # The program's folder is named by its content, and so is the server's unit.
     shown = yaml.safe_dump(asked, width=100)
     home = host.request("install-runtime")["home"]
     shown = re.sub(r"sparkwright-share-\w+", "sparkwright-share-S", shown.replace(home, "HOME"))

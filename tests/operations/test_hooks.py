@@ -153,7 +153,7 @@ def test_the_next_channel_is_opened_while_one_is_used() -> None:
     assert transport.open_session() == "channel 1"
     gevent.sleep(0)
     assert len(transport.opened) == 2
-    # The third cannot be opened: told to the one who uses it, and not before.
+    # The third cannot be opened: its user is told, and not before.
     assert transport.open_session() == "channel 2"
     with pytest.raises(EOFError):
         transport.open_session()
@@ -316,7 +316,7 @@ def test_keys_that_nobody_can_log_in_with(tmp_path: Path) -> None:
         assert message.startswith("not reached: ssh_key: ")
         assert arguments in message
         assert "sesame" not in message
-        # What the key's remedy is, is not that the host is off.
+        # The key's remedy does not claim that the host is off.
         assert "check that it is on" not in message
 
 

@@ -72,7 +72,7 @@ def test_a_bar_for_each_host_and_their_sum(terminal: Terminal) -> None:
     neighbour = FIGURES.replace("the internet", "a neighbour")
     lines = _seen(terminal.message())
     assert lines == [f"[a] {FIGURES}", f"[spark-2] {neighbour}", total]
-    # A host that is done leaves; the line of a boot stands beside the others' bars.
+    # A finished host is removed; the line of a boot is beside the others' bars.
     shown.remove("a")
     shown.remove("a")
     shown.tell(_host("a"), "chat: compiling for 3 s\x1b[2J", None)

@@ -49,7 +49,7 @@ def test_a_switch_takes_the_proxies_with_it() -> None:
     result = proxies.switched(PROXY, FILES, probe(), root)
     assert result is not None
     assert result.files == FILES
-    # Also what only the plan before had: going back takes it up again.
+    # Also paths that only the earlier plan had: going back needs them again.
     assert set(FILES) <= set(result.managed)
     assert f"{UNITS}/{HEALTH_UNIT}" in result.managed
     gone = proxies.switched(None, {}, probe(**proxied(ONE)), root)
@@ -75,7 +75,7 @@ def test_diff_and_arguments_do_not_show_it(secured: HostRun) -> None:
     assert f"would write {PEM}" in "\n".join(host.lines)
     assert PEM not in host.request("observe")["texts"]
     assert not any("BEGIN" in line for line in host.lines)
-    # As pyinfra's own debugging output has an operation's arguments.
+    # pyinfra's own debugging output shows an operation's arguments.
     for shown in (str(secured.proxy_files), repr(secured.proxies), repr(secured)):
         assert "BEGIN" not in shown
 
@@ -96,6 +96,6 @@ def test_turned_off_it_is_taken_away(secured: HostRun) -> None:
     result = proxies.pending(clear.proxies, clear.proxy_files, probe(**seen))
     assert result == [f"remove {PEM}"]
     back = proxies.switched(clear.proxies, clear.proxy_files, probe(**seen), "/opt/sparkwright")
-    # A switch that fails brings it back.
+    # A switch that fails restores it.
     assert back is not None
     assert PEM in back.managed

@@ -139,7 +139,7 @@ def test_a_host_gets_hashes_and_not_in_a_command() -> None:
     assert asked.hidden
     for key in (KEY, OPENCLAW, ENGINE):
         assert key.value not in f"{asked.text}{asked.arguments}{request}"
-    # Looking takes no lock, and sends nothing.
+    # An observation takes no lock, and sends nothing.
     host, item = _keyed()
     questions.known_keys(host, item)
     assert (host.programs, host.request("keys")["text"]) == (["keys"], None)

@@ -147,7 +147,7 @@ def test_unprepared_hosts_are_left_out_or_stop_everything() -> None:
         run, hosts = _four(unprepared=unprepared)
         run.hosts["spark-4"].memory.failure = "no space left"
         assert _turn(hosts[0]) == text
-    # Who fails by being switched is not unprepared.
+    # A host that fails in its switch is not unprepared.
     run, hosts = _four(unprepared="stop", canaries=0, batch=1)
     assert _turn(hosts[0]) == "good"
     run.hosts["spark-1"].memory.failure = "smoke"
@@ -203,7 +203,7 @@ def test_a_good_switch_is_as_planned_and_may_be_taken_back() -> None:
     (back,) = _to_take_back(host, run, item)
     assert (back.to, back.from_release) == (OLD, item.services[0].release)
     assert back.why == ("spark-2 did not get through",)
-    # Hosts that were not switched, or not from anything, have nothing to go back to.
+    # Hosts that were not switched, or had no release before, have nothing to go back to.
     assert _to_take_back(host, run, run.hosts["spark-2"]) == []
 
 

@@ -34,9 +34,9 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opening]
     """Opens a session over two hosts that answer and one that is off; their plan is broken."""
     keys = ("fake_delay", "fake_delay_jitter", "fake_responses")
     monkeypatch.setattr("sparkwright.config.parse.CONNECTION_KEYS", (*CONNECTION_KEYS, *keys))
-    # pyinfra's command line patches the process that imports it, which is the tests' here.
+    # pyinfra's command line patches the process that imports it, here the tests' process.
     monkeypatch.setattr("gevent.monkey.patch_all", lambda **_: None)
-    # Hooks of a process of its own, taken back after the test.
+    # Hooks of a separate process, removed after the test.
     for module, names in (
         (util, ("stack", "getframeinfo")),
         (connecting, ("read_buffer",)),

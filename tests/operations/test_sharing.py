@@ -83,7 +83,7 @@ def test_a_host_that_has_it_is_asked_first() -> None:
 def test_hosts_that_do_not_share_take_no_part() -> None:
     run, (_, second) = _fleet(True, False, peer_sharing=False)
     assert _peers(run, second) == ()
-    # Nor one whose address nobody knows, behind a jump host.
+    # Nor a host with an unknown address, behind a jump host.
     run, (_, second) = _fleet(True, False)
     run.hosts["spark-1"].connection = None
     assert _peers(run, second) == ()
@@ -327,7 +327,7 @@ def test_a_bundle_is_served_on_one_address_to_who_knows_the_key(
     assert client.held().ranges == ((0, 2),)
     assert bytes(client.piece(0, 2)) == b"{}"
     client.close()
-    # Of the site's folder, nobody else reads the key, and the fleet's secret is not in it.
+    # Only the site's owner reads the key in its folder, and the fleet's secret is not in it.
     (key,) = tmp_path.glob(".sparkwright/bundle-*/keys/*")
     assert key.stat().st_mode & 0o077 == 0
     assert key.parent.parent.stat().st_mode & 0o077 == 0

@@ -12,9 +12,9 @@ from tests.tables import Tables
 
 cases = Tables(__file__)
 
-#: What is planned is not what is tested here: no host is to be asked for it.
+#: This test does not cover the plan: no host needs to answer.
 DEPLOY = "print('deployed')"
-#: Who gives each setting, as rules name it.
+#: Source of each setting, as rules name it.
 ORIGINS = """
 from sparkwright.run import site as runs
 from sparkwright.site.desired import desired_fleet

@@ -96,7 +96,7 @@ class Terminal:
         if select.select([self._end], [], [], seconds)[0]:
             try:
                 data = os.read(self._end, 65536)
-            except OSError:  # nobody has its other end any more
+            except OSError:  # nobody holds its other end any more
                 return False
             self.got += data.decode(errors="replace")
             return bool(data)

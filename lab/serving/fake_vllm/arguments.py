@@ -124,7 +124,7 @@ def _join_dotted(arguments: list[str]) -> list[str]:
         )
     for head, mapping in collected.items():
         if head in rest[:-1]:
-            # Keys given one by one are laid over the JSON given at once.
+            # Keys given separately override the JSON given at once.
             at = rest.index(head) + 1
             try:
                 rest[at] = json.dumps(json.loads(rest[at]) | mapping)

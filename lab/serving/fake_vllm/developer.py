@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from .errors import ApiError
 from .http_server import Request, Response
 
-#: Parts of a deep sleep; each comes back by a request of its own.
+#: Parts of a deep sleep; each comes back by a separate request.
 _PARTS = ("weights", "kv_cache")
 Routes = dict[str, Callable[[Request], Awaitable[Response]]]
 

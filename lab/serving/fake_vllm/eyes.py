@@ -155,7 +155,7 @@ def _word(ink: list[_Point]) -> str:
         return ""
     dots = {((x - left) // dot, (y - top) // dot) for x, y in ink}
     columns = (right - left + 1) // dot
-    # Narrow letters at an end would move the grid: the word is as wide as whole letters are.
+    # Narrow letters at an end would shift the grid: the word has the width of whole letters.
     letters = (columns + _COLUMNS) // (_COLUMNS + 1)
     word = ""
     for number in range(letters):

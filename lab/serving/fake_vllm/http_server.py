@@ -121,7 +121,7 @@ class HttpServer:
         response = await self._watched(request, reader)
         if response is None:
             return False
-        peer = writer.get_extra_info("peername")  # of a Unix socket nothing
+        peer = writer.get_extra_info("peername")  # nothing for a Unix socket
         log.uvicorn(
             f'{":".join(map(str, peer[:2]))} - "{request.method} {request.path} HTTP/1.1" '
             f"{response.status} {HTTPStatus(response.status).phrase}"

@@ -59,7 +59,7 @@ def plan_chat(body: dict[str, Any], settings: Settings, version: str, faults: Fa
     tool = None if output else _tool_call(body, question, settings)
     limit = _max_tokens(body, len(prompt), settings, version)
     if faults.garbage or (faults.blind and pictures):
-        body = {**body, "ignore_eos": False}  # nothing but marks, however long
+        body = {**body, "ignore_eos": False}  # nothing but marks, of any length
         return _plan(body, prompt, [], tokens_of(_GARBAGE), limit, seed, tool)
     thinks = bool(settings.reasoning_parser) and (
         faults.always_thinks
@@ -213,14 +213,14 @@ def _tool_call(body: dict[str, Any], question: str, settings: Settings) -> tuple
                 '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser '
                 "to be set",
             )
-        # Without a model to decide, a tool is called when the question names it.
+        # Without a model to decide, a tool is called if the question names it.
         named = [name for name in tools if name in question]
         if not named:
             return None
         name = named[0]
     arguments = instance_of(tools[name].get("parameters") or {"type": "object"}) or {}
     subject = proper_name(question)
-    if subject:  # the first text is what the call is about
+    if subject:  # the first text is the call's argument
         free = [key for key, value in arguments.items() if value == FAKE]
         arguments |= dict.fromkeys(free[:1], subject)
     return str(name), compact(arguments)

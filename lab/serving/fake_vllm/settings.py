@@ -173,5 +173,5 @@ def _fingerprint(arguments: argparse.Namespace, table: Table) -> str | None:
         return None
     if mode == "custom":
         return str(arguments.fingerprint_value)
-    # Where vLLM has a hash of its configuration, the fake names itself.
+    # In place of vLLM's hash of its configuration, the fake names itself.
     return "fake" if mode == "hash" else f"vllm-{table.version}-fake"

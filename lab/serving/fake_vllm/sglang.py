@@ -34,7 +34,7 @@ from .text import compact
 from .values import human_readable_int
 
 TABLES = Path(__file__).resolve().parent.parent
-#: The fake for vLLM's own metric -> SGLang's that counts the same.
+#: The fake vLLM's own metric -> SGLang's with the same count.
 METRICS = {
     f"vllm:{own}": f"sglang:{name}"
     for own, name in {
@@ -56,7 +56,7 @@ METRICS = {
     }.items()
 }  # fmt: skip
 SAMPLE = re.compile(r"^([a-z_:]+)(\{[^}]*\})? (\S+)$", re.MULTILINE)
-#: Routes that change the server or tell its arguments: no proxy lets them through.
+#: Routes that change the server or reveal its arguments: no proxy passes them.
 ADMIN = (
     "/abort_request", "/flush_cache", "/release_memory_occupation", "/start_profile",
     "/update_weights_from_disk",
@@ -96,7 +96,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
     drafts = (algorithm or "").lower(), drafter, arguments.speculative_num_draft_tokens or 4, None
     return Settings(
         names=[arguments.served_model_name or arguments.model_path],
-        keys=[],  # the program that starts it asks for the key
+        keys=[],  # the program that starts it requires the key
         model=model,
         max_model_len=asked or own or DEFAULT_MAX_MODEL_LEN,
         max_num_seqs=arguments.max_running_requests or 48,
@@ -179,7 +179,7 @@ def main(_: list[str]) -> int:
     identity = read_identity()
     arguments = parser(f"sglang/{identity.version}", "sglang serve").parse_args()
     say(f"FAKE for SGLang {identity.version} (sparkwright lab): no model is computed")
-    # The real one logs every argument, an API key too; this one those that are given.
+    # The real server logs every argument, an API key too; this fake logs the given arguments.
     say(f"server_args=ServerArgs({' '.join(sys.argv[1:])})")
     faults = read_faults(identity.fault)
     seconds = float(os.environ.get("FAKE_VLLM_BOOT_SECONDS") or "2")

@@ -26,12 +26,12 @@ from sparkwright.findings.user_error import UserError
 from tests.engine.captures import counters
 from tests.host.lab.fake_server import KEY, NGRAM, launched, make_model
 
-#: Without a warm-up, so that the server's histograms hold exactly what was measured.
+#: Without a warm-up, so that the server's histograms hold exactly the measured requests.
 LOADS = (Load(1, 6, 0), Load(4, 12, 0))
 MAX_TOKENS = 48
-#: The client's account of a first token has the network, its own event loop and the server's
-#: sending in it, the server's has not. Here that is 2 to 25 ms, the more the more run at a time on
-#: two busy cores: 50 ms is twice that, and a quarter of what is measured.
+#: The client's account of a first token includes the network, its own event loop and the server's
+#: sending; the server's does not. Here the difference is 2 to 25 ms, and grows with the number of
+#: requests at a time on two busy cores: 50 ms is twice that, and a quarter of the measured time.
 FIRST_TOKEN_OVER = 0.05
 #: Time per token is a difference of two moments of the same stream: delays of the way cancel but
 #: for the first and last chunk's, some ms of 0.94 s. Seen: below 1 %.

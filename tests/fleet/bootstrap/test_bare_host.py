@@ -104,7 +104,7 @@ def test_from_bare_to_an_answer_in_one_command_and_back(fresh: Site) -> None:
     text = fresh.sparkwright("remove", INVENTORY, "--weights", "--bootstrap", "--yes")
     assert "package docker.io" in text
     gone = set(_packages().splitlines()) - set(before.splitlines())
-    # HAProxy is a deploy's own, and stays; so does what it needs.
+    # HAProxy belongs to a deploy, and stays; so do its dependencies.
     assert not [item for item in gone if item.endswith(" installed") and "docker" in item]
     assert not _has("docker")
     assert not _has("nvidia-ctk")
@@ -114,7 +114,7 @@ def test_from_bare_to_an_answer_in_one_command_and_back(fresh: Site) -> None:
     inside(BARE.name, "test", "!", "-e", RECORD)
 
 
-#: What has happened on the host when the controller dies.
+#: Progress on the host when the controller dies.
 MOMENTS = {
     "recorded": f"test -e {RECORD}",
     "dpkg at work": "pgrep -x dpkg",
@@ -169,7 +169,7 @@ def test_a_first_time_with_a_password(fresh: Site) -> None:
            f"echo '{USER} ALL=(ALL) ALL' > /etc/sudoers.d/{USER}")  # fmt: skip
     refused = fresh.run("--yes", inventory=INVENTORY, deploy=ALONE)
     assert refused.refused == {BARE.name}
-    # Everything that is started there while bootstrap runs, to look for the password in.
+    # All processes that start during bootstrap, to search them for the password.
     watch = "while :; do cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ; sleep 0.05; done"
     inside(BARE.name, "systemd-run", "--unit=eyes", "sh", "-c", f"{watch} > /run/seen 2>/dev/null")
     arguments = ["bootstrap", INVENTORY, "--password", "--step", "sudoers", "--step", "docker"]
@@ -215,7 +215,7 @@ def test_packages_that_somebody_else_signed_are_not_installed(fresh: Site) -> No
     assert "is the key" in run.output
     assert not _has("nvidia-ctk")
     key = "/etc/apt/keyrings/sparkwright-nvidia-container-toolkit.asc"
-    inside(BARE.name, "test", "-e", key)  # of the run before, and not another's
+    inside(BARE.name, "test", "-e", key)  # of the run before, and not another run's
 
 
 @pytest.mark.timeout(400)

@@ -98,7 +98,7 @@ def test_a_box_as_delivered_to_an_answer_in_one_command_and_back(mine: Path) -> 
         assert shown.ended(600) == 0, shown.got
     assert [shown.got.count(prompt) for prompt in (KEY, TOLD, PLAN)] == [1, 1, 1]
     assert PASSWORD not in shown.got
-    _shell("systemctl stop eyes")  # by itself: it would see the command that looks for it
+    _shell("systemctl stop eyes")  # alone: otherwise it would match the command that searches
     assert PASSWORD.encode() not in (BARE.root / "root/seen").read_bytes()
     assert not [path for path in mine.rglob("*") if path.is_file()
                 and PASSWORD in path.read_text(errors="replace")]  # fmt: skip
@@ -134,7 +134,7 @@ def test_what_can_not_be_is_told_before_anything_is_changed(site: Site, mine: Pa
     _untouched(mine)
     site.gpu(BARE.name, kind="h200")
     with terminal(mine, "up", TARGET) as shown:
-        shown.until(TOLD)  # sudo's: the key is there by now
+        shown.until(TOLD)  # sudo's: the key is installed by now
         shown.type(f"{PASSWORD}\n")
         assert shown.ended(60) == 2, shown.got
     assert "H200" in shown.got
@@ -184,7 +184,7 @@ def test_a_jump_host_has_a_password_of_its_own(mine: Path) -> None:
         inside(HOSTS[0].name, "tar", "-xPf", "/root/kept.tar")
 
 
-#: What the box does when the laptop is closed.
+#: The box's progress when the laptop is closed.
 MOMENTS = {
     "packages are installed": "pgrep -x dpkg",
     "weights are on their way": "test -e /opt/models",

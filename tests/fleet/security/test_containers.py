@@ -22,7 +22,7 @@ ATTACKS = {
     "the models": "open('/models/qwen36/planted', 'w')",
     "the key's file": "open('/run/secrets/engine.env', 'a')",
 }
-#: Threads count as processes do, and cost less.
+#: Threads count like processes, and cost less.
 FORK_BOMB = """
 import threading, time
 threading.stack_size(65536)
@@ -82,7 +82,7 @@ def test_the_key_is_shown_by_nothing(site: Site, hardening: str) -> None:
         assert key not in ssh(HOST, f"docker logs {NAME} 2>&1")
         assert key not in inside(HOST, "journalctl", "--no-pager", "-o", "cat")
         assert key not in ssh(HOST, "sudo sh -c 'cat /opt/sparkwright/services/*/releases/*/*'")
-    # It is there for root alone, and for vLLM, which checks it.
+    # The key is readable by root alone, and by vLLM, which checks it.
     environments = ssh(HOST, f"sudo cat {' '.join(f'/proc/{pid}/environ' for pid in processes())}")
     assert engine in environments
     assert site.key not in environments
@@ -129,7 +129,7 @@ def test_it_shares_neither_memory_nor_network_with_its_host(hardening: str) -> N
     for name in ("ipc", "net", "pid", "mnt"):
         own = ssh(HOST, f"sudo readlink /proc/{pid}/ns/{name}")
         assert own != ssh(HOST, f"sudo readlink /proc/1/ns/{name}"), name
-    # From inside nobody is reached.
+    # From inside no address is reachable.
     out = within("import socket; socket.create_connection(('10.213.77.2', 5000), 3)")
     assert out.endswith("ended 1"), out
 

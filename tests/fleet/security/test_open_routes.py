@@ -57,11 +57,12 @@ def test_only_ssh_the_proxy_and_peers_take_connections(proxied: Site) -> None:
     for result in (open_ports(address), _from_neighbour("spark-2", address)):
         assert {SSH, PROXY} <= result
         assert result <= {SSH, PROXY, PEERS}, result
-    # And inside it is there: what was scanned for exists.
+    # Inside the container the port exists: the scan had a target.
     ssh("spark-1", f"{ENGINE}/health -f -o /dev/null")
 
 
-#: A user of the host: at the engine's socket, and in the engine's place. Prints what succeeds.
+#: A user of the host: at the engine's socket, and in the engine's place. Prints successful
+#: attempts.
 TAKE = """
 import socket
 for how in ("connect", "bind"):
@@ -72,7 +73,7 @@ for how in ("connect", "bind"):
         except OSError:
             pass
 """
-#: The same at ports of loopback where an engine and its health could be: says yes to everything.
+#: The same at ports of loopback that an engine and its health check could use: confirms everything.
 POSE = """
 import http.server, sys
 class Yes(http.server.BaseHTTPRequestHandler):
@@ -109,7 +110,7 @@ def test_no_route_answers_without_the_key_or_with_a_wrong_one(proxied: Site, hos
     assert len(ROUTES) > 50
     for key in (None, "sk-wrong", proxied.key[:-1], proxied.key.swapcase()):
         for method, path in ROUTES:
-            if path == "/health":  # says whether the service is there, and nothing else
+            if path == "/health":  # reports whether the service exists, and nothing else
                 continue
             body = json.dumps(ASK.get(path, {})) if method == "POST" else None
             asked = path.replace("{id}", "resp_0a1b2c")
@@ -163,7 +164,7 @@ def test_the_smoke_test_finds_a_proxy_that_lets_everybody_in(proxied: Site) -> N
     finally:
         proxied.restore(template)
     assert run.refused == {"spark-1"}, run.output
-    # Routes that vLLM guards are open, too: the proxy shows it a key of its own.
+    # Routes that vLLM guards are open, too: the proxy sends it a separate key.
     for how in ("without the key", "with a wrong key"):
         for route in ("/tokenize", "/v1/completions"):
             assert re.search(rf"POST {route} answers HTTP \d+ {how}", run.output), run.output

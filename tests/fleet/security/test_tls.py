@@ -72,7 +72,7 @@ def test_a_host_s_key_is_root_s_and_nowhere_else(secured: Site) -> None:
         assert ssh(host, f"sudo stat -c '%a %U' {PEM}") == "600 root"
         line = ssh(host, f"sudo sed -n '/PRIVATE KEY/{{n;p;q}}' {PEM}")
         assert len(line) == 64
-        # Held while it is searched for in no argument: the pattern comes from the file itself.
+        # Held while arguments are searched for it: the pattern comes from the file itself.
         pattern = f"sudo sed -n '/PRIVATE KEY/{{n;p;q}}' {PEM}"
         result = ssh(host, f"{pattern} | sudo grep -rlF -f - /opt /etc /tmp /var/tmp /home || true")
         assert result == PEM

@@ -8,7 +8,7 @@ import pytest
 from tests.fleet.site import Site, inside
 
 HOST = "spark-1"
-#: The most that `systemd-analyze security` may say; 2.0 for all others.
+#: The highest result of `systemd-analyze security`; 2.0 for all others.
 MOST = {"sparkwright-gateway.service": 3.0, "sparkwright-watch.service": 3.0}
 
 

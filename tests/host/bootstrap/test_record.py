@@ -131,7 +131,7 @@ class Apt:
     def __init__(self) -> None:
         self.installed = {"bash", "curl"}
         self.ran: list[tuple[str, ...]] = []
-        #: What else goes with a package; and what only came with it.
+        #: Packages that are removed with a package; and packages that only came with it.
         self.needed_by: dict[str, set[str]] = {}
         self.brought: dict[str, set[str]] = {}
         self.fails: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from tests.unit.bootstrap.ssh_server import PASSWORD, box, connection
 from tests.unit.builders import catalog, locked, plan
 from tests.unit.site_terminal import terminal
 
-#: sudo that takes the password from standard input each time, and then becomes nobody else.
+#: sudo that reads the password from standard input each time, and then runs as the same user.
 _SUDO = f"""#!/bin/sh
 case "$*" in
   "-k -S -p  true") shift 4 ;;

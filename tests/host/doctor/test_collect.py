@@ -59,7 +59,7 @@ PLANNED = {
 def test_a_host_that_is_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host(tmp_path, monkeypatch, [inspected()])
     with vllm() as server:
-        server.key = KEY  # as llama-server has it
+        server.key = KEY  # as in llama-server
         answer = ask(server, tmp_path)
     seen = facts({**answer, "planned": PLANNED})
     (service,) = seen.services.values()

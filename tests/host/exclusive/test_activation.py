@@ -101,7 +101,7 @@ def test_the_first_one_is_active_until_another_one_is_activated(pair: Host) -> N
     assert exclusive.sleeping(pair.place / "state") == {"a": "b"}
     result = exclusive.active(pair.place / "state")["evening"]
     assert (result.service, result.by) == ("b", "ann@laptop")
-    # And back, and there is nothing to do for the one that runs.
+    # And back; and nothing to do for the running service.
     _ask(pair, "a")
     assert _switch(pair).run() == "good"
     assert _state(pair) == A
@@ -115,9 +115,9 @@ def test_a_new_release_of_one_that_sleeps_is_written_and_not_started(pair: Host)
     assert _state(pair) == A
     home = pair.place / "services/b"
     assert (home / "current").readlink().name == NEW
-    assert (home / "good").readlink().name == OLD  # nothing is proved of it yet
+    assert (home / "good").readlink().name == OLD  # it is not proved yet
     assert "start sparkwright-b.service" not in (pair.place / "said").read_text()
-    # Its gate comes when it is activated, with the way back to what runs then.
+    # Its gate runs when it is activated, with the way back to the service that runs then.
     _ask(pair)
     (new, _) = _request(pair)["services"]
     assert (new["service"]["release"], new["slept"]) == (NEW, True)
@@ -170,7 +170,7 @@ def test_a_request_that_came_before_is_not_cut(idle: Host, monkeypatch: pytest.M
 
     monkeypatch.setattr(place, "in_flight", in_flight)
     assert _switch(idle).run() == "reverted"
-    assert asleep == [NOBODY]  # those that come from here on wait
+    assert asleep == [NOBODY]  # later requests wait
     assert _state(idle) == A
     assert "stop" not in (idle.place / "said").read_text()
 
@@ -210,7 +210,7 @@ def test_cut_at_any_step_one_of_them_runs_and_is_the_active_one(
         assert again.settle()
         for name in _state(pair)[1]:
             systemd.systemctl("start", f"sparkwright-{name}.service")
-        assert len(_state(pair)[0]) <= 1  # never both: the memory is one's
+        assert len(_state(pair)[0]) <= 1  # never both: only one fits into the memory
         again = _switch(pair)
     result = again.run()
     assert (result, _state(pair)) in (("good", RESTS if rests else B), ("reverted", A))
@@ -338,7 +338,7 @@ def test_a_deploy_that_changes_a_sleeping_service_stops_it(
     assert _state(idle) == RESTS
 
 
-# What is in the way
+# Obstacles
 
 
 @cases("case", "why")
@@ -400,7 +400,7 @@ def test_a_group_that_is_gone_leaves_nothing(pair: Host) -> None:
     setup.main(SetupRequest(str(pair.place)))
     assert exclusive.groups(pair.place / "state") == Groups()
     assert not list((pair.place / "state").glob("*.json"))
-    # Where a member is taken out while it runs, the first of the others is the active one.
+    # If a member is removed while it runs, the first of the others becomes the active member.
     exclusive.activate(pair.place / "state", {"evening": "c"}, "ann", "")
     declare(pair.place, GROUPS)
     assert exclusive.active(pair.place / "state")["evening"].service == "a"
@@ -438,7 +438,7 @@ def test_the_calendar_is_followed_there_and_back(
     assert "b: a makes room for it" in capsys.readouterr().out
     result = exclusive.active(calendar.place / "state")["evening"]
     assert result.by.startswith("calendar@")
-    # The lock is let go, and says who was here: a deploy that looked before knows it.
+    # The lock is released, and names its last owner: a deploy that observed before notices it.
     assert not (calendar.place / "state/lock.json").exists()
     last = json.loads((calendar.place / "state/lock-last.json").read_text())
     assert last["by"].startswith("calendar@")

@@ -68,7 +68,7 @@ def test_a_long_answer_is_not_cut_and_counts_to_its_end(night: Waking) -> None:
         idle.look(now)
     night.backend.go.release()
     assert asked.result(60).status == 200
-    handled["llm"] = 1  # a request that waited for its start, past HAProxy's count
+    handled["llm"] = 1  # a request that waited for its start, unknown to HAProxy's count
     idle.look(205)
     idle.look(300)
     handled["llm"] = 0

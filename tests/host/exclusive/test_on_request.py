@@ -45,7 +45,7 @@ def test_it_starts_the_service_waits_and_gets_its_answer(night: Waking) -> None:
     assert (seen.method, seen.path, json.loads(seen.body)) == ("POST", CHAT, {"hold": True})
     assert seen.headers["authorization"] == f"Bearer {ENGINE.value}"
     assert "x-sparkwright-service" not in seen.headers
-    # From here on it is a service as every other, and nothing is switched.
+    # From here on it is a service like any other, and nothing is switched.
     assert night.proxy.post(CHAT).status == 200
     assert night.begun == ["llm"]
 
@@ -101,7 +101,7 @@ def test_who_leaves_waits_no_more(night: Waking) -> None:
     time.sleep(1)  # HAProxy notices, and closes, too
     night.go.set()
     until(lambda: night.proxy.post(CHAT).status == 200, "it serves")
-    assert len(night.backend.seen) == 1  # nobody generates for the one that left
+    assert len(night.backend.seen) == 1  # no service generates for the client that left
 
 
 def test_a_deploy_that_is_at_work_is_said_and_waited_for(night: Waking) -> None:
@@ -138,7 +138,7 @@ def test_two_clients_do_not_drive_each_other_out(night: Waking) -> None:
     night.go.set()
     assert night.proxy.post(CHAT).status == 200
     night.say(stay_seconds=600)
-    # The time of the change is kept in whole seconds, and may be the next one.
+    # The time of the change is kept in whole seconds, and may be the next second.
     path = night.place / "state/active.json"
     files.write(path, path.read_text().replace(str(_at(night)), str(int(time.time()) + 1)), 0o600)
     for _ in range(20):
@@ -279,7 +279,7 @@ def test_slow_requests_hold_no_more_memory_than_the_unit_has(night: Waking) -> N
         assert len(refused) == 60
         assert all(text.startswith(b"HTTP/1.1 503 ") for text in refused)
         assert all(b"\r\nRetry-After: 30\r\n" in text for text in refused)
-        # Small ones are not held up by them, and the whole ones are not taken apart.
+        # Small requests are not delayed by them, and whole requests are not split.
         client = stack.enter_context(socket.socket(socket.AF_UNIX))
         client.settimeout(20)
         client.connect(str(path))

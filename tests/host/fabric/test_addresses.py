@@ -93,7 +93,7 @@ def _run(tmp_path: Path, steps: str) -> dict[str, Any]:
     [
         ('prove("192.168.177.99")', "no answer"),
         ("prove(size=9100)", "message too long for enp1s0f1np1"),
-        # It has proved its own, and another host took its part back.
+        # It has proved its change, and another host restored its former state.
         ('keep("192.168.177.99") if not prove() else 1', "no answer"),
     ],
 )

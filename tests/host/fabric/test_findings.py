@@ -77,7 +77,7 @@ PLANTED: dict[str, Plant] = {
 }
 #: Host and observation of each.
 OBSERVED = safe_load(Path(__file__).with_name("planted.yaml").read_text())
-#: Those that have a test of their own below.
+#: Checks with a separate test below.
 APART = {
     "fabric-no-connectx", "fabric-link-down", "fabric-two-nccl", "fabric-wrong-port",
     "fabric-ring-open", "fabric-images-differ",

@@ -52,7 +52,7 @@ class FakeHub:
     files: dict[str, bytes] = field(default_factory=dict)
     lfs: set[str] = field(default_factory=set)
     gated: bool = False
-    redirects: bool = True  # False: the hub itself gives the LFS files
+    redirects: bool = True  # False: the hub itself serves the LFS files
     ranges: bool = True
     rate: int = 0  # bytes/s of each CDN connection, 0 for no limit
     faults: list[Fault] = field(default_factory=list)

@@ -183,7 +183,7 @@ def test_other_commit_and_linked_directory(model: Path) -> None:
 def test_hashing_again_finds_what_size_and_time_do_not(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "nice", lambda _: 0)  # for good, and this process has other tests
+    monkeypatch.setattr(os, "nice", lambda _: 0)  # permanently, and this process has other tests
     path, nowhere = str(model), str(model / "nowhere")
     request = (path, nowhere)
     answer = rehash.main(request)

@@ -103,7 +103,7 @@ def test_after_a_kill_only_the_rest_is_fetched(fetch: Fetch, ramfs: Path) -> Non
     written = bytearray(content)
     for start, end in lacking:
         written[start:end] = fetch.hub.files[ONE][start:end]
-    assert bytes(written) == fetch.hub.files[ONE]  # what the map has is written, every byte
+    assert bytes(written) == fetch.hub.files[ONE]  # every byte in the map is written
     fetch.hub.rate = 0
     fetch.hub.hits.clear()
     assert "expected sha256" not in fetch.complete("kept ")

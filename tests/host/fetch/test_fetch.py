@@ -33,7 +33,8 @@ def test_fetches_all_and_verifies(fetch: Fetch, downloader: str) -> None:
     assert "hf_transfer ended" not in output
     named = "hf_transfer and plain HTTP" if downloader == "hf_transfer" else "plain HTTP"
     assert f"/s) by {named}, 0 B kept" in output
-    # hf_transfer sends no User-Agent of ours: it really moved the large files, and only when asked.
+    # hf_transfer sends no User-Agent of sparkwright's: it really moved the large files, and only on
+    # request.
     fetched_by = {
         hit.headers.get("user-agent")
         for hit in fetch.hub.hits
@@ -60,8 +61,8 @@ def test_hf_transfer_begins_at_the_beginning(fetch: Fetch) -> None:
         if hit.where == "cdn" and hit.path.endswith("large.safetensors")
     ]
     assert len(starts) > 12 * MIB // chunk
-    # A chunk that comes too early is no harm: hashing waits for the first one that is missing. With
-    # two threads the lag was 51 of 192 chunks, with one at most 7, and 14 beside three busy loops.
+    # A chunk that comes too early does no harm: hashing waits for the first missing chunk. With two
+    # threads the lag was 51 of 192 chunks, with one at most 7, and 14 beside three busy loops.
     arrived: set[int] = set()
     missing = lag = 0
     for asked, start in enumerate(starts, 1):
@@ -135,7 +136,7 @@ def test_a_chunk_that_takes_longer_than_a_stall_is_waited_for(fetch: Fetch) -> N
 def test_stall_is_noticed(fetch: Fetch, downloader: str) -> None:
     fetch.hub.faults = [Fault(ONE, times=2, hang_after=70_000)]
     output = fetch.complete(downloader=downloader, stall=0.5)
-    # What else this machine receives meanwhile is taken for a slow line, five times.
+    # Other traffic of this machine counts as a slow connection, five times.
     busy = downloader == "hf_transfer" and "arrived for 2.5 s" in output
     assert busy or "arrived for 0.5 s" in output
 
@@ -213,13 +214,13 @@ def test_gated_hub_without_cdn(fetch: Fetch) -> None:
 
 def test_token_is_not_sent_unencrypted(fetch: Fetch) -> None:
     fetch.complete("the token is not sent", token_file=_token(fetch, TOKEN)["token_file"])
-    # Neither is the token of the environment.
+    # Neither is the token in the environment.
     assert not any("authorization" in hit.headers for hit in fetch.hub.hits)
 
 
 def test_unknown_commit_and_file(fetch: Fetch) -> None:
     fetch.fail(f"has no commit {'1' * 40}", revision="1" * 40)
-    assert len(fetch.hub.hits) == 1  # nobody asks again for each file
+    assert len(fetch.hub.hits) == 1  # no server is asked again for each file
     files = fetch.hub.listing()
     files[0]["path"] = "gone.json"
     fetch.fail("org/model/gone.json does not exist at commit", files=files)
@@ -252,7 +253,7 @@ def test_what_shall_stay_free_stays_free_when_something_else_fills_the_disk(
     fetch.complete("kept")
 
 
-# What lies there already
+# Existing files
 
 
 def test_changed_missing_linked_and_extra_files_are_mended(fetch: Fetch) -> None:
@@ -336,7 +337,7 @@ def test_files_of_another_revision_are_shared_by_hard_link(fetch: Fetch) -> None
     fetch.hub.hits.clear()
     fetch.complete(f"{ONE}: shared with revision 000000000000")
     assert (fetch.destination / ONE).samefile(other / ONE)
-    # What no receipt speaks for is fetched, and the other revision's file stays its own.
+    # A file without a receipt is fetched, and the other revision's file stays its own.
     assert {Path(hit.path).name for hit in fetch.hub.hits if hit.sent} == {TWO}
     assert (other / TWO).read_bytes() == b"changed after it was verified"
     # The receipt speaks for the shared files too.

@@ -166,8 +166,8 @@ def test_a_limit_makes_threads_wait_as_long_as_their_bytes_take() -> None:
     clock, item = Clock(), limit(1_000_000)
     for _ in range(4):
         item.take(1_000_000, clock)
-    # Nobody really waits here: four seconds' bytes are asked for in an instant, and the later
-    # ones must wait longer: 0.5 + 1.5 + 2.5 + 3.5, all four within half a second's credit.
+    # No thread really waits here: four seconds' bytes are requested in an instant, and later
+    # requests must wait longer: 0.5 + 1.5 + 2.5 + 3.5, all four within half a second's credit.
     assert clock.waited == pytest.approx(8.0, abs=0.2)
     free, idle = limit(None), Clock()
     free.take(10**12, idle)
@@ -197,7 +197,7 @@ def test_earlier_downloads_are_taken_instead_of_fetched(fetch: Fetch) -> None:
     fetched = {hit.path.rpartition("/")[2] for hit in fetch.hub.hits if hit.where == "cdn"}
     assert fetched == {"small.safetensors"}
     assert {path: path.read_bytes() for path in mine} == mine
-    # The bytes are there once, under two names.
+    # The bytes exist once, under two names.
     assert (fetch.destination / ONE).samefile(cache / "blobs" / listed[ONE]["sha256"])
     shutil.rmtree(fetch.root / "cache")
     assert (fetch.destination / ONE).read_bytes() == fetch.hub.files[ONE]

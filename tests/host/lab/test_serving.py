@@ -213,6 +213,6 @@ def test_answers_and_metrics_are_as_the_real_ones_of_the_labs_version(shared_mod
     expected = set((OURS / "metric_series.txt").read_text().splitlines())
     missing = {name for name in expected if name.startswith("vllm:tool_call_parser_invocations")}
     assert listed == expected - missing
-    # What the smoke test reads is among them.
+    # The metrics of the smoke test are among them.
     names = {line.partition("{")[0] for line in expected}
     assert {own.partition("{")[0] for own in engine("vllm").metrics.values()} <= names

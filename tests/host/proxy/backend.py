@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from tests.host.serving import Handler, listening
 
-#: The longest that anything here waits for anything: for a broken proxy, not for a slow machine.
+#: The longest wait of these tests: for a broken proxy, not for a slow machine.
 PATIENCE = 60.0
 
 

@@ -184,7 +184,8 @@ class RunningProxy:
         answers: list[str] = []
 
         def asked() -> bool:
-            # The master says READY a moment before it listens, and forgets who waits meanwhile.
+            # The master reports READY a moment before it listens, and drops waiting connections
+            # meanwhile.
             with contextlib.suppress(ConnectionError), socket.socket(socket.AF_UNIX) as api:
                 api.settimeout(PATIENCE)
                 api.connect(position)

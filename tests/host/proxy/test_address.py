@@ -55,7 +55,7 @@ def address(folder: Path, service: RunningProxy) -> Iterator[RunningProxy]:
     """The address, before that service and another service that sleeps."""
     home, door = folder / "address", f"{folder}/door.sock"
     home.mkdir()
-    folder.chmod(0o755)  # HAProxy's workers come to the program's socket
+    folder.chmod(0o755)  # HAProxy's workers connect to the program's socket
     program = Proxy(MODELS, free_port(), (Replica("program", door, health=door),), "127.0.0.1")
     there = Replica("spark-1", "127.0.0.1", service.port, service.port)
     away = Replica("spark-2", "127.0.0.1", service.port, free_port())
@@ -79,7 +79,7 @@ def address(folder: Path, service: RunningProxy) -> Iterator[RunningProxy]:
             proxy.write(named=NAMED)
             proxy.reload()
             until(lambda: proxy.get("/health", key=None).status == 200, "the address is open")
-            states = ("'ready'", "'asleep'")  # a server counts as up until it was checked twice
+            states = ("'ready'", "'asleep'")  # a server counts as up until its second check
 
             def seen() -> bool:
                 return all(state in str(proxy.get("/v1/models").data) for state in states)
@@ -123,7 +123,7 @@ def test_a_pool_sends_to_the_replica_with_the_prefix_while_it_is_hardly_busier(
             until(lambda: "pool.llm 2" in _pools(address, "GET", "/state", ""), "both are up")
             served = [_pools(address, "POST", CHAT, "two") for _ in range(4)]
             assert served == ["two"] * 4
-            # With those two of its own and none at the other, it is over the mean by one.
+            # With two requests of its own and none at the other, it is over the mean by one.
             held = [_later(address, "two") for _ in range(3)]
             until(lambda: len(second.seen) == 4 + 3, "they are held")
             assert len(first.seen) == 0

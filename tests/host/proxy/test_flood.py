@@ -63,7 +63,7 @@ def flood(
         assert item.connect_ex(("127.0.0.1", proxy.port)) in (0, errno.EINPROGRESS)
         items.append(item)
     for item in items:
-        with contextlib.suppress(OSError):  # refused, or not taken yet
+        with contextlib.suppress(OSError):  # refused, or not accepted yet
             item.sendall(data)
 
 

@@ -37,7 +37,8 @@ VLLM_ROUTES = [
         if not line.startswith("#")
     )
 ]
-#: Of vLLM-Omni beside these, by its API server's documentation; the last is none of a client's.
+#: Routes of vLLM-Omni in addition, by its API server's documentation; the last route is not for
+#: clients.
 VLLM_ROUTES += [
     ("POST", "/v1/audio/speech"), ("GET", "/v1/audio/voices"), ("POST", "/v1/images/generations"),
     ("POST", "/v1/images/edits"), ("POST", "/v1/videos"),
@@ -238,7 +239,8 @@ def test_a_stream_comes_chunk_by_chunk(start: Opener, first: Backend) -> None:
     assert stream.headers["Content-Type"] == "text/event-stream; charset=utf-8"
     assert stream.headers["Content-Encoding"] is None
     for number in range(50):
-        # The replica sends the next chunk only when this one is here: nothing may be kept back.
+        # The replica sends the next chunk only after this chunk has arrived: nothing may be held
+        # back.
         first.go.release()
         assert stream.readline() == f"data: {number} of one\n".encode()
         assert stream.readline() == b"\n"
@@ -382,7 +384,7 @@ def test_a_replica_that_is_gone_loses_no_new_request(folder: Path, first: Backen
     with contextlib.ExitStack() as mortal:
         others = [mortal.enter_context(serving(name)) for name in ("mortal", "also")]
         proxies = proxies_of(folder, tuple(map(replica, (*others, first))))
-        # No health check comes in time: the requests themselves find out.
+        # No health check comes in time: the requests themselves detect it.
         with opened(replace(proxies, check_milliseconds=3_600_000)) as proxy:
             names = {proxy.post(CHAT).data["replica"] for _ in range(12)}
             assert names == {"mortal", "also", "one"}
@@ -461,7 +463,7 @@ def test_a_request_that_was_half_there_at_a_reload_is_answered(
     proxy = start(first, wait_seconds=3600)
     with socket.create_connection(("127.0.0.1", proxy.port), timeout=PATIENCE) as client:
         client.sendall(f"GET /v1/models HTTP/1.1\r\nAuthorization: Bearer {KEY}\r\n".encode())
-        # Connections are taken in their order: the proxy has the first when it answers the second.
+        # Connections are accepted in order: the proxy has the first when it answers the second.
         assert proxy.get("/v1/models").status == 200
         proxy.reload()
         client.sendall(b"Host: x\r\n\r\n")

@@ -173,7 +173,7 @@ def test_a_revocation_that_haproxy_did_not_take_is_an_error_and_taken_later(
         broken.setattr(configure, "reload", lambda _: None)
         with pytest.raises(SystemExit, match="did not take the new keys"):
             program.main(request(managed.proxies, text))
-    # The file is as it must be now; the worker is not, and that counts.
+    # The file is in its present state; the worker is not, and the worker counts.
     monkeypatch.setattr(program, "_PATIENCE", 15)
     program.main(request(managed.proxies, text))
     assert managed.post(CHAT, key=OPENCLAW).status == 401

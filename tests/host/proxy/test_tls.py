@@ -26,7 +26,7 @@ from tests.host.proxy.haproxy import KEY, RunningProxy, opened, proxies_of, repl
 
 CHAT = "/v1/chat/completions"
 NOW = dt.datetime.now(dt.UTC)
-#: Of one host: what it is reached by, and what others verify.
+#: Names of one host: its address, and the name that others verify.
 NAMES = ("localhost", "127.0.0.1", own_name("spark-1"))
 
 

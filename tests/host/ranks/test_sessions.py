@@ -61,8 +61,8 @@ def test_an_engine_that_ends_ends_all_and_all_start_afresh(cluster: Make, number
     item.units[number].kill_engine()
     item.whole(before)
     assert [len(unit.engines) for unit in item.units] == [2, 2, 2]
-    # It counts as a failed start on the rank whose engine ended, and on the head, whose start it
-    # was; systemd gives up after some. The others are not at fault.
+    # It counts as a failed start on the rank whose engine ended, and on the head, which made the
+    # start; systemd gives up after some. The others are not at fault.
     fault = [int(unit in (item.head, item.units[number])) for unit in item.units]
     assert [unit.codes[:1] for unit in item.units] == [[count] for count in fault]
     assert [unit.state["failures"] for unit in item.units] == fault

@@ -17,7 +17,7 @@ from tests.host.programs import program
 from tests.host.proxy.haproxy import until
 from tests.unit.builders import kept_service
 
-#: Nobody else of this machine has these.
+#: No other program of this machine uses these.
 NETWORK = "127.77.{}.{}"
 OLD, NEW = "a" * 12, "b" * 12
 KEY = "sk-of-the-ranks"
@@ -25,9 +25,9 @@ SYSTEMCTL = """#!/bin/sh
 echo "$@" >> "{place}/systemctl"
 case $1 in show) echo ActiveState=active ;; esac
 """
-#: Says that it runs, and for which release.
+#: Reports that it runs, and for which release.
 ENGINE = 'echo "$$ $(basename $(readlink -f .))" >> "$0"; exec sleep 1000'
-#: The head's, as it answers; while a file `stuck` lies beside its list it gives no token.
+#: The head's engine, as it answers; while a file `stuck` lies beside its list it gives no token.
 ANSWERING = """
 import http.server, os, sys, time
 from pathlib import Path

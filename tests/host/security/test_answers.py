@@ -15,7 +15,7 @@ from tests.host.fetch.conftest import RUNTIME
 from tests.host.security import hostile
 from tests.host.serving import Handler, listening
 
-#: A Python with its modules has some 30 MiB; an answer's bytes are there twice for a moment.
+#: A Python with its modules has some 30 MiB; an answer's bytes exist twice for a moment.
 LITTLE = 120 << 20
 ASK = """
 from sparkwright.host.lib.http import NoAnswer, Server
@@ -117,7 +117,7 @@ FILE = (
 
 
 HEADS = (hostile.head, hostile.line, hostile.going_on)
-#: A registry's manifest is asked for by HEAD: its body is its token's, below.
+#: A registry's manifest is requested by HEAD: the body belongs to its token, below.
 ATTACKS = [
     *((HUB, attack) for attack in (hostile.body, *HEADS)),
     *((REGISTRY, attack) for attack in HEADS),

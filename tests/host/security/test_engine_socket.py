@@ -28,7 +28,7 @@ from tests.host.serving import Handler, free_port
 from tests.unit import builders
 
 RECIPE = "qwen36-35b-a3b-heretic-dflash"
-#: Answers everything, wherever it can listen, and keeps the keys that it is shown.
+#: Answers everything, wherever it can listen, and records the received keys.
 POSE = """
 import http.server, socketserver, sys, threading
 class Yes(http.server.BaseHTTPRequestHandler):
@@ -65,7 +65,7 @@ def test_a_client_gets_503_and_never_another_programs_answer(
 ) -> None:
     monkeypatch.setattr("sparkwright.plan.plan.SOCKETS", str(folder / "engines"), raising=False)
     monkeypatch.setattr("sparkwright.proxy.proxies.HEALTH", str(folder / "health"), raising=False)
-    for made in (folder / "engines/llm", folder / "health"):  # as the units' RuntimeDirectory
+    for made in (folder / "engines/llm", folder / "health"):  # like the units' RuntimeDirectory
         made.mkdir(parents=True)
         made.chmod(0o750)
         shutil.chown(made, group="haproxy")

@@ -149,7 +149,7 @@ def test_the_engines_ports_are_open_to_ranks_and_root_alone(
     assert not any(head.connects(NOBODY, (FOLLOWER, 29501), (FOLLOWER, 40404)))
     assert not any(follower.connects(NOBODY, *ranks))
     assert not any(follower.connects(0, *ranks, source=NEIGHBOUR))
-    # The engines, and what else users do: other ports of the same hosts.
+    # The engines, and other users' programs: other ports of the same hosts.
     assert all(head.connects(0, *local, *ranks, (FOLLOWER, 29501), (FOLLOWER, 40404)))
     assert all(follower.connects(0, *ranks))
     assert head.connects(NOBODY, (HEAD, 8010), (FOLLOWER, 8010)) == [True, True]

@@ -53,7 +53,7 @@ class Attacked:
         return PeerClient(self.address, keys, f"/files/models/org--model/{COMMIT}/file", MIB)
 
 
-#: Connects so many times from one address, sends, and resets or keeps each connection.
+#: Connects this many times from one address, sends, and resets or keeps each connection.
 ATTACK = """
 import itertools, json, socket, struct, sys, time
 port, number, reset, sent = json.loads(sys.argv[1])
@@ -223,12 +223,12 @@ def test_who_has_no_key_makes_room_and_who_has_one_stays() -> None:
     assert connections.admit(ours[0], "10.0.0.1")
     connections.identified(ours[0])
     assert connections.admit(ours[1], "10.0.0.1")
-    # A third of the same address: the oldest without a key goes.
+    # A third connection of the same address: the oldest without a key is closed.
     assert connections.admit(ours[2], "10.0.0.1")
     assert pairs[1][1].recv(1) == b""
     connections.identified(ours[2])
     assert not connections.admit(ours[3], "10.0.0.1")
-    # Others find room, until the whole is full of those with a key.
+    # Others find room, until all places are taken by clients with a key.
     assert connections.admit(ours[3], "10.0.0.2")
     assert connections.admit(ours[4], "10.0.0.3")
     assert connections.admit(ours[5], "10.0.0.4")

@@ -45,7 +45,7 @@ class Asked:
         return peer_auth.answer(key, number, *arguments, hashlib.sha256(body).hexdigest())
 
 
-#: Answers a request on a connection, whose later requests it answers too.
+#: Answers a request on a connection, and its later requests.
 _Behaviour = Callable[[socket.socket, Asked], None]
 Fake = Callable[[_Behaviour], "FakePeer"]
 Take = Callable[..., "Taker"]
@@ -207,7 +207,7 @@ def test_a_fetch_goes_on_without_a_hostile_peer(
     assert fetch.progress()["bytes_peers"] == 0
     assert most < 200 * MIB
     assert time.monotonic() - began < 30
-    # Whoever answers in the peer's place hears no secret.
+    # An attacker in the peer's place receives no secret.
     heard = peer.heard.decode()
     assert "Sparkwright run=" in heard
     assert not any(key in heard for key in (SECRET, SERVER_KEY, KEY, *DOCKER[1:]))
@@ -233,7 +233,7 @@ def test_a_redirect_is_not_followed(fetch: Fetch, fake: Fake) -> None:
     assert elsewhere.asked == []
 
 
-# What follows needs shorter deadlines than the program's own: it runs in this process.
+# The rest needs shorter deadlines than the program's own: it runs in this process.
 
 
 @dataclass
@@ -341,7 +341,7 @@ def test_nothing_unproved_reaches_the_disk(taker: Take, fake: Fake) -> None:
     def behave(connection: socket.socket, asked: Asked) -> None:
         if lists(connection, asked):
             return
-        # Somebody between the two changes one bit of the bytes that the peer has signed.
+        # An attacker between the two changes one bit of the bytes that the peer has signed.
         content_range = f"bytes 0-{8 * MIB - 1}/{8 * MIB}"
         good = b"w" * (8 * MIB)
         made = f"Sparkwright-Answer: {asked.sign(206, good, content_range)}"

@@ -114,7 +114,7 @@ def _a_link_of_theirs(users: Path, name: str, text: str) -> Path:
 
 WRITE = 'printf %s "$1" > "$2"'
 MARK = '{"by": "root", "at": 1, "why": "it is mine now"}'
-#: File -> its text, and what reads it in its folder.
+#: File -> its text, and the program that reads it.
 READ: dict[str, tuple[str, Callable[[Path], object]]] = {
     "maintenance.json": (MARK, lambda _: homes.maintenance()),
     homes.STOPPED: (MARK, homes.stopped),
@@ -141,7 +141,7 @@ def test_what_another_user_wrote_is_not_believed(
     assert not read(path.parent)
     seen = observe.as_root(ObservationRequest(services_root=str(users)))
     assert seen["maintenance"] is None
-    # What root wrote is.
+    # Root's own file is read.
     path = users.parent / "roots" / name
     files.write(path, text, 0o600)
     monkeypatch.setattr(homes, "MAINTENANCE", str(path))

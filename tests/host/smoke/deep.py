@@ -11,7 +11,7 @@ from sparkwright.host.smoke.client import DeepRequest
 from tests.host.lab.fake_server import KEY, NGRAM, Server
 from tests.unit.builders import catalog, plan, wanted
 
-#: Of the fake: room for every check.
+#: Settings of the fake: room for every check.
 CONTEXT = 24576
 SEQUENCES = 8
 #: The fake's command line, as the recipe's; n-grams instead of a drafter of its own.

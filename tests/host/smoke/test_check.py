@@ -93,7 +93,7 @@ def test_a_fault_fails_the_check_that_is_about_it(
         well = ask(server, tmp_path, speculates=False, first_answer_seconds=2).checks[-1]
     assert (last.name, last.ok) == (name, False)
     assert message in last.detail
-    # A recipe that does not speculate is not asked for it.
+    # A recipe without speculation is not checked for it.
     assert well.ok == (name == "speculation")
 
 

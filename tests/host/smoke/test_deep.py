@@ -64,9 +64,9 @@ FAULTS = safe_load(Path(__file__).with_name("faults.yaml").read_text())
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_fails_its_check_alone(model: Path, tmp_path: Path, fault: str) -> None:
     failing, cause, arguments = FAULTS[fault]
-    # A hang has to be waited for.
+    # A hang takes the whole time limit.
     patience = {"first_answer_seconds": 2} if fault == "hangs-at-limit" else {}
-    # Requests that are over at once would not meet each other.
+    # Requests that end at once would not overlap.
     first = "0.2" if fault == "drops-at-concurrency" else "0"
     env = {"FAKE_VLLM_FAULT": fault, "FAKE_VLLM_FIRST_TOKEN_SECONDS": first}
     with launched(model, *WORDS, healthy=True, **env) as server:
@@ -137,7 +137,7 @@ def test_a_budget_that_thoughts_took_is_explained_not_failed(model: Path, tmp_pa
         none = ask(server, tmp_path, request(), max_tokens=4, thinking_tokens=4)
     assert (none["chat"].verdict, none["chat"].cause) == ("failed", "budget")
     assert "finish_reason: length: 8 tokens are too small a budget" in none["chat"].detail
-    # With thoughts on, four times as much is tried before anything is said to be wrong.
+    # With reasoning on, four times as many tokens are tried before a fault is reported.
     assert none["thinking-on"].cause == "budget"
 
 

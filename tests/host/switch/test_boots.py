@@ -132,7 +132,7 @@ def test_a_start_that_served_keeps_its_cache_when_it_is_killed(host: Host, file:
     host.serves(file)
     host.end(10)
     assert compiled(host.start()) == "first"
-    host.end(10)  # what an earlier start served says nothing of this one
+    host.end(10)  # success of an earlier start proves nothing about this start
     assert compiled(host.start()) is None
 
 
@@ -161,7 +161,7 @@ def test_a_state_file_that_was_cut_is_started_over(host: Host, state: str) -> No
 
 
 LOGS = ROOT / "tests/fixtures/vllm/h200-0.24.0"
-#: Of the day when the logs were taken, as seconds of their clock.
+#: Seconds of the clock on the day of the logs.
 BEGAN = 1 * 3600 + 11 * 60 + 18.0
 
 

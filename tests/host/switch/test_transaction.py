@@ -390,7 +390,7 @@ def test_a_follower_is_laid_ready_and_its_engine_left_alone(host: Host) -> None:
     host.serves()
     switch = host.switch(host.service(restart=False, follower=True))
     assert switch.run() == "good"
-    # Unit and `current` are still those of the release that its head runs.
+    # Unit and `current` are still those of the head's running release.
     assert host.state() == (OLD, OLD, "old unit", "new key")
     assert (host.place / "services/a/releases" / NEW / "unit.service").read_text() == "new unit"
     text = (host.place / "said").read_text()

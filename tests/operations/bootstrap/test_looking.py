@@ -75,7 +75,7 @@ def test_preflight_refuses_nobody_for_what_is_cured_and_judges_again() -> None:
     def again(of: Any) -> Any:
         return preflight.judged_again(of, item)
 
-    # It was to be cured, and was not.
+    # Bootstrap should have fixed it, and did not.
     ran = run(host, preflight.passed, 0, again, execute=True)
     assert not ran.well
     assert ran.memory.failure == "refused by preflight: nvidia-container-toolkit"

@@ -74,7 +74,7 @@ def _jobs(host: FakeHost, _: Any) -> Any:
     )  # fmt: skip
 
 
-#: Program -> what asks it. Beside them: observe and status of a rollback, below.
+#: Program -> the question with it. In addition: observe and status of a rollback, below.
 QUESTIONS: dict[str, Callable[[FakeHost, Any], Any]] = {
     "status": _question("status"),
     "doctor": _question("doctor"),
@@ -237,7 +237,7 @@ def test_700_mib_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "more than 64 MiB of output: the rest was not read" in text.stderr
 
 
-#: As sudo does with -S: a line of standard input where it asks, none where it does not.
+#: Like sudo with -S: it reads a line of standard input if it asks, and none otherwise.
 _SUDO = """#!/bin/sh
 { echo "$@"; env; tr '\\0' ' ' < /proc/$$/cmdline; tr '\\0' ' ' < /proc/$PPID/cmdline; } > "$SEEN"
 [ "$ASKS" = yes ] && { IFS= read -r word; [ "$word" = 'pass{word' ] || exit 1; }

@@ -18,7 +18,7 @@ from paramiko.common import AUTH_FAILED, AUTH_SUCCESSFUL, OPEN_SUCCEEDED
 from paramiko.server import InteractiveQuery
 
 PASSWORD = "a-secret-of-hers"
-#: Asks as sudo does; whoever gave the right password once has a box that asks for none.
+#: Asks as sudo does; after the right password once, the box asks for none.
 _SUDO = """#!/bin/sh
 [ "$*" = "-k -n true" ] && exec test -e "$HOME/passwordless"
 [ "$1 $2 $3" = "-k -S -p" ] || exit 9
@@ -93,7 +93,7 @@ class Box(paramiko.ServerInterface):
 
     def forward(self, transport: paramiko.Transport) -> None:
         """Act as a jump host: forward connections to other hosts, until the connection ends."""
-        channels = []  # one that nobody refers to is closed
+        channels = []  # an unreferenced socket is closed
         while transport.is_active():
             channels.append(channel := transport.accept(1))
             if channel is None or channel.chanid not in self._targets:
@@ -145,7 +145,7 @@ def box(folder: Path, **settings: Any) -> Iterator[Box]:
         thread.start()
         yield result
         listener.shutdown(socket.SHUT_RDWR)
-        thread.join()  # else it accepts for the next box, whose socket gets the same number
+        thread.join()  # otherwise it accepts for the next box, whose socket gets the same number
 
 
 def _serve(listener: socket.socket, server: Box) -> None:

@@ -11,7 +11,7 @@ from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.observe import Distribution, Observation
 from tests.unit.builders import RTX, SPARK, gpus, plan, probe
 
-#: What of an observation is named otherwise here, and how it is seen.
+#: Fields of an observation with another name here, and their values.
 _ANSWERED = {"installed": True, "code": 0, "err": "", "out": "1.17.8\n"}
 _ABSENT = {"installed": False, "code": None, "err": "", "out": ""}
 

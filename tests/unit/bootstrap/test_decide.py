@@ -67,7 +67,7 @@ def test_packages_that_are_left_to_install(
     result = decided(but(BOXES[base], **changes), *asked)
     assert [list(step.packages) for step in result.steps] == packages
     assert [finding.id for finding in result.findings] == ids
-    # What DGX OS has comes from its own sources.
+    # Packages of DGX OS come from its own sources.
     assert base != "dgx" or not any(step.repository for step in result.steps)
 
 
@@ -91,7 +91,7 @@ class TestOnDgxOs:
             assert finding.id == "bootstrap-driver"
             assert "DGX Dashboard" in finding.remedy
         assert not [step for step in decided(DGX, *ALL).steps if step.name == "driver"]
-        # Not by a source of the user's own either.
+        # A source of the user's own does not change this either.
         mine = {"driver": {"packages": ["nvidia-driver-580-open"]}}
         assert decided(but(DGX, driver=None), "driver", sources=mine).steps == ()
 
@@ -108,7 +108,7 @@ class TestDriver:
             assert step.packages == tuple(packages)
             assert result.reboot
             assert result.cures == {"nvidia-driver"}
-            # A host without its driver is no host: it is not taken away again.
+            # A host without its driver could not serve: the driver stays.
             assert step.undo.packages == ()
             assert step.undo.apart
         assert decided(state, "driver").steps == ()
@@ -126,7 +126,7 @@ class TestDriver:
         assert (result.steps, result.reboot) == ((), True)
         assert result.cures == {"nvidia-driver"}
         assert not decided(state, "docker").reboot
-        # Installed before this boot, and silent: another reboot cures nothing.
+        # Installed before this boot, and silent: another reboot fixes nothing.
         assert not decided(but(state, fresh=()), "driver").reboot
 
     @cases("base", "changes", "message")

@@ -154,7 +154,7 @@ def test_a_host_key_that_was_refused_gets_no_password(tmp_path: Path) -> None:
         login = _login(tmp_path, server, person)
         assert "you did not accept its host key" in _refused(login)
         assert len(person.asked) == 1
-        # Nor does whoever asks afterwards, in the very words of its prompt.
+        # A later prompt gets none either, even in the very words of its prompt.
         for prompt in (f"{login.whose}'s password: ", f"({login.whose}) Password: "):
             assert login._answer(prompt, True) is None
         assert server.passwords == []

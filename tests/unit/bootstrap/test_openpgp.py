@@ -11,7 +11,7 @@ from sparkwright.bootstrap import openpgp
 from sparkwright.bootstrap.package_sources import Repository
 from sparkwright.findings.user_error import UserError
 
-#: Of nobody: made for this test by gpg, its secret half thrown away.
+#: Nobody's key: made for this test by gpg, its secret half thrown away.
 KEY = Path(__file__).parent / "key.asc"
 FINGERPRINT = (Path(__file__).parent / "key.fingerprint").read_text().strip()
 

@@ -127,7 +127,7 @@ def _unverified(source: str) -> bool:
 def _all() -> list[Fact]:
     result: list[Fact] = []
     for data in map(dict, DATA):
-        if data["kind"] == "causes":  # from which prompt length on it is looked at: this project's
+        if data["kind"] == "causes":  # prompt length from which it counts: this project's
             data["causes"] = [{**item, "prompt_tokens": None} for item in data["causes"]]
         if data["kind"] == "measurement":
             compared = {index for name, index in matched() if name == data["name"]}

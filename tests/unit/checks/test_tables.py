@@ -39,7 +39,7 @@ def test_every_check_has_texts_and_a_judgement(table: str) -> None:
     for entry in checks.texts.values():
         assert entry.reason, entry.id
         assert entry.source, entry.id
-        # The remedy of a rule or of preflight depends on what was written, or on the host.
+        # The remedy of a rule or of preflight depends on the settings, or on the host.
         assert entry.remedy or table in ("rules", "preflight"), entry.id
 
 

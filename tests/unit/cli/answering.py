@@ -25,7 +25,7 @@ class Asked:
     options: Mapping[str, Any]
 
 
-#: Answers by host; an exception is what the session raises.
+#: Answers by host; an exception is raised by the session.
 Answering = Callable[[Asked], Mapping[str, Any] | Answers[Any]]
 
 

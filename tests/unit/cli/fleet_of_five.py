@@ -62,7 +62,7 @@ ANSWERS: dict[str, Any] = {
 }
 
 
-#: Every command that prints a document and needs no engine that answers -> its words.
+#: Every command that prints a document and needs no answering engine -> its words.
 COMMANDS = {
     name: f"{name} {_DATA['ARGUMENTS'].get(name, '')}".strip().replace("ROOT", str(ROOT))
     for name in sorted(documents())

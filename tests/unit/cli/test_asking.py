@@ -75,5 +75,5 @@ def test_progress_is_shown_at_a_terminal(
     assert ("waiting for spark-1" in error.getvalue()) is shown
     lines = [] if shown or verbosity else ["spark-2: compiling\\x1b[2J"]
     assert shown or error.getvalue().splitlines() == lines
-    # What was drawn is erased.
+    # The drawn text is erased.
     assert not shown or error.getvalue().rstrip().endswith("\x1b[2K")

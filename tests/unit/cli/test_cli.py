@@ -99,11 +99,11 @@ def test_check_weighs_contexts_by_what_the_lock_says_of_the_models(tmp_path: Pat
     assert "error: kv-cache: spark-1" in exits(2, *arguments).output
     file.unlink()
     assert run(*arguments[:4]).exit_code == 0
-    # A lock that is named is meant: without it nothing would be pinned.
+    # A lock that is named is required: without it nothing would be pinned.
     assert "and nothing would be pinned" in exits(2, *arguments).output
 
 
-#: Every command that goes by an inventory, with what else it must be given.
+#: Every command that uses an inventory, with its other required arguments.
 _BY_INVENTORY = ("check", "plan", "status", "endpoints", "verify", "deploy", "key list")
 
 

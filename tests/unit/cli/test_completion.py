@@ -18,10 +18,10 @@ cases = Tables(__file__)
 
 #: Options and arguments that take a name of something.
 NAMED = {"limit", "host", "names", "services", "model", "recipe", "tag", "to", "key", "name"}
-#: What has one of these names and is none of the site's.
+#: Parameters with such a name that are none of the site's.
 NOT = {
     *(("import", "name"), ("init", "names"), ("new", "model"), ("new", "name"), ("up", "model")),
-    ("usage", "model"),  # a served name, which takes a plan to know
+    ("usage", "model"),  # a served name, which needs a plan
 }
 INVENTORY = """print("hello")
 sparks = [

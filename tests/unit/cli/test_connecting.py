@@ -86,7 +86,7 @@ def test_pyinfra_is_configured_by_them(monkeypatch: pytest.MonkeyPatch) -> None:
         "ssh_user": "me", "ssh_port": 2222, "ssh_key": "id", "ssh_password": "of SSH password: "
     }  # fmt: skip
     assert (config.SUDO_PASSWORD, config.PARALLEL) == ("of sudo password: ", 2)
-    # As pyinfra has it: another user is for a sudo that is asked for.
+    # As in pyinfra: another user applies only to an explicit sudo.
     assert (config.SUDO, config.SUDO_USER) == (False, None)
     session._configure(config, {"sudo": True, "sudo_user": "x"})
     assert (config.SUDO, config.SUDO_USER) == (True, "x")

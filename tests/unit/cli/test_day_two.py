@@ -88,7 +88,7 @@ def test_a_service_that_no_host_has_is_told_with_the_nearest(
 ) -> None:
     first, other = (DONE, NOTHING) if arguments[0] == "stop" else (LOGS, LogsAnswer(("gemma",)))
     having({"spark-1": first, "rtx-1": other})
-    # Another host has no such service: nothing is wrong with that.
+    # Another host lacks the service: this is no fault.
     assert run(*arguments, "--service", "qwen36").exit_code == 0
     done = exits(2, *arguments, "--service", "qwen63")
     assert "no host has a service 'qwen63': did you mean 'qwen36'?" in done.stderr

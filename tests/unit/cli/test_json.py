@@ -16,10 +16,10 @@ __all__ = ["fleet", "judge"]
 
 jsonschema: Any = pytest.importorskip("jsonschema", reason="make setup installs jsonschema")
 
-#: It hands its words over as they are, `--json` among them.
+#: It passes its words on unchanged, `--json` among them.
 _AS_IT_IS = {"deploy"}
 
-#: They show what goes on, and say so in their own pages.
+#: They show the progress, and say so in their own pages.
 _STREAMS = {"dashboard", "logs", "shell", "top", "up"}
 
 

@@ -17,7 +17,7 @@ INVENTORY = """
 sparks = [("spark-1", {"services": {"qwen36": {}, "small": {}}}), ("spark-2", {"services": {}})]
 rtx50 = [("rtx-1", {"services": {"qwen36": {}}})]
 """
-#: Every command that takes names of hosts, with the arguments that it needs besides.
+#: Every command that takes names of hosts, with its other required arguments.
 COMMANDS = {
     command: {"bundle": ["out"], "render": ["out"], "maintenance": ["on"],
             "monitoring": ["--output", "out"]}.get(command, [])

@@ -17,10 +17,10 @@ from tests.unit.builders import ROOT, catalog
 from tests.unit.cli.answering import run
 
 BREAKS = safe_load((ROOT / "tests/unit/checks/configuration/mistakes.yaml").read_text())
-#: Rules on a name: the key itself is what the guess takes the place of.
+#: Rules on a name: the guess replaces the key itself.
 NAMES = {"unknown-argument", "speculative-key", "misspelt-variable"}
 _KEY = r"`?([A-Za-z_][\w.\-]*)`?"
-#: Remedies that are work, or a choice, of a person's.
+#: Remedies that need a user's work, or choice.
 PEOPLE = {"input", "remote-code", "secret-in-environment", "model-works", "image-architecture",
           "drafter-unused", "argument-choice", "kv-offload", "absent-file"}  # fmt: skip
 
@@ -153,7 +153,7 @@ def test_check_finds_what_the_card_says(number: int, answers: Findings) -> None:
         assert item["id"] == "input" or (item["reason"] and item["source"])
     texts = [" ".join(map(str, item.values())) for item in findings if item["id"] in row["finds"]]
     assert row.get("names", "") in "".join(texts)
-    # The rule names the row's card, unless the mistake is one of the settings themselves.
+    # The rule names the row's card, unless the mistake is in the settings themselves.
     if row["finds"] and "names" not in row and not {"input", *_FILE["anyones"]} & set(row["finds"]):
         assert any(row["card"] in text for text in texts), texts
 
@@ -202,7 +202,7 @@ def test_every_spelling_of_a_mistake_is_found(tmp_path: Path, answers: Findings)
     hosts = {f"other-{index}": host_of(row) for index, (_, row) in enumerate(pairs)}
     faults = []
     for (number, row), findings in zip(pairs, checked(tmp_path, hosts).values(), strict=True):
-        # A variable that the tag's vLLM has no more is refused for that, too.
+        # A variable that the tag's vLLM no longer has is refused for that, too.
         ids = {item["id"] for item in findings} - {"removed-variable"}
         expected = {item["id"] for item in answers[f"row-{number}"]} - {"removed-variable"}
         if ids != expected:

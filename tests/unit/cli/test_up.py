@@ -148,7 +148,7 @@ def test_a_second_box_joins_and_none_is_there_twice(world: World) -> None:
     world.done.clear()
     assert _up("rtx-1", "--yes").exit_code == 0
     assert Path("inventory/lab.py").read_text() == before
-    # What was cut off goes on.
+    # An interrupted run continues.
     assert world.names() == ["lock", "readiness", "bootstrapped", "deploy", "question"]
 
 

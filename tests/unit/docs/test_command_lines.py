@@ -22,7 +22,8 @@ TABLES = Tables(__file__)
 _PROGRAMS = ("sparkwright", "pyinfra", "make", "python", "python3")
 REFUSED = TABLES.data["REFUSED"]
 ACCEPTED = TABLES.data["ACCEPTED"]
-#: Parses command lines of pyinfra's: it patches the interpreter when it is imported, so apart.
+#: Parses command lines of pyinfra's: it patches the interpreter when it is imported, so it runs in
+#: a separate process.
 _PYINFRA = """
 import json, sys
 import click

@@ -9,7 +9,7 @@ from tests.fleet.first_week import tasks
 from tests.unit.docs.markdown import ROOT, read
 from tests.unit.docs.test_command_lines import command_lines
 
-#: Task -> command of it, and a word that its line of `sparkwright --help` has of the task.
+#: Task -> its command, and a word that its line of `sparkwright --help` has of the task.
 TASKS = {
     "Add a box": ("up", "box"),
     "Change a model": ("advise", "models"),

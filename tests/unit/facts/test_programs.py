@@ -18,7 +18,7 @@ from sparkwright.facts import programs
 from tests.unit.builders import ROOT
 
 _PACKAGE = "sparkwright.host"
-#: Programs of extras stand in their folders.
+#: Programs of extras are in their folders.
 EXTRAS = [
     import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
     for path in sorted((ROOT / "sparkwright/extras").rglob("*.py"))
@@ -80,7 +80,8 @@ def test_imports_are_those_that_the_parser_finds(module: ModuleType) -> None:
                 result.add(inner if inner in sys.modules else node.module)
         if isinstance(node, ast.Import):
             assert not any(alias.name.startswith("sparkwright") for alias in node.names)
-        # Hosts' stand-in makes no methods. RangeFetch changes, and its module is never carried.
+        # Hosts' light dataclasses make no methods. RangeFetch changes, and its module is never
+        # carried.
         if isinstance(node, ast.ImportFrom) and node.module == "dataclasses":
             taken = any(alias.name == "dataclass" for alias in node.names)
             assert not taken or _name(module) in ("lib.records", "fetch.ranges")

@@ -55,4 +55,4 @@ def test_a_containerd_of_dockers_own_lies_below_its_root() -> None:
     own = {"Containerd": {"Address": "/var/run/docker/containerd/containerd.sock"}}
     with_own = {**ENGINE, "DockerRootDir": "/data", **own}
     assert docker.store({**with_own, **CONTAINERD}) == "/data/containerd/daemon"
-    assert docker.store(with_own) == "/data"  # images are in Docker's own store all the same
+    assert docker.store(with_own) == "/data"  # images are in Docker's own store anyway

@@ -7,7 +7,7 @@ import pytest
 from sparkwright.host.lib import packages
 from sparkwright.host.lib.processes import run
 
-#: apt's and ufw's own translations; with LC_ALL, LANG and LANGUAGE count for nothing.
+#: apt's and ufw's own translations; with LC_ALL, LANG and LANGUAGE have no effect.
 GERMAN = """#!/bin/sh
 english() { case "$LC_ALL" in C*) return 0 ;; *) return 1 ;; esac }
 case "$0 $1" in

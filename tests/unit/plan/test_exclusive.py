@@ -55,7 +55,7 @@ def test_members_of_a_group_share_a_sparks_memory() -> None:
     apart = {"a": _service(8000, None), "b": _service(8001, None)}
     assert "unified-memory" in _rules(apart)
     assert "unified-memory" not in _rules({"a": _service(8000), "b": _service(8001)})
-    # Another group is not the same one.
+    # Another group is not the same group.
     other = {"a": _service(8000), "b": _service(8001, "morning")}
     assert "unified-memory" in _rules(other)
     beside = {"a": _service(8000), "b": _service(8001), "c": _service(8002, None)}
@@ -114,7 +114,7 @@ def test_an_idle_service_has_a_group_of_its_own_in_which_nobody_may_run() -> Non
     assert (first.settings.activate, first.settings.idle.seconds) == ("on-request", 1200)  # type: ignore[union-attr]
     alone = {"a": _service(8000, None), "b": _service(8001, None)}
     idle = {name: {**item, **IDLE} for name, item in alone.items()}
-    assert _rules(idle) == _rules(alone)  # its memory is kept for it
+    assert _rules(idle) == _rules(alone)  # its memory is reserved
     within = {"a": _service(8000, **IDLE, activate="on-request"), "b": _service(8001)}
     assert plan(within).groups == {"evening": ("a", "b", "(nobody)")}
 
@@ -209,7 +209,7 @@ def test_within_its_hours_it_runs_and_outside_the_first_one_does() -> None:
         (0, "05:59", "writer"), (0, "06:00", "chat"),
     ):  # fmt: skip
         assert due(group, _minute(day, time)) == runs, (day, time)
-    # A member that is gone does not run.
+    # A removed member does not run.
     assert due(Group(("chat",), group.windows), _minute(0, "08:00")) == "chat"
 
 

@@ -29,7 +29,7 @@ def test_everyone_is_reached_and_nobody_gives_too_much(
     for name, others in result.items():
         assert name not in others
         assert len(others) <= MOST_PEERS
-    # Following the first of each leads to someone who has it, or fetches it.
+    # Following the first source of each leads to a host that has it, or fetches it.
     for name in wants:
         at, steps = name, 0
         while result.get(at):

@@ -49,7 +49,7 @@ def compose(text: str) -> dict[str, Any]:
     return service
 
 
-#: The words of the production command, as the model's card has them.
+#: The words of the production command on the model's card.
 CARD: list[str] = cases.data["CARD"]
 
 
@@ -76,7 +76,7 @@ def test_the_page_cache_of_a_gb10_is_dropped_before_a_start(
     lines = [line for line in rendered.unit_text.splitlines() if "drop_caches" in line]
     assert len(lines) == dropped
     for line in lines:
-        # Not in the sandbox, which has no right to; and a start does not depend on it.
+        # Not in the sandbox, which may not do it; and a start does not depend on it.
         assert line.startswith("ExecStartPre=-+/bin/sh -c 'timeout 10 nvidia-smi -L | grep -q GB10")
         assert line.endswith("sync && echo 3 > /proc/sys/vm/drop_caches'")
 
@@ -241,7 +241,7 @@ _texts = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), min_size=1, m
 @given(
     st.sampled_from(sorted(alone())),
     st.dictionaries(st.from_regex(r"[A-Z][A-Z0-9_]{0,10}", fullmatch=True), _texts, max_size=3),
-    # One that begins with a dash is refused: tests/unit/security/test_ways_around.py.
+    # A name that begins with a dash is refused: tests/unit/security/test_ways_around.py.
     st.lists(
         _texts.filter(lambda word: not word.startswith("-") and word == word.lstrip()),
         min_size=1, max_size=3, unique=True,
@@ -373,7 +373,7 @@ def site(here: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str,
     entry += (
         "  - {patch: fix.patch, into: /usr/lib}\n  - files: [{at: /opt/c, source: fix.patch}]\n"
     )
-    # Neither is a file of the service: the steps say that the image has them.
+    # Neither is a file of the service: the steps claim that the image has them.
     entry += "arguments: {tool_parser_plugin: /usr/lib/x.py, chat_template: /opt/c}\n"
     (folder / "recipe.yaml").write_text(entry)
     for name in ("link.patch", "out.patch"):
@@ -417,7 +417,7 @@ def test_patches_over_another_image_are_refused_until_they_are_confirmed(
     site.clear()  # the registry is out of reach, and need not be asked
     assert f": {other}" in run("lock", "inventory.py", "--patched", "mine").output
     assert run("check", "inventory.py").exit_code == 0
-    # Another image of another tag is another base, too; a lock that says nothing is filled up.
+    # Another image of another tag is another base, too; an empty lock is filled.
     lock.write_text(first.replace("-slim:\n", "-fat:\n").replace("-slim: sha", "-fat: sha"))
     site["digest"] = DIGEST
     assert "-slim at sha256" in exits(1, "lock", "inventory.py").output

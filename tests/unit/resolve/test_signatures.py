@@ -139,7 +139,7 @@ def test_a_signature_is_found_among_many_referrers(
         {"manifests": [{"digest": n} for n in names]}
     ).encode()
     assert asked(content, public(key, tmp_path)).signature
-    # Nobody can have it look for ever.
+    # No answer can make it search for ever.
     content[f"referrers/{digest}"] = json.dumps(
         {"manifests": [{"digest": name} for name in names[:20] * 500]}
     ).encode()
@@ -148,7 +148,8 @@ def test_a_signature_is_found_among_many_referrers(
 
 
 _OTHER = "sha256:" + "0" * 64
-#: What is pushed instead of a right signature: of the key, a stranger's, and the image's digest.
+#: Pushed instead of a right signature: another key's signature, a foreign signature, and the
+#: image's digest.
 WRONG: dict[str, Callable[[Key, Key, str], Iterator[tuple[bytes, bytes]]]] = {
     "none": lambda *_: iter(()),
     "another key": lambda _, other, digest: iter(

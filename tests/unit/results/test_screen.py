@@ -58,5 +58,5 @@ def test_a_table_is_as_wide_as_the_terminal_and_whole_where_it_is_piped(
     monkeypatch.delenv("COLUMNS")
     long = [("HOST", "DETAIL"), ("spark-1", "word " * 60)]
     assert columns(long)[1] == "spark-1  " + ("word " * 60).strip()
-    # rich, which takes what is not ASCII, lays the same rows out alike.
+    # rich, used for text that is not ASCII, lays the same rows out alike.
     assert columns([*rows, ("ä", "", "")])[:-1] == columns(rows)

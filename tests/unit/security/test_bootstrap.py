@@ -107,7 +107,8 @@ def test_a_key_that_brings_another_one_along_is_not_either(
     files = dict(with_others(export))
     vendor, attacker = export("--export", "vendor"), export("--export", "attacker")
     if judge == "gpg":
-        # The signature names the vendor's key, and is another subkey's. apt verifies it as well.
+        # The signature names the vendor's key, but comes from another subkey. apt verifies it as
+        # well.
         forged = attacker[attacker.index(b"\xb9\x01\x0d") :][:272]
         files["forged"] = vendor + forged + vendor[vendor.index(b"\xb9\x01\x0d") + 272 :]
     else:
@@ -169,7 +170,7 @@ def test_sudoers_names_that_user_and_no_other(
     assert "/" not in name
     assert "." not in name
     assert line.endswith(" ALL=(ALL) NOPASSWD: ALL\n")
-    # Every character that sudoers gives a meaning has a backslash before it.
+    # Every character with a meaning in sudoers has a backslash before it.
     assert file is None or (name, line.split(" ALL", 1)[0] + " ") == (file, text)
     written = line.removesuffix(" ALL=(ALL) NOPASSWD: ALL\n")
     assert written.replace("\\", "") == user.replace("\\", "")

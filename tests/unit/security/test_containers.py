@@ -44,7 +44,7 @@ def test_no_container_has_power_over_its_host_or_shows_its_key(recipe: str, hard
     assert not result.keys() & {"privileged", "cap_add", "devices", "pid", "userns_mode", "user"}
     binds = [item for item in result["volumes"] if item["type"] == "bind"]
     writable = [bind["source"] for bind in binds if not bind.get("read_only")]
-    # What its engine compiles: a directory of this service alone, which no other container sees.
+    # The engine's compiled code: a directory of this service alone, which no other container sees.
     kept = "/opt/sparkwright/services/s/caches/current"
     socket = "/run/sparkwright-engines/s"
     assert writable == ([socket] if hardening == "strict" else [socket, kept])
@@ -83,7 +83,7 @@ def test_a_network_of_its_own_is_closed_but_for_the_port_and_what_is_opened(
     assert (rules, rendered.bridge, rendered.outgoing) == (1, "sw-043a718774c5", outgoing)
     assert (
         "PrivateNetwork=no" in rendered.unit_text
-    )  # else the rules are of a network of the unit's
+    )  # otherwise the rules apply to a network of the unit's
 
 
 def test_what_strict_writes_to_is_thrown_away_with_the_container() -> None:

@@ -22,10 +22,10 @@ from tests.unit.security.test_hostile_answers import harmless
 
 #: Sets the window's title, hides a line, turns its direction, and writes another host's line.
 ATTACK = "\x1b]0;owned\x07\x1b[2K\rspark-2 qwen36: all is well\u202e\x9b8m\nspark-2: forged"
-#: What a program of the host's may paint.
+#: Colours that a program of the host may use.
 PAINTED = "\x1b[32mINFO\x1b[0m ready"
 LINE = {"at": 1.0, "service": "qwen36", "text": ATTACK}
-#: An ssh whose host runs the command by a shell, and a sudo and a docker that say their words.
+#: An ssh whose host runs the command by a shell, and a sudo and a docker that print their words.
 SSH = """#!{python}
 import json, os, subprocess, sys
 words = sys.argv[1:]
@@ -128,7 +128,7 @@ def test_a_terminal_obeys_nothing_of_what_is_followed(
     )
     done = exits(1, "logs", "-f")
     assert harmless(done.output), repr(done.output)
-    # A line break in a message begins a line of the same service, never one of another host's.
+    # A line break in a message begins a line of the same service, never a line of another host.
     assert [line.split(": ")[0].split()[-2:] for line in done.stdout.splitlines()] == [
         ["spark-1", "qwen36"]
     ] * len(done.stdout.splitlines())

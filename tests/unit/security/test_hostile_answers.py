@@ -51,7 +51,7 @@ from tests.tables import Tables
 from tests.unit.builders import plan, wanted
 from tests.unit.checks.service.builders import facts
 
-#: What every question is answered with.
+#: The answer to every question.
 ANSWERS: list[Any] = [
     Observation, HostStatus, Examination, DiskUsage, LockAnswer, RemovalAnswer,
     tuple[str, ...], dict[str, JobStatus], dict[str, SmokeAnswer], dict[str, DeepAnswer],

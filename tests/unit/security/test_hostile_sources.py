@@ -42,7 +42,7 @@ from tests.unit.engines.derivation.repositories import (
 
 cases = Tables(__file__)
 
-#: What asks each kind of server at an address.
+#: Requests to each kind of server at an address.
 ASK: dict[str, Callable[[str], Any]] = {
     "registry": lambda url: ask_registry(url, "org/image", "tag", "me:secret"),
     "hub": lambda url: resolve_model(url, "org/model", "main", "hf_secret", marks=()),
@@ -362,7 +362,7 @@ def test_code_of_a_repository_is_never_turned_on_by_itself(classes: dict[str, st
     assert "trust_remote_code" in problem.subject.place
     assert dict(off.arguments)["trust_remote_code"] is False
     refused = [violation.id for violation in on.hosts["spark-1"].violations if violation.stops]
-    assert "remote-code" in refused  # not without a lock, and files that somebody has read
+    assert "remote-code" in refused  # not without a lock, and files that a user has read
 
 
 def test_a_chat_template_is_searched_and_never_run(

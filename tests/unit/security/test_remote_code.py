@@ -75,7 +75,7 @@ def test_what_the_catalog_names_may_run(lock: Path, tmp_path: Path) -> None:
     (own / "read.yaml").write_text(yaml.safe_dump(entry))
     hosts = planned(lock, catalog_directories=(str(own),))
     assert judged(hosts, drafter=["dflash.py"]) == []
-    # What runs is fetched, and nothing beside it.
+    # Code that runs is fetched, and nothing beside it.
     (_, reference) = hosts["spark-1"].plan.references.models
     files = dict.fromkeys(("dflash.py", "sitecustomize.py"), PinnedFile(1, None, COMMIT))
     model = fetched(ResolvedModel(DRAFTER, COMMIT, None, files), reference.code)

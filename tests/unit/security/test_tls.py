@@ -283,7 +283,7 @@ def test_the_private_key_shows_itself_nowhere() -> None:
         assert "BEGIN" not in shown
 
 
-#: Of the CA, of the host, and another one: an RSA key takes half a second.
+#: Keys of the CA, of the host, and a third key: an RSA key takes half a second.
 KEYS = cache(lambda: [rsa.generate_private_key(65537, 2048) for _ in range(3)])
 
 

@@ -77,7 +77,7 @@ def test_no_template_of_a_unit_is_left_out() -> None:
 def test_a_unit_has_the_whole_set(name: str) -> None:
     result = systemd.settings(UNITS[name])
     assert set(result) >= systemd.NAMES
-    # A setting of its own is in place of the set's: systemd would add up those of a list.
+    # A setting of its own replaces the set's: systemd would merge the values of a list.
     for item, values in systemd.settings(sandbox.lines()).items():
         assert (
             result[item] == values

@@ -22,7 +22,7 @@ from sparkwright.extras.fabric_test.fabric_measure import (
 from sparkwright.host.lib import docker, memory
 from tests.host.programs import program as put
 
-#: As perftest prints it.
+#: perftest's output.
 GATHER = Gather("vllm:a", "print(1)", 1 << 20, {"NCCL_IB_HCA": "rocep1s0f1,roceP2p1s0f1",
                                                   "RANK": "1"})  # fmt: skip
 

@@ -48,14 +48,14 @@ def _arguments(**arguments: Any) -> dict[str, Any]:
     return {"arguments": arguments}
 
 
-#: rule -> recipe, settings over it, and the key below the service that is named.
+#: rule -> recipe, settings over it, and the key below the service that the rule names.
 BREAKS: dict[str, dict[str, Any]] = safe_load(Path(__file__).with_name("mistakes.yaml").read_text())
-#: Rules that need more than one service's settings; each has a test of its own below.
+#: Rules that need more than one service's settings; each has a separate test below.
 ELSEWHERE = {
     "adapters",  # by their own files: test_adapters.py
     "patched-base",  # tests/unit/plan/test_release.py
     "recipe-gpu",
-    "vllm-arguments",  # the roof over those of engines/arguments.py
+    "vllm-arguments",  # limits above those of engines/arguments.py
     "llamacpp-arguments",
     "sglang-arguments",
     "sglang-old-on-gb10",  # of an image that the catalog does not have: tests/unit/engines/sglang
@@ -174,7 +174,7 @@ def test_ids_are_unique() -> None:
     assert len(issues) == len({issue.id for issue in issues})
 
 
-#: What the card says runs on RTX 50; the image is for arm64 alone.
+#: The card claims that it runs on RTX 50; the image is for arm64 alone.
 CLAIMED = {AEON_RTX, "qwen36-35b-a3b-heretic-dflash-rtx-pro-6000"}
 
 
@@ -183,7 +183,7 @@ def test_a_recipe_as_it_is_breaks_no_rule(recipe: str) -> None:
     if ranks := catalog().recipes[recipe].ranks:
         hosts = [f"spark-{number + 1}" for number in range(ranks.world)]
         clusters = {"those": {"hosts": hosts, "fabric": "cx7"}}
-        # Nobody has run it with this tool, and that is said.
+        # Nobody has run it with this tool, and a warning says so.
         assert set(_broken(recipe, {"cluster": "those"}, clusters=clusters)) == {"model-works"}
         return
     unproven = {"model-works"} if catalog().recipes[recipe].status == "unproven" else set()
@@ -355,7 +355,7 @@ def test_a_recipe_on_a_tag_that_it_does_not_run_on_is_a_located_problem() -> Non
     (problem,) = raised.value.findings
     assert problem.subject.place == "group_data/sparks.py: services.s.image_tag"
     assert "does not run on tag" in problem.observed
-    # v1.2 was asked for: v2 is what the user leaves.
+    # v1.2 was requested: the user leaves v2.
     assert problem.remedy == "recipe: qwen36-35b-a3b-heretic-omni-v1.2, which runs on it"
 
 

@@ -163,7 +163,7 @@ def test_a_spark_has_no_memory_of_its_own_to_ask_for() -> None:
     assert "gpu-memory" in [f.id for f in judge(want, probe(**BOX, gpu=small), NOW)]
 
 
-#: noonghunna/club-3090#120; the second is what the recipe of a 5090 is for here.
+#: noonghunna/club-3090#120; the second value is the need of the 5090's recipe here.
 OLD, NEW = "GPU-11111111-1111-4111-8111-111111111111", "GPU-22222222-2222-4222-8222-222222222222"
 MIXED = f"""NVIDIA GeForce RTX 3090, 8.6, 580.95.05, 24576 MiB, 0, {OLD}
 NVIDIA GeForce RTX 5090, 12.0, 580.95.05, 32607 MiB, 1, {NEW}

@@ -15,7 +15,7 @@ from tests.unit.builders import ROOT
 NOW = 1_800_000_000.0
 STARTED = "2027-01-15T06:00:00.123456789Z"  # two hours before
 RELEASE = "b" * 12
-#: A service that is well, as the doctor sees it.
+#: A healthy service, in the doctor's view.
 _SOUND = Tables(__file__).data
 COMMAND: list[str] = _SOUND["command"]
 

@@ -30,13 +30,13 @@ from tests.unit.checks.service.builders import (
 
 cases = Tables(__file__)
 
-#: Checks by a line of the log: each names a capture that shows it.
+#: Checks by a line of the log: each names a capture that contains it.
 PATTERNS = patterns()
 XID = (
     "NVRM: Xid (PCI:0000:01:00): 31, pid=13332, name=VLLM::EngineCor, Ch 00000010, intr 00000000. "
     "MMU Fault: ENGINE GRAPHICS faulted @ 0x7f29_5b8c9000. Fault is of type FAULT_PDE"
 )
-#: Of a Spark (dgx-spark-playbooks#97).
+#: Captured on a Spark (dgx-spark-playbooks#97).
 NO_MEMORY = (
     "NVRM: nvCheckOkFailedNoLog: Check failed: Out of memory [NV_ERR_NO_MEMORY] (0x00000051) "
     "returned from _memdescAllocInternal(pMemDesc) @ mem_desc.c:1359"
@@ -55,7 +55,7 @@ SPARK_MEMORY = {"MemTotal": 120 * GIB, "MemAvailable": 18 * GIB}
 _STILL = {"running": 3.0}
 _STUCK = {"busy_percent": 96, "power_w": 22, "clock_mhz": 2400}
 
-#: Diagnosis -> what is otherwise on a host in order.
+#: Diagnosis -> changes of a faultless host.
 ILL: dict[str, dict[str, Any]] = safe_load(Path(__file__).with_name("illnesses.yaml").read_text())
 
 
@@ -95,7 +95,7 @@ def _rank(number: int, **changes: Any) -> Facts:
     return spark(service=service(**parts), gpu=gpu(**own_gpu), **changes)
 
 
-#: What one rank may not have otherwise than the others, and how it is told.
+#: Values that must be equal on all ranks, and the message about a difference.
 APART: dict[str, list[tuple[Facts, str]]] = {
     "ranks-differ": [
         (_rank(1, container={"image": "example:2"}), "image: spark-1 "),
@@ -146,7 +146,8 @@ def test_a_stuck_collective_is_told_by_the_gpu_of_each_rank() -> None:
     head = diagnose("spark-1", _rank(0, gpu=_STUCK, service=hangs))
     assert {item.id for item in head} == {"stuck-collective", "wedge"}
     assert [item.id for item in diagnose("spark-2", _rank(1, gpu=_STUCK))] == ["stuck-collective"]
-    # One that computes, one that answers, one in its low-power state, and one that is no rank.
+    # One rank that computes, one that answers, one in its low-power state, and one host without a
+    # rank.
     assert diagnose("spark-2", _rank(1, gpu={**_STUCK, "power_w": 71})) == []
     assert diagnose("spark-1", _rank(0, gpu=_STUCK)) == []
     slow = diagnose("spark-2", _rank(1, gpu={**_STUCK, "clock_mhz": 513}))

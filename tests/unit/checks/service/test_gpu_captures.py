@@ -182,7 +182,7 @@ def test_the_watch_in_its_sandbox_has_an_answer_of_the_real_driver() -> None:
 def test_the_planned_memory_is_what_the_engine_took(start: str) -> None:
     """Weights, KV cache, and the rest of the share: each within 5 % of the plan."""
     took = logs.memory(lines(f"by-roles/{start}-start.log"))
-    pool, share = 139.80, 0.85  # GiB, as CUDA has them
+    pool, share = 139.80, 0.85  # GiB, as CUDA counts them
     planned = pool * share - took["weights_gib"] - OVERHEAD_GIB
     assert took["cache_gib"] == pytest.approx(planned, rel=0.05)
     assert took["weights_gib"] == pytest.approx(15.3, rel=0.05)

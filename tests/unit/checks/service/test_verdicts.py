@@ -152,7 +152,7 @@ def test_the_ring_keeps_a_day_and_stays_small() -> None:
     assert now - kept[0].at > 23 * 3600
     assert sum(now - item.at <= 3600 for item in kept) == 61
     assert len(kept) < 210
-    # A clock that was set back does not leave a future behind.
+    # A clock that was set back leaves no sample in the future.
     assert verdicts.kept([*kept, Sample(0.0)]) == [Sample(0.0)]
 
 

@@ -26,7 +26,7 @@ NOW = datetime(2026, 7, 3, 12, 0, tzinfo=UTC)
 
 def raised() -> set[str]:
     """The causes that the host's program names, by its own text."""
-    result = {"cut", "shape"}  # what a check runs into without knowing
+    result = {"cut", "shape"}  # unexpected results of a check
     host = ROOT / "sparkwright/host"
     for path in (*host.glob("smoke/*.py"), host / "lib/kinds.py", host / "lib/faults.py"):
         for node in ast.walk(ast.parse(path.read_text())):

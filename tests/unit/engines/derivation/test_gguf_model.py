@@ -105,7 +105,7 @@ def test_a_locked_fleet_keeps_its_file_and_asks_nobody(tmp_path: Path) -> None:
     with hub("Q8_0") as choices:
         assert chat(box(lock_file=str(path))).file == "X-Q4_K_M.gguf"
         assert not choices
-        # Another card is another choice.
+        # Another card leads to another choice.
         assert chat(box(lock_file=str(path), gpu="rtx5090")).file == "X-Q8_0.gguf"
     assert choices == ["31.8GiB"]
 

@@ -303,17 +303,17 @@ def test_it_is_asked_before_the_models_own_files(registry: Path) -> None:
     service, source = chat(fleet), f"{registry}@{git(registry, 'rev-parse', 'HEAD')}"
     where = f"{source}:models/Qwen/Qwen3-8B.yaml"
     result = dict(service.arguments)
-    # As vLLM's authors start it; a Spark's own block size among that.
+    # The start of vLLM's authors; a Spark's own block size is part of it.
     assert result["tool_call_parser"] == "qwen3_xml"
     assert result["reasoning_parser"] == "deepseek_r1"
     assert (result["kv_cache_dtype"], result["block_size"]) == ("fp8", 32)
     for name in ("tool_call_parser", "kv_cache_dtype"):
         assert service.origins[f"argument.{name}"] == where
     assert dict(service.environment)["VLLM_USE_DEEP_GEMM"] == "0"
-    # How much of the host it takes is not theirs to say.
+    # Their recipe does not decide its share of the host.
     assert result["gpu_memory_utilization"] == 0.8
     assert result["max_num_seqs"] == 16
-    # What has to be asked for was not.
+    # An optional setting was not requested.
     assert "speculative_config" not in result
     assert ("vLLM's recipe", where) in {(fact.name, fact.origin) for fact in service.derived}
 

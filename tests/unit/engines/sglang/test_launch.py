@@ -16,7 +16,8 @@ from tests.host.serving import free_port
 from tests.unit.builders import ROOT
 
 PROGRAM = (ROOT / "sparkwright/engines/sglang/launch.py").read_text()
-#: The package by its shape: an application that tells its arguments, in one of uvicorn's two ways.
+#: A package with uvicorn's shape: an application that reports its arguments, in one of uvicorn's
+#: two ways.
 FAKE = """
 import json, os, sys
 import uvicorn

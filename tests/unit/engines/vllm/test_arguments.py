@@ -53,7 +53,7 @@ def _findings(version: str, arguments: dict[str, Any], also: Any = None) -> list
     ]
 
 
-#: Arguments that break one thing, and arguments that pass, by version.
+#: Arguments with one mistake, and valid arguments, by version.
 ARGUMENTS = safe_load(Path(__file__).with_name("arguments.yaml").read_text())
 
 
@@ -153,7 +153,7 @@ def test_any_value_gives_findings_and_never_an_error(name: str, data: st.DataObj
         assert any(f"{key}.".startswith(f"{each}.") for each in arguments)
 
 
-#: A package of vLLM's shape, with what the dump looks at: file -> text.
+#: A package of vLLM's shape, with the parts that the dump reads: file -> text.
 FAKE = safe_load(Path(__file__).with_name("fake_package.yaml").read_text())
 
 
@@ -161,7 +161,7 @@ def test_a_table_is_made_from_a_dump_of_the_installed_vllm(tmp_path: Path) -> No
     for name, text in FAKE.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    with (ROOT / ".ci/vllm_dump.py").open() as program:  # as `docker run ... -` gets it
+    with (ROOT / ".ci/vllm_dump.py").open() as program:  # as `docker run ... -` receives it
         done = subprocess.run(
             [sys.executable, "-"],
             stdin=program,
@@ -183,7 +183,7 @@ def test_a_table_is_made_from_a_dump_of_the_installed_vllm(tmp_path: Path) -> No
         assert made[key].items() >= value.items()
 
 
-#: Versions that the lab's fake has a table of.
+#: Versions with a table in the lab's fake.
 CAPTURED = sorted(path.stem for path in (ROOT / "lab/serving/flags").glob("*.json"))
 
 
@@ -258,5 +258,5 @@ def test_every_argument_is_judged_for_recipes_of_somebody_elses(program: str) ->
     listed = {name for name in names if any(fnmatchcase(name, each) for each in patterns)}
     refused = {name for name in names if any(fnmatchcase(name, each) for each in own.refused)}
     assert names <= listed | refused
-    # Where both have a name, some of its values or keys are listed, or the list is more exact.
+    # If both have a name, some of its values or keys are listed, or the list is more exact.
     assert not {name for name in own.listed["env"] if own.refused.get(name)}

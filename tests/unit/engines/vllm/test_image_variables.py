@@ -24,7 +24,9 @@ def test_a_variable_is_the_argument_that_it_stands_for() -> None:
     variables = cases.data["variables"]
     service = _service(environment=variables, arguments={"max_num_seqs": 4})
     arguments = dict(service.arguments)
-    assert arguments["max_num_seqs"] == 8  # the variable went before the argument, and does
+    assert (
+        arguments["max_num_seqs"] == 8
+    )  # the variable took precedence over the argument, and does
     assert arguments["gpu_memory_utilization"] == 0.7
     assert arguments["attention_backend"] == "TRITON_ATTN"
     assert isinstance(arguments["speculative_config"], dict)

@@ -49,7 +49,7 @@ def test_the_clock_is_that_under_load_and_never_the_idle_one() -> None:
     assert (run.name, run.driver, run.power_w) == ("NVIDIA GB10", "580.95.05", 62.5)
     assert gpu_of(facts(), None, facts()).clock_mhz is None
     assert gpu_of(facts(), loaded(), None).temperature_c == 41
-    # What the driver does not say is unknown.
+    # Values that the driver does not report are unknown.
     run = gpu_of(facts(gpu=None), loaded(None), None)
     assert (run.name, run.driver, run.clock_mhz) == ("unknown GPU", None, None)
     assert gpu_of(facts(), facts(GB10), None).power_w is None

@@ -23,7 +23,7 @@ def test_a_terminal_obeys_nothing_of_an_answer(site: Path, model: Model) -> None
     model.deltas = [{"reasoning": EVIL}, {"content": "\x1b"}, {"content": f"[2J{EVIL}"}]
     with terminal(site, "chat", "--prompt", "x") as shown:
         assert shown.ended() == 0
-    # What is left of it are the two styles of our own.
+    # Only sparkwright's own two styles are left.
     message = shown.got.replace("\x1b[2m", "").replace("\x1b[0m", "").replace("\r\n", "\n")
     for got in (message, chat(site, "--prompt", "x").stdout):
         assert not any(item in got for item in "\x1b\x07\x9b\r\u202e\u200b\x7f")
@@ -134,7 +134,7 @@ def test_a_server_with_another_certificate_is_refused(
     assert done.exit_code == 1
     assert "can't be verified by" in done.stderr
     assert model.seen == []
-    assert (site / "ssh.txt").exists() == (way == "ssh")  # not tried by another way
+    assert (site / "ssh.txt").exists() == (way == "ssh")  # not tried over another path
 
 
 def test_nothing_of_an_inventory_is_an_option_of_ssh() -> None:

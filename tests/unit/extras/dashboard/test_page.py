@@ -52,7 +52,7 @@ def example() -> dict[str, Any]:
     return example_report.contents(hosts=3, runs=6)
 
 
-#: Of a host that is well.
+#: Data of a healthy host.
 ROW: Row = example_report.rows(1)[0]
 MEASURED = {("spark-1", "qwen36"): (result(),)}
 
@@ -137,7 +137,7 @@ def test_tables_say_what_they_are() -> None:
     assert ("lang", "en") in seen.attributes
 
 
-#: What would be markup where it is not escaped, and what is easily forgotten.
+#: Texts that would be markup without escaping, and parts that are easily forgotten.
 _nasty = st.sampled_from(
     ["<script>alert(1)</script>", '"><img src=x onerror=y>', "</style>", "{{ 7 * 7 }}", "&amp;",
      "' onclick='x", "-->", "]]>", "</svg>"]
@@ -222,7 +222,7 @@ def test_states_are_those_of_the_terminal_report() -> None:
         assert _states(row) == {"spark-1": (state, well)}
     assert _states(unknown, dry=True) == {"spark-1": ("planned", True)}
     assert _states(results=MEASURED) == {"spark-1": ("measured only", True)}
-    # Nothing is claimed of a host that was left alone.
+    # The page claims nothing about a host that was left alone.
     (shown,) = page(rows=[refused], results={}).fleet
     assert (shown.release, shown.image, shown.address, shown.models) == (None, None, None, ())
 
@@ -310,7 +310,7 @@ def test_a_run_comes_back_as_it_was_reported(tmp_path: Path) -> None:
     problems: list[Finding] = []
     run = read_last_run(file, problems)
     assert run == replace(run, hosts=rows, dry=True) if run else False
-    # A record of before the page was there has neither checks nor GPU.
+    # A record from before the page has neither checks nor GPU.
     old = json.loads(file.read_text())
     for host in old["hosts"]:
         del host["gpu"], host["driver"], host["services"][0]["smoke"]["checks"]

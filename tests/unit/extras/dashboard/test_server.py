@@ -140,7 +140,7 @@ CONTROL = {"action": "stop", "host": "spark-1", "service": "qwen36"}
         (403, "/events", {"Origin": "null"}),
         (403, "/events", {"Sec-Fetch-Site": "cross-site"}),
         (403, "/events", {"Sec-Fetch-Site": "same-site"}),
-        # Nothing but its few addresses.
+        # Only its few addresses exist.
         (404, "/../../etc/passwd", {}),
         (404, "/%2e%2e/%2e%2e/etc/passwd", {}),
         (404, "//etc/passwd", {}),
@@ -173,7 +173,7 @@ def test_only_the_page_itself_may_read(
         (403, {"Sec-Fetch-Site": "same-site"}, CONTROL),
         (403, {"Cookie": None}, CONTROL),
         (421, {"Host": "evil.example"}, CONTROL),
-        # A form of another site can send these types without asking before.
+        # A form of another site can send these types without a preflight request.
         (400, {"Content-Type": "text/plain"}, CONTROL),
         (400, {"Content-Type": "application/x-www-form-urlencoded"}, CONTROL),
         (400, {"Content-Length": "999999"}, CONTROL),
@@ -325,7 +325,7 @@ def test_a_host_is_shown_by_its_last_two_answers(fleet: Fleet) -> None:
     fleet.take("spark-1", OSError("no route"))
     gone = seen(fleet)
     assert (gone["state"], gone["problem"], gone["seen"]) == ("off", "no route", shown["seen"])
-    # An engine that began again has no count of before.
+    # A restarted engine has no earlier count.
     fleet.take("spark-1", glance(1.0))
     assert seen(fleet)["services"][0]["load"]["tokens"] is None
 

@@ -209,7 +209,7 @@ def test_a_recipe_does_not_take_the_place_of_the_librarys(tmp_path: Path) -> Non
     result = of_text(minimal(), name=name)
     assert not result.entries
     assert "another recipe of that name" in result.findings[-1].reason
-    # A model's name is made of its repository: another one gets another name.
+    # A model's name is derived from its repository: another repository gets another name.
     other = of_text(minimal(model="qwen35/4b"))
     assert other.entries
     assert ("model", "qwen35-4b") not in other.entries

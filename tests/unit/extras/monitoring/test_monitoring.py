@@ -154,7 +154,7 @@ def test_prometheus_takes_the_files(tmp_path: Path) -> None:
     assert f"{len(recorded)} rules found" in promtool("check", "rules", "queries.yml", cwd=tmp_path)
 
 
-#: Series of a service that is well, and what each illness changes of them.
+#: Series of a healthy service, and the changes of each fault.
 SERIES = safe_load(Path(__file__).with_name("series.yaml").read_text())
 
 
@@ -208,7 +208,7 @@ def test_metrics_of_other_engines_get_the_names_that_alerts_know() -> None:
     rows = scraped["metric_relabel_configs"]
     (row,) = [row for row in rows if row["regex"].startswith("llamacpp:requests_deferred")]
     assert row["replacement"] == "vllm:num_requests_waiting${1}"
-    # Its buckets, of which the dashboard makes quantiles.
+    # Its buckets, from which the dashboard makes quantiles.
     bucket = "sglang:time_to_first_token_seconds_bucket"
     (row,) = [row for row in rows if re.fullmatch(row["regex"], bucket)]
     assert row["replacement"] == "vllm:time_to_first_token_seconds${1}"

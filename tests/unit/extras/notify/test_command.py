@@ -87,7 +87,7 @@ def test_without_an_address_or_an_answer_of_it_the_command_fails(
 KEY = "sk-0123456789abcdefghijklmnopqrstuvwxyz"
 PROMPT = "my doctor says that the tumour is back"
 SECRET = "B0123456789abcdefghijklm"
-#: Addresses that have it, and the part that must be nowhere.
+#: Addresses with this secret, and the part that must appear nowhere.
 SECRETS = (
     f"ntfy:https://{SECRET}@ntfy.example/fleet",
     f"ntfy:https://:{SECRET}@ntfy.example/fleet",
@@ -159,7 +159,7 @@ def test_a_host_that_floods_gets_no_more_room_than_others() -> None:
         for n in range(20_000)
     ]
     result, _ = current({"spark-1": host(*many)})
-    # Of ids that nobody knows there is one.
+    # Unknown ids share one entry.
     assert len(message_of(*result).splitlines()) <= 4
 
 

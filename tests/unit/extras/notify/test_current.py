@@ -45,7 +45,7 @@ def test_a_release_that_was_switched_lately_is_suspected() -> None:
 def test_a_service_that_was_stopped_is_told_though_the_watch_does_not() -> None:
     down: Any = {"service": {"unit": {"ActiveState": "inactive"}, "container": None}}
     assert _notices(a=host(**down)) == [("stopped", "a", "qwen36", "")]
-    # Where the watch says more of it, that is enough; one that sleeps is not down.
+    # If the watch has more details, its finding is enough; a sleeping service is not down.
     assert [item[0] for item in _notices(a=host(WEDGE, **down))] == ["wedge"]
     assert _notices(a=host(**down, sleeping={"qwen36": "chat"})) == []
 

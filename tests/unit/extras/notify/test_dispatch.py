@@ -42,7 +42,7 @@ class Fleet:
 
 def test_what_begins_is_said_once() -> None:
     fleet = Fleet()
-    for minutes in range(9, 99, 10):  # figures that change are nothing new
+    for minutes in range(9, 99, 10):  # changing figures are no news
         observed = f"no token for {minutes} min"
         fleet.round(finding(observed=observed, reason="it hangs", remedy="restart it"))
     body = (
@@ -74,7 +74,7 @@ def test_not_too_often_and_what_was_held_back_is_said_later() -> None:
     for number in range(40):
         fleet.round(*(finding(f"h{item}") for item in range(number)), minutes=5)
     assert len(fleet.got) <= HOURLY * 4
-    # At the end everything was said.
+    # At the end everything was reported.
     fleet.round(*(finding(f"h{number}") for number in range(39)), minutes=60)
     assert len(fleet.record.recipients[NTFY.key].reported) == 39
 
@@ -87,7 +87,7 @@ def test_an_address_that_fails_is_tried_again_less_and_less_often() -> None:
         tried += fleet.round(finding(), minutes=1)[0].state == "failed"
     # After 1, 2, 4, 8, 16, 32 minutes, then every hour: ten hours.
     assert tried == 15
-    # The other address is told, and of the failure too, once.
+    # The other address is told, once, and of the failure too.
     assert [item[:2] for item in fleet.got] == [(MAIL.shown, "spark-1: qwen36: wedge (and 1 more)")]
     fleet.broken.clear()
     fleet.round(finding(), minutes=61)
