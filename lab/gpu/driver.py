@@ -18,6 +18,23 @@ WITHOUT_MULTICAST = {
     "TORCH_SYMM_MEM_DISABLE_MULTICAST": "1",
     "NVSHMEM_DISABLE_NVLS": "1",
 }
+#: Root's nvidia-smi makes the missing nodes of all GPUs of the machine, unless the driver's
+#: parameters say no, as NVIDIA's own toolkit has them say in a container.
+_OWN_NODES = """\
+[Unit]
+Description=Lab: this host keeps to its own GPU
+DefaultDependencies=no
+Before=sysinit.target
+
+[Service]
+Type=oneshot
+ExecStart=sh -c "sed 's/ModifyDeviceFiles:.*/ModifyDeviceFiles: 0/' \\
+  /proc/driver/nvidia/params >/run/lab-gpu-params"
+ExecStart=mount --bind /run/lab-gpu-params /proc/driver/nvidia/params
+
+[Install]
+WantedBy=sysinit.target
+"""
 
 
 def install(root: Path, driver: Path = DRIVER) -> dict[str, Any]:
@@ -46,6 +63,11 @@ def install(root: Path, driver: Path = DRIVER) -> dict[str, Any]:
     settings = root / "etc/systemd/system.conf.d/lab-gpu.conf"
     settings.parent.mkdir(parents=True, exist_ok=True)
     settings.write_text(f"[Manager]\nDefaultEnvironment={' '.join(variables)}\n")
+    unit = root / "etc/systemd/system/lab-gpu-nodes.service"
+    unit.write_text(_OWN_NODES)
+    wants = root / "etc/systemd/system/sysinit.target.wants"
+    wants.mkdir(parents=True, exist_ok=True)
+    (wants / unit.name).symlink_to(f"/{unit.relative_to(root)}")
     # Docker asks for a GPU by NVIDIA's hook; the fake, being a runtime, must see that first.
     by_hook = {"args": [], "path": "/usr/bin/nvidia-container-by-hook"}
     nvidia = {"args": [], "path": "nvidia-container-runtime"}
