@@ -161,9 +161,7 @@ def kept(command: Sequence[str]) -> Iterator[None]:
 def keep(process: int, purpose: str, *, wait: bool = False, file: Path = FILE) -> None:
     """Hold the lab for another process until standard input ends, as it does with that process."""
     with held(purpose, wait=wait, file=file, process=process):
-        signal.signal(
-            signal.SIGINT, signal.SIG_IGN
-        )  # meant for the other process, which may take a while
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the other process
         sys.stdout.write(_GRANTED)
         sys.stdout.flush()
         sys.stdin.read()

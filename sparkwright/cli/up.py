@@ -272,9 +272,7 @@ def _deployed(boxes: Sequence[_Box], overrides: tuple[str, ...]) -> list[Planned
 
 
 def _not_yet(names: str) -> None:
-    echo(
-        f"{click.style(names, fg='red')}: not there yet: fix that problem, then {_AGAIN}", err=True
-    )
+    echo(f"{click.style(names, fg='red')}: not there yet: fix the cause, then {_AGAIN}", err=True)
     sys.exit(1)
 
 

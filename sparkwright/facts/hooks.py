@@ -95,7 +95,7 @@ def pass_over_broken_group_data(instead: Callable[[str], dict[str, Any]]) -> Non
         first exception ends the run.
 
     Worth: an emergency's commands work with a broken group_data
-    (`test_a_command_of_an_emergency`).
+    (`test_every_command_of_an_emergency_works_without_a_plan`).
 
     Args:
         instead: a file's path -> data used if the file can't be run.
@@ -127,7 +127,7 @@ def guard_connections() -> None:
 
     Worth: no host gets sudo's password, or fills the memory
     (`test_a_host_that_asks_for_a_password_gets_none`,
-    `test_output_without_end_is_not_read`, `test_lines_of_libraries_too`).
+    `test_output_without_end_is_not_read`, `test_lines_of_libraries_are_escaped`).
     """
     connecting.read_buffer = output.read  # type: ignore[assignment]
     for connector in (ssh, local):
@@ -189,7 +189,7 @@ def load_keys_with(loaded: Callable[..., Any]) -> None:
         hosts.
 
     Worth: a key that can't be read fails its hosts alone
-    (`test_keys_that_nobody_can_log_in_with`).
+    (`test_an_unusable_key_fails_its_hosts_alone`).
     """
     connector: Any = ssh
     if not isinstance(connector.get_private_key, partial):
@@ -225,7 +225,7 @@ def never_ask_about_failed_hosts(state: State) -> None:
     Reason: without ``--yes`` pyinfra asks after each failure; a host that fails is left alone and
         named at the end, and no prompt is needed.
 
-    Worth: no prompt stops a run (`test_nobody_is_asked_when_a_host_fails`).
+    Worth: no prompt stops a run (`test_no_prompt_appears_when_a_host_fails`).
     """
     state.should_raise_failed_hosts = lambda _state: False
 
@@ -237,7 +237,7 @@ def leave_out(host: Host) -> None:
         message. Outside of a site pyinfra also asks whether to continue, under ``--dry`` too.
 
     Worth: the last refused host is reported like all others
-        (`test_everything_that_is_wrong_refuses_the_host_in_one_go`).
+        (`test_every_fault_of_a_refused_host_is_reported_at_once`).
     """
     state = host.state
     asks, state.should_raise_failed_hosts = state.should_raise_failed_hosts, lambda _: False

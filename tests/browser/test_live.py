@@ -75,9 +75,7 @@ def card(host: str) -> str:
     return f"document.querySelector('.host[aria-label={host}]').innerText"
 
 
-def test_the_token_is_gone_from_the_address_and_no_script_reads_the_cookie(
-    tab: Tab, site: Site
-) -> None:
+def test_the_token_leaves_the_address_and_no_script_reads_the_cookie(tab: Tab, site: Site) -> None:
     assert tab.value("location.href") == f"{site.url}/"
     assert tab.value("document.cookie") == ""
     assert tab.errors == []
@@ -122,7 +120,7 @@ def test_a_host_dies_a_download_is_cut_and_a_roll_out_runs(
     assert tab.errors == []
 
 
-def test_nothing_that_a_host_says_is_markup(tab: Tab, fleet: Fleet) -> None:
+def test_text_of_a_host_never_becomes_markup(tab: Tab, fleet: Fleet) -> None:
     tab.errors.clear()
     hostile = Fleet({HOSTILE: expected(HOSTILE)})
     finding = WatchFinding(HOSTILE, HOSTILE, "error", HOSTILE, 1.0)
@@ -198,7 +196,7 @@ def probed(tab: Tab) -> dict[str, Any]:
     return dict(tab.value(expression))
 
 
-def test_printed_it_is_the_report(tab: Tab, site: Site, fleet: Fleet) -> None:
+def test_a_printed_dashboard_is_the_report(tab: Tab, site: Site, fleet: Fleet) -> None:
     finding = WatchFinding("disk-fills", None, "warning", "94 % of / is used", NOW)
     usage = (UsageRow("2026-11-24", "alice", "qwen36", 1200, 3, 400_000, 51_234, 9.0, 0),)
     visit(tab, site, 3, width=720)
@@ -222,7 +220,7 @@ def test_printed_it_is_the_report(tab: Tab, site: Site, fleet: Fleet) -> None:
 @pytest.mark.parametrize(
     ("width", "dark"), [(360, False), (768, True), (1280, True), (2560, False)]
 )
-def test_it_fits_and_can_be_read(
+def test_the_dashboard_fits_and_is_readable(
     tab: Tab, site: Site, fleet: Fleet, width: int, dark: bool
 ) -> None:
     visit(tab, site, 3, width=width, dark=dark)
@@ -276,7 +274,7 @@ def test_thirty_hosts_and_sixty_services_stay_smooth(tab: Tab) -> None:
         assert script < 50
 
 
-def test_a_page_that_loses_the_controller_says_so(
+def test_a_page_reports_a_lost_controller(
     tab: Tab, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with serving(fleet, empty) as site:

@@ -98,7 +98,7 @@ def test_the_program_knows_every_argument_of_the_table(llama: build.Engine, tmp_
     assert unknown == "error: invalid argument: --no-such-thing"
 
 
-def test_the_program_refuses_what_the_table_refuses(llama: build.Engine, tmp_path: Path) -> None:
+def test_program_and_table_refuse_the_same_arguments(llama: build.Engine, tmp_path: Path) -> None:
     """A text instead of a number, and an unknown choice."""
     judged = {
         name: f"{long(name)} no-such-value"
@@ -111,7 +111,7 @@ def test_the_program_refuses_what_the_table_refuses(llama: build.Engine, tmp_pat
     assert taken == DEPRECATED
 
 
-def test_the_smoke_program_is_content(server: Running) -> None:
+def test_the_smoke_test_passes_on_the_real_engine(server: Running) -> None:
     answer = check.main((server.request,))["tiny"]
     print(f"healthy after {server.boot_seconds:.1f} s")
     assert [item for item in answer.checks if not item.ok] == []

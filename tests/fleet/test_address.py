@@ -46,7 +46,7 @@ def test_no_route_of_vllm_is_open_without_the_key(behind: Site) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_a_rollout_is_not_noticed(behind: Site) -> None:
+def test_a_rollout_loses_no_request(behind: Site) -> None:
     before = {host: release(host) for host in REPLICAS}
     with Load(BALANCER, 8080, behind.key) as load:
         deploy(behind, "--data", f"image_tag={NEW}")
@@ -57,7 +57,7 @@ def test_a_rollout_is_not_noticed(behind: Site) -> None:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("tag", ["lab-never-healthy", "lab-wedge", "lab-crash", "lab-oom"])
-def test_a_bad_rollout_is_not_noticed(behind: Site, tag: str) -> None:
+def test_a_bad_rollout_loses_no_request(behind: Site, tag: str) -> None:
     before = {host: release(host) for host in REPLICAS}
     with Load(BALANCER, 8080, behind.key) as load:
         run = deploy(behind, "--data", f'image_tag="{tag}"', code=1)

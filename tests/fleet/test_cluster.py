@@ -30,7 +30,7 @@ def pair(site: Site) -> Iterator[Pair]:
         without_engine(host)
 
 
-def test_it_is_deployed_proved_and_left_alone_by_a_second_run(pair: Pair) -> None:
+def test_a_cluster_is_deployed_proved_and_unchanged_by_a_second_run(pair: Pair) -> None:
     run = pair.deploy()
     for host in (HEAD, FOLLOWER):
         (service,) = run.host(host)["services"]
@@ -51,7 +51,7 @@ def test_status_doctor_and_smoke_know_its_ranks(pair: Pair) -> None:
     assert [item for item in data if item["severity"] == "error"] == []
 
 
-def test_others_reach_neither_the_engines_nor_the_ranks(pair: Pair) -> None:
+def test_other_hosts_and_users_reach_neither_engines_nor_ranks(pair: Pair) -> None:
     """The attacks: another host of the LAN, and another user of either host, connect to the
     head's ports, which are open on every address, and to the ports that its engines chose.
     """
@@ -116,13 +116,13 @@ def _cable(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("fault", [_power, _head_power, _cable])
-def test_it_is_whole_again_after(pair: Pair, fault: Callable[[Pair], None]) -> None:
+def test_a_cluster_recovers_after_each_fault(pair: Pair, fault: Callable[[Pair], None]) -> None:
     before = pair.session()
     fault(pair)
     pair.whole(before)
 
 
-def test_a_new_release_is_that_of_both(pair: Pair) -> None:
+def test_a_new_release_runs_on_both_hosts(pair: Pair) -> None:
     before = pair.release(HEAD)
     pair.serve(arguments={"max_num_seqs": 3})
     pair.deploy()
@@ -130,7 +130,7 @@ def test_a_new_release_is_that_of_both(pair: Pair) -> None:
     assert pair.generates()
 
 
-def test_a_bad_release_is_taken_back_on_both(pair: Pair) -> None:
+def test_a_bad_release_is_reverted_on_both_hosts(pair: Pair) -> None:
     before = pair.release(HEAD)
     # No engine starts with it, and no rule knows the reason.
     bad = {"hf_overrides": {"num_attention_heads": 3}}
@@ -145,7 +145,7 @@ def test_a_bad_release_is_taken_back_on_both(pair: Pair) -> None:
     assert pair.deploy().changed == set()
 
 
-def test_a_rollback_is_that_of_both(pair: Pair) -> None:
+def test_a_rollback_applies_to_both_hosts(pair: Pair) -> None:
     before = pair.release(HEAD)
     pair.site.sparkwright("rollback", INVENTORY, *BOTH, "--yes")
     assert pair.release(HEAD) == pair.release(FOLLOWER) != before

@@ -126,7 +126,7 @@ def shows(tab: Tab, host: str, words: str, seconds: float = 60.0) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_it_shows_every_service_and_goes_on_when_a_key_is_revoked(
+def test_the_dashboard_shows_every_service_and_survives_a_revoked_key(
     site: Site, page: Page, tab: Tab
 ) -> None:
     for host in GOOD:

@@ -41,7 +41,7 @@ def sent() -> int:
     return int(files[NAME]["bytes"])
 
 
-def test_it_comes_once_and_whole(large: Site, mover: str) -> None:
+def test_a_large_file_is_fetched_once_and_completely(large: Site, mover: str) -> None:
     fetch(large, *by(mover))
     assert whole()
     assert sent() < 1.01 * MEGABYTES * heavy.MEGABYTE
@@ -52,7 +52,7 @@ def test_it_comes_once_and_whole(large: Site, mover: str) -> None:
     assert "ended" not in journal()
 
 
-def test_a_line_that_is_cut_costs_what_was_on_it(large: Site, mover: str) -> None:
+def test_a_cut_connection_loses_only_its_bytes(large: Site, mover: str) -> None:
     hub("POST", order={**match(mover), "drop_after": 1_000_000, "times": 2})
     fetch(large, *by(mover))
     assert whole()
@@ -66,7 +66,7 @@ def test_a_wrong_byte_is_seen_and_fetched_again(large: Site, mover: str) -> None
     assert whole()
 
 
-def test_a_killed_job_is_gone_on_with(large: Site, mover: str) -> None:
+def test_a_killed_job_is_continued(large: Site, mover: str) -> None:
     way = {"match": "/xet/xorbs/*" if mover == "xet" else f"/cdn/*/{NAME}"}
     hub("POST", order={**way, "rate": 1_000_000})
     run = large.start("--limit", HOST, *by(mover), deploy="fetch-deploy.py")

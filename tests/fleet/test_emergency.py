@@ -103,7 +103,7 @@ def test_the_registry_cannot_be_asked(broken: Site) -> None:
     assert "10.213.77.2" in output_of(broken, "status", *ONE)
 
 
-def test_a_broken_lock(broken: Site) -> None:
+def test_a_broken_lock_is_reported_and_status_still_works(broken: Site) -> None:
     broken.reset()
     (broken.folder / LOCK).write_text("images: [\n")
     assert LOCK in output_of(broken, "history", *ONE, code=0)

@@ -98,7 +98,7 @@ def evening(site: Site) -> Iterator[Evening]:
     site.deploy("--limit", HOST)
 
 
-def test_one_of_them_runs_and_another_one_is_activated_by_hand(evening: Evening) -> None:
+def test_one_service_runs_and_another_is_activated_by_hand(evening: Evening) -> None:
     site = evening.site
     run = evening.deploy()
     assert run.changed == set(), run.output
@@ -127,7 +127,7 @@ def test_one_of_them_runs_and_another_one_is_activated_by_hand(evening: Evening)
     assert evening.serving() == only("coder")
 
 
-def test_one_that_does_not_come_up_is_taken_back(evening: Evening) -> None:
+def test_a_failed_activation_is_reverted(evening: Evening) -> None:
     """Its new release was written while it slept: its gate runs when it is activated."""
     ill = 'sparks[1][1]["services"]["writer"]["environment"] = {"FAKE_VLLM_FAULT": "garbage"}\n'
     assert evening.deploy(ill).changed == {HOST}
@@ -154,7 +154,7 @@ def test_the_calendar_changes_them_by_itself(evening: Evening) -> None:
     ssh(HOST, "test ! -e /etc/systemd/system/sparkwright-schedule.timer")
 
 
-def test_a_request_starts_the_one_that_it_names_and_waits(evening: Evening) -> None:
+def test_a_request_starts_its_service_and_waits(evening: Evening) -> None:
     woken = 'sparks[1][1]["services"]["writer"]["activate"] = "on-request"\n'
     settings = {"activation": {"stay_seconds": 1, "wait_seconds": 120}}
     evening.activate("coder")

@@ -48,7 +48,7 @@ def timers(host: str) -> str:
     return inside(host, "sh", "-c", f"({units}) | grep fabric; true")
 
 
-def test_a_cable_without_addresses_is_told_with_its_remedy(cabled: Site) -> None:
+def test_a_cable_without_addresses_is_reported_with_its_remedy(cabled: Site) -> None:
     text = cabled.sparkwright("fabric", "test", INVENTORY, *LIMIT, "--look", code=1)
     assert "spark-1, spark-2: pair, not well" in text
     for name in ("fabric-no-address", "fabric-mtu"):
@@ -83,7 +83,7 @@ def test_every_rail_is_measured(cabled: Site) -> None:
     assert each["ib_write_bw"] == [("passed", 92.57)] * 2
 
 
-def test_what_the_peer_does_not_answer_to_is_taken_back_by_all(cabled: Site) -> None:
+def test_addresses_without_an_answer_are_reverted_on_all_hosts(cabled: Site) -> None:
     drop = ("INPUT", "-i", RAIL, "-p", "icmp", "-j", "DROP")
     inside("spark-2", "iptables", "-I", *drop)
     try:

@@ -80,7 +80,7 @@ def test_another_program_on_the_port_refuses_the_host(converged: Site) -> None:
     "delay",
     [2.0, *(pytest.param(number, marks=pytest.mark.faults) for number in (0.6, 1.2, 3.0, 4.5))],
 )
-def test_a_controller_killed_at_any_moment_leaves_nothing_that_the_next_run_does_not_mend(
+def test_the_next_run_repairs_the_remains_of_a_killed_controller(
     converged: Site, delay: float
 ) -> None:
     """Two hosts begin with everything still to be done."""

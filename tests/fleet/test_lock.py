@@ -88,7 +88,7 @@ def test_two_hosts_of_one_lock_are_the_same_host(converged: Site, lock: Path) ->
 
 
 @pytest.mark.usefixtures("lock")
-def test_what_is_not_locked_stops_the_run_before_any_host(converged: Site) -> None:
+def test_an_unlocked_reference_stops_the_run_before_any_host(converged: Site) -> None:
     assert converged.call(*LOCKING, timeout=60).returncode == 0
     before = fingerprint("spark-1")
     run = converged.run("--yes", "--data", "image_tag=2026-06-18-v0.23.0-dflashfix")

@@ -92,7 +92,7 @@ def test_hosts_are_as_the_readme_says(converged: Site, host: str) -> None:
 
 
 @pytest.mark.parametrize("host", GOOD)
-def test_weights_are_real_files_as_the_hub_has_them(converged: Site, host: str) -> None:
+def test_weights_are_real_files_equal_to_the_hubs(converged: Site, host: str) -> None:
     assert ssh(host, "sudo find /opt/models -type l") == ""
     assert ssh(host, "sudo find /opt/models -name '*.part' -o -name '.staging*'") == ""
     receipts = ssh(host, "sudo find /opt/models -name .sparkwright-receipt.json").splitlines()

@@ -1,4 +1,4 @@
-"""A recipe with patches: its image is derived from a pinned base, checked, run, and rolled back."""
+"""A recipe with patches: its image is derived from a pinned base, checked, run, and reverted."""
 
 from collections.abc import Iterator
 
@@ -103,8 +103,7 @@ def test_an_image_is_derived_runs_on_two_hosts_and_is_taken_back(patched: Site) 
         assert {ssh(host, OURS) for host in HOSTS} == images
         patched.edit(file, new, old)
 
-    # Another image under the base's name on a host does not become the base: the base is pulled by
-    # its digest.
+    # Another image under the base's name on a host is ignored: the base is pulled by its digest.
     base = "$(docker image ls --format '{{.Repository}}:{{.Tag}}' | grep ^ghcr | head -1)"
     ssh("spark-1", f"tar c -T /dev/null | docker import - evil && docker tag evil {base}")
     patched.edit("mine/added.json", "{}", "[]")

@@ -34,7 +34,7 @@ def test_everything_that_the_recipe_promises_is_kept_and_on_the_page(proved: Sit
     assert proved.key not in page
 
 
-def test_what_is_broken_is_named_with_its_remedy(proved: Site) -> None:
+def test_a_broken_ability_is_named_with_its_remedy(proved: Site) -> None:
     """Good enough for the short test at a deploy, and not for the deep test."""
     fault = '"port": 8000, "environment": {"FAKE_VLLM_FAULT": "ignores-schema"},'
     proved.edit("group_data/rtx50.py", '"port": 8000,', fault)
@@ -47,7 +47,7 @@ def test_what_is_broken_is_named_with_its_remedy(proved: Site) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_the_doctor_finds_nothing_on_a_well_host_and_what_ails_an_ill_one(proved: Site) -> None:
+def test_the_doctor_finds_each_fault_and_nothing_on_a_healthy_host(proved: Site) -> None:
     well = proved.sparkwright("doctor", "inventory/virtual.py", "--limit", "spark-1")
     assert "spark-1" in well
     proved.gpu("spark-2", "driver-dead")

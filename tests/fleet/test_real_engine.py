@@ -57,7 +57,7 @@ def engine(site: Site) -> Iterator[Site]:
     without_engine(HOST)
 
 
-def test_it_is_deployed_proved_and_left_alone_by_a_second_run(engine: Site) -> None:
+def test_a_cluster_is_deployed_proved_and_unchanged_by_a_second_run(engine: Site) -> None:
     run = engine.deploy("--limit", HOST, inventory="inventory/real.py")
     (service,) = run.host(HOST)["services"]
     assert service["smoke"]["failures"] == []
@@ -89,7 +89,7 @@ def test_the_deep_smoke_test_speaks_its_protocol(engine: Site) -> None:
     }, done.stdout  # fmt: skip
 
 
-def test_status_doctor_and_watch_know_it(engine: Site) -> None:
+def test_status_doctor_and_watch_report_the_real_engine(engine: Site) -> None:
     assert "lab-tiny" in engine.sparkwright("plan", *WORDS)
     assert "as planned" in engine.sparkwright("status", *WORDS)
     data = json.loads(engine.call("doctor", *WORDS, "--json").stdout)
@@ -101,7 +101,7 @@ def test_status_doctor_and_watch_know_it(engine: Site) -> None:
     assert sample["metrics"]["drafted"] > sample["metrics"]["accepted"] > 0
 
 
-def test_it_is_measured_as_its_own_counters_say(engine: Site) -> None:
+def test_bench_agrees_with_the_engines_own_counters(engine: Site) -> None:
     try:
         program = find({"SPARKWRIGHT_BENCH_TOOLS": os.environ.get("SPARKWRIGHT_BENCH_TOOLS")
                      or str(ROOT / ".venv-bench")})  # fmt: skip

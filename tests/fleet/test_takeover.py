@@ -45,7 +45,7 @@ def state_of_host() -> str:
 
 
 @pytest.mark.timeout(600)
-def test_it_is_refused_taken_over_and_given_back(by_hand: Site) -> None:
+def test_a_manual_server_is_refused_taken_over_and_restored(by_hand: Site) -> None:
     before = state_of_host()
     run = by_hand.deploy("--limit", HOST, refused={HOST})
     assert "port 8000 is taken by the container vllm-qwen36" in run.output
@@ -66,7 +66,7 @@ def test_it_is_refused_taken_over_and_given_back(by_hand: Site) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_it_comes_back_when_the_service_gives_no_answers(by_hand: Site) -> None:
+def test_a_manual_server_is_restored_if_the_service_gives_no_answers(by_hand: Site) -> None:
     by_hand.edit("group_data/sparks.py", '"port": 8000,',
                  '"port": 8000, "boot_seconds": 6, "environment":'
                  ' {"FAKE_VLLM_FAULT": "never-healthy"},')  # fmt: skip

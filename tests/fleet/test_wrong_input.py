@@ -79,7 +79,7 @@ def test_wrong_input_is_reported_before_any_host_is_touched(site: Site, case: st
     assert "Connecting" not in run.output
 
 
-def test_an_inventory_that_is_not_there(site: Site) -> None:
+def test_a_missing_inventory_is_reported(site: Site) -> None:
     run = site.run("--yes", inventory="inventory/labb.py")
     assert run.code == 2
     assert "inventory/labb.py" in run.output

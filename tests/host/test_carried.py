@@ -82,7 +82,7 @@ def test_an_observation_needs_no_plan(python: str) -> None:
         assert set(seen.disks) == {"/opt/models", "/opt/sparkwright"}
 
 
-def test_what_is_sent_has_no_words_and_keeps_its_lines(tmp_path: Path) -> None:
+def test_sent_programs_lack_docstrings_and_keep_their_lines(tmp_path: Path) -> None:
     text = '"""A.\n\nB."""\n\n# gone\nA = """\n# kept\n"""\n\n\nclass B(E):\n    """Only."""\n'
     sent = programs.bare(_module(tmp_path, text))
     assert sent == '\'\'\n\n\n\n\nA = """\n# kept\n"""\n\n\nclass B(E):\n    \'\'\n'
@@ -155,7 +155,7 @@ def test_a_shell_that_prints_before_and_after_changes_no_answer(tmp_path: Path) 
     assert parse("l", done.stdout.split("\n"), Observation).memory.total > 0
 
 
-def test_there_and_back() -> None:
+def test_records_survive_encoding_and_decoding() -> None:
     request = JobsRequest(secrets={"/a": "b"}, wait=1.5)
     assert decode(JobsRequest, encode(request)) == request
     answers = {"a.service": JobStatus(True, False, {"state": "running", "rate": 3})}
@@ -169,7 +169,7 @@ def test_texts_become_numbers_where_a_key_is_one() -> None:
     assert decode(kind, {"8000": listener}) == {8000: observe.Listener("nginx", "/")}
 
 
-def test_what_another_version_adds_is_passed_over_and_what_it_lacks_has_a_default() -> None:
+def test_unknown_keys_are_ignored_and_missing_keys_have_defaults() -> None:
     assert decode(lock.Owner, {"token": "t", "colour": "red"}) == lock.Owner("t")
     report = decode(WatchReport, {"at": 5, "findings": [], "ring": [{"of": "another kind"}]})
     assert report == WatchReport(5.0)
@@ -186,7 +186,7 @@ def test_what_another_version_adds_is_passed_over_and_what_it_lacks_has_a_defaul
         (Finding, {"id": "a", "severity": "loud"}, "Finding.severity: 'loud' is not one of"),
     ],
 )
-def test_what_is_wrong_is_named(kind: type, data: Any, message: str) -> None:
+def test_a_malformed_field_is_named(kind: type, data: Any, message: str) -> None:
     with pytest.raises(Malformed, match=message):
         decode(kind, data)
 

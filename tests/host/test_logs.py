@@ -79,7 +79,7 @@ def test_hidden_lines_make_room_for_others(host: Path, hidden: str, texts: list[
     assert answer.cursor
 
 
-def test_what_journalctl_can_not_do_is_said(host: Path) -> None:
+def test_a_failure_of_journalctl_is_reported(host: Path) -> None:
     (host / "fails").touch()
     answer = logs.main(LogsRequest(services_root=str(host)))
     assert (answer.lines, answer.fault) == ((), "Failed to parse timestamp")

@@ -57,7 +57,7 @@ def test_a_new_site_is_checked_and_shown(user: User, lab: Path) -> None:
         assert done.returncode == 0, (name, done.stderr)
 
 
-def test_a_dry_run_is_planned_and_says_which_hosts_are_not_reached(
+def test_a_dry_run_is_planned_and_names_unreachable_hosts(
     user: User, lab: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _lock(lab, monkeypatch)

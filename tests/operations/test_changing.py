@@ -57,7 +57,7 @@ def test_verified_reports_warnings_and_fails_for_errors() -> None:
     assert ran.memory.failure == "driver: none, needed: one"
 
 
-def test_looking_happens_only_once_everything_before_is_done() -> None:
+def test_a_check_runs_only_after_all_earlier_operations() -> None:
     looks: list[bool] = []
 
     def inspect(of: Any) -> list[str]:
@@ -77,7 +77,7 @@ def test_looking_happens_only_once_everything_before_is_done() -> None:
 
 
 @cases("before", "after", "lines")
-def test_a_diff(before: str | None, after: str, lines: list[str]) -> None:
+def test_a_diff_shows_each_changed_file(before: str | None, after: str, lines: list[str]) -> None:
     host = fake(probe())
     with ctx_state.use(host.state), ctx_host.use(host):
         files.show_diff("/f", before, after)

@@ -70,7 +70,7 @@ def test_a_stop_goes_on_beside_a_run_that_may_have_died_and_nothing_else_does() 
         assert (ran.memory.failure or "").startswith("ann@laptop (for 3 min) is at work")
 
 
-def test_what_goes_wrong_fails_the_host_and_is_answered() -> None:
+def test_a_failed_step_fails_the_host_and_is_reported() -> None:
     control_answer = ControlAnswer(("qwen36",), faults=("qwen36: it does not stop", "    more"))
     ran, message = _controlled(control=control_answer)
     assert (ran.well, message, ran.memory.failure) == (
@@ -80,7 +80,7 @@ def test_what_goes_wrong_fails_the_host_and_is_answered() -> None:
     )
 
 
-def test_after_one_that_does_not_answer_no_further_host_is_restarted() -> None:
+def test_after_a_silent_host_no_further_host_is_restarted() -> None:
     made = fake(probe(), control=DONE)
     ran = run(
         made, control.controlled, replace(REQUEST, action=RESTART),
@@ -119,7 +119,7 @@ def test_preflight_sets_a_host_in_maintenance_aside() -> None:
     assert made.state.failed_hosts == set()
 
 
-def test_it_takes_no_part_in_the_run() -> None:
+def test_a_host_in_maintenance_takes_no_part_in_the_run() -> None:
     """No host may fetch weights from a host that may be off the next moment."""
     hosts = [spark("spark-1"), spark("spark-2")]
     result = site(*hosts)

@@ -73,7 +73,7 @@ class _Data(dict[str, Any]):
         return self
 
 
-def test_a_release_that_does_not_say_what_it_must_answer_is_no_pass() -> None:
+def test_a_release_without_expected_answers_does_not_pass() -> None:
     seen = encode(status())
     seen["services"]["qwen36"]["releases"]["b" * 12]["service"] = None
     item, run = unplanned(status=seen, deep={})
@@ -117,7 +117,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_of_an_emergency(tmp_path: Path, name: str) -> None:
+def test_every_command_of_an_emergency_works_without_a_plan(tmp_path: Path, name: str) -> None:
     """One host answers, one is off: the answer is printed, the silent host is named, and the
     exit code is an error.
     """
@@ -138,7 +138,7 @@ def test_a_command_of_an_emergency(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["status", "diff"])
-def test_a_command_that_looks_makes_no_key(tmp_path: Path, command: str) -> None:
+def test_a_read_only_command_makes_no_key(tmp_path: Path, command: str) -> None:
     """On another machine than the fleet's, its next deploy would take that key for the fleet's."""
     keys = 'keys = {"alice": {}}\n'
     write_site(tmp_path, host("spark-1", status=status()), group_data__all=keys)
@@ -178,7 +178,7 @@ def test_connections_are_read_from_a_file_that_is_no_python(tmp_path: Path) -> N
     assert connection_data(tmp_path / "nothing.py") == {}
 
 
-def test_places_that_can_be_none_are_everybodys(tmp_path: Path) -> None:
+def test_invalid_directories_fall_back_to_the_defaults(tmp_path: Path) -> None:
     data = {
         "models_root": "/data/models", "services_root": ["/"], "break_lock": "perhaps",
         "rollout": {"soak_seconds": 2},
@@ -207,7 +207,7 @@ PATHS = {
 
 @pytest.mark.parametrize("case", PATHS)
 @pytest.mark.parametrize("question", [questions.facts, questions.deep_smoke])
-def test_names_that_none_can_have_fail_the_host(case: str, question: Any) -> None:
+def test_impossible_names_fail_the_host(case: str, question: Any) -> None:
     item, run = unplanned(status=PATHS[case])
     with pytest.raises(HostError, match="is no service") as raised:
         question(item, run)
@@ -237,7 +237,7 @@ class Endless(str):
 
 
 @pytest.mark.parametrize("arguments", [("status",), ("history",), ("models", "list")], ids=" ".join)
-def test_what_hosts_say_is_shown_as_text(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_output_of_hosts_is_shown_as_text(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     """Escapes, an endless answer and wrong types, beside an honest host."""
     evil = EVIL.replace("\ud800", "")
     seen = encode(status(root="/opt/sparkwright"))

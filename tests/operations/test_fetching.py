@@ -93,7 +93,7 @@ def _compared(host: FakeHost, name: str, *secrets: str) -> None:
     compare(f"operations/{name}.yaml", shown)
 
 
-def test_what_a_model_is_fetched_with() -> None:
+def test_the_fetch_request_of_a_model_is_complete() -> None:
     host = _model()
     run(host, models.present, execute=True, wait=False, sources=WITH_SECRETS, **MODEL)
     _compared(host, "fetch", "hf_secret")
@@ -115,7 +115,7 @@ def test_the_program_is_brought_once_for_the_hosts_kind(libraries: list[Any]) ->
     assert again.programs == ["lock", "jobs"]
 
 
-def test_libraries_that_cant_be_had_fail_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_libraries_fail_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     def build(*_: Any) -> Runtime:
         raise RuntimeBundleError("unknown-architecture", arch="m68k", known="x86_64")
 
@@ -125,7 +125,7 @@ def test_libraries_that_cant_be_had_fail_the_host(monkeypatch: pytest.MonkeyPatc
     assert str(ran.memory.failure).startswith("No runtime for architecture 'm68k'")
 
 
-def test_what_an_image_is_pulled_with() -> None:
+def test_the_pull_request_of_an_image_is_complete() -> None:
     """The platform's own manifest: by the index, Docker 29 would ask for attestations, which no
     peer has.
     """

@@ -196,7 +196,7 @@ def test_connections_are_made_with_our_transport(monkeypatch: pytest.MonkeyPatch
     assert result == {"transport_factory": connections._tuned}
 
 
-def test_what_the_user_set_for_connections_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_users_connection_settings_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"banner_timeout": 9}
     result = _connected_with(monkeypatch, _ssh_state(ssh_paramiko_connect_kwargs=given))
     assert result == {"transport_factory": connections._tuned, "banner_timeout": 9}
@@ -229,7 +229,7 @@ def test_connections_count_executions_and_the_lock_is_released_with_them() -> No
     assert executed(host) == ["true", "sparkwright-lock", "sparkwright-lock"]
 
 
-def test_nobody_is_asked_when_a_host_fails() -> None:
+def test_no_prompt_appears_when_a_host_fails() -> None:
     state = real_state("a", "b")
     state.config.FAIL_PERCENT = 0
     with pytest.raises(PyinfraError, match="Over 0%"):
@@ -293,7 +293,7 @@ def failures(**hosts: Any) -> dict[str, str | None]:
 
 
 @pytest.mark.usefixtures("_hooked")
-def test_keys_that_nobody_can_log_in_with(tmp_path: Path) -> None:
+def test_an_unusable_key_fails_its_hosts_alone(tmp_path: Path) -> None:
     plain, locked = tmp_path / "plain", tmp_path / "locked"
     for folder in (plain, locked):
         folder.mkdir()
@@ -327,7 +327,7 @@ def test_whatever_a_connection_raises_fails_its_host_alone() -> None:
     assert "check that it is on" in str(result["unknown"])
 
 
-def test_who_sits_at_a_terminal_is_asked_for_the_passphrase(
+def test_a_user_at_a_terminal_is_asked_for_the_passphrase(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = key(tmp_path, "-t", "ed25519", phrase="open sesame")

@@ -80,7 +80,7 @@ def test_a_bar_for_each_host_and_their_sum(terminal: Terminal) -> None:
     assert lines == [f"[spark-2] {neighbour}", "[a] chat: compiling for 3 s\\x1b[2J"]
 
 
-def test_the_log_pushes_them_down(terminal: Terminal) -> None:
+def test_the_log_pushes_the_bars_down(terminal: Terminal) -> None:
     logger, handler = logging.getLogger("pyinfra"), logging.StreamHandler(terminal)
     logger.addHandler(handler)
     shown = Live()
@@ -143,7 +143,7 @@ def test_without_a_terminal_the_sum_is_a_line_each_ten_seconds(
 
 
 @pytest.mark.parametrize(("term", "on"), [("xterm", True), ("dumb", False), ("", False)])
-def test_only_on_a_terminal(
+def test_bars_are_drawn_only_on_a_terminal(
     term: str, on: bool, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TERM", term)

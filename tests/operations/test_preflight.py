@@ -26,7 +26,7 @@ def _judged(host: FakeHost, *, dry: bool = False, **data: Any) -> tuple[HostRun,
     return item, preflight.judged(host, item, dry=dry)  # type: ignore[arg-type]
 
 
-def test_everything_that_is_wrong_refuses_the_host_in_one_go() -> None:
+def test_every_fault_of_a_refused_host_is_reported_at_once() -> None:
     host = spark(
         observe=probe(gpu=gpus("NVIDIA GB10, 12.1, 570.1, [N/A]\n"), docker=None,
                       clock_synchronised=False),
@@ -80,7 +80,7 @@ def test_a_replica_that_its_address_does_not_reach_is_told(balanced: dict[str, A
     assert any(arguments in line for line in host.lines)
 
 
-def test_a_warning_is_told_and_passed() -> None:
+def test_a_warning_is_reported_and_does_not_refuse() -> None:
     host = spark(observe=probe(docker_socket=False))
     item, on = _judged(host)
     assert on
@@ -113,7 +113,7 @@ def test_a_switch_that_was_begun_before_is_waited_for() -> None:
     ]  # fmt: skip
 
 
-def test_who_only_looks_waits_for_nothing() -> None:
+def test_a_dry_run_waits_for_no_switch() -> None:
     host = _switching(True)
     _, on = _judged(host, dry=True)
     assert on

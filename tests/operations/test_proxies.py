@@ -29,12 +29,12 @@ def test_haproxy_is_installed_before_anything_is_touched() -> None:
     assert ran.memory.stale
 
 
-def test_haproxy_that_is_not_wanted_is_left() -> None:
+def test_unneeded_haproxy_is_left_installed() -> None:
     host = fake(probe(packages={}))
     assert (run(host, proxies.installed, wanted=False).commands, host.asked) == ([], [])
 
 
-def test_taking_it_away_names_where_it_would_be() -> None:
+def test_removal_of_the_proxy_names_its_paths() -> None:
     host = fake(probe(**proxied(ONE)), configure=["removed the proxy"])
     host.memory.services_root = "/srv/sw"
     run(host, proxies.serving, None, {}, execute=True)
@@ -67,7 +67,7 @@ def secured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostRun:
     return host_run(spark(), BEHIND, tls="own")
 
 
-def test_diff_and_arguments_do_not_show_it(secured: HostRun) -> None:
+def test_diff_and_arguments_do_not_show_the_private_key(secured: HostRun) -> None:
     host = fake(probe(), proxies.request_of(secured.proxies, secured.proxy_files))
     host.state.config.DIFF = True
     host.answers["observe"] = probe()
@@ -80,7 +80,7 @@ def test_diff_and_arguments_do_not_show_it(secured: HostRun) -> None:
         assert "BEGIN" not in shown
 
 
-def test_one_that_others_may_read_or_that_expired_is_written_anew(secured: HostRun) -> None:
+def test_an_exposed_or_expired_certificate_is_written_again(secured: HostRun) -> None:
     seen = proxied(secured)
     assert proxies.pending(secured.proxies, secured.proxy_files, probe(**seen)) == []
     for state in ({**seen["files"][PEM], "mode": 0o644}, {**seen["files"][PEM], "sha256": "0"}):
@@ -88,7 +88,7 @@ def test_one_that_others_may_read_or_that_expired_is_written_anew(secured: HostR
         assert proxies.pending(secured.proxies, secured.proxy_files, problems) == [f"write {PEM}"]
 
 
-def test_turned_off_it_is_taken_away(secured: HostRun) -> None:
+def test_the_certificate_is_removed_when_tls_is_turned_off(secured: HostRun) -> None:
     clear = host_run(spark(), BEHIND)
     assert PEM in proxies.request_of(clear.proxies, clear.proxy_files).files
     seen = proxied(clear)

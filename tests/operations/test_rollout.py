@@ -112,14 +112,14 @@ def test_the_canary_goes_at_once_and_each_further_batch_after_the_pause(clock: C
     assert clock.slept[-1] == 0.0
 
 
-def test_after_a_failure_nobody_waits_for_the_pause(clock: Clock) -> None:
+def test_after_a_failure_no_host_waits_for_the_pause(clock: Clock) -> None:
     _, hosts = _four(pause_seconds=60)
     _turn(hosts[0], BAD)
     _turn(hosts[1])
     assert clock.slept == [0.0]
 
 
-def test_without_a_canary_that_could_be_tried_nobody_goes() -> None:
+def test_without_a_usable_canary_no_host_is_switched() -> None:
     run, hosts = _four(canaries=2, batch=2)
     run.hosts["spark-1"].memory.failure = "not reached"
     # One of two canaries is enough.

@@ -63,7 +63,7 @@ def request_of(asked: Any) -> Any:
 
 
 @cases("changes", "message", "restart")
-def test_what_is_not_as_desired_is_what_would_be_done(
+def test_a_dry_run_names_every_difference(
     changes: dict[str, Any], message: str, restart: bool
 ) -> None:
     at = {
@@ -85,7 +85,7 @@ def test_what_is_not_as_desired_is_what_would_be_done(
     assert asked == (NOW, restart, message)
 
 
-def test_what_is_as_desired_is_left_alone() -> None:
+def test_a_service_as_planned_is_left_alone() -> None:
     for execute in (False, True):
         ran = run(_host(), services.running, (SERVICE,), SECRETS, execute=execute)
         assert (ran.commands, ran.host.asked) == ([], [])
@@ -94,7 +94,7 @@ def test_what_is_as_desired_is_left_alone() -> None:
 
 
 @cases("settings", "service", "wished")
-def test_a_second_start_needs_what_the_first_compiled(
+def test_a_second_start_requires_code_compiled_by_the_first(
     settings: dict[str, Any], service: dict[str, Any], wished: bool
 ) -> None:
     services_ = {"qwen36": {"recipe": "qwen36-35b-a3b-heretic-dflash", "port": 8000, **service}}
@@ -121,7 +121,7 @@ def test_following_a_switch_that_nobody_works_on_is_an_interruption() -> None:
         switching.follow(host)  # type: ignore[arg-type]
 
 
-def test_the_turn_decides_and_the_end_is_told() -> None:
+def test_the_turn_decides_and_the_result_is_reported() -> None:
     texts: list[Any] = []
     host = _host(old=True)
 
@@ -294,7 +294,7 @@ def test_a_head_is_not_switched_without_a_follower(
 
 
 @cases("seen", "arguments")
-def test_what_a_follower_lacks(seen: dict[str, Any], arguments: list[str]) -> None:
+def test_missing_parts_of_a_follower_are_named(seen: dict[str, Any], arguments: list[str]) -> None:
     host_run = HostRun(
         pair()["spark-2"], (), KEYS, None, None, None, "spark-2", fake(None).memory, "10.0.0.2"
     )

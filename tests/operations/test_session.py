@@ -100,7 +100,7 @@ def test_an_exception_that_is_no_answer_ends_the_session(opened: Opening) -> Non
         opening.ask(question)
 
 
-def test_a_watch_hands_answers_on_as_they_come(opened: Opening) -> None:
+def test_a_watch_yields_answers_as_they_arrive(opened: Opening) -> None:
     def watch(host: Any, run: HostRun, take: Callable[[int], None]) -> None:
         take(1)
         if host.name == NAMES[1]:
@@ -155,7 +155,7 @@ def test_a_session_changes_hosts_and_shows_what_pyinfra_shows(
     ],
     ids=str,
 )
-def test_a_mistake_is_told_before_any_host_is_connected_to(
+def test_a_mistake_is_reported_before_any_connection(
     opened: Opening, invocation: dict[str, Any], error: type[Exception]
 ) -> None:
     asked = Invocation(**{"inventory": "inventory/lab.py", "planless": True, **invocation})

@@ -68,7 +68,7 @@ def _peers(run: Run, host: FakeHost, content: str = MODEL) -> tuple[str, ...]:
     return tuple(peer.address for peer in result)
 
 
-def test_a_host_that_has_it_is_asked_first() -> None:
+def test_a_host_that_has_the_content_is_asked_first() -> None:
     run, (first, second, third) = _fleet(True, False, False)
     assert _peers(run, second) == ("http://10.0.0.1:18650",)
     assert _peers(run, third)[0] == "http://10.0.0.1:18650"
@@ -167,7 +167,7 @@ def test_a_bundle_is_not_offered_at_an_address_of_one_interface(tmp_path: Path) 
         _peers(run, first)
 
 
-def test_a_name_that_leads_to_ipv6_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_with_only_an_ipv6_address_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     def resolved(name: str, *_: Any, **__: Any) -> list[Any]:
         result = {"both": ["fd00::1", "10.0.0.7"], "six": ["fe80::1", "fd00::1"]}[name]
         return [(0, 1, 6, "", (item, 0)) for item in result]
@@ -280,7 +280,7 @@ def test_the_server_is_started_from_its_units_and_an_older_one_makes_room(
     ]
 
 
-def test_a_port_that_another_program_has_is_told(
+def test_an_occupied_peer_port_is_reported(
     tmp_path: Path, started: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "Failed to create listening socket (127.0.0.1:18650): Address already in use"
@@ -312,7 +312,7 @@ def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         process.wait()
 
 
-def test_a_bundle_is_served_on_one_address_to_who_knows_the_key(
+def test_a_bundle_is_served_on_one_address_to_clients_with_the_key(
     tmp_path: Path, bundle: Path
 ) -> None:
     keys, port = RunKeys(Secret("of-the-fleet")), free_port()
@@ -336,7 +336,7 @@ def test_a_bundle_is_served_on_one_address_to_who_knows_the_key(
     assert os.fsencode(key.read_text()) not in Path(f"/proc/{process.pid}/cmdline").read_bytes()
 
 
-def test_a_port_of_the_controllers_that_is_taken_is_told(bundle: Path) -> None:
+def test_an_occupied_port_of_the_controller_is_reported(bundle: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(HostError, match=f"from this machine: Address already.*{port}"):

@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @cases("arguments", "message")
-def test_mistakes_of_the_command_line(
+def test_mistakes_of_the_command_line_are_reported(
     folder: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     confirmed = ["--yes"] if arguments else []
@@ -64,7 +64,7 @@ def test_the_hosts_of_a_limit_are_planned_and_all_are_known(folder: Path) -> Non
     )
 
 
-def test_what_asks_for_no_role_needs_no_plan(folder: Path) -> None:
+def test_a_command_without_a_role_needs_no_plan(folder: Path) -> None:
     with (folder / "config.py").open("a") as config:
         config.write(ORIGINS)
     done = pyinfra(folder, "inventory/lab.py", "fact", "sparkwright.facts.NvidiaDriver")

@@ -125,7 +125,7 @@ MOMENTS = {
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_killed_and_run_again(fresh: Site, moment: str) -> None:
+def test_bootstrap_continues_after_a_kill(fresh: Site, moment: str) -> None:
     killed = subprocess.Popen(
         fresh.command("--yes", inventory=INVENTORY, deploy=ALONE), cwd=fresh.folder,
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -147,7 +147,7 @@ def test_killed_and_run_again(fresh: Site, moment: str) -> None:
 
 
 @pytest.mark.timeout(400)
-def test_a_power_cut_in_the_middle(fresh: Site) -> None:
+def test_bootstrap_continues_after_a_power_cut(fresh: Site) -> None:
     killed = subprocess.Popen(
         fresh.command("--yes", inventory=INVENTORY, deploy=ALONE), cwd=fresh.folder,
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -163,7 +163,7 @@ def test_a_power_cut_in_the_middle(fresh: Site) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_a_first_time_with_a_password(fresh: Site) -> None:
+def test_a_first_bootstrap_asks_for_a_password(fresh: Site) -> None:
     """The password is asked for once, and is in no process list; after it sudo asks for none."""
     inside(BARE.name, "sh", "-c", f"echo '{USER}:a-secret-of-hers' | chpasswd; "
            f"echo '{USER} ALL=(ALL) ALL' > /etc/sudoers.d/{USER}")  # fmt: skip

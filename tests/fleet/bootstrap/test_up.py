@@ -115,7 +115,7 @@ def test_a_box_as_delivered_to_an_answer_in_one_command_and_back(mine: Path) -> 
 
 
 @pytest.mark.timeout(300)
-def test_what_can_not_be_is_told_before_anything_is_changed(site: Site, mine: Path) -> None:
+def test_impossible_settings_are_reported_before_any_change(site: Site, mine: Path) -> None:
     """A wrong password, no terminal, a full disk, and a GPU without a recipe."""
     with _up(mine, TARGET, to=TOLD) as shown:
         for turn in range(1, 4):
@@ -193,7 +193,7 @@ MOMENTS = {
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_cut_off_and_run_again(mine: Path, moment: str) -> None:
+def test_up_continues_after_an_interruption(mine: Path, moment: str) -> None:
     look = ["sh", "-c", MOMENTS[moment]]
     with _up(mine, TARGET) as shown:
         shown.type("y\n")

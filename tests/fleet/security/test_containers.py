@@ -62,7 +62,7 @@ def processes() -> list[str]:
     return pids
 
 
-def test_it_serves_and_nothing_changes_in_a_second_run(site: Site, hardening: str) -> None:
+def test_the_service_answers_and_a_second_run_changes_nothing(site: Site, hardening: str) -> None:
     assert answers(site, HOST)
     assert site.deploy("--limit", HOST).changed == set()
     assert "error" not in [
@@ -124,7 +124,7 @@ def test_strict_has_places_to_write_to_and_no_others(hardening: str) -> None:
     assert within("open('/root/.cache/own', 'w')").endswith("ended 0")
 
 
-def test_it_shares_neither_memory_nor_network_with_its_host(hardening: str) -> None:
+def test_a_container_shares_neither_memory_nor_network_with_its_host(hardening: str) -> None:
     pid = processes()[0]
     for name in ("ipc", "net", "pid", "mnt"):
         own = ssh(HOST, f"sudo readlink /proc/{pid}/ns/{name}")
@@ -134,7 +134,7 @@ def test_it_shares_neither_memory_nor_network_with_its_host(hardening: str) -> N
     assert out.endswith("ended 1"), out
 
 
-def test_what_it_wrote_is_gone_with_its_container(site: Site, hardening: str) -> None:
+def test_written_files_are_removed_with_the_container(site: Site, hardening: str) -> None:
     assert within("open('/tmp/planted', 'w')").endswith("ended 0")
     volumes = ssh(HOST, "docker volume ls -q | wc -l")
     ssh(HOST, "sudo systemctl restart sparkwright-qwen36")

@@ -128,7 +128,7 @@ def test_the_right_key_opens_what_clients_need(proxied: Site) -> None:
         assert status(address, PROXY, "GET", path, proxied.key) == 404
 
 
-def test_vllm_itself_leaves_them_open(proxied: Site) -> None:
+def test_vllm_itself_leaves_routes_open(proxied: Site) -> None:
     """The reason for the proxy: on the host, past the proxy, the routes answer without a key."""
     for path in OPEN:
         body = f"-H 'Content-Type: application/json' -d '{json.dumps(ASK['/tokenize'])}'"

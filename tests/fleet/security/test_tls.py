@@ -81,7 +81,7 @@ def test_a_host_s_key_is_root_s_and_nowhere_else(secured: Site) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_a_rollout_by_https_is_not_noticed(secured: Site) -> None:
+def test_a_rollout_by_https_loses_no_request(secured: Site) -> None:
     with Load(BALANCER, 8080, secured.key, context=trusting(secured)) as load:
         deploy(secured, "--data", f"image_tag={NEW}")
     assert load.faults == []

@@ -34,7 +34,7 @@ def _device(folder: Path, vendor: str, device: str, kind: str) -> None:
 
 
 @cases("devices", "expected")
-def test_gpus_on_the_bus(
+def test_gpus_are_found_on_the_bus(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, devices: list[list[str]], expected: list[bool]
 ) -> None:
     for number, item in enumerate(devices):
@@ -43,7 +43,7 @@ def test_gpus_on_the_bus(
     assert list(inspection.gpus_on_bus()) == expected
 
 
-def test_what_came_since_the_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packages_newer_than_the_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inspection, "_LISTS", tmp_path)
     booted = inspection.booted()
     assert 0 < booted <= time.time()
@@ -54,7 +54,7 @@ def test_what_came_since_the_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert inspection.fresh(("old", "new", "newer", "none")) == ("new", "newer")
 
 
-def test_ufw_by_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ufw_is_read_by_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = cases.data["ufw"]
     monkeypatch.setattr(inspection, "_UFW", tmp_path)
     monkeypatch.setattr(shutil, "which", lambda _: None)
@@ -67,7 +67,7 @@ def test_ufw_by_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert inspection.firewall() == Firewall("ufw", rules)
 
 
-def test_firewalld(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_firewalld_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rule = 'rule family="ipv4" source address="10.0.0.0/8" port port="8000" protocol="tcp" accept'
     monkeypatch.setattr(inspection, "_UFW", tmp_path)
     monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/firewall-cmd")
@@ -78,7 +78,7 @@ def test_firewalld(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert inspection.firewall() is None
 
 
-def test_packages_that_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_completely_installed_packages_count(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, ...]] = []
 
     def run(*arguments: str, **_: Any) -> Outcome:
@@ -91,7 +91,7 @@ def test_packages_that_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked[0][-1] == "nothing"
 
 
-def test_docker_older_than_the_toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_docker_is_older_than_the_toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hook = tmp_path / "hook"
     monkeypatch.setattr(inspection, "_HOOK", hook)
 
@@ -190,7 +190,7 @@ def step(name: str, **changes: Any) -> None:
 DOCKER = ("docker.io", "docker-compose")
 
 
-def test_what_was_there_before_is_remembered_from_the_first_time(apt: Apt, tmp_path: Path) -> None:
+def test_the_original_state_is_recorded_once(apt: Apt, tmp_path: Path) -> None:
     """An interrupted step is begun again with half of it installed."""
     step("docker", packages=DOCKER)
     apt.installed.add("docker.io")
@@ -202,7 +202,7 @@ def test_what_was_there_before_is_remembered_from_the_first_time(apt: Apt, tmp_p
     assert (tmp_path / "lib/bootstrap.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_what_was_before_everything_is_put_back_last(apt: Apt) -> None:
+def test_the_oldest_state_is_restored_last(apt: Apt) -> None:
     """A port that was added later is closed, too; swappiness gets its value from before the
     first time.
     """
@@ -221,7 +221,7 @@ def undone(apt: Apt, *packages: str, **changes: Any) -> UndoAnswer:
     return undo.main(None)
 
 
-def test_packages_go_with_what_they_brought(apt: Apt, tmp_path: Path) -> None:
+def test_packages_are_removed_with_their_dependencies(apt: Apt, tmp_path: Path) -> None:
     answer = undone(apt, "runc", brought={"docker.io": {"runc"}})
     assert apt.installed == {"bash", "curl"}
     assert answer.done == ("package docker-compose", "package docker.io", "package runc")
@@ -230,13 +230,13 @@ def test_packages_go_with_what_they_brought(apt: Apt, tmp_path: Path) -> None:
     assert undo.main(None).left == ("nothing of bootstrap's is recorded here",)
 
 
-def test_nothing_goes_that_was_there_before(apt: Apt) -> None:
+def test_earlier_packages_stay(apt: Apt) -> None:
     """A foreign orphan would be removed by --auto-remove, too."""
     undone(apt, "runc", brought={"docker.io": {"runc", "curl"}})
     assert apt.installed == {"bash", "curl", "runc"}
 
 
-def test_what_others_need_by_now_stays(apt: Apt) -> None:
+def test_packages_that_others_need_stay(apt: Apt) -> None:
     answer = undone(apt, "theirs", needed_by={"docker.io": {"theirs"}})
     assert apt.installed >= {*DOCKER, "theirs"}
     assert answer.left == ("docker: theirs need docker.io, docker-compose: they stay",)
@@ -278,7 +278,7 @@ def test_the_last_step_goes_first_and_sudo_last(apt: Apt) -> None:
     assert ("disable", "a.service") in apt.ran
 
 
-def test_what_fails_is_named(apt: Apt) -> None:
+def test_a_failed_undo_is_named(apt: Apt) -> None:
     step("docker-group", commands=(("gpasswd", "--delete", "me", "docker"),))
     apt.fails = ("gpasswd",)
     failed = "docker-group: failed: gpasswd --delete me docker"
@@ -368,7 +368,7 @@ class TestSudoers:
         monkeypatch.setattr(prepare, "_SUDOERS", path)
         return path
 
-    def test_it_is_checked_and_then_written(
+    def test_a_sudoers_file_is_checked_and_then_written(
         self, apt: Apt, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         text = "me ALL=(ALL) NOPASSWD: ALL\n"
@@ -387,7 +387,7 @@ class TestSudoers:
         assert path.read_text() == text
         assert path.stat().st_mode & 0o777 == 0o440
 
-    def test_what_visudo_refuses_is_not_written(self, apt: Apt, folder: Path) -> None:
+    def test_a_file_that_visudo_refuses_is_not_written(self, apt: Apt, folder: Path) -> None:
         apt.fails = ("visudo",)
         with pytest.raises(SystemExit, match="visudo does not accept"):
             prepare.main(PrepareRequest("sudoers", sudoers=(str(folder / "x"), "nonsense")))

@@ -22,7 +22,7 @@ read -r word; [ "$word" = "{PASSWORD}" ] && exec "$@"
 _GPU = "#!/bin/sh\necho 'NVIDIA GB10, 12.1, 580.95.05, [N/A]'\n"
 
 
-def test_from_a_password_to_everything_that_is_wrong_with_the_box(tmp_path: Path) -> None:
+def test_up_logs_in_by_password_and_reports_every_fault(tmp_path: Path) -> None:
     """One login, one password for SSH and sudo, in one process with pyinfra's own."""
     site = tmp_path / "site"
     write(site, contents((), catalog()))

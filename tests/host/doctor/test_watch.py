@@ -35,7 +35,7 @@ def files_of(desired: Desired) -> dict[str, tuple[str, int]]:
     return operation.files_of(watch_of(desired.plan, desired.services))
 
 
-def test_a_host_without_it_has_nothing() -> None:
+def test_a_host_without_a_watch_has_no_report() -> None:
     assert files_of(run_of(watch=False)) == {}
     assert watch_of(plan({}), ()) is None
 
@@ -74,7 +74,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desired:
     return desired
 
 
-def test_minutes_of_a_wedge(tmp_path: Path, run: Desired) -> None:
+def test_a_wedge_is_reported_after_minutes(tmp_path: Path, run: Desired) -> None:
     texts = []
     (tmp_path / "services/qwen36/secrets.env").write_text(f"LLAMA_API_KEY={KEY}\n")
     with vllm() as server:
@@ -98,7 +98,7 @@ def test_minutes_of_a_wedge(tmp_path: Path, run: Desired) -> None:
     assert texts[1].startswith(f"over: {arguments}")
 
 
-def test_a_hand_at_work_is_drift(tmp_path: Path, run: Desired) -> None:
+def test_a_manual_change_is_drift(tmp_path: Path, run: Desired) -> None:
     (release,) = run.services
     with vllm() as server:
         config = _config(tmp_path, server.port, run)
@@ -115,7 +115,7 @@ def test_a_hand_at_work_is_drift(tmp_path: Path, run: Desired) -> None:
         assert drift == [f"{part} {release.release}" for part in parts]
 
 
-def test_of_two_full_disks_each_is_said(
+def test_each_of_two_full_disks_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Desired
 ) -> None:
     """node_exporter refuses a file with a duplicate line."""
@@ -136,7 +136,7 @@ def test_a_switch_is_not_judged(tmp_path: Path, run: Desired) -> None:
     assert program.sample(config, NOW).switching is True
 
 
-def test_it_is_put_there_without_a_reload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_installed_without_a_reload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reload takes the GPU from containers on some hosts: only a changed unit justifies a
     reload.
     """

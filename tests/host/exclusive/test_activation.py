@@ -89,7 +89,7 @@ def _state(host: Host) -> tuple[set[str], set[str], str]:
 A, B = ({"a"}, {"a"}, "a"), ({"b"}, {"b"}, "b")
 
 
-def test_the_first_one_is_active_until_another_one_is_activated(pair: Host) -> None:
+def test_the_first_service_is_active_until_another_is_activated(pair: Host) -> None:
     assert _state(pair) == A
     assert exclusive.sleeping(pair.place / "state") == {"b": "a"}
     answer = _ask(pair)
@@ -108,7 +108,7 @@ def test_the_first_one_is_active_until_another_one_is_activated(pair: Host) -> N
     assert _ask(pair, "a") == ActivateAnswer(("a", "b"), "evening", "a")
 
 
-def test_a_new_release_of_one_that_sleeps_is_written_and_not_started(pair: Host) -> None:
+def test_a_new_release_of_a_sleeping_service_is_written_and_not_started(pair: Host) -> None:
     unit = _unit(pair.place / "services/b")
     service = pair.service("b", sleeps=True, slept=True, restart=False, unit=unit)
     assert pair.switch(service, active={"evening": "a"}).run() == "good"
@@ -125,7 +125,7 @@ def test_a_new_release_of_one_that_sleeps_is_written_and_not_started(pair: Host)
     assert (home / "good").readlink().name == NEW
 
 
-def test_two_that_ran_side_by_side_become_a_group(pair: Host) -> None:
+def test_two_running_services_become_a_group(pair: Host) -> None:
     """State after ``exclusive`` was added to services that were deployed without it."""
     (pair.place / "running-b").write_text(OLD)
     (pair.place / "services/b/asleep").unlink()
@@ -148,7 +148,7 @@ def idle(pair: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
     return pair
 
 
-def test_an_idle_one_is_stopped_and_no_boot_starts_it(idle: Host) -> None:
+def test_an_idle_service_is_stopped_and_no_boot_starts_it(idle: Host) -> None:
     assert _ask(idle, "b", rests=True).switch is None  # it does not run
     assert _ask(idle, "a", rests=True).service_names == ("a", "b")
     assert _switch(idle).run() == "good"
@@ -179,7 +179,7 @@ def test_a_request_that_came_before_is_not_cut(idle: Host, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("rests", "step"), [*((False, step) for step in STEPS), *((True, step) for step in STEPS[:-1])]
 )
-def test_cut_at_any_step_one_of_them_runs_and_is_the_active_one(
+def test_after_an_interruption_at_any_step_the_active_service_runs(
     idle: Host, *, rests: bool, step: str, power: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pair = idle
@@ -277,7 +277,7 @@ def test_an_idle_engine_sleeps_and_its_unit_stops_only_where_that_fails(
     assert _state(idle) == A
 
 
-def test_an_engine_that_wakes_up_without_sense_starts_anew(
+def test_an_engine_that_wakes_up_with_wrong_answers_restarts(
     idle: Host, napping: Callable[[str], Engine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = napping("")
@@ -342,7 +342,7 @@ def test_a_deploy_that_changes_a_sleeping_service_stops_it(
 
 
 @cases("case", "why")
-def test_what_is_in_the_way_is_said_and_nothing_is_touched(
+def test_an_obstacle_to_an_activation_is_reported_and_changes_nothing(
     pair: Host, case: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = pair.place / "state"
@@ -382,12 +382,12 @@ def test_a_deploy_that_was_decided_before_another_activation_touches_nothing(pai
     assert "stop" not in (text.read_text() if text.exists() else "")
 
 
-def test_a_name_of_no_group_is_nothing(pair: Host) -> None:
+def test_a_service_without_a_group_is_not_activated(pair: Host) -> None:
     for name in ("c", "../a", "evening"):
         assert _ask(pair, name) == ActivateAnswer(("a", "b"))
 
 
-def test_a_release_of_before_the_group_starts_at_no_boot_while_it_sleeps(pair: Host) -> None:
+def test_a_release_older_than_its_group_starts_at_no_boot_while_it_sleeps(pair: Host) -> None:
     unit = "[Install]\nWantedBy=multi-user.target\n"
     files.write(pair.place / "services/a/releases" / OLD / "unit.service", unit, 0o640)
     _ask(pair)
@@ -480,7 +480,7 @@ def test_a_lock_of_its_own_that_a_power_cut_left_is_taken_over(
     assert _state(calendar)[2] == "b"
 
 
-def test_what_was_activated_by_hand_stays_without_a_calendar(
+def test_a_manual_activation_stays_without_a_calendar(
     pair: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exclusive.activate(pair.place / "state", {"evening": "b"}, "ann", "")

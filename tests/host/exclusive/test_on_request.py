@@ -31,7 +31,7 @@ def night(monkeypatch: pytest.MonkeyPatch) -> Iterator[Waking]:
         yield result
 
 
-def test_it_starts_the_service_waits_and_gets_its_answer(night: Waking) -> None:
+def test_a_request_starts_the_service_waits_and_gets_its_answer(night: Waking) -> None:
     asked = night.proxy.send_later(CHAT, {"hold": True})
     until(lambda: night.begun == ["llm"], "the switch")
     assert not asked.done()
@@ -65,7 +65,7 @@ def test_a_stream_hears_comments_and_then_its_tokens(
     assert b"data: 0 of llm\n\n" in text
 
 
-def test_one_that_does_not_come_up_is_said(night: Waking, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_start_is_reported(night: Waking, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(on_request, "_COMMENT", 0.1)
     night.well = False
     stream = night.proxy.send("POST", CHAT, {"stream": True})
@@ -87,13 +87,13 @@ def test_a_request_waits_no_longer_than_it_may(night: Waking) -> None:
     assert "still being started" in answer.data["error"]["message"]
 
 
-def test_a_question_is_no_reason_to_wake(night: Waking) -> None:
+def test_a_get_request_does_not_wake_a_service(night: Waking) -> None:
     """Clients list models all day."""
     assert night.proxy.get("/v1/models").status == 503
     assert night.begun == []
 
 
-def test_who_leaves_waits_no_more(night: Waking) -> None:
+def test_a_client_that_leaves_stops_waiting(night: Waking) -> None:
     connection = night.proxy.connect()
     connection.request("POST", CHAT, b"{}", {"Authorization": f"Bearer {KEY}"})
     until(lambda: night.begun, "the switch")
@@ -104,7 +104,7 @@ def test_who_leaves_waits_no_more(night: Waking) -> None:
     assert len(night.backend.seen) == 1  # no service generates for the client that left
 
 
-def test_a_deploy_that_is_at_work_is_said_and_waited_for(night: Waking) -> None:
+def test_a_running_deploy_is_reported_and_waited_for(night: Waking) -> None:
     night.well = night.free = False
     night.go.set()
     answer = night.proxy.post(CHAT)
@@ -114,7 +114,7 @@ def test_a_deploy_that_is_at_work_is_said_and_waited_for(night: Waking) -> None:
     assert night.proxy.post(CHAT).status == 200
 
 
-def test_who_has_no_key_wakes_nobody(night: Waking) -> None:
+def test_a_client_without_a_key_wakes_no_service(night: Waking) -> None:
     for key in (None, "sk-wrong-0123456789abcdef", ""):
         answer = night.proxy.post(CHAT, key=key, headers={"X-Sparkwright-Service": "llm"})
         assert answer.status == 401
@@ -133,7 +133,7 @@ def test_a_header_of_a_clients_names_no_other_service(night: Waking) -> None:
     assert set(night.begun) == {"llm"}
 
 
-def test_two_clients_do_not_drive_each_other_out(night: Waking) -> None:
+def test_two_clients_do_not_displace_each_others_service(night: Waking) -> None:
     """Flapping: each start costs minutes, in which nobody is served."""
     night.go.set()
     assert night.proxy.post(CHAT).status == 200
@@ -154,7 +154,7 @@ def _at(night: Waking) -> int:
     return int(exclusive.active(night.place / "state")["evening"].at)
 
 
-def test_one_that_fails_is_not_started_again_and_again(night: Waking) -> None:
+def test_a_failing_service_is_not_started_repeatedly(night: Waking) -> None:
     """A reverted change counts as a change, too."""
     night.say(stay_seconds=600)
     exclusive.activate(night.place / "state", {"evening": "writer"}, "ann", "")
@@ -163,7 +163,7 @@ def test_one_that_fails_is_not_started_again_and_again(night: Waking) -> None:
     assert night.begun == []
 
 
-def test_while_one_is_started_no_other_one_of_its_group_is(night: Waking) -> None:
+def test_only_one_service_of_a_group_starts_at_a_time(night: Waking) -> None:
     asked = night.proxy.send_later(CHAT)
     until(lambda: night.begun, "the switch")
     text = night.direct("writer")
@@ -173,14 +173,14 @@ def test_while_one_is_started_no_other_one_of_its_group_is(night: Waking) -> Non
     assert asked.result(60).status == 200
 
 
-def test_only_what_the_owner_has_named_is_woken(night: Waking) -> None:
+def test_only_on_request_services_are_woken(night: Waking) -> None:
     night.say(on_request=())
     for name in ("llm", "writer", "coder", "qwen36", "", "../llm", "a" * 9000):
         assert b"HTTP/1.1 503" in night.direct(name)
     assert night.begun == []
 
 
-def test_those_who_wait_are_few_and_small(night: Waking) -> None:
+def test_waiting_requests_are_few_and_small(night: Waking) -> None:
     asked = [night.proxy.send_later(CHAT) for _ in range(on_request._WAITING + 6)]
     until(lambda: sum(item.done() for item in asked) == 6, "the others are turned away")
     assert {item.result().status for item in asked if item.done()} == {503}
@@ -189,7 +189,7 @@ def test_those_who_wait_are_few_and_small(night: Waking) -> None:
     assert night.begun == ["llm"]
 
 
-def test_those_who_wait_are_not_all_large(night: Waking) -> None:
+def test_waiting_requests_are_not_all_large(night: Waking) -> None:
     asked = [night.proxy.send_later(CHAT, {"pad": "x" * (15 << 20)}) for _ in range(6)]
     until(lambda: sum(item.done() for item in asked) == 2, "the others are turned away")
     refused = [item.result() for item in asked if item.done()]

@@ -97,7 +97,7 @@ def _run(tmp_path: Path, steps: str) -> dict[str, Any]:
         ('keep("192.168.177.99") if not prove() else 1', "no answer"),
     ],
 )
-def test_what_no_peer_answers_to_is_taken_back_at_once(tmp_path: Path, call: str, why: str) -> None:
+def test_an_unanswered_change_is_reverted_at_once(tmp_path: Path, call: str, why: str) -> None:
     out = _run(tmp_path, f"arm(text())\nput(text())\nout['said'] = {call}, now()")
     problem, now = out["said"]
     assert problem[0].startswith("ping -M do -s ")
@@ -106,7 +106,7 @@ def test_what_no_peer_answers_to_is_taken_back_at_once(tmp_path: Path, call: str
     assert now == {"addresses": [], "file": False, "units": [], "kept": []}
 
 
-def test_the_timer_takes_back_what_nobody_proved(tmp_path: Path) -> None:
+def test_the_timer_reverts_an_unproved_change(tmp_path: Path) -> None:
     """The controller disappears after the change, or the power fails: the unit is on the disk."""
     out = _run(tmp_path, """
 arm(text()); put(text())
@@ -121,7 +121,7 @@ out["now"] = now()
     assert out["now"] == {"addresses": [], "file": False, "units": [], "kept": []}
 
 
-def test_a_second_change_that_fails_leaves_the_first_one(tmp_path: Path) -> None:
+def test_a_failed_second_change_keeps_the_first(tmp_path: Path) -> None:
     out = _run(tmp_path, """
 arm(text()); put(text()); prove(); keep()
 second = text().replace("177.11", "177.13")
@@ -134,7 +134,7 @@ out["undone"] = program.undo(), now()
     assert out["undone"] == [True, {"addresses": [], "file": False, "units": [], "kept": []}]
 
 
-def test_a_file_of_before_comes_back(tmp_path: Path) -> None:
+def test_the_former_file_is_restored(tmp_path: Path) -> None:
     out = _run(tmp_path, """
 before = text().replace("177.11", "177.20")
 put(before)
@@ -146,7 +146,7 @@ out["now"] = now()["addresses"], Path(NETPLAN).read_text() == before
     assert out == {"proved": [], "now": [["192.168.177.20"], True]}
 
 
-def test_what_netplan_does_not_accept_changes_nothing(tmp_path: Path) -> None:
+def test_a_file_that_netplan_refuses_changes_nothing(tmp_path: Path) -> None:
     out = _run(tmp_path, 'out["said"] = arm(text(key="mtuu")), now()')
     (problem,), now = out["said"]
     assert problem.startswith("netplan generate does not accept the new file: ")
@@ -173,7 +173,7 @@ def test_a_packet_that_fills_the_mtu_answers_and_no_larger_one(
     assert _output(mtu, f'echo("127.0.0.1", "lo", {size})') == message
 
 
-def test_nobody_there_is_an_answer_too() -> None:
+def test_a_missing_host_is_an_answer_too() -> None:
     assert _output(1500, 'echo("192.0.2.1", "lo", tries=1, wait=0.2)') != ""
     assert _output(1500, 'echo("127.0.0.1", "none", tries=1)') == "No such device"
 

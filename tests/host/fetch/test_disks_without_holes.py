@@ -63,7 +63,7 @@ def test_other_answers_of_a_file_system_are_not_believed(
     assert not holes.reported(tmp_path)
 
 
-def test_a_full_disk_is_said_where_the_rest_is_measured(
+def test_a_full_disk_is_reported_with_the_missing_bytes(
     fetch: Fetch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> int:
@@ -75,7 +75,7 @@ def test_a_full_disk_is_said_where_the_rest_is_measured(
     assert fetch.hub.sent() == 0
 
 
-def test_zfs_is_not_asked_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_zfs_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each query would make it sync open files to its disks."""
     monkeypatch.setattr(disks, "kind", lambda _: "zfs")
     assert not holes.reported(tmp_path)
@@ -124,7 +124,7 @@ def test_a_changed_map_costs_a_second_fetch_and_no_more(fetch: Fetch, ramfs: Pat
     fetch.complete(f"{ONE}: expected sha256")
 
 
-def test_peers_are_told_what_the_map_has(ramfs: Path) -> None:
+def test_peers_get_the_ranges_of_the_map(ramfs: Path) -> None:
     """By its holes all of the part would be there, and a peer would be sent zeros."""
     revision = Revision(str(ramfs), ("org--model",), "a" * 40)
     stage = ramfs / "org--model" / f".staging-{revision.name}"
@@ -170,12 +170,12 @@ def one_mode(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     os.umask(before)
 
 
-def test_a_file_system_without_owners_and_modes(fetch: Fetch, one_mode: list[int]) -> None:
+def test_a_file_system_without_modes_is_accepted(fetch: Fetch, one_mode: list[int]) -> None:
     """One mode for all files is accepted if only root may write them."""
     fetch.complete()
 
 
-def test_one_that_lets_everybody_write_will_not_do(fetch: Fetch, one_mode: list[int]) -> None:
+def test_a_file_system_writable_by_all_is_refused(fetch: Fetch, one_mode: list[int]) -> None:
     one_mode[0] = 0o777
     code, output = fetch.here()
     assert code != 0, output

@@ -159,7 +159,7 @@ def test_server_without_ranges(fetch: Fetch) -> None:
     assert fetch.progress()["bytes_done"] == fetch.progress()["bytes_total"]
 
 
-def test_bytes_of_hf_transfer_are_hashed_when_it_has_ended(
+def test_bytes_of_hf_transfer_are_hashed_after_its_end(
     fetch: Fetch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """hf_transfer writes answers that are longer than their range (0.1.9): over bytes hashed
@@ -235,7 +235,7 @@ def test_locked_size_differs(fetch: Fetch) -> None:
 # Disk
 
 
-def test_what_shall_stay_free_stays_free_when_something_else_fills_the_disk(
+def test_headroom_stays_free_when_another_program_fills_the_disk(
     fetch: Fetch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fetch.hub.rate = 100_000
@@ -256,7 +256,7 @@ def test_what_shall_stay_free_stays_free_when_something_else_fills_the_disk(
 # Existing files
 
 
-def test_changed_missing_linked_and_extra_files_are_mended(fetch: Fetch) -> None:
+def test_changed_missing_linked_and_extra_files_are_repaired(fetch: Fetch) -> None:
     fetch.complete()
     target = fetch.destination
     (target / ONE).write_bytes(b"x" + fetch.hub.files[ONE][1:])
@@ -381,7 +381,7 @@ def proxy() -> Iterator[tuple[str, list[str]]]:
         yield f"http://127.0.0.1:{port}", asked
 
 
-def test_everything_is_fetched_through_it(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_fetches_use_the_proxy(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) -> None:
     fetch.hub.redirects = False
     port = urlsplit(fetch.hub.endpoint).port
     with proxy() as (address, asked):
@@ -393,7 +393,7 @@ def test_everything_is_fetched_through_it(fetch: Fetch, monkeypatch: pytest.Monk
     assert len(asked) >= len(fetch.hub.files)
 
 
-def test_what_is_in_the_lan_is_not(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lan_servers_are_used_directly(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) -> None:
     with proxy() as (address, asked):
         expected = {"services": {}, "http_proxy": address, "hub_endpoint": fetch.hub.endpoint}
         # The hub's own CDN, at another address of this machine's.

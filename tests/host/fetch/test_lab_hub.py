@@ -56,7 +56,7 @@ def test_refusals(lab: LabHub, fetch: Fetch, name: str, token: str | None, messa
 
 
 @cases("fault")
-def test_what_it_does_not_give_comes_by_plain_http(
+def test_files_outside_xet_come_by_plain_http(
     lab: LabHub, fetch: Fetch, fault: dict[str, Any]
 ) -> None:
     name, file = _largest(lab)
@@ -69,7 +69,7 @@ def test_what_it_does_not_give_comes_by_plain_http(
     assert "Signature" not in output
 
 
-def test_it_is_next_where_hf_transfer_can_not_be_had(lab: LabHub, fetch: Fetch) -> None:
+def test_xet_falls_back_to_plain_http_without_hf_transfer(lab: LabHub, fetch: Fetch) -> None:
     name, file = _largest(lab)
     alone = fetch.root / "runtime"
     alone.mkdir()

@@ -73,7 +73,7 @@ def test_all_connections_together_are_the_speed() -> None:
 
 
 @pytest.mark.parametrize("serve", [_silent, _dripping, _refusing, _file])
-def test_where_nothing_is_measured_nothing_is_claimed(
+def test_without_a_measurement_no_speed_is_reported(
     serve: Callable[[socket.socket], object],
 ) -> None:
     with _server(serve) as (url, _):

@@ -32,7 +32,7 @@ def seed(fetch: Fetch, tmp_path: Path) -> Iterator[Seed]:
         yield item
 
 
-def test_what_a_peer_still_fetches_is_taken_while_it_arrives(seed: Seed, leech: Fetch) -> None:
+def test_ranges_that_a_peer_still_fetches_are_taken_on_arrival(seed: Seed, leech: Fetch) -> None:
     leech.hub.rate = 80_000
     first = seed.fetch.start()
     second = leech.start(peers=[seed.address], peer_token_file=keys_for(leech.root, seed.address))
@@ -56,7 +56,7 @@ def _bytes(fetch: Fetch) -> int:
         return 0
 
 
-def test_a_peer_that_dies_midway_is_replaced_and_what_it_gave_is_kept(
+def test_a_peer_that_dies_midway_is_replaced_and_its_bytes_are_kept(
     seed: Seed, leech: Fetch
 ) -> None:
     leech.hub.rate = 80_000
@@ -92,7 +92,7 @@ def test_a_peer_that_refuses_is_left(seed: Seed, leech: Fetch) -> None:
     assert leech.progress()["bytes_peers"] == 0
 
 
-def test_offline_asks_nobody_outside_and_says_what_is_missing(seed: Seed, leech: Fetch) -> None:
+def test_offline_asks_no_server_outside_and_names_missing_files(seed: Seed, leech: Fetch) -> None:
     assert seed.fetch.run()[0] == 0
     (seed.fetch.destination / ONE).unlink()
     before = len(leech.hub.hits)
@@ -203,7 +203,7 @@ def test_earlier_downloads_are_taken_instead_of_fetched(fetch: Fetch) -> None:
     assert (fetch.destination / ONE).read_bytes() == fetch.hub.files[ONE]
 
 
-def test_who_tries_tls_is_answered_in_http(seed: Seed) -> None:
+def test_a_tls_client_of_a_plain_server_gets_http(seed: Seed) -> None:
     """Docker with containerd's image store tries plain HTTP then, and only then."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -350,7 +350,7 @@ def test_a_derived_image_is_named_once_its_promises_hold(
     assert f"image rm {unproven}" in docker.commands()
 
 
-def test_what_goes_wrong_is_the_message(docker: Docker, request_: PullRequest) -> None:
+def test_a_failed_command_is_the_message(docker: Docker, request_: PullRequest) -> None:
     (docker.place / "full").touch()
     code, output, progress = pull(request_)
     assert (code, output) == (1, "Docker rejects the image: no space left")
@@ -423,7 +423,7 @@ def written(folder: Path, document: Any) -> Path:
     ],
     ids=["fetch", "pull", "peer-server"],
 )
-def test_what_the_controller_writes_is_what_the_host_reads(tmp_path: Path, sent: Any) -> None:
+def test_the_host_reads_the_controllers_request(tmp_path: Path, sent: Any) -> None:
     assert request.read(type(sent), written(tmp_path, json.loads(request.document(sent)))) == sent
 
 

@@ -75,9 +75,7 @@ def test_unknown_host_is_refused(tmp_path: Path) -> None:
         build_runtime("riscv64", tmp_path)
 
 
-def test_index_out_of_reach_says_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreachable_index_has_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("PIP_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)

@@ -62,7 +62,7 @@ def another(file: Path, code: str = HOLD) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def test_another_one_is_reported_at_once_who_holds_it_since_when_and_what_to_do(file: Path) -> None:
+def test_a_second_user_is_told_holder_time_and_remedy_at_once(file: Path) -> None:
     with another(file) as other:
         time.sleep(1.1)
         began = time.monotonic()
@@ -78,7 +78,7 @@ def test_another_one_is_reported_at_once_who_holds_it_since_when_and_what_to_do(
             pass
 
 
-def test_what_a_killed_holder_left_running_works_for_nobody(file: Path, tmp_path: Path) -> None:
+def test_processes_of_a_killed_holder_lose_the_lab(file: Path, tmp_path: Path) -> None:
     """The program must not continue with the fleet as if it still held it."""
     go = tmp_path / "go"
     late = f"import os\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)\n"
@@ -99,8 +99,8 @@ def test_what_a_killed_holder_left_running_works_for_nobody(file: Path, tmp_path
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_one_who_waits_gets_it_when_the_holder_ends(file: Path, number: signal.Signals) -> None:
-    """By a file that was left behind as well as by one that was removed on release."""
+def test_a_waiting_process_gets_the_lab_next(file: Path, number: signal.Signals) -> None:
+    """The file may be left behind, or removed on release."""
     with another(file) as other:
         waiting = start(file, code=WAIT)
         assert waiting.stderr is not None

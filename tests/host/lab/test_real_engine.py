@@ -13,7 +13,7 @@ from lab.real_engine.layout import RECIPE, REQUIREMENTS, VERSION
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def test_every_version_is_pinned_by_hash_and_nothing_says_where_from() -> None:
+def test_every_version_is_pinned_by_hash_and_names_no_index() -> None:
     text = REQUIREMENTS.read_text()
     entry = r"([a-z0-9-]+)==(\S+) \\\n    --hash=sha256:[0-9a-f]{64}\n"
     assert re.sub(entry, "", text) == ""
@@ -24,7 +24,7 @@ def test_every_version_is_pinned_by_hash_and_nothing_says_where_from() -> None:
 
 
 @pytest.mark.parametrize("recipe", [RECIPE, llama_server.RECIPE, llama_server.DRAFTING])
-def test_no_rule_has_anything_against_it(recipe: str, tmp_path: Path) -> None:
+def test_the_labs_recipe_breaks_no_rule(recipe: str, tmp_path: Path) -> None:
     host = {
         "catalog_directories": [str(ROOT / "lab/catalog")],
         "services": {"tiny": {"recipe": recipe, "port": 8000}},

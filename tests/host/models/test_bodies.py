@@ -157,7 +157,7 @@ def test_large_bodies_leave_room_for_small_ones() -> None:
         fill("i", 1 << 20)
 
 
-def test_a_process_with_bounds_parses_what_is_large() -> None:
+def test_a_bounded_process_parses_large_bodies() -> None:
     image = b'{"text": "\\ud83d\\ude00", "image": "%b", "model": "m"}' % (b"A" * (20 << 20))
     for data in (image, b'{"list": [%b1], "model": "m"}' % (b"1," * 60_000)):
         assert bodies.small(io.BytesIO(data)) is None

@@ -114,7 +114,7 @@ def test_a_service_without_a_server_is_woken(address: Address) -> None:
 
 
 @pytest.mark.parametrize("asks", [False, True])
-def test_a_client_sees_the_usage_that_it_asked_for(address: Address, asks: bool) -> None:
+def test_a_client_sees_its_requested_usage(address: Address, asks: bool) -> None:
     options = {"stream_options": {"include_usage": True}} if asks else {}
     answer = address.post({**_STREAM, **options})
     assert answer.body == b"".join([*TOKENS, *[OWN] * asks, _DONE])
@@ -343,7 +343,7 @@ def test_a_serving_process_finishes_its_answers_at_sigterm(address: Address) -> 
     assert address.usage()[0].requests == 1
 
 
-def test_a_full_disk_refuses_what_it_can_not_keep(address: Address) -> None:
+def test_a_full_disk_refuses_bodies_that_it_can_not_store(address: Address) -> None:
     serving = int(address.serving[0].name)
     text = b'{"model": "small", "text": "%b"}' % (b"A" * 200_000)
     former = resource.prlimit(serving, resource.RLIMIT_FSIZE, (len(text) - 100, -1))

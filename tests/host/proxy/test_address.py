@@ -180,7 +180,7 @@ def test_the_address_opens_to_no_key_that_is_not_a_clients(
         assert address.get(path).status == 404, path
 
 
-def test_whoever_reaches_the_pools_says_how_many_servers_are_up(address: RunningProxy) -> None:
+def test_a_request_to_the_pools_returns_the_number_of_servers_up(address: RunningProxy) -> None:
     with closing(http.client.HTTPConnection("pools", timeout=PATIENCE)) as pools:
         pools.sock = socket.socket(socket.AF_UNIX)
         pools.sock.connect(address.proxies.pools_socket)

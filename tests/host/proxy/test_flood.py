@@ -89,7 +89,7 @@ def test_half_connections_of_one_address_disturb_nobody_with_a_key(
         assert stream.read().endswith(b"data: 1 of one\n\n")
 
 
-def test_those_who_have_shown_a_key_keep_room_when_many_addresses_attack(
+def test_clients_with_a_key_keep_room_when_many_addresses_attack(
     proxy: RunningProxy, first: Backend
 ) -> None:
     is_undisturbed(proxy, first)
@@ -131,7 +131,7 @@ def test_a_household_behind_one_router_streams_a_thousand_answers(
 
 @pytest.mark.parametrize("kind", ["half a head", "kept alive"])
 def test_without_a_key_no_connection_stays(folder: Path, first: Backend, kind: str) -> None:
-    """However slowly it goes on."""
+    """A client that continues slowly is no exception."""
     with (
         opened(proxies_of(folder, (replica(first),))) as proxy,
         socket.create_connection(("127.0.0.1", proxy.port)) as item,

@@ -98,7 +98,7 @@ def test_it_does_not_start_without_the_file_of_keys(folder: Path, first: Backend
 # --- The routes --------------------------------------------------------------------------------
 
 
-def test_every_route_of_vllm(start: Opener, first: Backend) -> None:
+def test_each_route_of_vllm_is_passed_or_refused(start: Opener, first: Backend) -> None:
     proxy = start(first)
     assert {route for route in VLLM_ROUTES if route[1] not in DEVELOPER} >= OPEN
     for method, path in VLLM_ROUTES:
@@ -215,7 +215,7 @@ def test_an_upgrade_is_for_the_one_route_that_has_one(start: Opener, first: Back
         assert connection.recv(4096) == b"to and fro"
 
 
-def test_a_browser_may_ask_before_it_asks(start: Opener, first: Backend) -> None:
+def test_a_browsers_preflight_request_is_answered(start: Opener, first: Backend) -> None:
     proxy = start(first)
     asked = {
         "Origin": "http://chat.example",
@@ -320,7 +320,7 @@ def test_health_is_what_the_replicas_can_do(start: Opener, first: Backend, secon
     assert "/health" not in proxy.log.read_text()
 
 
-def test_a_drained_replica_ends_what_it_has_and_gets_nothing_new(
+def test_a_drained_replica_finishes_its_requests_and_gets_no_new_ones(
     start: Opener, first: Backend, second: Backend
 ) -> None:
     proxy = start(first, second)
@@ -396,7 +396,7 @@ def test_a_replica_that_is_gone_loses_no_new_request(folder: Path, first: Backen
             assert proxy.state("mortal").status == proxy.state("also").status == "DOWN"
 
 
-def test_what_a_replica_has_is_not_given_to_another(
+def test_a_request_at_one_replica_is_not_sent_to_another(
     start: Opener, first: Backend, second: Backend
 ) -> None:
     proxy = start(first, second)
@@ -441,7 +441,7 @@ def test_a_reload_cuts_nobody_off_and_forgets_no_request(
     assert proxy.running("one") == 0
 
 
-def test_a_reload_keeps_who_is_drained(start: Opener, first: Backend, second: Backend) -> None:
+def test_a_reload_keeps_drained_replicas(start: Opener, first: Backend, second: Backend) -> None:
     proxy = start(first, second)
     proxy.put("one", "drain")
     proxy.reload()
@@ -470,7 +470,7 @@ def test_a_request_that_was_half_there_at_a_reload_is_answered(
         assert client.recv(4096).startswith(b"HTTP/1.1 200")
 
 
-def test_who_waits_at_a_reload_may_come_again(start: Opener, first: Backend) -> None:
+def test_a_request_that_waits_at_a_reload_may_be_repeated(start: Opener, first: Backend) -> None:
     """The former worker does not notice that a replica is back."""
     proxy = start(first, wait_seconds=3600)
     proxy.put("one", "drain")
@@ -487,7 +487,7 @@ def test_who_waits_at_a_reload_may_come_again(start: Opener, first: Backend) -> 
 @pytest.mark.parametrize("bind", ["*", "127.0.0.1", "::", "::1"])
 @pytest.mark.parametrize("count", [1, 2, 7])
 @pytest.mark.parametrize("at", ["fd00::1", "spark-2.example.invalid"], ids=["number", "dns"])
-def test_haproxy_has_nothing_to_say_against_it(
+def test_haproxy_accepts_the_configuration_without_a_warning(
     folder: Path, bind: str, count: int, at: str
 ) -> None:
     replicas = tuple(

@@ -144,13 +144,13 @@ def named(**keys: str) -> str:
     return key_map({name: [Secret(key)] for name, key in keys.items()})
 
 
-def test_it_tells_which_keys_are_known(managed: RunningProxy) -> None:
+def test_the_list_names_the_loaded_keys(managed: RunningProxy) -> None:
     expected = program.main(request(managed.proxies, None))
     assert sorted(line.split()[1] for line in expected) == ["address", "default", *sorted(NAMED)]
     assert not any(key in json.dumps(expected) for key in (KEY, OPENCLAW, LAPTOP))
 
 
-def test_what_it_writes_is_what_opens(managed: RunningProxy) -> None:
+def test_the_written_keys_open_the_proxy(managed: RunningProxy) -> None:
     text = named(default=KEY, laptop=LAPTOP)
     assert program.main(request(managed.proxies, text)) == sorted(text.splitlines())
     assert [managed.post(CHAT, key=key).status for key in (KEY, LAPTOP, OPENCLAW)] == [
@@ -196,7 +196,7 @@ def test_a_host_that_never_served_has_no_keys_to_change(managed: RunningProxy) -
     assert program.main(request(managed.proxies, None)) == []
 
 
-def test_what_was_stopped_is_out_at_once_and_taken_back_by_its_health(
+def test_a_stopped_service_is_out_at_once_and_back_by_its_health(
     start: Opener, first: Backend
 ) -> None:
     """The state is reset on every start: otherwise a stop that left it drained would make a boot
@@ -279,7 +279,7 @@ def test_a_switch_waits_for_requests_that_run(folder: Path) -> None:
     master.close()
 
 
-def test_a_master_that_says_nothing_is_no_proof_that_nobody_is_served(
+def test_a_silent_master_does_not_prove_an_idle_service(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def silent(*_: object) -> int:
@@ -291,7 +291,7 @@ def test_a_master_that_says_nothing_is_no_proof_that_nobody_is_served(
     assert time.monotonic() - began >= 1
 
 
-def test_without_a_proxy_nobody_is_waited_for(folder: Path) -> None:
+def test_without_a_proxy_no_request_is_waited_for(folder: Path) -> None:
     began = time.monotonic()
     place.leave(_pool(str(folder / "none"), 60))
     assert time.monotonic() - began < 10
@@ -318,7 +318,7 @@ def _activate(folder: Path, service: str) -> None:
     proxy_place.tell_sleeping(folder / "state")
 
 
-def test_it_says_in_openais_shape_which_one_runs_and_when_to_ask_again(
+def test_a_sleeping_services_503_names_the_running_service_and_retry_after(
     evening: RunningProxy, first: Backend
 ) -> None:
     for answer in (evening.post(CHAT), evening.get("/v1/models")):
@@ -331,12 +331,12 @@ def test_it_says_in_openais_shape_which_one_runs_and_when_to_ask_again(
     assert first.seen == []
 
 
-def test_who_has_no_key_is_not_told(evening: RunningProxy) -> None:
+def test_a_client_without_a_key_does_not_learn_the_running_service(evening: RunningProxy) -> None:
     answer = evening.post(CHAT, key=None)
     assert (answer.status, b"coder" in answer.body) == (401, False)
 
 
-def test_one_that_is_activated_is_reached_at_once_and_without_a_reload(
+def test_an_activated_service_is_reached_at_once_without_a_reload(
     evening: RunningProxy, folder: Path
 ) -> None:
     workers = evening.workers()
@@ -347,7 +347,7 @@ def test_one_that_is_activated_is_reached_at_once_and_without_a_reload(
     assert evening.workers() == workers
 
 
-def test_a_reload_and_a_start_know_it_too(evening: RunningProxy, folder: Path) -> None:
+def test_the_map_of_sleepers_survives_a_reload(evening: RunningProxy, folder: Path) -> None:
     _activate(folder, "llm")
     evening.reload()
     assert evening.post(CHAT).status == 200
@@ -365,7 +365,7 @@ def test_a_request_that_runs_is_not_cut_off_when_its_service_is_put_to_sleep(
     assert answer.result(60).body.count(b"data:") == 2
 
 
-def test_a_host_without_a_proxy_or_with_one_that_is_stopped_writes_what_it_can(
+def test_the_map_is_written_without_a_running_proxy(
     folder: Path,
 ) -> None:
     proxy_place.tell_sleeping(folder / "state")

@@ -201,7 +201,7 @@ def test_a_replica_that_nobody_can_verify_gets_no_request(
         assert [item.seen for item in (alien, neighbour, clear)] == [[], [], []]
 
 
-def test_who_takes_a_replica_s_port_gets_no_request(
+def test_an_attacker_on_a_replicas_port_gets_no_request(
     folder: Path, ca: Authority, other: Authority
 ) -> None:
     """Between two checks: each connection is verified, too."""
@@ -231,7 +231,7 @@ def test_a_certificate_is_renewed_while_a_stream_runs(
     assert stream.read().endswith(b"data: 1 of one\n\n")
 
 
-def test_turning_it_on_and_off_cuts_nobody_off(folder: Path, first: Backend, ca: Authority) -> None:
+def test_switching_tls_cuts_no_request_off(folder: Path, first: Backend, ca: Authority) -> None:
     with opened(proxies_of(folder, (replica(first),))) as proxy:
         clear = proxy.send("POST", CHAT, {"stream": 2})
         first.go.release()
@@ -248,7 +248,7 @@ def test_turning_it_on_and_off_cuts_nobody_off(folder: Path, first: Backend, ca:
         assert secured.read().endswith(b"data: 0 of one\n\n")
 
 
-def test_replicas_turn_it_on_and_off_with_their_address(folder: Path, ca: Authority) -> None:
+def test_replicas_turn_tls_on_and_off_with_their_address(folder: Path, ca: Authority) -> None:
     """Its reload keeps drained replicas, but not the protocol to the replicas."""
     with serving("one") as clear:
         plain = (replica(clear),)
@@ -280,7 +280,7 @@ def test_the_smoke_test_speaks_https(proxy: RunningProxy, asked: SmokeRequest) -
     until(lambda: check.proxy_fault(asked) is None, "200 with the key, 401 without it")
 
 
-def test_the_smoke_test_shows_its_key_to_nobody_else(
+def test_the_smoke_test_sends_its_key_to_no_other_server(
     folder: Path, asked: SmokeRequest, ca: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A local user takes the proxy's port while it is stopped, with a certificate of the same

@@ -53,9 +53,7 @@ def _written(tmp_path: Path, seen: FabricState | Exception, monkeypatch: pytest.
     return config, dict(line.split("=", 1) for line in path.read_text().splitlines())
 
 
-def test_the_cage_with_the_cable_is_the_one_that_is_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_cage_with_the_cable_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cable is planned in the outer cage, and somebody has put it into the other."""
     seen = FabricState((_rail("enp1s0f0np0", 0), _rail("enP2p1s0f0np0", 1)))
     _, result = _written(tmp_path, seen, monkeypatch)
@@ -68,7 +66,7 @@ def test_the_cage_with_the_cable_is_the_one_that_is_used(
 
 
 @pytest.mark.parametrize("seen", [FabricState(), OSError("no such device"), ValueError("odd")])
-def test_without_a_fabric_it_is_as_planned(
+def test_without_a_fabric_the_planned_variables_are_used(
     tmp_path: Path, seen: FabricState | Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, result = _written(tmp_path, seen, monkeypatch)
@@ -112,7 +110,7 @@ def active(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(systemd, "unit", unit)
 
 
-def test_a_follower_that_serves_is_well(tmp_path: Path, active: None) -> None:
+def test_a_serving_follower_is_healthy(tmp_path: Path, active: None) -> None:
     _state(tmp_path)
     answer = check.run(_request(tmp_path))
     (item,) = answer.checks
@@ -123,7 +121,7 @@ def test_a_follower_that_serves_is_well(tmp_path: Path, active: None) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_a_rank_that_waits_says_for_whom(tmp_path: Path, active: None, number: int) -> None:
+def test_a_waiting_rank_names_the_missing_ranks(tmp_path: Path, active: None, number: int) -> None:
     _state(tmp_path, number=number, step=WAITING, missing="rank 1 (spark-2) is not there")
     result = ranks.health(tmp_path)
     assert result is not None
@@ -141,12 +139,12 @@ def test_a_head_that_serves_is_asked_like_any_service(tmp_path: Path) -> None:
     assert ranks.health(tmp_path / "another") is None
 
 
-def test_a_state_that_is_no_good_is_none(tmp_path: Path) -> None:
+def test_an_invalid_state_counts_as_missing(tmp_path: Path) -> None:
     (tmp_path / STATE).write_text('{"number": "x"')
     assert ranks.health(tmp_path) is None
 
 
-def test_what_ended_without_a_word_does_not_serve(tmp_path: Path) -> None:
+def test_a_rank_that_ended_silently_does_not_serve(tmp_path: Path) -> None:
     """After a kill or a power cut, its last record is no longer true."""
     unit = Cluster(tmp_path).followers[0]
     home, config = unit.home, unit.config

@@ -54,7 +54,7 @@ def test_followers_start_before_their_head(cluster: Make, ranks: int) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
-def test_an_engine_that_ends_ends_all_and_all_start_afresh(cluster: Make, number: int) -> None:
+def test_an_ended_engine_ends_all_ranks_and_all_start_again(cluster: Make, number: int) -> None:
     item = cluster(3)
     item.start()
     before = item.whole()
@@ -68,7 +68,7 @@ def test_an_engine_that_ends_ends_all_and_all_start_afresh(cluster: Make, number
     assert [unit.state["failures"] for unit in item.units] == fault
 
 
-def test_engines_that_live_and_do_not_generate_begin_a_new_session(cluster: Make) -> None:
+def test_hanging_engines_begin_a_new_session(cluster: Make) -> None:
     """The head's /health does not know the other ranks: a token is requested."""
     item = cluster(2, free_port())
     item.start()
@@ -84,7 +84,7 @@ def test_engines_that_live_and_do_not_generate_begin_a_new_session(cluster: Make
     assert item.head.codes == [1]
 
 
-def test_engines_that_never_answer_are_no_start(cluster: Make) -> None:
+def test_engines_that_never_answer_count_as_a_failed_start(cluster: Make) -> None:
     item = cluster(2, free_port())
     (item.head.place / "stuck").touch()
     item.start()
@@ -178,7 +178,7 @@ JOINS = safe_load(Path(__file__).with_name("joins.yaml").read_text())["joins"]
 
 
 @pytest.mark.parametrize("answer", [*JOINS, "x" * 100_000])
-def test_without_the_key_nobody_joins_or_ends_a_session(serving: Cluster, answer: object) -> None:
+def test_without_a_key_no_client_joins_or_ends_a_session(serving: Cluster, answer: object) -> None:
     """The attack comes from a rank's own address, as another user of its host has it."""
     session = serving.session
     with _connected(serving, serving.head.config.addresses[1]) as connection:
@@ -219,7 +219,7 @@ def test_silent_connections_keep_no_rank_out(tmp_path: Path) -> None:
         cluster.stop()
 
 
-def test_a_follower_takes_no_word_of_a_head_that_does_not_know_the_key(tmp_path: Path) -> None:
+def test_a_follower_ignores_a_head_without_the_key(tmp_path: Path) -> None:
     """An attacker with the head's address can't send followers to another release."""
     cluster = Cluster(tmp_path, 2, port=29801)
     follower = cluster.followers[0]
@@ -239,7 +239,7 @@ def test_a_follower_takes_no_word_of_a_head_that_does_not_know_the_key(tmp_path:
     assert not follower.engines
 
 
-def test_a_release_is_a_name_of_what_lies_there(tmp_path: Path) -> None:
+def test_a_follower_runs_only_releases_on_its_disk(tmp_path: Path) -> None:
     """Even a head with the key can't lead a follower anywhere else."""
     cluster = Cluster(tmp_path, 2, port=29901)
     away = cluster.followers[0].home / "elsewhere"

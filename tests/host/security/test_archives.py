@@ -93,7 +93,7 @@ def test_a_small_file_does_not_become_all_of_the_memory(
     assert not home.exists()
 
 
-def test_what_is_not_the_promised_archive_is_not_unpacked(tmp_path: Path) -> None:
+def test_an_archive_with_another_hash_is_not_unpacked(tmp_path: Path) -> None:
     home = tmp_path / "runtime/one"
     with pytest.raises(SystemExit, match="damaged on its way"):
         install_runtime.main(_request(home, _tar(_member("a.py", size=4)), "0" * 64))

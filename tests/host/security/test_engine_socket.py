@@ -126,7 +126,7 @@ def test_a_stale_socket_makes_room_and_no_other_file_changes_its_mode(
             running.kill()
 
 
-def test_connections_that_ask_nothing_keep_nobody_out(tmp_path: Path) -> None:
+def test_silent_connections_keep_no_client_out(tmp_path: Path) -> None:
     path = str(tmp_path / "health.sock")
     service = health.Service(HealthService("qwen36", "/no.sock", "/nothing", "m", 5), 30, {})
     service.well = True

@@ -218,7 +218,7 @@ PUBLISH = "; ".join(
 
 
 @pytest.mark.parametrize("outgoing", [False, True])
-def test_of_a_bridge_the_published_port_alone_is_reached(
+def test_only_the_published_port_of_a_bridge_is_reached(
     hosts: tuple[Namespace, Namespace], stack: contextlib.ExitStack, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], outgoing: bool,
 ) -> None:  # fmt: skip

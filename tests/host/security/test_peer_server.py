@@ -114,7 +114,7 @@ def test_a_signed_request_cannot_be_made_into_another(seed: Seed) -> None:
         assert _status(seed, PATH, "bytes=0-1", sent, method=method) in (400, 401)
 
 
-def test_two_readings_of_one_request_are_none(seed: Seed) -> None:
+def test_an_ambiguous_request_is_refused(seed: Seed) -> None:
     for extra in (
         "Authorization: Sparkwright x", "Range: bytes=0-0", "Transfer-Encoding: chunked",
         "Content-Length: 5", " folded", "Bad Name: x", "Host: a\r\nHost: b",
@@ -252,7 +252,7 @@ def test_a_stage_that_names_another_file_as_its_process_tells_nothing(
     assert b'"alive": false' in body
 
 
-def test_what_is_the_fleets_is_given(seed: Seed) -> None:
+def test_files_of_the_fleet_are_served(seed: Seed) -> None:
     """The tests above would pass on a server that serves nothing."""
     path = f"/files/models/org--model/{COMMIT}/config.json"
     assert seed.get(path, Range="bytes=0-1")[:2] == (206, b"{}")

@@ -190,7 +190,7 @@ def test_a_trickled_head_has_one_deadline(
         assert time.monotonic() - began < 3
 
 
-def test_who_reads_nothing_loses_the_connection(
+def test_a_client_that_reads_nothing_loses_its_connection(
     seed: Seed, served: tuple[PeerServer, int], monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:  # fmt: skip
@@ -216,7 +216,7 @@ def test_who_reads_nothing_loses_the_connection(
     connection.close()
 
 
-def test_who_has_no_key_makes_room_and_who_has_one_stays() -> None:
+def test_clients_without_a_key_make_room_for_clients_with_a_key() -> None:
     pairs = [socket.socketpair() for _ in range(8)]
     ours = [pair[0] for pair in pairs]
     connections = Connections(most=4, most_of_one=2)
@@ -243,7 +243,7 @@ def test_who_has_no_key_makes_room_and_who_has_one_stays() -> None:
             item.close()
 
 
-def test_only_who_has_a_key_keeps_the_server_running(
+def test_only_requests_with_a_key_keep_the_server_running(
     served: tuple[PeerServer, int],
 ) -> None:
     server, port = served

@@ -272,7 +272,7 @@ def _alive(connection: socket.socket, asked: Asked) -> None:
     signed(connection, asked, 200, ALIVE)
 
 
-def test_a_peer_that_is_alive_and_brings_nothing_is_left(
+def test_a_peer_that_sends_nothing_is_left(
     taker: Take, fake: Fake, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(peers, "WINDOW", 2.0)
@@ -354,7 +354,7 @@ def test_nothing_unproved_reaches_the_disk(taker: Take, fake: Fake) -> None:
     assert item.part.path.stat().st_blocks == 0
 
 
-def test_another_range_than_the_one_asked_for_is_not_taken(taker: Take, fake: Fake) -> None:
+def test_another_range_than_requested_is_not_taken(taker: Take, fake: Fake) -> None:
     def behave(connection: socket.socket, asked: Asked) -> None:
         if lists(connection, asked):
             return
@@ -377,7 +377,7 @@ def test_a_peer_without_a_key_of_the_controllers_is_not_asked(
     assert not peers.left
 
 
-def test_a_proxy_of_the_environment_hears_nothing(
+def test_a_proxy_in_the_environment_gets_no_request(
     taker: Take, fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proxy, gone = fake(_unsigned), fake(_unsigned)
@@ -391,7 +391,7 @@ def test_a_proxy_of_the_environment_hears_nothing(
     assert not item.peers.left
 
 
-def test_a_disk_that_loses_what_is_written_ends_the_fetch(
+def test_a_disk_that_loses_written_bytes_ends_the_fetch(
     taker: Take, fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on ZFS, which makes holes of zeros: the same range would be fetched endlessly."""

@@ -94,7 +94,7 @@ def serving(
 
 
 @pytest.mark.parametrize("tls", [True, False], ids=["tls", "clear"])
-def test_who_listens_in_reads_no_weights_and_no_names(
+def test_an_eavesdropper_reads_no_weights_and_no_names(
     serving: Callable[[bool], Served], leech: Fetch, tls: bool
 ) -> None:
     """The other case shows that the tap would record them."""
@@ -110,7 +110,7 @@ def test_who_listens_in_reads_no_weights_and_no_names(
 
 
 @pytest.mark.parametrize("mistake", ["another CA", "another name", "a public CA"])
-def test_nothing_is_taken_from_who_has_not_the_peers_certificate(
+def test_nothing_is_taken_from_a_server_without_the_peers_certificate(
     serving: Callable[[bool], Served], leech: Fetch, tmp_path: Path, mistake: str
 ) -> None:
     """It does not learn the requested content either: the run's key is sent to nobody else."""
@@ -128,7 +128,7 @@ def test_nothing_is_taken_from_who_has_not_the_peers_certificate(
     assert f"the peer {served.tap.address} fails (its certificate: " in output
 
 
-def test_who_serves_in_clear_where_tls_is_asked_for_gets_no_request(
+def test_a_plain_server_in_place_of_tls_gets_no_request(
     serving: Callable[[bool], Served], leech: Fetch
 ) -> None:
     served = serving(False)
@@ -138,7 +138,7 @@ def test_who_serves_in_clear_where_tls_is_asked_for_gets_no_request(
     assert b"Authorization" not in served.tap.heard
 
 
-def test_who_asks_in_clear_gets_nothing_and_keeps_nobody_waiting(
+def test_a_plain_client_gets_nothing_and_blocks_no_other(
     serving: Callable[[bool], Served], leech: Fetch
 ) -> None:
     served = serving(True)

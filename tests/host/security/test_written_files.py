@@ -131,7 +131,7 @@ READ: dict[str, tuple[str, Callable[[Path], object]]] = {
     [_in_their_directory, _for_everybody_to_write, _their_file_in_roots_directory,
      _a_link_of_theirs],
 )  # fmt: skip
-def test_what_another_user_wrote_is_not_believed(
+def test_files_of_another_user_are_not_believed(
     users: Path, trap: Callable[[Path, str, str], Path], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text, read = READ[name]
@@ -152,7 +152,7 @@ def test_what_another_user_wrote_is_not_believed(
     "text", ["", "[]", "[" * 100000, '{"groups": 5}', '{"groups": {"evening": {"members": []}}}',
              json.dumps({"groups": {"evening": {"members": ["a"], "windows": [[1, 2]]}}})],
 )  # fmt: skip
-def test_what_a_power_cut_tore_is_no_group(folder: Path, text: str) -> None:
+def test_a_torn_file_is_no_group(folder: Path, text: str) -> None:
     files.write(folder / "exclusive.json", text, 0o600)
     assert exclusive.running(folder) == {}
 
@@ -204,7 +204,7 @@ def test_a_jobs_directory_is_not_made_where_a_user_decides(
 
 
 @pytest.mark.parametrize("path", ["mine", "mine/below", "mine/below/file", "link/file", "none/x"])
-def test_what_is_roots_alone_is_not_exposed(folder: Path, path: str) -> None:
+def test_paths_of_root_alone_are_not_exposed(folder: Path, path: str) -> None:
     (folder / "mine/below").mkdir(parents=True)
     (folder / "mine/below/file").touch()
     (folder / "link").symlink_to("mine/below")
@@ -215,7 +215,7 @@ EXPOSED = safe_load(Path(__file__).with_name("tables.yaml").read_text())["expose
 
 
 @pytest.mark.parametrize(("path", "where"), EXPOSED.items())
-def test_what_another_user_can_change_is_named(
+def test_the_path_that_another_user_can_change_is_named(
     folder: Path, users: Path, path: str, where: str
 ) -> None:
     for name, mode in {"all": 0o777, "group": 0o775, "tmp": 0o1777, "mine": 0o755}.items():
@@ -233,7 +233,7 @@ def test_what_another_user_can_change_is_named(
     assert result.why
 
 
-def test_what_lies_in_tmp_is_roots_if_root_made_it(folder: Path) -> None:
+def test_a_directory_in_tmp_is_roots_if_root_made_it(folder: Path) -> None:
     folder.chmod(0o1777)
     (folder / "mine").mkdir()
     assert files.write(folder / "mine/state/file", "text", 0o600)

@@ -96,7 +96,7 @@ CASES = safe_load(Path(__file__).with_name("causes.yaml").read_text())
 
 
 @pytest.mark.parametrize(("check", "answers", "cause", "message"), CASES)
-def test_an_answer_is_of_its_own_cause(
+def test_each_answer_has_its_own_cause(
     check: str, answers: list[Any], cause: str, message: str
 ) -> None:
     def answered(path: str, body: Any) -> Reply:
@@ -191,7 +191,7 @@ def test_a_fast_engine_is_not_taken_for_a_stream_that_is_held_back() -> None:
     assert fault(routes.stream, late)[0] == "lump"
 
 
-def test_a_name_that_says_nothing() -> None:
+def test_an_alias_without_an_answer_is_reported() -> None:
     def answers(path: str, body: Any) -> Reply:
         if path == "/v1/models":
             return 200, {"data": [{"id": "tiny"}, {"id": "tiny2"}]}
@@ -255,7 +255,7 @@ def test_a_tokenizer_that_is_unknown_is_taken_to_make_a_token_of_a_word() -> Non
     assert "maximum context length" in load.limit(scripted(answers))
 
 
-def test_blocks_too_large_for_what_repeats_are_a_cause_of_their_own() -> None:
+def test_cache_blocks_larger_than_the_repeated_prefix_are_a_cause() -> None:
     metrics = 'vllm:cache_config_info{block_size="2096",enable_prefix_caching="True"} 1.0\n'
 
     def answers(path: str, body: Any) -> Reply:
@@ -266,7 +266,7 @@ def test_blocks_too_large_for_what_repeats_are_a_cause_of_their_own() -> None:
     assert "(blocks of 2096 tokens)" in arguments
 
 
-def test_an_engine_that_dies_of_its_load() -> None:
+def test_an_engine_that_dies_of_its_load_is_reported() -> None:
     def answers(path: str, _: Any) -> Reply:
         return {"/metrics": (200, ""), "/health": (503, "")}.get(path, (500, "dead"))
 
@@ -275,7 +275,7 @@ def test_an_engine_that_dies_of_its_load() -> None:
     assert "after 8 requests at once, /health answers HTTP 503; one answer: /v1/chat" in arguments
 
 
-def test_answers_that_are_somebody_elses() -> None:
+def test_answers_of_another_request_are_reported() -> None:
     """A drafter's block tables that are one row off give every client its neighbour's text."""
 
     def answers(path: str, body: Any) -> Reply:
@@ -293,7 +293,7 @@ cases = Tables(__file__)
 
 
 @pytest.mark.parametrize("word", picture.WORDS)
-def test_what_is_drawn_is_what_is_seen(word: str) -> None:
+def test_the_fake_sees_the_drawn_shapes(word: str) -> None:
     """Two tables of letters, two readers of PNG: neither knows the other's."""
     for left, right in (("circle", "square"), ("triangle", "circle"), ("square", "triangle")):
         drawn = picture.Picture(("red", left), ("blue", right), word)
@@ -315,7 +315,7 @@ SCHEMA = _schema(
 
 
 @cases("value", "mistake")
-def test_the_validator_says_what_does_not_fit(value: Any, mistake: list[str]) -> None:
+def test_the_validator_names_values_that_do_not_fit(value: Any, mistake: list[str]) -> None:
     assert misfits(value, SCHEMA) == mistake
 
 

@@ -42,7 +42,7 @@ def _a_host_with_systemd(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
 
 
-def test_all_is_well(well: Server, tmp_path: Path) -> None:
+def test_a_healthy_service_passes_every_deep_check(well: Server, tmp_path: Path) -> None:
     result = ask(well, tmp_path, request())
     assert {name: (item.verdict, item.detail) for name, item in result.items()} == {
         name: ("passed", result[name].detail) for name in ALL
@@ -78,7 +78,7 @@ def test_a_fault_fails_its_check_alone(model: Path, tmp_path: Path, fault: str) 
         assert arguments in entry.detail
 
 
-def test_a_server_that_is_not_there_is_asked_for_nothing_else(model: Path, tmp_path: Path) -> None:
+def test_a_missing_server_gets_no_further_check(model: Path, tmp_path: Path) -> None:
     with launched(model, *WORDS, healthy=False, FAKE_VLLM_FAULT="never-healthy") as server:
         result = ask(server, tmp_path, request())
     assert list(result) == ["health"]
@@ -121,7 +121,7 @@ def test_a_wedge_is_reported_check_by_check_and_soon(
     assert {name: result[name].detail for name in later} == dict.fromkeys(later, LATE.format(1))
 
 
-def test_garbage_is_reported_for_what_it_is(model: Path, tmp_path: Path) -> None:
+def test_garbage_is_reported_as_garbage(model: Path, tmp_path: Path) -> None:
     with launched(model, *WORDS, FAKE_VLLM_FAULT="garbage") as server:
         result = ask(server, tmp_path, request())
     marked = [name for name, item in result.items() if item.cause == "marks"]
@@ -142,7 +142,7 @@ def test_a_budget_that_thoughts_took_is_explained_not_failed(model: Path, tmp_pa
 
 
 @cases("changes", "arguments", "skipped")
-def test_what_the_plan_leaves_open_the_server_is_asked(
+def test_settings_that_the_plan_leaves_open_are_read_from_the_server(
     model: Path, tmp_path: Path, changes: dict[str, Any], arguments: tuple[str, ...], skipped: str
 ) -> None:
     keep = ("prefix-cache", "long-2k", "context-limit")
@@ -155,7 +155,7 @@ def test_what_the_plan_leaves_open_the_server_is_asked(
     assert result["long-2k"].verdict == ("skipped" if "context" in changes else "passed")
 
 
-def test_something_else_on_the_port_is_distinguished(tmp_path: Path) -> None:
+def test_another_program_on_the_port_is_distinguished(tmp_path: Path) -> None:
     """Each check meets an answer in no shape of vLLM's, and no check ends in a traceback."""
 
     class Other(Handler):

@@ -93,7 +93,7 @@ def test_another_driver_or_image_has_another_cache_and_the_old_ones_go(host: Hos
     assert len(kept) == 1
 
 
-def test_a_release_that_is_taken_back_leaves_what_was_compiled_anew(host: Host) -> None:
+def test_a_reverted_release_keeps_newly_compiled_code(host: Host) -> None:
     """The bad cache must not come back with it."""
     host.serve("bad")
     host.release("bbb")
@@ -136,14 +136,14 @@ def test_a_start_that_served_keeps_its_cache_when_it_is_killed(host: Host, file:
     assert compiled(host.start()) is None
 
 
-def test_stopped_while_it_boots_keeps_it(host: Host) -> None:
+def test_a_stop_during_a_boot_keeps_the_cache(host: Host) -> None:
     host.serve("good")
     host.start()
     host.end(5, well=True)
     assert compiled(host.start()) == "good"
 
 
-def test_only_its_owner_may_look(host: Host) -> None:
+def test_only_the_owner_may_read_a_cache(host: Host) -> None:
     before = os.umask(0)
     try:
         cache = host.start()
@@ -193,9 +193,7 @@ def _boot(place: Path) -> BootPhases:
     return BootPhases(kept_service("r", "a", place), log_patterns("boot"), BEGAN)
 
 
-def test_phases_of_a_real_boot_and_what_they_took_last_time(
-    boot: BootPhases, tmp_path: Path
-) -> None:
+def test_phases_of_a_real_boot_have_their_last_durations(boot: BootPhases, tmp_path: Path) -> None:
     lines = _stamped((LOGS / "8b-first.log").read_text())
     seen = [boot.now()]
     for count in range(len(lines)):
@@ -237,7 +235,7 @@ def test_an_engine_that_died_begins_anew_and_lines_of_the_boot_before_do_not_cou
     )
 
 
-def test_a_record_that_is_none_is_passed_over(tmp_path: Path, boot: BootPhases) -> None:
+def test_an_invalid_record_is_skipped(tmp_path: Path, boot: BootPhases) -> None:
     for text in ("[]", '{"starting": "long"}', "torn"):
         (tmp_path / "services/a/boot.json").write_text(text)
         assert _boot(tmp_path).now() == Phase("starting", BEGAN, None, 600)

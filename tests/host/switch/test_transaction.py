@@ -210,7 +210,7 @@ def test_a_bad_release_goes_back_whole_key_and_all(host: Host) -> None:
     assert host.journal()["reasons"] == [f"a: health: {NEW} is no good"]
 
 
-def test_what_nobody_foresaw_leaves_what_ran_before(host: Host) -> None:
+def test_an_unexpected_error_restores_the_former_release(host: Host) -> None:
     host.serves()
     host.check.raises = True
     switch = host.switch(host.service())
@@ -227,7 +227,7 @@ def test_a_new_service_that_fails_does_not_keep_another_from_its_way_back(host: 
     assert host.state() == WAS
 
 
-def test_doors_go_with_the_switch_and_back_with_it(host: Host) -> None:
+def test_proxies_change_with_the_switch_and_back_with_it(host: Host) -> None:
     host.serves()
     config = host.place / "gateway/haproxy.cfg"
     files.write(config, "old door", 0o644)
@@ -245,7 +245,7 @@ def test_doors_go_with_the_switch_and_back_with_it(host: Host) -> None:
     assert host.state() == IS
 
 
-def test_what_is_not_there_any_more_stops_nothing(host: Host) -> None:
+def test_a_missing_container_does_not_stop_the_switch(host: Host) -> None:
     host.serves()
     gone = host.service(to="c" * 12, files={})
     assert host.switch(gone).run() == "failed"

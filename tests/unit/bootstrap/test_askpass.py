@@ -78,7 +78,7 @@ def test_a_machine_with_noexec_folders_alone_gets_a_message(noexec: set[str]) ->
         askpass.run(ASK, lambda *_: "secret")
 
 
-def test_a_program_that_another_one_has_started_is_told_from_it() -> None:
+def test_a_program_is_distinguished_from_its_parent() -> None:
     """The prompt comes from the ssh to a jump host, which may imitate the prompt of the host
     behind it.
     """

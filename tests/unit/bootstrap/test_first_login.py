@@ -119,7 +119,7 @@ def test_keyboard_interactive_is_a_password_login_too(tmp_path: Path) -> None:
 
 
 @cases("settings", "message")
-def test_what_takes_no_password_gets_none(
+def test_a_method_without_a_password_gets_none(
     tmp_path: Path, settings: dict[str, str], message: str
 ) -> None:
     with box(tmp_path, **settings) as server:
@@ -129,14 +129,14 @@ def test_what_takes_no_password_gets_none(
         assert not any(server.passwords)
 
 
-def test_without_a_terminal_nobody_is_asked(tmp_path: Path) -> None:
+def test_without_a_terminal_no_prompt_appears(tmp_path: Path) -> None:
     with box(tmp_path) as server:
         assert "its host key is not known here" in _refused(_login(tmp_path, server, None))
         _refused(_login(tmp_path, server, Somebody(passwords=("wrong",))))
         assert "no terminal to ask for a password" in _refused(_login(tmp_path, server, None))
 
 
-def test_a_locked_key_is_told_before_a_password_is_asked_for(tmp_path: Path) -> None:
+def test_a_locked_key_is_reported_before_the_password_prompt(tmp_path: Path) -> None:
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "locked", "-f",
                     str(tmp_path / "id_ed25519")], check=True)  # fmt: skip
     with box(tmp_path) as server:
@@ -218,9 +218,7 @@ def test_a_jump_host_with_a_password_is_asked_for_by_its_name(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("methods", ["publickey,password", "publickey,keyboard-interactive"])
-def test_a_jump_host_that_asks_in_the_words_of_the_box_gets_nothing(
-    tmp_path: Path, methods: str
-) -> None:
+def test_a_jump_host_that_imitates_the_box_gets_no_password(tmp_path: Path, methods: str) -> None:
     """It accepts the key once, and no longer when the box is connected to."""
     with _behind(tmp_path, keys_for=2, methods=methods) as (login, person, jump, server):
         _refused(login)

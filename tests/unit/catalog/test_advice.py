@@ -78,13 +78,13 @@ NOTHING = {("latency", "rtx5090"), ("creative", "rtx5090"), ("capacity", "rtx509
 
 
 @pytest.mark.parametrize("gpu", sorted(VRAM))
-def test_nothing_measured_on_a_spark_is_promised_to_a_card(gpu: str) -> None:
+def test_figures_of_a_spark_are_not_promised_to_a_card(gpu: str) -> None:
     for workload in get_args(Workload):
         assert not any(item.measurements for item in offered(workload, gpu))
         assert "tokens/s" not in _shown(workload, gpu)
 
 
-def test_the_card_with_96_gb_gets_what_is_made_for_it_first() -> None:
+def test_the_card_with_96_gb_gets_its_own_recipe_first() -> None:
     for workload in get_args(Workload):
         choices = offered(workload, "rtx-pro-6000")
         sizes = [catalog().recipes[item.recipe].needs.vram_gib or 0 for item in choices]
@@ -102,7 +102,7 @@ def _on(hosts: int, workload: str) -> list[dict[str, Any]]:
     return data
 
 
-def test_one_host_is_not_spread() -> None:
+def test_a_single_host_gets_no_recipe_of_several() -> None:
     assert {item["spread"] for item in _on(1, "throughput")} == {None}
 
 
@@ -118,7 +118,7 @@ def _text(workload: str) -> str:
     return run("advise", workload, "--hosts", "2").output
 
 
-def test_what_several_sparks_hold_together_is_named_for_as_many_of_them() -> None:
+def test_recipes_of_several_sparks_are_named_for_their_number() -> None:
     assert "unproven here: minimax-m27-nvfp4-2-sparks" in _text("chat")
     output = run("advise", "chat").output
     card = run("advise", "chat", "--gpu", "rtx5090", "--hosts", "2").output

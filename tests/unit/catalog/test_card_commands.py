@@ -111,7 +111,7 @@ def test_every_recipe_is_compared_or_sized_by_this_project() -> None:
         assert "sized by this project" in catalog().recipes[name].source
 
 
-def test_what_a_container_keeps_of_a_start_is_declared_whole() -> None:
+def test_kept_files_of_a_containers_start_are_declared_completely() -> None:
     (caches,) = [item for item in DECLARED if "environment.VLLM_CACHE_ROOT" in item["keys"]]
     assert {f"environment.{name}" for name in CACHES} < set(caches["keys"])
 

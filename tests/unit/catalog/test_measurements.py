@@ -32,7 +32,7 @@ def test_a_table_is_plausible(name: str) -> None:
 ADVISED = catalog().models["qwen36-35b-a3b-heretic-nvfp4"].sampling
 
 
-def test_what_an_alias_sends_is_a_row_of_the_card() -> None:
+def test_the_sampling_of_an_alias_is_a_row_of_the_card() -> None:
     aliases = [pair for recipe in catalog().recipes.values() for pair in recipe.aliases.items()]
     for name, alias in aliases:
         if "Qwen3.6" not in alias.source or alias.temperature is None:

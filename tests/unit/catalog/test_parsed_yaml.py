@@ -56,7 +56,7 @@ def test_a_damaged_cache_is_made_anew(entry: Path, content: str) -> None:
     assert json.loads(FILE.read_text())[str(entry)][1] == {"name": "a"}
 
 
-def test_a_run_that_only_looks_keeps_nothing(entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dry_run_writes_no_cache(entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = sorted(entry.parent.rglob("*"))
     monkeypatch.setattr(caches, "WRITTEN", Event())
     entry.write_text("name: b")
@@ -76,7 +76,7 @@ def test_a_template_is_compiled_once(entry: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("text", ["tags: {24.10: x}", "tags: {2026-07-02: x}", "a: {1: x, yes: y}"])
-def test_a_key_that_is_no_text_stays_one(entry: Path, text: str) -> None:
+def test_a_key_that_is_no_text_stays_a_mistake(entry: Path, text: str) -> None:
     entry.write_text(text)
     first = _loaded(entry)
     assert repr(_loaded(entry)) == repr(first) == repr(yaml_text.load(text))

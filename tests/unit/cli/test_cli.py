@@ -72,21 +72,21 @@ def test_advice_for_a_card_names_no_image_without_its_architecture(workload: str
     assert not any(choice["spark_only"] for choice in choices)
 
 
-def test_the_catalog_lists_and_shows() -> None:
+def test_catalog_list_and_show_print_entries() -> None:
     listed = json.loads(run("catalog", "list", "--json").output)
     assert len(listed["recipes"]) == 39
     assert "kv-cache" in listed["rules"]
     assert "version: 0.20.1" in run("catalog", "show", "vllm-openai").output
 
 
-def test_a_lock_check_asks_nobody(tmp_path: Path) -> None:
+def test_a_lock_check_sends_no_request(tmp_path: Path) -> None:
     result = exits(
         1, "lock", "inventory/lab.py", "--check", "--data", f"lock_file={tmp_path}/x.lock"
     )
     assert "there is no lock" in result.output
 
 
-def test_check_weighs_contexts_by_what_the_lock_says_of_the_models(tmp_path: Path) -> None:
+def test_check_judges_contexts_by_the_locks_facts_of_models(tmp_path: Path) -> None:
     host = plan(SPARK)
     lock = from_resolution([host.references], resolution(host), None)
     name = "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4@main"
@@ -109,7 +109,7 @@ _BY_INVENTORY = ("check", "plan", "status", "endpoints", "verify", "deploy", "ke
 
 @pytest.mark.parametrize("command", _BY_INVENTORY)
 @cases("there", "text")
-def test_an_inventory_that_is_not_clear_is_asked_for(
+def test_an_ambiguous_inventory_must_be_named(
     command: str, there: tuple[str, ...], text: str, here: Path
 ) -> None:
     (here / "deploy.py").touch()
@@ -163,7 +163,7 @@ def test_every_command_is_in_the_help_with_its_line() -> None:
     assert all(len(line) <= 80 for line in shown.splitlines())
 
 
-def test_a_misspelt_command_is_told_with_the_nearest_one() -> None:
+def test_a_misspelt_command_is_reported_with_the_nearest() -> None:
     assert "did you mean 'status'?" in exits(2, "stauts").output
 
 

@@ -49,7 +49,7 @@ def completed(*arguments: str) -> list[str]:
 
 
 @cases("arguments", "names")
-def test_names(
+def test_names_are_completed(
     site: Path, arguments: tuple[str, ...], names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def asked(*_: object) -> None:
@@ -89,7 +89,7 @@ def test_every_option_that_takes_a_name_completes_it() -> None:
     "sparks = ['evil\\nhost']",
 ], ids=str)  # fmt: skip
 @pytest.mark.parametrize("option", ["--limit", "--service", "--model"])
-def test_what_is_wrong_completes_to_nothing_and_says_nothing(
+def test_a_faulty_site_completes_to_nothing_silently(
     site: Path, broken: str | None, option: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (site / "inventory/lab.py").unlink()

@@ -50,13 +50,13 @@ def test_a_command_that_loads_ssl_is_patched_first() -> None:
 
 
 @pytest.mark.parametrize("arguments", ASKING)
-def test_every_command_that_goes_to_hosts_takes_them(arguments: str) -> None:
+def test_every_command_that_connects_takes_the_connection_options(arguments: str) -> None:
     named = {name for param in ASKING[arguments].params for name in param.opts}
     assert {name for names, _, _ in OPTIONS for name in names} <= named
     assert set(SECRETS) <= named
 
 
-def test_pyinfra_knows_every_one_of_them() -> None:
+def test_pyinfra_knows_every_connection_option() -> None:
     pyinfra = Path(sys.executable).with_name("pyinfra")
     shown = subprocess.run([pyinfra, "--help"], capture_output=True, text=True, check=True).stdout
     ours = ({"-v", "--verbose"}, {"-q", "--quiet"})
@@ -65,7 +65,7 @@ def test_pyinfra_knows_every_one_of_them() -> None:
             assert name in shown
 
 
-def test_a_session_gets_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_gets_the_connection_options(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[dict[str, Any]] = []
 
     def answer(_: Asked) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def test_a_session_gets_them(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen == [GOT, {}]
 
 
-def test_pyinfra_is_configured_by_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connection_options_configure_pyinfra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "getpass", lambda prompt: f"of {prompt}")
     config = Config()
     data = session._configure(config, dict(GOT, ssh_password_prompt=True, sudo_user="x"))

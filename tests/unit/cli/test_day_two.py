@@ -35,7 +35,7 @@ def having(monkeypatch: pytest.MonkeyPatch) -> Having:
     return lambda result, missing=(): answering(monkeypatch, lambda _: silent(result, *missing))
 
 
-def test_logs_leave_out_our_own_checks_and_say_when_nothing_is_left(having: Having) -> None:
+def test_logs_hide_our_own_checks_and_report_an_empty_result(having: Having) -> None:
     asked = having({"spark-1": LogsAnswer(("qwen36",), cursor="s=1"), "rtx-1": LogsAnswer(())})
     done = run("logs", SITE)
     assert (done.exit_code, done.stdout) == (0, "")
@@ -61,7 +61,7 @@ def test_logs_leave_out_our_own_checks_and_say_when_nothing_is_left(having: Havi
 
 
 @pytest.mark.parametrize("action", ["start", "stop", "restart"])
-def test_each_asks_first_and_takes_the_site_s_own_inventory(having: Having, action: str) -> None:
+def test_each_command_asks_first_and_uses_the_sites_inventory(having: Having, action: str) -> None:
     asked = having({"spark-1": DONE})
     refused = run(action, input="n\n")
     assert (refused.exit_code, asked) == (1, [])
@@ -73,7 +73,7 @@ def test_each_asks_first_and_takes_the_site_s_own_inventory(having: Having, acti
 @pytest.mark.parametrize(
     ("expected", "silent"), [({}, ()), ({"spark-1": DONE}, ("rtx-1",)), ({"spark-1": WRONG}, ())]
 )
-def test_nothing_but_all_well_ends_with_0(
+def test_only_success_on_every_host_exits_with_0(
     having: Having, expected: dict[str, Any], silent: tuple[str, ...]
 ) -> None:
     having(expected, silent)
@@ -136,7 +136,7 @@ def test_lines_of_all_hosts_are_in_order(having: Having) -> None:
 
 
 @cases("message", "asked")
-def test_times_that_are_meant(having: Having, message: str, asked: str) -> None:
+def test_times_are_parsed(having: Having, message: str, asked: str) -> None:
     requests = having({"spark-1": LOGS})
     assert run("logs", SITE, "--since", message).exit_code == 0
     assert _lines_wanted(requests[0]).since == asked
@@ -147,7 +147,7 @@ def test_times_that_are_meant(having: Having, message: str, asked: str) -> None:
 @pytest.mark.parametrize(
     "message", ["yesterday", "-1h; id", "10", "2026-02-30", "9" * 400 + "s", ""]
 )
-def test_times_that_are_none(having: Having, message: str) -> None:
+def test_invalid_times_are_refused(having: Having, message: str) -> None:
     asked = having({"spark-1": LOGS})
     done = run("logs", SITE, "--since", message)
     assert (done.exit_code, asked) == (2, [])
@@ -155,7 +155,7 @@ def test_times_that_are_none(having: Having, message: str) -> None:
 
 
 @cases("arguments", "message")
-def test_what_is_no_host_in_maintenance(
+def test_a_name_of_no_host_is_refused_for_maintenance(
     having: Having, arguments: tuple[str, ...], message: str
 ) -> None:
     asked = having({})

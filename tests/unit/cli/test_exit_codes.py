@@ -43,7 +43,7 @@ def site(here: Path) -> Path:
 
 
 @planning
-def test_a_wrong_setting_limit_or_inventory_has_2(command: str, site: Path) -> None:
+def test_a_wrong_setting_limit_or_inventory_exits_with_2(command: str, site: Path) -> None:
     if "key" not in command:
         assert run(command, "--limit", "nobody").exit_code == 2
     (site / "group_data/all.py").write_text("keep_releases = -1\n")
@@ -55,7 +55,7 @@ def test_a_wrong_setting_limit_or_inventory_has_2(command: str, site: Path) -> N
 
 
 @TABLES("inventory", "stem", "message")
-def test_check_refuses_a_group_that_is_not_meant(
+def test_check_refuses_a_misspelt_group(
     inventory: str, stem: str, message: str, site: Path
 ) -> None:
     services = f'services = {{"a": {{{RECIPE}}}}}\n'
@@ -75,7 +75,7 @@ def test_the_file_of_a_family_without_hosts_is_no_misspelt_group(site: Path) -> 
 
 
 @pytest.mark.parametrize("command", ["check", "plan", "check --json", "plan --json"])
-def test_a_known_mistake_in_the_plan_has_2(command: str, site: Path) -> None:
+def test_a_known_mistake_in_the_plan_exits_with_2(command: str, site: Path) -> None:
     problems = f'{RECIPE}, "arguments": {{"max_num_seqs": 4000}}'
     (site / "inventory/lab.py").write_text(SPARK.replace(RECIPE, problems))
     done = run(command)

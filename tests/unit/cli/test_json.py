@@ -35,7 +35,7 @@ def judge(message: str, document: Any) -> None:
     jsonschema.validate(document, _closed(schema(message)))
 
 
-def test_every_command_has_it_and_a_type() -> None:
+def test_every_command_has_json_and_a_type() -> None:
     for parts, command, _ in commands():
         names = {name for option in command.params for name in option.opts
                  if isinstance(option, click.Option)}  # fmt: skip
@@ -45,7 +45,7 @@ def test_every_command_has_it_and_a_type() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_what_is_printed_is_what_the_page_says(command: str, fleet: Path) -> None:
+def test_printed_json_fits_the_pages_schema(command: str, fleet: Path) -> None:
     plain = run(COMMANDS[command])
     for made in ("new", "out"):
         if (fleet / made).exists():

@@ -55,7 +55,7 @@ def test_a_limit_narrows_a_service_that_several_hosts_have(word: str) -> None:
 
 @cases("names", "message")
 @pytest.mark.parametrize("command", ["stop", "status", "logs", "chat", "bench", "plan", "shell"])
-def test_a_name_that_means_nothing_is_refused_before_anything_connects(
+def test_an_unknown_name_is_refused_before_any_connection(
     command: str, names: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = answering(monkeypatch, lambda _: {})

@@ -142,7 +142,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Findings:
 
 
 @pytest.mark.parametrize("number", range(len(ROWS)))
-def test_check_finds_what_the_card_says(number: int, answers: Findings) -> None:
+def test_check_finds_each_incompatibility_of_the_cards(number: int, answers: Findings) -> None:
     row, findings = ROWS[number], answers[f"row-{number}"]
     assert set(row) <= set(_FILE["keys"])
     levels = {item["id"]: item["severity"] for item in findings}

@@ -136,7 +136,7 @@ def _inventory() -> dict[str, Mapping[str, Any]]:
     return {host.name: host.data for host in hosts}
 
 
-def test_a_second_box_joins_and_none_is_there_twice(world: World) -> None:
+def test_a_second_box_joins_the_site_once(world: World) -> None:
     world.gpus["rtx-1"] = ("rtx-pro-6000", "RTX PRO 6000")
     _up("spark-1", "--yes")
     assert _up("me@spark-1", "rtx-1", "192.168.1.9", "spark-1.lan", "--yes").exit_code == 0
@@ -205,7 +205,7 @@ def test_data_of_a_run_pins_nothing_for_other_hosts(world: World) -> None:
 
 
 @pytest.mark.parametrize("stops", [signal.SIGINT, signal.SIGHUP, signal.SIGTERM, None])
-def test_nothing_is_left_in_the_inventory_of_what_was_not_agreed_to(
+def test_a_declined_plan_leaves_the_inventory_unchanged(
     world: World, monkeypatch: pytest.MonkeyPatch, stops: signal.Signals | None
 ) -> None:
     _up("spark-1", "--yes")
@@ -227,7 +227,7 @@ def test_nothing_is_left_in_the_inventory_of_what_was_not_agreed_to(
     assert "fleet.lock: written" not in done.output
 
 
-def test_everything_wrong_is_told_before_anything_is_done(
+def test_every_fault_is_reported_before_any_change(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.gpus = {"old": (None, "NVIDIA A100"), "small": ("rtx5080", "")}
@@ -249,7 +249,7 @@ def test_everything_wrong_is_told_before_anything_is_done(
     assert "('spark-1'" not in Path("inventory/lab.py").read_text()
 
 
-def test_without_a_terminal_it_needs_yes(world: World) -> None:
+def test_without_a_terminal_up_needs_yes(world: World) -> None:
     done = exits(2, "up", "spark-1")
     assert "add --yes" in done.output
     assert world.done == []
@@ -324,7 +324,7 @@ def test_a_model_that_pools_is_not_talked_to(world: World, monkeypatch: pytest.M
     assert "sparkwright chat" not in done.output
 
 
-def test_a_deploy_that_fails_says_how_to_go_on(world: World) -> None:
+def test_a_failed_deploy_names_the_next_step(world: World) -> None:
     world.code = 1
     assert "run the same command again" in exits(1, "up", "spark-1", "--yes").output
     assert list(_inventory()) == ["spark-1"]
@@ -347,7 +347,7 @@ def test_remove_leaves_a_host_that_is_named_as_bootstrap_found_it(
 
 
 @TABLES("target")
-def test_what_is_no_host_name_is_refused(world: World, target: str) -> None:
+def test_an_invalid_host_name_is_refused(world: World, target: str) -> None:
     assert "is not the name or address of a box" in exits(2, "up", "--yes", "--", target).output
     assert not Path("inventory").exists()
 

@@ -22,7 +22,7 @@ OWN = GROUP_DATA + 'tls = "own"\nkeys = {"alice": {}}\n'
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
-def test_only_what_is_asked_for_is_written(tmp_path: Path) -> None:
+def test_only_requested_files_are_written(tmp_path: Path) -> None:
     files = {"group_data/all.py": OWN, "fleet.lock": locked(plan())}
     with site(tmp_path, files) as position:
         assert run(position, "check").exit_code == 0
@@ -49,7 +49,7 @@ def test_an_inventory_that_imports_leaves_no_bytecode(tmp_path: Path) -> None:
 
 
 @cases("arguments")
-def test_a_full_disk_is_told_and_no_traceback(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_a_full_disk_is_one_message(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     with site(tmp_path, {"fleet.lock": locked(plan())}) as position:
         words = ["sparkwright", *arguments]
         done = forked.run(words, position, ENVIRONMENT, stdout=Path("/dev/full"))

@@ -171,6 +171,6 @@ def test_the_main_commands_are_among_them() -> None:
 
 
 @pytest.mark.parametrize("line", REFUSED)
-def test_what_is_refused_is_found(line: str) -> None:
+def test_refused_command_lines_are_found(line: str) -> None:
     assert len(mistakes(page(f"    {line}\n"))) == 1
     assert len(mistakes(page(f"as in `{line}`"))) == 1

@@ -41,5 +41,5 @@ def test_every_page_is_linked_from_the_readme() -> None:
 
 
 @cases("text")
-def test_what_leads_nowhere_is_found(text: str) -> None:
+def test_a_broken_link_is_found(text: str) -> None:
     assert len(broken(page(text), "README.md")) == 1

@@ -25,7 +25,7 @@ def example(file: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("file", NAMES)
-def test_it_breaks_no_rule_and_renders(file: str) -> None:
+def test_the_example_recipe_breaks_no_rule_and_renders(file: str) -> None:
     data = {"services": {"mine": {"recipe": NAMES[file]}}, "catalog_directories": (str(EXAMPLES),)}
     fleet = plan_fleet([HostInput("spark-1", data, lambda _: "inventory")])
     assert list(fleet.problems) == []

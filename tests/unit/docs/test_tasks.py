@@ -30,7 +30,7 @@ def test_the_page_has_the_ten_tasks() -> None:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_at_most_three_commands_and_a_page_that_says_more(task: str) -> None:
+def test_each_task_has_at_most_three_commands_and_a_page(task: str) -> None:
     (block,) = re.findall(r"```sh\n(.*?)```", _SECTIONS[task], re.S)
     commands = block.splitlines()
     assert 1 <= len(commands) <= 3
@@ -53,7 +53,7 @@ def test_the_readme_takes_two_commands_and_three_questions_to_an_answer() -> Non
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_the_readme_and_the_help_lead_to_it(task: str) -> None:
+def test_readme_and_help_lead_to_each_task(task: str) -> None:
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
     assert any(
         task.lower() in line.lower() for line in lines if "](docs/fleet.md#ten-tasks)" in line

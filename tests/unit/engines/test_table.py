@@ -26,7 +26,7 @@ NEUTRAL = {
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_an_engine_is_complete(name: str) -> None:
+def test_every_engine_defines_all_parts(name: str) -> None:
     own = engine(name)
     assert own.name == name
     assert set(own.metrics) <= NEUTRAL

@@ -57,7 +57,7 @@ def test_every_program_is_compared() -> None:
 
 
 @each
-def test_what_is_sent_is_the_same_code_on_the_same_lines(module: ModuleType) -> None:
+def test_the_sent_code_is_equal_line_by_line(module: ModuleType) -> None:
     whole, sent = programs.source(module), programs.bare(module)
     code, lines, documented = _code(sent)
     assert (code, lines) == _code(whole)[:2]
@@ -70,7 +70,7 @@ def test_what_is_sent_is_the_same_code_on_the_same_lines(module: ModuleType) -> 
 
 
 @each
-def test_imports_are_those_that_the_parser_finds(module: ModuleType) -> None:
+def test_found_imports_equal_the_parsers(module: ModuleType) -> None:
     """Also within functions, of several names, over several lines, and renamed."""
     result = set()
     for node in ast.walk(ast.parse(programs.source(module))):

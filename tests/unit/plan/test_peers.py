@@ -16,7 +16,7 @@ def test_seeds_share_the_leeches() -> None:
     st.lists(st.integers(300, 310), unique=True, max_size=4),
     st.integers(0, 300),
 )
-def test_everyone_is_reached_and_nobody_gives_too_much(
+def test_every_host_is_reached_and_no_seed_serves_too_many(
     wanting: list[int], holding: list[int], turn: int
 ) -> None:
     wants, holds = [f"h{n}" for n in wanting], [f"h{n}" for n in holding]

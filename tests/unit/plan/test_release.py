@@ -82,7 +82,7 @@ def test_the_page_cache_of_a_gb10_is_dropped_before_a_start(
 
 
 @cases("settings", "kept")
-def test_caches_are_kept_where_they_may_be(settings: dict[str, Any], kept: bool) -> None:
+def test_caches_are_kept_if_the_settings_allow_it(settings: dict[str, Any], kept: bool) -> None:
     rendered = release({"q": {**SPARK["qwen36"], **settings}})
     environment = compose(rendered.compose)["environment"]
     assert ("TRITON_CACHE_DIR" in environment) is kept
@@ -127,7 +127,7 @@ def test_where_it_is_pulled_from_does_not_change_the_release() -> None:
 
 
 @cases("key", "value", "arguments")
-def test_arguments_as_words(key: str, value: Any, arguments: list[str]) -> None:
+def test_arguments_become_command_line_words(key: str, value: Any, arguments: list[str]) -> None:
     assert argument_words(key, value) == arguments
 
 
@@ -150,7 +150,7 @@ def _devices(rendered: Service) -> Any:
 @pytest.mark.parametrize(
     "gpus", [[], [-1], ["all"], ["GPU-1"], [f"GPU-{'2' * 36}\n- x"], ["$(id)"]]
 )
-def test_what_is_no_gpu_is_refused(gpus: list[Any]) -> None:
+def test_an_invalid_gpu_is_refused(gpus: list[Any]) -> None:
     with pytest.raises(UserError, match="gpus"):
         plan({"qwen36": {**RTX["qwen36"], "gpus": gpus}})
 
@@ -247,7 +247,7 @@ _texts = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), min_size=1, m
         min_size=1, max_size=3, unique=True,
     ),
 )  # fmt: skip
-def test_what_is_rendered_reads_back_as_it_was_meant(
+def test_rendered_files_read_back_as_planned(
     recipe: str, environment: dict[str, str], names: list[str]
 ) -> None:
     host = plan({"s": {"recipe": recipe, "environment": environment, "served_names": names}})

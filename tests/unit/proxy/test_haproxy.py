@@ -63,7 +63,7 @@ def test_a_stream_may_be_idle_as_long_as_the_settings_say() -> None:
 
 
 @cases("part", "changes", "reason")
-def test_what_would_not_survive_is_refused(part: str, changes: dict[str, Any], reason: str) -> None:
+def test_unsafe_names_are_refused(part: str, changes: dict[str, Any], reason: str) -> None:
     if part == "replica":
         changes = {"replicas": (replace(SPARK_1, **changes),)}
     gateway = replace(GATEWAY, **changes) if part == "gateway" else None
@@ -81,14 +81,14 @@ def test_what_would_not_survive_is_refused(part: str, changes: dict[str, Any], r
         ((replace(QWEN, replicas=(SPARK_1, SPARK_1)),), "replica spark-1 is there 2"),
     ],
 )
-def test_a_gateway_with_nothing_or_something_twice_is_refused(
+def test_a_proxy_with_missing_or_duplicate_parts_is_refused(
     proxies: tuple[Proxy, ...], reason: str
 ) -> None:
     with pytest.raises(UserError, match=re.escape(reason)):
         render_proxies(Proxies(proxies))
 
 
-def test_all_problems_are_said_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     bad = replace(QWEN, port=0, bind="?", replicas=(replace(SPARK_1, name="?", port=0),))
     with pytest.raises(UserError) as caught:
         render_proxies(Proxies((bad,)))

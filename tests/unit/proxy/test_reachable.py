@@ -22,7 +22,7 @@ def _address(address: str, seen: Reached | None, config: str | None = None) -> t
     return replica.address, replica.dns
 
 
-def test_what_is_asked() -> None:
+def test_every_replica_of_a_pool_is_probed() -> None:
     """The user's name comes first, then the controller's address."""
     seen = {"spark-1": "10.0.0.1", "spark-2": "10.0.0.2"}
     assert wanted(_proxies("spark-2.local"), seen) == (
@@ -63,7 +63,7 @@ def test_the_users_own_address_stays() -> None:
     assert _address("10.0.0.2", Reached("10.0.0.2", "10.0.0.2")) == ("10.0.0.2", False)
 
 
-def test_an_address_of_one_interface_alone_does_not() -> None:
+def test_an_address_of_one_interface_alone_is_replaced() -> None:
     assert _address("fe80::2", Reached("10.0.0.2", "10.0.0.2")) == ("10.0.0.2", False)
 
 
@@ -80,7 +80,7 @@ def test_a_replica_that_is_off_stays_where_it_was() -> None:
     assert _address("spark-2.local", off) == ("spark-2.local", False)
 
 
-def test_who_is_not_reached_is_told() -> None:
+def test_an_unreachable_replica_is_reported() -> None:
     off = Reached(tried=("kitchen: Name or service not known", "10.0.0.2: timed out"))
     (result,) = unreached(_proxies("kitchen"), {"spark-2": off})
     assert result.id == "replica-unreachable"

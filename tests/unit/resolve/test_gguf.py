@@ -190,9 +190,7 @@ def test_a_choice_leads_to_files(files: str, choice: str, paths: list[str]) -> N
 
 
 @cases("files", "choice", "message")
-def test_a_choice_that_leads_nowhere_lists_what_there_is(
-    files: str, choice: str, message: str
-) -> None:
+def test_an_unknown_choice_lists_the_existing_ones(files: str, choice: str, message: str) -> None:
     with pytest.raises(Unusable) as error:
         chosen(cases.data["REPOSITORIES"][files], choice)
     assert message in str(error.value)
@@ -262,7 +260,7 @@ def test_every_part_of_a_split_file_is_read_and_fetched() -> None:
     assert model.facts.gguf.other_bytes == 2048 + 64
 
 
-def test_an_engine_of_gguf_files_gets_them_of_a_repository_that_has_safetensors_too() -> None:
+def test_llama_cpp_gets_gguf_files_of_a_mixed_repository() -> None:
     files = {"m.safetensors": b"x", "m-Q4_K_M.gguf": FILES["m-Q4_K_M.gguf"]}
     model, _ = resolved(files, "12.0GiB", preferred=True)
     assert list(model.files) == ["m-Q4_K_M.gguf"]

@@ -28,7 +28,7 @@ def _lock() -> Lock:
     )
 
 
-def test_what_is_locked_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_a_lock_is_read_back_unchanged(tmp_path: Path) -> None:
     host = plan(SPARK)
     result = resolution(host)
     file = tmp_path / "fleet.lock"
@@ -60,7 +60,7 @@ def test_a_pin_is_kept_when_others_are_added() -> None:
     assert both.images[name].digest == pinned.digest
 
 
-def test_what_is_not_locked_is_named_with_the_remedy() -> None:
+def test_unlocked_references_are_named_with_the_remedy() -> None:
     empty = Lock(images={}, models={})
     with pytest.raises(UserError) as raised:
         to_resolution([plan(SPARK).references], empty, "fleet.lock")

@@ -203,7 +203,7 @@ def test_a_signature_of_cosigns_own_is_taken(
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_a_host_that_names_no_key_takes_none_from_another(
+def test_a_host_without_a_key_uses_no_other_hosts_key(
     order: tuple[int, int], content: dict[str, bytes], key: Key, tmp_path: Path
 ) -> None:
     with listening(Registry, content=content, asked=[]) as port:

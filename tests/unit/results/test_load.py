@@ -43,7 +43,7 @@ def test_rates_are_of_the_last_interval() -> None:
     assert (result.running, result.waiting, result.cache) == (3.0, 1.0, 0.42)
 
 
-def test_one_look_tells_no_rate() -> None:
+def test_one_sample_gives_no_rate() -> None:
     result = line(SPARK)
     assert (result.tokens, result.accepted, result.running) == (None, None, 3.0)
 
@@ -57,7 +57,7 @@ def test_a_counter_that_began_again_is_not_negative() -> None:
     assert line(SPARK, replace(SPARK, at=3.0)).tokens is None  # the host has booted
 
 
-def test_a_host_with_memory_on_its_card_and_several_of_them() -> None:
+def test_card_memory_of_several_gpus_is_shown() -> None:
     cold = replace(RTX, busy_percent=1.0, temperature_c=None)
     result = line(replace(SPARK, gpus=(cold, RTX)))
     assert (result.gpu, result.power, result.temperature) == (88.0, 402.0, 71.0)

@@ -39,7 +39,7 @@ GB = 10**9
     ],
     ids=["sums, sources and time left", "other states", "nothing reported"],
 )
-def test_a_line_of_fetches(
+def test_fetches_of_a_host_are_one_line(
     jobs: dict[str, FetchProgress | None], ended: tuple[str, ...], text: str
 ) -> None:
     assert line(together(jobs, frozenset(ended))) == text
@@ -61,5 +61,5 @@ def test_a_line_of_fetches(
         ({}, ""),
     ],
 )
-def test_a_line_of_boots(seen: dict[str, Phase], text: str) -> None:
+def test_boots_of_a_host_are_one_line(seen: dict[str, Phase], text: str) -> None:
     assert phases(seen, 100.0) == text

@@ -29,7 +29,7 @@ def test_colours_take_no_room() -> None:
     assert fitted(line, 40) == line
 
 
-def test_what_is_piped_stays_a_line_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_piped_text_stays_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     assert fitted("word " * 100) == "word " * 100
 

@@ -100,7 +100,7 @@ def accepts(data: bytes, fingerprint: str, path: Path) -> bool:
 
 
 @pytest.mark.parametrize("judge", ["gpg", "reader"])
-def test_a_key_that_brings_another_one_along_is_not_either(
+def test_a_key_with_a_further_key_is_not_put_on_a_host(
     judge: str, export: Callable[..., bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """apt would trust signatures of any of the keys: gpgv and sqv read on after the first key."""
@@ -156,7 +156,7 @@ def test_a_source_that_proves_nothing_is_a_mistake(source: dict[str, Any], messa
 
 
 @pytest.mark.parametrize("steps", [["docker", "dokcer"], "docker", ["root"]])
-def test_steps_that_there_are_not(steps: Any) -> None:
+def test_unknown_bootstrap_steps_are_refused(steps: Any) -> None:
     with pytest.raises(UserError, match="bootstrap"):
         parse_settings("rtx-1", {"services": RTX, "bootstrap": steps}, origin)
 
@@ -179,7 +179,7 @@ def test_sudoers_names_that_user_and_no_other(
             assert written[at - 1] == "\\"
 
 
-def test_a_password_is_never_needed_by_what_would_show_it() -> None:
+def test_no_step_that_would_show_a_password_needs_it() -> None:
     """pyinfra's own operations put it into a command line: no step before a passwordless sudo
     needs it.
     """

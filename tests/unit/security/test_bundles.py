@@ -126,7 +126,7 @@ def test_an_endless_build_context_is_not_read(tmp_path: Path) -> None:
         _build(tmp_path, None)()
 
 
-def test_the_lock_gets_the_hash_of_what_is_built(tmp_path: Path) -> None:
+def test_the_lock_gets_the_hash_of_each_build_context(tmp_path: Path) -> None:
     _bundled(tmp_path)
     build = Space(context="https://git.example/x", directory="docker")
     named: Any = [
@@ -148,7 +148,7 @@ def test_the_lock_gets_the_hash_of_what_is_built(tmp_path: Path) -> None:
         (f"digest: {DIGEST}", "digest: sha256:../../etc"),
     ],
 )
-def test_a_lock_with_paths_and_options_for_hashes_is_none(
+def test_a_lock_with_paths_or_options_as_hashes_is_refused(
     tmp_path: Path, old: str, new: str
 ) -> None:
     text = locked(plan())

@@ -55,7 +55,7 @@ def test_no_container_has_power_over_its_host_or_shows_its_key(recipe: str, hard
     assert "ports" not in result
 
 
-def test_strict_takes_the_rest() -> None:
+def test_strict_hardening_removes_further_rights() -> None:
     result = container(hardening="strict")
     assert result["read_only"] is True
     assert result["shm_size"] == "16gb"
@@ -86,7 +86,7 @@ def test_a_network_of_its_own_is_closed_but_for_the_port_and_what_is_opened(
     )  # otherwise the rules apply to a network of the unit's
 
 
-def test_what_strict_writes_to_is_thrown_away_with_the_container() -> None:
+def test_strict_hardening_discards_written_files_with_the_container() -> None:
     unit = release(hardening="strict").unit_text
     assert "ExecStartPre=-/usr/bin/docker rm --force --volumes sparkwright-s\n" in unit
     assert "down --timeout 60 --volumes\n" in unit

@@ -95,7 +95,7 @@ def test_a_command_gets_into_the_container_word_by_word(site: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["--privileged", "../../x", "x; touch pwned", "qwen63", ""])
-def test_a_service_that_is_none_gets_into_no_command(site: Path, name: str) -> None:
+def test_an_unknown_service_gets_into_no_command(site: Path, name: str) -> None:
     _program(site, "ssh", SSH)
     done = _sparkwright(site, "shell", "--host", "spark-1", f"--service={name}", "--", "id")
     assert done.returncode == 2
@@ -104,7 +104,7 @@ def test_a_service_that_is_none_gets_into_no_command(site: Path, name: str) -> N
     assert not (site / "pwned").exists()
 
 
-def test_a_terminal_obeys_nothing_of_a_log(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_sends_no_control_sequences(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = tuple(decode(LogLine, item) for item in (LINE, {**LINE, "text": PAINTED}))
     answering(monkeypatch, lambda _: {"spark-1": LogsAnswer(("qwen36",), lines, fault=ATTACK)})
     done = run("logs")
@@ -118,7 +118,7 @@ def test_a_terminal_obeys_nothing_of_a_log(site: Path, monkeypatch: pytest.Monke
     assert json.loads(done.stdout)[0]["text"] == ATTACK
 
 
-def test_a_terminal_obeys_nothing_of_what_is_followed(
+def test_a_followed_log_sends_no_control_sequences(
     site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _program(site, "ssh", JOURNAL, lines=[ATTACK, PAINTED, "x" * 3000])
@@ -135,14 +135,14 @@ def test_a_terminal_obeys_nothing_of_what_is_followed(
     assert "Connection closed \\x1b[2J" in done.stderr
 
 
-def test_what_a_host_says_of_itself_is_followed_by_no_shell() -> None:
+def test_a_hosts_own_text_is_run_by_no_shell() -> None:
     arguments = journalctl({"sparkwright-qwen36.service": "qwen36"}, "$(touch pwned)")
     assert arguments[-2:] == ["--lines=0", "--unit=sparkwright-qwen36.service"]
     arguments = journalctl({"sparkwright-qwen36.service": "qwen36"}, "s=0a;i=1f")
     assert "--after-cursor=s=0a;i=1f" in arguments
 
 
-def test_a_terminal_obeys_nothing_of_an_answer(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_sends_no_control_sequences(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answering(
         monkeypatch, lambda _: {"spark-1": ControlAnswer(("q",), {ATTACK: ATTACK}, (ATTACK,))}
     )

@@ -266,9 +266,7 @@ def asked(config: bytes, **more: bytes) -> ResolvedModel:
     ],
     ids=range(8),
 )
-def test_a_configuration_that_is_none_is_told_and_names_the_file(
-    config: bytes, message: str
-) -> None:
+def test_an_invalid_configuration_is_reported_with_its_file(config: bytes, message: str) -> None:
     with pytest.raises(UserError) as error:
         asked(config)
     assert message in error.value.findings[0].observed
@@ -303,7 +301,7 @@ _KEYS = [
     st.dictionaries(st.sampled_from(["temperature", "top_p", "top_k"]), _ANY, max_size=3),
     st.dictionaries(st.just("chat_template"), _ANY, max_size=1),
 )
-def test_wrong_types_count_as_not_said(
+def test_wrong_types_count_as_missing(
     config: dict[str, Any], generation: dict[str, Any], tokenizer: dict[str, Any]
 ) -> None:
     """For any values there is a plan, or a question with a key: never a traceback."""
@@ -320,7 +318,7 @@ def test_wrong_types_count_as_not_said(
 
 
 @cases("key")
-def test_numbers_beyond_all_sense_count_as_not_said(key: str) -> None:
+def test_absurd_numbers_count_as_missing(key: str) -> None:
     config = {**CONFIG, key: 10**4000}
     with on_the_hub(repository(config=config)):
         fleet = planned()
@@ -335,12 +333,12 @@ def test_names_that_lead_out_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("sha", ["../../x", "--upload-pack=x", "main", "C" * 40])
-def test_a_commit_that_is_none_is_refused(sha: str) -> None:
+def test_an_invalid_commit_is_refused(sha: str) -> None:
     with hub({}, sha=sha) as url, pytest.raises(UserError, match="does not answer with a model"):
         resolve_model(url, REPOSITORY, "main", None)
 
 
-def test_words_that_are_none_reach_no_command_line() -> None:
+def test_invalid_words_reach_no_command_line() -> None:
     """Names of classes and parsers become words of a plan: a name that is no text is left out."""
     evil = "x; rm -rf /\x1b[2J $(id) --trust-remote-code"
     config = {
@@ -409,7 +407,7 @@ def test_a_model_and_a_revision_are_neither_options_nor_paths(setting: str, name
     assert hub_was_asked == []
 
 
-def test_what_a_lock_says_is_bounded_too(tmp_path: Path) -> None:
+def test_contents_of_a_lock_are_bounded_too(tmp_path: Path) -> None:
     path = tmp_path / "fleet.lock"
     facts = {"architecture": "x y", "model_type": "--serve", "context": 10**15}
     entry = {"commit": COMMIT, "facts": facts, "files": {}}

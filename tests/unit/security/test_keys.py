@@ -141,7 +141,7 @@ def test_a_key_of_the_environment_makes_the_same_engine_key_everywhere() -> None
     assert keys(api_key_command=["echo", "a-key-of-the-environment"]).engine == item.engine
 
 
-def test_a_key_of_a_command_must_be_one() -> None:
+def test_a_commands_output_must_be_a_valid_key() -> None:
     good = {"ci": {"command": ["echo", "a-key-of-a-password-store"]}}
     assert keys(keys=good).clients["ci"][0].value == "a-key-of-a-password-store"
     with pytest.raises(UserError, match=r"keys\.ci\.command"):
@@ -220,7 +220,7 @@ def test_the_list_has_names_and_states_and_no_key(hosts: Hosts) -> None:
 
 
 @cases("arguments", "message")
-def test_what_is_no_key_is_refused(
+def test_an_invalid_key_is_refused(
     hosts: Hosts, site: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     result = run(*arguments)

@@ -66,7 +66,7 @@ def test_files_that_nobody_named_are_refused_by_name(lock: Path) -> None:
     assert "deep/utils.py" in result.observed
 
 
-def test_what_the_catalog_names_may_run(lock: Path, tmp_path: Path) -> None:
+def test_code_named_in_the_catalog_may_run(lock: Path, tmp_path: Path) -> None:
     lock.touch()
     own = tmp_path / "my-catalog"
     own.mkdir()
@@ -85,14 +85,14 @@ def test_what_the_catalog_names_may_run(lock: Path, tmp_path: Path) -> None:
     assert "dflash.py" not in result.observed
 
 
-def test_where_there_is_no_code_it_is_not_needed(lock: Path) -> None:
+def test_without_code_trust_remote_code_is_not_needed(lock: Path) -> None:
     lock.touch()
     (result,) = judged(planned(lock))
     assert result.severity is Severity.WARNING
     assert "none of its locked repositories has Python files" in result.observed
 
 
-def test_nothing_is_said_where_no_code_runs(lock: Path) -> None:
+def test_without_running_code_no_finding_appears(lock: Path) -> None:
     assert judged(planned(lock, trusting=False), body=["gemma4_patched.py"]) == []
 
 

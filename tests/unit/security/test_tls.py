@@ -185,7 +185,7 @@ def test_another_name_another_ca_or_a_torn_file_make_a_new_one() -> None:
     assert leaf(host_certificate(authority(NOW), "spark-1", NAMES, NOW))
 
 
-def test_it_is_made_within_pyinfra_too(tmp_path: Path) -> None:
+def test_the_ca_is_made_within_pyinfra_too(tmp_path: Path) -> None:
     """gevent closes directories later: a lock that depended on them would block forever."""
     code = (
         "from gevent import monkey, get_hub; monkey.patch_all(); get_hub()\n"
@@ -206,7 +206,7 @@ def test_no_two_hosts_share_a_name_or_a_file() -> None:
     assert len({own_name(host) for host in hosts}) == len(hosts)
 
 
-def test_what_a_certificate_is_for() -> None:
+def test_a_certificate_has_the_hosts_names_and_addresses() -> None:
     data = {"ssh_hostname": "192.168.1.11", "lan_address": "10.0.0.1"}
     assert set(names_of("spark-1", data, ["*", "0.0.0.0", "10.9.9.9"])) == {
         "spark-1", "spark-1.local", "spark-1.sparkwright.internal", "192.168.1.11", "10.0.0.1",
@@ -393,7 +393,7 @@ def test_a_certificate_that_would_not_work_stops_the_run(
     assert f"group_data/all.py: {message}" in checked()
 
 
-def test_one_that_signed_itself_needs_a_ca(users: _Files) -> None:
+def test_a_self_signed_certificate_needs_a_ca(users: _Files) -> None:
     users.issue("spark-1", common="home CA", key=users.ca)
     alone = {"certificate": "host.pem", "key": "host.key"}
     assert 'host.pem is self-signed, so clients can\'t verify it: add "ca": "host.pem"' in (
@@ -402,7 +402,7 @@ def test_one_that_signed_itself_needs_a_ca(users: _Files) -> None:
     assert checked({**alone, "ca": "host.pem"}) == ""
 
 
-def test_a_wrong_setting_is_told() -> None:
+def test_a_wrong_tls_setting_is_reported() -> None:
     assert "tls: 'on': should be 'own'" in checked("on")
     assert "tls.key: this key is missing" in checked({"certificate": "host.pem"})
     assert "unknown key 'keys'" in checked({**OURS, "keys": "x"})

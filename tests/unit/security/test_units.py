@@ -93,7 +93,7 @@ def test_systemd_holds_a_unit_to_be_closed(name: str, tmp_path: Path) -> None:
     assert systemd.faults(tmp_path, unit, UNITS[name]) == []
 
 
-def test_a_unit_without_the_set_is_seen(tmp_path: Path) -> None:
+def test_a_unit_without_the_sandbox_is_found(tmp_path: Path) -> None:
     bare = "[Service]\nExecStart=/usr/bin/python3 -c pass\n"
     assert systemd.exposure(tmp_path, "sparkwright-bare.service", bare) > 9
     problems = f"{bare}ProtectSystem=perhaps\n"

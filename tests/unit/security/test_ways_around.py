@@ -97,7 +97,7 @@ def test_settings_of_the_service_are_no_arguments(recipe: str, argument: str, se
     assert problem.remedy.startswith(f"write {setting}")
 
 
-def test_nor_are_they_in_a_recipe_of_ones_own(tmp_path: Path) -> None:
+def test_settings_of_the_service_are_no_arguments_of_a_users_recipe(tmp_path: Path) -> None:
     entry = {"kind": "recipe", "name": RECIPE, "extends": True, "arguments": {"api-key": "abc"}}
     (tmp_path / "own.yaml").write_text(yaml.safe_dump(entry))
     (problem,) = _problems(catalog_directories=[str(tmp_path)])
@@ -105,7 +105,7 @@ def test_nor_are_they_in_a_recipe_of_ones_own(tmp_path: Path) -> None:
 
 
 @cases("kind", "name", "change")
-def test_a_catalog_of_ones_own_has_no_negative_sizes_and_no_ways_out(
+def test_a_users_catalog_has_no_negative_sizes_and_no_paths_out(
     kind: str, name: str, change: dict[str, Any], tmp_path: Path
 ) -> None:
     entry = {"kind": kind, "name": name, "extends": True, **change}

@@ -239,7 +239,7 @@ def test_a_secret_is_in_its_file_alone(capfd: pytest.CaptureFixture[str]) -> Non
     assert not [text for text in texts if TOKEN in text]
 
 
-def test_secrets_that_can_not_be_had_are_told() -> None:
+def test_missing_secrets_are_reported() -> None:
     Path("open").write_text(TOKEN)
     Path("open").chmod(0o644)
     sources: list[tuple[dict[str, Any], str, list[bool]]] = [

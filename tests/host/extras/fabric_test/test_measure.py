@@ -55,7 +55,7 @@ def test_the_listening_side_is_a_unit_that_ends_by_itself(tools: Path) -> None:
     )
 
 
-def test_the_container_has_what_a_rank_has_and_no_more() -> None:
+def test_the_test_container_has_the_rights_of_a_rank() -> None:
     arguments = program.container(GATHER)
     assert not {"--privileged", "--volume"} & set(arguments)
     assert arguments[arguments.index("--cap-drop") : arguments.index("--cap-drop") + 4] == [
@@ -79,7 +79,7 @@ def test_the_container_has_what_a_rank_has_and_no_more() -> None:
         ({}, 1 << 40, "echo '{\"gbytes\": \"much\"}'\n", {"fault": '{"gbytes": "much"}'}),
     ],
 )  # fmt: skip
-def test_a_rank_of_the_gather(
+def test_a_rank_of_the_gather_prints_its_rate(
     tools: Path, monkeypatch: pytest.MonkeyPatch,
     image: object, available: int, text: str, expected: dict[str, Any],
 ) -> None:  # fmt: skip

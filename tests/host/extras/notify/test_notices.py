@@ -122,7 +122,7 @@ def test_a_mail_goes_by_the_relay_that_is_named(mail: Received) -> None:
     assert any(line.startswith("To: ") and "me@lab.example" in line for line in head)
 
 
-def test_who_does_not_take_it_is_told(got: Received) -> None:
+def test_a_refused_notice_is_reported(got: Received) -> None:
     for got.status in (500, 302):
         assert str(_sent(WEBHOOK.format(got.port))).startswith(f"HTTP {got.status}")
     assert len(got.requests) == 2

@@ -191,7 +191,7 @@ def test_a_recipe_as_it_is_breaks_no_rule(recipe: str) -> None:
     assert set(_broken(recipe, {})) == claimed | unproven
 
 
-def test_an_image_for_arm64_is_refused_on_an_rtx_50_with_what_runs_there() -> None:
+def test_an_image_for_arm64_is_refused_on_an_rtx_50_with_alternatives() -> None:
     result = _broken(AEON_RTX, {})["image-architecture"]
     assert result.severity is Severity.ERROR
     assert "aeon-vllm-ultimate:2026-08-17-v0.27.1-slim is for arm64 alone" in result.observed
@@ -325,7 +325,7 @@ def test_the_cards_own_shares_fit_a_spark(recipe: str, share: float | str) -> No
     assert _broken(recipe, _arguments(gpu_memory_utilization=share)) == {}
 
 
-def test_what_is_not_written_is_judged_by_the_versions_default() -> None:
+def test_unwritten_arguments_are_judged_by_the_versions_default() -> None:
     absent = {"enable_prefix_caching": None}
     result = _broken(GEMMA, {"image_tag": OLD, "arguments": absent})["prefix-caching-corrupts"]
     assert "enable_prefix_caching is not set, and its default is True" in result.observed
@@ -342,7 +342,7 @@ def test_dflash_on_stock_vllm_is_refused() -> None:
     assert "stock-dflash" in result
 
 
-def test_the_context_is_weighed_against_what_is_left_for_the_kv_cache() -> None:
+def test_the_context_is_compared_with_the_memory_for_the_kv_cache() -> None:
     result = _broken(AEON_RTX, _arguments(max_model_len=262144, gpu_memory_utilization=0.88))
     # 20 KiB a token: 10 layers x 2 x 2 heads x 256 x 2 bytes; 31 GiB x 0.88 - 20.5 - 0.84 - 2 left
     assert "takes 5.0 GiB of KV cache, and 3.9 GiB are left" in result["kv-cache"].observed
@@ -426,7 +426,7 @@ def test_an_adapter_that_does_not_fit_is_refused(
 
 @pytest.mark.parametrize("key", ["adapters", "kv_offload"])
 @pytest.mark.parametrize("engine", ["sglang", "llamacpp"])
-def test_an_engine_that_lacks_it_says_so(engine: str, key: str) -> None:
+def test_an_engine_without_adapters_is_reported(engine: str, key: str) -> None:
     images = catalog().images
     recipe = next(
         name
@@ -454,7 +454,7 @@ def test_an_adapters_name_is_a_name_of_its_service_alone() -> None:
         ({"adapters": [ADAPTER, {**ADAPTER, "model": "org/other"}]}, "a name of its own"),
     ],
 )  # fmt: skip
-def test_what_can_not_be_is_refused_where_it_is_written(
+def test_impossible_settings_are_refused_at_their_key(
     service: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UserError, match=message):

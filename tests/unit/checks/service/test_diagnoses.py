@@ -215,7 +215,7 @@ def test_a_capture_of_a_log_has_its_own_diagnosis(name: str) -> None:
     assert any(" ".join(first.observed.split()) in line for line in lines)
 
 
-def test_a_budget_that_is_merely_smaller_is_no_illness() -> None:
+def test_a_merely_smaller_budget_is_no_fault() -> None:
     """The output of vLLM 0.32.0 at every start with enough room: captured from the real engine."""
     line = "WARNING max_num_scheduled_tokens is set to 2004 based on the speculative decoding"
     assert diagnose("spark-1", spark(service=service(log=[line]))) == []
@@ -223,14 +223,14 @@ def test_a_budget_that_is_merely_smaller_is_no_illness() -> None:
 
 @pytest.mark.parametrize("client", ["127.0.0.1:5000", "    "], ids=["port", "Unix socket"])
 @pytest.mark.parametrize("name", ["key-refused", "prompt-too-long"])
-def test_what_our_own_tests_leave_in_the_log_is_no_illness(name: str, client: str) -> None:
+def test_log_lines_of_our_own_tests_are_no_fault(name: str, client: str) -> None:
     line = _capture(name)[0].replace("10.0.0.3:5000", client)
     assert line != _capture(name)[0]
     assert diagnose("spark-1", spark(service=service(log=[line]))) == []
 
 
 @pytest.mark.parametrize("name", sorted({*ILL, "stuck-collective"}))
-def test_an_illness_is_found_and_nothing_else(name: str) -> None:
+def test_a_fault_is_found_and_nothing_else(name: str) -> None:
     result = diagnose("spark-1", _ill(name))
     assert [item.id for item in result] == [name]
     (entry,) = result
@@ -285,7 +285,7 @@ def test_the_number_of_an_xid_says_what_to_do() -> None:
     assert "reboot" in item.remedy
 
 
-def test_what_look_and_watch_both_see_is_reported_once() -> None:
+def test_a_fault_seen_by_doctor_and_watch_is_reported_once() -> None:
     finding = {
         "name": "wedge", "service": "qwen36", "severity": "error",
         "seen": "3 requests, no token for 9 min", "since": NOW - 540,
@@ -319,7 +319,7 @@ def test_errors_come_first_and_are_counted() -> None:
     )
 
 
-def test_arguments_of_every_form_of_command() -> None:
+def test_arguments_are_read_from_every_form_of_command() -> None:
     shell = ["bash", "-lc", "exec vllm serve /model --max-num-seqs=32 --speculative-config '{}'"]
     for arguments in (COMMAND, shell, ["vllm", "serve", "--max-num-seqs", "x"]):
         ((_, service),) = services(_running(command=arguments))
@@ -340,7 +340,7 @@ def test_arguments_of_every_form_of_command() -> None:
         (["CPU3: Package temperature above threshold"], "CPU3: Pack", "a power cut, a reset"),
     ],
 )
-def test_the_boot_before_says_why_it_ended(lines: list[str], last: str, reason: str) -> None:
+def test_the_end_of_the_boot_before_is_explained(lines: list[str], last: str, reason: str) -> None:
     (result,) = diagnose("spark-1", spark(boot_before=lines))
     assert (result.id, result.severity) == ("unclean-end", Severity.WARNING)
     assert f"without a shutdown, after: {last}" in result.observed

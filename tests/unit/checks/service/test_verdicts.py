@@ -92,13 +92,13 @@ ILL: dict[str, tuple[list[Sample], str]] = {
 }
 
 
-def test_a_day_without_trouble() -> None:
+def test_a_day_without_trouble_has_no_finding() -> None:
     assert judged(ring(1440)) == []
     assert judged([]) == []
 
 
 @pytest.mark.parametrize("name", sorted(ILL))
-def test_an_illness_is_found_and_nothing_else(name: str) -> None:
+def test_a_fault_is_found_and_nothing_else(name: str) -> None:
     samples, severity = ILL[name]
     assert judged(samples) == [(name, severity)]
 
@@ -131,7 +131,7 @@ def test_the_doctor_knows_every_name() -> None:
                                 host=lambda left: {"switching": left == 3})),
     ],
 )  # fmt: skip
-def test_what_is_no_illness(reason: str, samples: list[Sample]) -> None:
+def test_harmless_values_are_no_finding(reason: str, samples: list[Sample]) -> None:
     assert judged(samples) == [], reason
 
 
@@ -156,7 +156,7 @@ def test_the_ring_keeps_a_day_and_stays_small() -> None:
     assert verdicts.kept([*kept, Sample(0.0)]) == [Sample(0.0)]
 
 
-def test_since_is_when_it_began() -> None:
+def test_a_finding_has_the_time_of_its_begin() -> None:
     watch_finding = WatchFinding("wedge", "a", "error", "x")
     first = verdicts.carried([watch_finding], [], 100.0)
     assert first == [replace(watch_finding, since=100.0)]

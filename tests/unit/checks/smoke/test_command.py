@@ -48,7 +48,7 @@ def smoke(project: Path, port: int, *parts: str) -> subprocess.CompletedProcess[
     return forked.run(["sparkwright", "smoke", "mine.py", *parts], project, environment)
 
 
-def test_the_table_the_meaning_the_file_and_the_exit_code(project: Path) -> None:
+def test_smoke_prints_table_and_meaning_writes_its_file_and_exits(project: Path) -> None:
     model = make_model(project / "model")
     for fault, code in (("", 0), ("blind", 1)):
         with launched(model, *WORDS, FAKE_VLLM_FAULT=fault) as server:
@@ -68,7 +68,7 @@ def test_the_table_the_meaning_the_file_and_the_exit_code(project: Path) -> None
     assert (image["verdict"], image["cause"]) == ("failed", "marks")
 
 
-def test_a_host_that_was_never_deployed_says_so(project: Path) -> None:
+def test_a_host_that_was_never_deployed_is_reported(project: Path) -> None:
     done = smoke(project, 8000, "--json")
     assert done.returncode == 1
     (load,) = json.loads(done.stdout)

@@ -42,12 +42,12 @@ def test_the_checks_are_those_of_the_host_in_their_order() -> None:
     assert list(checks()) == ["health", *(check.name for check in deep.CHECKS), ANY]
 
 
-def test_every_cause_is_written_down_and_every_one_that_is_can_happen() -> None:
+def test_every_cause_is_documented_and_can_happen() -> None:
     written = {cause for entry in checks().values() for cause in entry.cases}
     assert written == raised()
 
 
-def test_a_check_says_more_than_what_holds_for_any() -> None:
+def test_a_checks_causes_are_more_specific_than_the_shared_ones() -> None:
     own, common = checks()["image"].cases["marks"], checks()["chat"].cases["marks"]
     assert "vision tower" in own["reason"]
     assert "card of Qwen3.6-35B-A3B-heretic-NVFP4, 'Vision fix'" in own["source"]
@@ -65,7 +65,7 @@ def failing(**image: Any) -> dict[str, DeepResult]:
     return {"qwen36": decode(DeepResult, {**service, "checks": checked})}
 
 
-def test_what_nobody_has_written_down_still_says_where_to_look() -> None:
+def test_an_undocumented_failure_still_has_a_place_to_look() -> None:
     text = render(verdicts("spark-1", failing(cause=None), NOW))
     assert "reason:   the cause is not known" in text
     assert "remedy:   journalctl -u sparkwright-qwen36" in text
@@ -87,7 +87,7 @@ def test_a_release_that_is_not_the_planned_one_is_reported() -> None:
         ({}, ["spark-1"], 1),
     ],
 )
-def test_the_command_ends_with_1_unless_all_is_well(
+def test_the_command_exits_with_1_after_any_failure(
     monkeypatch: pytest.MonkeyPatch,
     here: Path,
     answers: dict[str, Any],
@@ -133,7 +133,7 @@ def test_every_recipe_can_be_asked_and_skips_only_with_a_reason(recipe: str) -> 
 
 
 @cases("arguments", "name", "why")
-def test_what_a_service_has_no_reason_for_is_left_out(
+def test_checks_without_a_reason_are_left_out(
     arguments: dict[str, Any], name: str, why: str
 ) -> None:
     assert why in of("qwen36-35b-a3b-heretic-dflash", **arguments).skip[name]
@@ -161,7 +161,7 @@ def test_the_short_request_is_part_of_it() -> None:
 
 
 @pytest.mark.parametrize("sequences", [1, 64, 256])
-def test_the_whole_is_given_at_least_what_its_checks_are(sequences: int) -> None:
+def test_the_time_limit_covers_every_check(sequences: int) -> None:
     made = request(arguments={"max_num_seqs": sequences}, smoke={"max_tokens": 4096})
     limits = [made.first_answer_seconds + check.seconds(made) for check in deep.CHECKS]
     assert made.boot_seconds + sum(limits) <= deep_seconds(made)

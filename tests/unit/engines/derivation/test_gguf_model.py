@@ -65,7 +65,7 @@ def test_the_reference_names_what_the_service_names(model: str, choice: str) -> 
     assert (service.file, service.projector) == ("X-Q4_K_M.gguf", "mmproj.gguf")
 
 
-def test_the_plan_says_which_file_was_chosen_and_why() -> None:
+def test_the_plan_names_the_chosen_file_and_the_reason() -> None:
     with hub():
         facts = {fact.name: fact for fact in chat(box()).derived}
     assert facts["chosen"].value == f"Q4_K_M of {REPOSITORY}"
@@ -73,9 +73,7 @@ def test_the_plan_says_which_file_was_chosen_and_why() -> None:
 
 
 @cases("group", "data", "choice")
-def test_the_host_says_how_much_memory_there_is(
-    group: str, data: dict[str, Any], choice: str
-) -> None:
+def test_the_hosts_settings_give_the_memory(group: str, data: dict[str, Any], choice: str) -> None:
     with hub() as choices:
         planned({"model": REPOSITORY}, group, **data)
     assert choices == [choice]
@@ -93,7 +91,7 @@ def test_services_that_name_a_model_share_the_card() -> None:
     assert choices[2:] == ["15.9GiB,preferred"]
 
 
-def test_a_locked_fleet_keeps_its_file_and_asks_nobody(tmp_path: Path) -> None:
+def test_a_locked_fleet_keeps_its_file_without_a_request(tmp_path: Path) -> None:
     path = tmp_path / "fleet.lock"
     with hub():
         (host,) = box().or_raise().values()
@@ -121,6 +119,6 @@ def test_a_model_of_safetensors_is_pinned_without_the_memory() -> None:
     [":", ":Q4 K", ":../x", ":Q4_K_M/x.gguf", "/../x.gguf", "/x.bin", "/-x.gguf", "/a//x.gguf",
      "/x.gguf:Q4_K_M", ":" + "Q" * 31, "/$(x).gguf", "@main"],
 )  # fmt: skip
-def test_other_names_are_refused(end: str) -> None:
+def test_unknown_quantizations_are_refused(end: str) -> None:
     with hub(), pytest.raises(UserError, match="model"):
         box(f"{REPOSITORY}{end}").or_raise()

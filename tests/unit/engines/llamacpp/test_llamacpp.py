@@ -51,7 +51,7 @@ def derived(gpu: str = "rtx5070", settings: dict[str, Any] | None = None, **head
         return planned({"model": REPOSITORY, **(settings or {})}, "rtx50", gpu=gpu)
 
 
-def test_a_name_is_enough_and_the_plan_says_which_engine_and_why() -> None:
+def test_a_name_is_enough_and_the_plan_gives_engine_and_reason() -> None:
     fleet = derived()
     service = chat(fleet)
     assert service.engine == "llamacpp"
@@ -74,20 +74,20 @@ def test_a_projector_is_given_unless_only_text_is_served(
     assert ("--mmproj" in container_command(service).arguments) is gets
 
 
-def test_it_compiles_nothing_and_is_asked_for_its_key_where_every_build_wants_it() -> None:
+def test_llama_server_compiles_nothing_and_requires_its_key_on_protected_routes() -> None:
     (service,) = wanted(plan({"s": {"recipe": "qwen35-9b-gguf-rtx-12gb"}}, "rtx-1")).services
     assert "MAX_JOBS" not in service.compose
     assert service.gate.key_probe == "/metrics"
 
 
 @cases("settings", "message")
-def test_an_engine_that_can_not_serve_it_is_refused(settings: dict[str, Any], message: str) -> None:
+def test_an_engine_without_gguf_is_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(Exception, match=message):
         derived(settings=settings).or_raise()
 
 
 @cases("gpu", "header", "arguments", "shown")
-def test_what_does_not_fit_the_card_is_left_to_the_cpu_and_said(
+def test_layers_that_do_not_fit_the_card_are_left_to_the_cpu_with_a_note(
     gpu: str, header: dict[str, Any], arguments: dict[str, Any], shown: str
 ) -> None:
     fleet = derived(gpu, **header)
@@ -143,7 +143,7 @@ def test_slots_share_the_context_or_split_it(
 
 
 @cases("arguments", "gib")
-def test_weights_on_the_gpu_are_those_of_its_layers(arguments: dict[str, Any], gib: float) -> None:
+def test_weights_on_the_gpu_are_counted_by_layers(arguments: dict[str, Any], gib: float) -> None:
     (header,) = [repository(expert_bytes=3_600_000_000).facts.gguf]  # type: ignore[union-attr]
     model = catalog().models["qwen35-9b-gguf-q4"].model_copy(update={"gguf": header})
     assert memory.weights_gib(model, arguments) == pytest.approx(gib * 1e9 / GIB)

@@ -34,7 +34,7 @@ def _service(**settings: Any) -> ServicePlan:
     return service
 
 
-def test_there_is_a_table_of_every_version_that_an_image_holds() -> None:
+def test_every_version_of_an_image_has_a_table() -> None:
     images = [image for image in catalog().images.values() if image.engine == "sglang"]
     held = {tag.version for image in images for tag in image.tags.values() if tag.version}
     assert held | {"0.5.15", "0.5.23"} == set(TABLES.versions())

@@ -72,7 +72,7 @@ def server(
         process.communicate()
 
 
-def test_it_listens_on_the_socket_alone(server: tuple[subprocess.Popen[str], str, int]) -> None:
+def test_sglang_listens_on_the_socket_alone(server: tuple[subprocess.Popen[str], str, int]) -> None:
     _, path, port = server
     assert _ask(path, "/health") == (200, f'[["--port", "{port}"], false]')
     with socket.socket() as other:

@@ -65,7 +65,7 @@ def test_a_mistake_is_found_at_its_place(
 
 
 @pytest.mark.parametrize(("version", "arguments"), ARGUMENTS["passes"])
-def test_what_the_parser_takes_passes(version: str, arguments: dict[str, Any]) -> None:
+def test_arguments_that_the_parser_accepts_pass(version: str, arguments: dict[str, Any]) -> None:
     assert _findings(version, arguments) == []
 
 
@@ -95,7 +95,7 @@ def test_a_builds_own_values_may_be_declared(name: str, arguments: dict[str, Any
     assert _findings("0.24.0", arguments, {name: ["ours"]}) == []
 
 
-def test_where_else_an_unknown_argument_exists_is_said() -> None:
+def test_the_versions_with_an_unknown_argument_are_named() -> None:
     (result,) = judged("0.24.0", {"device_memory_utilization": 0.5})
     assert result.reason == "vLLM 0.32.0, 0.33.0 has the argument, 0.24.0 does not"
 
@@ -187,7 +187,7 @@ def test_a_table_is_made_from_a_dump_of_the_installed_vllm(tmp_path: Path) -> No
 CAPTURED = sorted(path.stem for path in (ROOT / "lab/serving/flags").glob("*.json"))
 
 
-def test_there_is_a_table_of_every_version_that_an_image_holds() -> None:
+def test_every_version_of_an_image_has_a_table() -> None:
     """The same for vLLM's own newest version."""
     images = [image for image in catalog().images.values() if image.engine == "vllm"]
     tags = [tag for image in images for tag in image.tags.values()]
@@ -205,7 +205,7 @@ def test_the_tables_know_the_defaults(
 
 
 @pytest.mark.parametrize("version", CAPTURED)
-def test_the_tables_know_what_the_captured_parsers_know(version: str) -> None:
+def test_the_tables_cover_the_captured_parsers(version: str) -> None:
     """The lab's fake has its own extract of the same captures."""
     capture = json.loads((ROOT / f"lab/serving/flags/{version}.json").read_text())
     flags = {flag for option in capture["options"] for flag in option["flags"]}

@@ -88,7 +88,7 @@ def _kept(folder: Path) -> Result:
     return kept
 
 
-def test_it_measures_keeps_compares_and_reports_what_is_out_of_range(
+def test_bench_measures_stores_compares_and_reports_figures_out_of_range(
     bench: Callable[..., Done], asked: list[Asked], tmp_path: Path
 ) -> None:
     done = bench()
@@ -105,7 +105,7 @@ def test_it_measures_keeps_compares_and_reports_what_is_out_of_range(
     assert "FOLDER/config.json" in kept.generator.command
 
 
-def test_a_service_that_sleeps_is_passed_over_and_not_measured_by_name(
+def test_a_sleeping_service_is_skipped_and_refused_by_name(
     bench: Callable[..., Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = host.ask
@@ -159,7 +159,7 @@ def test_a_release_that_is_not_planned_is_reported_and_its_settings_are_unknown(
         (("inventory/lab.py", "--categories", "poems"), "this category has no prompts"),
     ],
 )
-def test_wrong_words_end_with_a_message(
+def test_wrong_arguments_end_with_a_message(
     arguments: tuple[str, ...], message: str, asked: Any
 ) -> None:
     done = _run(*arguments)
@@ -196,7 +196,7 @@ def test_a_context_that_does_not_fit_is_left_out_and_reported(
     assert len(set(sent["dataset"])) == len(sent["dataset"]) == 2
 
 
-def test_when_nothing_is_answered_the_generators_last_words_are_reported(tmp_path: Path) -> None:
+def test_without_an_answer_the_generators_last_output_is_reported(tmp_path: Path) -> None:
     sweep = (Batch("coding", None, (Load(1, 6, 1),)),)
     with pytest.raises(UserError, match=r"no request was answered.*no route to host"):
         run.measure(fake(tmp_path, fails=True), _service(), sweep, seed="1", say=lambda line: None)
@@ -248,7 +248,7 @@ def test_a_phase_in_which_nothing_was_answered_has_errors_alone() -> None:
     assert result.measures == {}
 
 
-def test_failed_requests_are_counted_by_phase_and_say_why() -> None:
+def test_failed_requests_are_counted_by_phase_with_their_reason() -> None:
     manifest = captured("phase_manifest.json")
     assert aiperf.failed(manifest) == {"w1": 0, "c1": 1, "w8": 1, "c8": 3}
     (why,) = aiperf.reasons(manifest)
@@ -256,7 +256,7 @@ def test_failed_requests_are_counted_by_phase_and_say_why() -> None:
     assert len(why) == 200
 
 
-def test_requests_of_others_are_seen() -> None:
+def test_requests_of_other_clients_are_noticed() -> None:
     metrics = captured("phases/c8/server_metrics.json")
     assert aiperf.foreign_requests(EIGHT, metrics) == 0
     assert aiperf.foreign_requests(Load(1, 3, 1), metrics) > 5
@@ -314,7 +314,7 @@ def test_every_pin_has_hashes_and_no_address() -> None:
 
 
 @pytest.mark.parametrize(("heard", "errors"), [("Four queen of clubs.", 0), ("Thank you", 6)])
-def test_what_the_generator_does_not_know_is_sent_and_judged_without_it(
+def test_kinds_unknown_to_the_generator_are_measured_without_it(
     heard: str, errors: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer = requests.Response()

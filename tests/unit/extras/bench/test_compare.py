@@ -36,7 +36,7 @@ def verdicts(*cells: Cell, **changes: Any) -> dict[str, Verdict]:
 
 
 @pytest.mark.parametrize("name", CASES["verdicts"])
-def test_a_load_is_held_against_its_own_figures(name: str) -> None:
+def test_a_load_is_compared_with_its_own_figures(name: str) -> None:
     case = CASES["verdicts"][name]
     findings = verdicts(cell(**case.get("cell", {})), **case.get("result", {}))
     assert sorted(findings) == case.get("measures", sorted(findings))
@@ -59,7 +59,7 @@ def test_a_gap_has_its_likely_causes(name: str) -> None:
     assert not set(ids) & set(case.get("not", ()))
 
 
-def test_of_two_figures_alike_the_newer_counts_whatever_the_order() -> None:
+def test_the_newer_of_two_equal_figures_counts_in_any_order() -> None:
     (old,) = [t for t in tables(result(), catalog())
               if t.measurement.name == "qwen36-35b-v0.23.0-single-stream"]  # fmt: skip
     later = {"name": "later", "date": dt.date(2026, 6, 20)}
@@ -69,7 +69,7 @@ def test_of_two_figures_alike_the_newer_counts_whatever_the_order() -> None:
         assert {verdict.table for verdict in findings.verdicts} == {"later"}
 
 
-def test_a_stock_service_is_not_held_against_one_that_drafts() -> None:
+def test_a_service_without_drafts_is_not_compared_with_a_drafting_service() -> None:
     stock = {"image": {"name": f"{catalog().images['vllm-openai'].repository}:v0.20.1"}}
     assert verdicts(models={GEMMA: "c" * 40}, **stock)
     assert verdicts(models={GEMMA: "c" * 40, DRAFTER: "d" * 40}, **stock) == {}
@@ -113,7 +113,7 @@ def test_causes_have_names_of_their_own_and_tags_that_exist() -> None:
     assert all(cause.look and cause.source for cause in CAUSES)
 
 
-def test_every_published_figure_can_be_reached_or_is_known_not_to() -> None:
+def test_every_published_figure_can_be_matched_or_is_listed() -> None:
     """sparkwright's measures, of rows that name a load: no condition of sparkwright's hides a
     row.
     """
@@ -130,7 +130,7 @@ def lost_measures(*decodes: float, **changes: Any) -> list[str]:
     return [regression.measure for regression in regressions(every[-1], every)]
 
 
-def test_a_tenth_less_than_usual_is_reported_with_what_is_usual() -> None:
+def test_a_tenth_less_than_usual_is_reported_with_the_median() -> None:
     every = runs(100, 101, 99, 90)
     (regression,) = regressions(every[-1], every)
     assert (regression.measure, regression.now, regression.usual, regression.runs) == (
@@ -183,7 +183,7 @@ def test_other_loads_gpus_generators_services_and_later_runs_do_not_count() -> N
         assert not regressions(now, [run.model_copy(update=update) for run in past])
 
 
-def test_what_changed_since_the_run_before_is_named_then_and_some_runs_later() -> None:
+def test_a_change_is_named_at_the_first_slow_run_and_some_runs_later() -> None:
     past = runs(100, 100, 100)
     new = {"name": "NVIDIA GB10", "driver": "581.10"}
     first, second, now = later(50, 51, 49, gpu=new, kernel="6.14", release="aaaabbbbcccc")
@@ -195,7 +195,7 @@ def test_what_changed_since_the_run_before_is_named_then_and_some_runs_later() -
     assert (regression.since, regression.began) == (both[:1], first.when)
 
 
-def test_a_kernel_that_changed_is_suspected_and_one_that_is_known_first_is_not() -> None:
+def test_a_changed_kernel_is_suspected_and_a_newly_known_kernel_is_not() -> None:
     (now,) = later(50, kernel="6.14")
     assert regressions(now, runs(100, 100, 100, kernel="6.11"))[0].since == ("kernel 6.11 -> 6.14",)
     assert regressions(now, runs(100, 100, 100))[0].since == ()

@@ -88,7 +88,7 @@ def test_a_change_during_the_run_is_reported() -> None:
 
 
 @pytest.mark.parametrize("running", [True, False])
-def test_what_runs_is_read_from_container_and_release(running: bool) -> None:
+def test_running_settings_are_read_from_container_and_release(running: bool) -> None:
     host = spark("spark-1")
     run: Any = site(host).hosts["spark-1"]
     (service,) = run.services
@@ -154,7 +154,7 @@ _cells = st.builds(
 
 
 @given(st.lists(_cells, max_size=4), st.datetimes(dt.datetime(1, 1, 3), timezones=st.timezones()))
-def test_what_is_written_is_what_is_read(cells: list[Cell], when: dt.datetime) -> None:
+def test_a_stored_result_is_read_back_unchanged(cells: list[Cell], when: dt.datetime) -> None:
     item = result(*cells, when=when)
     assert Result.model_validate_json(item.model_dump_json(by_alias=True)) == item
     assert item.when == when.astimezone(dt.UTC)
@@ -210,7 +210,7 @@ def test_keys_of_a_newer_version_are_passed_over(tmp_path: Path) -> None:
     assert load(tmp_path).services["spark-1", "qwen36"] == (result(),)
 
 
-def test_only_the_newest_are_read_when_no_more_are_asked_for(tmp_path: Path) -> None:
+def test_only_the_requested_number_of_results_is_read(tmp_path: Path) -> None:
     assert load(tmp_path / "nowhere").services == {}
     every = runs(1, 2, 3, 4)
     for item in every:

@@ -34,12 +34,12 @@ def test_every_prompt_is_sent_equally_often(category: str, concurrency: int, qui
     ("text", "numbers"),
     [("1,2,64", (1, 2, 64)), ("8, 1,8", (1, 8)), ("2k,16K", (2000, 16000)), ("none", ())],
 )
-def test_lists_are_read(text: str, numbers: tuple[int, ...]) -> None:
+def test_lists_of_loads_are_parsed(text: str, numbers: tuple[int, ...]) -> None:
     assert loads.read_numbers("--context", text, most=10**6) == numbers
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "1.5", "2m", "1,,2", "9999999"])
-def test_what_is_no_list_is_reported(text: str) -> None:
+def test_an_invalid_list_is_reported(text: str) -> None:
     with pytest.raises(UserError, match="is not a number from 1 to 1024"):
         loads.read_numbers("--concurrency", text)
 

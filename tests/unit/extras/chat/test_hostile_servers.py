@@ -18,7 +18,7 @@ from tests.unit.site_terminal import KEY, chat, environment, terminal, written
 NOW = dt.datetime.now(dt.UTC)
 
 
-def test_a_terminal_obeys_nothing_of_an_answer(site: Path, model: Model) -> None:
+def test_an_answer_sends_no_control_sequences(site: Path, model: Model) -> None:
     """This holds for the answer, for the reasoning, and for a sequence in two pieces."""
     model.deltas = [{"reasoning": EVIL}, {"content": "\x1b"}, {"content": f"[2J{EVIL}"}]
     with terminal(site, "chat", "--prompt", "x") as shown:
@@ -88,7 +88,7 @@ def test_neither_a_proxy_of_the_environment_nor_netrc_sees_a_request(
     assert {shown for _, _, shown, _ in model.seen} == {f"Bearer {KEY}"}
 
 
-def test_what_listens_here_is_not_taken_for_a_service_of_the_host_alone(
+def test_a_local_listener_is_not_taken_for_a_hosts_loopback_service(
     inner_site: Path, model: Model
 ) -> None:
     """The service has its host's 127.0.0.1; a program with this port on the controller gets no

@@ -87,7 +87,7 @@ def test_another_change_is_another_finding() -> None:
     assert [arguments.partition(":")[0] for arguments in lines_of(made)] == ["b", "a"]
 
 
-def test_what_does_not_serve_comes_before_what_is_slow_and_a_file_last() -> None:
+def test_a_stopped_service_comes_before_a_slow_one_and_a_broken_file_last() -> None:
     bare = (replace(ROW.services[0], smoke=None),)
     down = replace(ROW, host="rtx-1", refused="no answer\nat all", changes=(), services=bare)
     wedge = Finding("wedge", Severity.ERROR, Subject("spark-1", "qwen36"), "no token for 9 min")
@@ -123,7 +123,7 @@ def test_old_data_is_marked_with_its_age() -> None:
     assert "old:" not in html(page("spark-1", results=findings))
 
 
-def test_all_well_is_said_with_its_time() -> None:
+def test_the_absence_of_findings_is_shown_with_its_time() -> None:
     well = page("spark-1", "spark-2", now=NOON)
     assert well.front == (
         "2 services of 2 hosts: as planned, and none slower than usual, as of just now"
@@ -134,7 +134,7 @@ def test_all_well_is_said_with_its_time() -> None:
     assert page_of(made=NOON, catalog=catalog()).front == "Nothing to show: no run, no results."
 
 
-def test_a_warning_alone_is_said_and_is_no_failure() -> None:
+def test_a_warning_alone_is_shown_and_is_no_failure() -> None:
     made = page("spark-1", reported=Status(NOON, findings=(WARNING,)))
     assert made.front == "spark-1: qwen36: drift: changed by hand"
     assert made.well
@@ -155,5 +155,5 @@ def test_times_are_in_ms_and_rates_in_tokens() -> None:
 
 
 @cases("seconds", "message")
-def test_ages(seconds: float, message: str) -> None:
+def test_ages_are_shown_in_their_largest_unit(seconds: float, message: str) -> None:
     assert ago(NOON - dt.timedelta(seconds=seconds), NOON) == message

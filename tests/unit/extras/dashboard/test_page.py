@@ -96,7 +96,7 @@ class Seen(HTMLParser):
         return " ".join(" ".join(self.words).split())
 
 
-def test_the_page_asks_nobody_for_anything() -> None:
+def test_the_page_sends_no_request() -> None:
     markup = html(page())
     assert markup == html(page())
     seen = Seen(markup)
@@ -115,7 +115,7 @@ def test_the_page_asks_nobody_for_anything() -> None:
     assert ("name", "viewport") in seen.attributes
 
 
-def test_every_section_says_what_was_given() -> None:
+def test_every_section_shows_its_data() -> None:
     seen = Seen(html(page())).text
     for name in (
         "3 hosts, 3 services", "NVIDIA GeForce RTX 5090", "580.142", "10.213.77.11:8000",
@@ -128,7 +128,7 @@ def test_every_section_says_what_was_given() -> None:
         assert name in seen
 
 
-def test_tables_say_what_they_are() -> None:
+def test_tables_have_captions() -> None:
     seen = Seen(html(page()))
     attributes = Counter(seen.attributes)
     assert seen.elements["caption"] == seen.elements["table"] == attributes["role", "table"]
@@ -145,7 +145,7 @@ _nasty = st.sampled_from(
 
 
 @given(_nasty)
-def test_whatever_a_host_says_is_text(word: str) -> None:
+def test_text_of_a_host_is_never_markup(word: str) -> None:
     def read(name: str) -> Seen:
         (service,) = ROW.services
         assert service.smoke
@@ -196,7 +196,7 @@ def test_memory_is_what_the_plan_budgets() -> None:
     assert own.free_gib == pytest.approx(119.7 * 0.3 - 12)
 
 
-def test_an_empty_page_says_what_is_missing() -> None:
+def test_an_empty_page_names_the_missing_files() -> None:
     empty = page_of(made=NOON, catalog=catalog())
     assert empty.well
     seen = Seen(html(empty)).text
@@ -227,7 +227,7 @@ def test_states_are_those_of_the_terminal_report() -> None:
     assert (shown.release, shown.image, shown.address, shown.models) == (None, None, None, ())
 
 
-def test_an_inventory_chooses_the_hosts_and_names_what_is_not_there_yet() -> None:
+def test_an_inventory_selects_the_hosts_and_names_undeployed_services() -> None:
     made = page(planned={"spark-1": ["qwen36"], "spark-9": ["qwen36"]})
     states = {row.host: row.state for row in made.fleet}
     assert states == {"spark-1": "serving", "spark-9": "not deployed"}
@@ -250,7 +250,7 @@ def test_an_inventory_chooses_the_hosts_and_names_what_is_not_there_yet() -> Non
         {"planned": {"spark-7": ["qwen36"]}},
     ],
 )
-def test_a_page_is_well_only_when_nothing_was_found(changes: dict[str, Any]) -> None:
+def test_a_page_is_well_only_without_findings(changes: dict[str, Any]) -> None:
     fine: dict[str, Any] = {"rows": [ROW], "results": MEASURED}
     assert page(**fine).well
     assert not page(**{**fine, **changes}).well
@@ -278,7 +278,7 @@ def test_a_slow_service_is_a_finding_for_each_measure_with_the_worst_load() -> N
     assert not list(findings(benches(page())[1]))
 
 
-def test_what_explains_the_most_loads_comes_first() -> None:
+def test_the_cause_of_the_most_loads_comes_first() -> None:
     lazy = cell(decode=50, tpot=0.02, acceptance=0.1)
     slow = {"decode": 20, "tpot": 0.05, "acceptance": 0.9}
     busy = [cell(category=name, **slow) for name in ("math", "prose")]
@@ -288,7 +288,7 @@ def test_what_explains_the_most_loads_comes_first() -> None:
     assert ("drafter-revision", 1) in named
 
 
-def test_the_terminal_says_the_same_in_short() -> None:
+def test_the_terminal_shows_a_summary_of_the_page() -> None:
     problem = mistake("bench/x.json", "broken", "correct it")
     compare("report/terminal.txt", f"{text(page(problems=(problem,)))}\n")
     failing = text(page(results={("spark-1", "qwen36"): (result(cell(errors=2)),)}))
@@ -331,7 +331,7 @@ def test_a_record_that_can_not_be_read_is_named(tmp_path: Path, written: str, me
     assert any(message in f"{problem.subject} {problem.observed}" for problem in problems)
 
 
-def test_a_history_keeps_what_can_be_read_the_oldest_first(tmp_path: Path) -> None:
+def test_a_history_keeps_its_readable_entries_oldest_first(tmp_path: Path) -> None:
     file = tmp_path / "status.json"
     good = example_report.history(1)
     file.write_text(json.dumps({"history": [*reversed(good), {"host": "x"}], "more": 1}))

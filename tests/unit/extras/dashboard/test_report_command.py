@@ -22,14 +22,14 @@ def project(here: Path) -> Path:
     return here
 
 
-def test_without_a_word_it_takes_what_is_there_and_says_where_the_page_is(project: Path) -> None:
+def test_report_without_arguments_uses_stored_results_and_names_the_page(project: Path) -> None:
     done = exits(1, "report")
     assert "spark-2/qwen36: decode, one stream is worse than usual" in done.output
     assert done.output.rstrip().endswith("The page: .sparkwright/report.html")
     assert "580.142" in (project / ".sparkwright/report.html").read_text()
 
 
-def test_it_ends_with_zero_when_nothing_is_found(project: Path) -> None:
+def test_report_exits_with_0_without_findings(project: Path) -> None:
     alone = ("--last-run", "none", "--status", "none", "--results")
     assert "Nothing to show" in run("report", *alone, "none").output
     save(project / "mine", result())
@@ -52,7 +52,7 @@ def test_an_inventory_adds_the_memory_and_chooses_the_hosts(project: Path, check
     assert run("report", "inventory/lab.py", "--limit", "spark-9", *paths).exit_code == 2
 
 
-def test_json_is_all_of_it_and_writes_no_page(project: Path) -> None:
+def test_report_json_has_all_contents_and_writes_no_page(project: Path) -> None:
     data = json.loads(run("report", "--json").output)
     assert [row["host"] for row in data["fleet"]] == ["rtx-1", "spark-1", "spark-2"]
     assert not (project / ".sparkwright/report.html").exists()
@@ -70,7 +70,7 @@ def test_a_broken_result_is_a_warning_in_terminal_and_page(project: Path) -> Non
     assert bad.name in page
 
 
-def test_it_runs_without_pyinfra(project: Path) -> None:
+def test_report_runs_without_pyinfra(project: Path) -> None:
     code = (
         "import sys; sys.argv = ['sparkwright', 'report']\n"
         "import atexit; atexit.register(lambda: print('pyinfra' in sys.modules))\n"

@@ -330,7 +330,7 @@ def test_a_host_is_shown_by_its_last_two_answers(fleet: Fleet) -> None:
     assert seen(fleet)["services"][0]["load"]["tokens"] is None
 
 
-def test_a_roll_out_its_end_and_findings_are_told(fleet: Fleet) -> None:
+def test_a_roll_out_its_end_and_findings_are_shown(fleet: Fleet) -> None:
     end = HistoryEntry("qwen36", "0aa1c5ffab17", RELEASE, "me@pc", NOW, (), 3.2, "good", ())
     wedge = WatchFinding("wedge", "qwen36", "error", "no token", NOW + 60)
     old = HistoryEntry("qwen36", None, "0aa1c5ffab17", "me@pc", NOW - 9000, (), 3.2, "good", ())

@@ -23,7 +23,7 @@ _values = st.recursive(
 
 
 @given(st.data())
-def test_whatever_stands_in_a_file_the_page_is_made_and_names_it(data: st.DataObject) -> None:
+def test_a_damaged_file_is_named_on_a_complete_page(data: st.DataObject) -> None:
     written = json.loads(result(cell(), cell(concurrency=4)).model_dump_json(by_alias=True))
     position: Any = written
     while True:

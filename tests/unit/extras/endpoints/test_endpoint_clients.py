@@ -35,7 +35,7 @@ def every_recipe() -> list[Endpoint]:
     return [endpoint for result in each for endpoint in result.endpoints]
 
 
-def test_openclaw_s_schema_takes_it() -> None:
+def test_openclaws_schema_accepts_the_configuration() -> None:
     jsonschema: Any = pytest.importorskip("jsonschema", reason="make setup installs jsonschema")
     schema = json.loads(SCHEMA.read_text())
     for endpoints in (lab(), *([endpoint] for endpoint in every_recipe())):
@@ -46,7 +46,7 @@ def test_openclaw_s_schema_takes_it() -> None:
         jsonschema.validate(data, schema)
 
 
-def test_openclaw_itself_takes_it(tmp_path: Path) -> None:
+def test_openclaw_itself_accepts_the_configuration(tmp_path: Path) -> None:
     openclaw = shutil.which("openclaw")
     if openclaw is None:
         pytest.skip("no openclaw on the path (npm install -g openclaw, Node 24)")
@@ -105,7 +105,7 @@ def litellm(monkeypatch: pytest.MonkeyPatch) -> Any:
     return pytest.importorskip("litellm", reason="litellm is not installed: make clients")
 
 
-def test_litellm_routes_by_it(litellm: Any) -> None:
+def test_litellm_routes_by_the_configuration(litellm: Any) -> None:
     types: Any = pytest.importorskip("litellm.types.router")
     alias = Alias(title="no thoughts", temperature=0.7, top_k=20, thinking=False, source="a test")
     with _server() as (url, asked):

@@ -93,7 +93,7 @@ def test_a_repository_that_the_catalog_knows_is_taken_from_there() -> None:
 
 
 @pytest.mark.parametrize("name", ["everything", "generated", "first", "pair-first"])
-def test_what_was_imported_is_checked_like_every_recipe(name: str, here: Path) -> None:
+def test_an_imported_recipe_is_checked_like_every_recipe(name: str, here: Path) -> None:
     for result in of_folder(REGISTRY).values():
         if result.entries:
             write(result, here / "catalog", replace=False)
@@ -183,7 +183,7 @@ def test_an_embedding_model_of_vllms_recipes_is_served_for_pooling() -> None:
 
 
 @cases("keys", "code")
-def test_an_import_that_lost_what_it_needs_ends_with_1(
+def test_an_import_that_lost_a_needed_part_exits_with_1(
     keys: dict[str, Any], code: int, here: Path
 ) -> None:
     Path("mine.yaml").write_text(minimal(**keys))
@@ -191,7 +191,7 @@ def test_an_import_that_lost_what_it_needs_ends_with_1(
     assert Path("catalog/recipes/mine.yaml").exists()
 
 
-def test_check_names_what_an_earlier_import_kept_and_todays_leaves_out(here: Path) -> None:
+def test_check_names_arguments_that_an_earlier_import_kept(here: Path) -> None:
     result = of_text(minimal())
     write(result, here / "catalog", replace=False)
     path = here / "catalog/recipes/mine.yaml"
@@ -326,7 +326,7 @@ def test_46_of_64_public_recipes_with_mods_are_of_shapes_that_are_read() -> None
 
 
 @pytest.mark.parametrize("name", READ)
-def test_bash_does_what_was_read(name: str, tmp_path: Path) -> None:
+def test_bash_has_the_same_effects_as_the_parser(name: str, tmp_path: Path) -> None:
     """In the mod's folder; cp, patch and wget only record their arguments."""
     shape, programs, work = SHAPES[name], tmp_path / "bin", tmp_path / "work"
     for folder in (programs, work, tmp_path / "mod"):

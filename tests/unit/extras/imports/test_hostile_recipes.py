@@ -113,7 +113,7 @@ def test_a_version_1_field_reaches_into_nothing() -> None:
 
 
 @cases("attack", "key")
-def test_nothing_of_it_loads_code_reads_files_or_sends_data_away(
+def test_an_imported_recipe_loads_no_code_reads_no_files_and_sends_no_data(
     attack: str, key: str, here: Path
 ) -> None:
     """Every run names it: the import, and each check after it."""
@@ -196,7 +196,7 @@ def test_a_file_of_a_mod_is_a_template_or_an_allowed_plugin_and_no_other_argumen
     assert [finding.observed.partition(" ")[0] for finding in findings] == ["log_config_file"]
 
 
-def test_whose_image_it_is_is_said() -> None:
+def test_the_publisher_of_an_image_is_named() -> None:
     result = of_text(minimal(container="registry.evil.example:5000/x/vllm:latest"))
     shown = [finding.observed for finding in result.findings if finding.id == "import-risk"]
     assert "registry.evil.example:5000/x/vllm:latest" in shown
@@ -227,7 +227,7 @@ def test_links_in_a_folder_are_not_followed(tmp_path: Path) -> None:
 
 
 @cases("address")
-def test_git_gets_no_other_address(address: str, tmp_path: Path) -> None:
+def test_git_gets_only_allowed_addresses(address: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"."):
         registry_address(address)
     with pytest.raises(UserError):
@@ -310,7 +310,7 @@ def test_a_tree_of_a_hundred_million_files_is_cut_off(hostile: Path, tmp_path: P
         tracemalloc.stop()
 
 
-def test_what_it_says_is_shown_without_escapes(here: Path) -> None:
+def test_a_recipes_text_is_shown_without_escapes(here: Path) -> None:
     title = "fine\x1b]0;owned\x07\u202e"
     Path("evil.yaml").write_text(minimal(metadata={"description": title}, **{title: title}))
     assert not {"\x1b", "\u202e"} & set(exits(0, "import", "evil.yaml").output)

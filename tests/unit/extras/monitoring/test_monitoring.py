@@ -128,7 +128,7 @@ def test_panels_of_the_dashboard_have_their_own_ids_and_do_not_overlap() -> None
             assert [t["refId"] for t in panel["targets"]] == ["A", "B"][: len(panel["targets"])]
 
 
-def test_the_command_writes_it(tmp_path: Path) -> None:
+def test_the_command_writes_the_monitoring_files(tmp_path: Path) -> None:
     out = tmp_path / "out"
     inventory = str(ROOT / "inventory/lab.py")
     done = exits(0, "monitoring", inventory, "--output", str(out))
@@ -143,7 +143,7 @@ def test_the_command_writes_it(tmp_path: Path) -> None:
 
 
 @needs_promtool
-def test_prometheus_takes_the_files(tmp_path: Path) -> None:
+def test_prometheus_accepts_the_files(tmp_path: Path) -> None:
     (tmp_path / "api_key").write_text("sk-0")
     written(tmp_path)
     checked = promtool("check", "config", "prometheus.yml", cwd=tmp_path)
@@ -175,7 +175,7 @@ def test_every_alert_is_provoked_here() -> None:
 
 
 @needs_promtool
-def test_alerts_fire_for_their_illness_and_no_other(tmp_path: Path) -> None:
+def test_alerts_fire_for_their_fault_and_no_other(tmp_path: Path) -> None:
     """One host for each fault, named after it, and a healthy host."""
     written(tmp_path)
     hosts = {"well": {}, **SERIES["ill"]}

@@ -49,7 +49,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Site:
     return _Site(tmp_path, monkeypatch)
 
 
-def test_a_host_or_a_fleet_that_does_not_answer_is_said(site: _Site) -> None:
+def test_a_silent_host_or_fleet_is_reported(site: _Site) -> None:
     site.silent = ["spark-2"]
     site.call()
     (site.folder / ".sparkwright/notified.json").unlink()
@@ -61,7 +61,7 @@ def test_a_host_or_a_fleet_that_does_not_answer_is_said(site: _Site) -> None:
     assert site.got == [("ntfy at ntfy.sh", title) for title in titles]
 
 
-def test_dry_sends_and_remembers_nothing(site: _Site) -> None:
+def test_a_dry_run_sends_and_records_nothing(site: _Site) -> None:
     output = site.call("--dry").output
     assert output.splitlines()[:3] == [
         "ntfy at ntfy.sh: would be sent",
@@ -110,7 +110,7 @@ def message_of(*findings: Finding) -> str:
 
 
 @pytest.mark.parametrize("message", [KEY, PROMPT, f"--api-key {KEY}", f'{{"prompt": "{PROMPT}"}}'])
-def test_nothing_of_a_log_line_leaves(message: str) -> None:
+def test_no_part_of_a_log_line_is_sent(message: str) -> None:
     """In every field that a host fills, beside figures that are passed on."""
     changes: tuple[dict[str, Any], ...] = (
         {"seen": f"{message} 3 requests run, and no token for 9 min {message}"}, {"name": message},
