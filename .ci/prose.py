@@ -95,8 +95,8 @@ def findings(root: Path) -> Iterator[tuple[str, str]]:
 
 
 def count(root: Path) -> dict[str, int]:
-    """Present counts, as the ceilings have them."""
-    found = [name for name, _ in findings(root)]
+    """Present counts, in the form of the ceilings."""
+    broken = [name for name, _ in findings(root)]
     written = pages(root)
     areas = sorted(
         f"{area}.{rule}" for area in ("docstrings", "messages", "pages") for rule in RULES
@@ -104,7 +104,7 @@ def count(root: Path) -> dict[str, int]:
     return {
         "pages": len(written),
         "words": sum(len(re.findall(r"\S*\w\S*", text)) for text in written.values()),
-        **{area: found.count(area) for area in areas},
+        **{area: broken.count(area) for area in areas},
     }
 
 

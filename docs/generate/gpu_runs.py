@@ -10,7 +10,7 @@ from docs.generate.markdown import table
 
 RESULTS = Path(__file__).parents[2] / "lab/gpu/results"
 
-#: Steps that break a host, and what they do.
+#: Steps that break a host, and their effects.
 _FAULTS = {
     "container": "the container is killed 12 s after it first served, and lost its caches",
     "docker": "Docker is restarted",

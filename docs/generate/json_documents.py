@@ -33,8 +33,8 @@ def _schemas() -> dict[str, Any]:
     """JSON Schemas by command, and the schemas that they refer to as ``$defs``."""
     types = documents()
     kinds = [(name, "serialization", TypeAdapter(type_)) for name, type_ in types.items()]
-    found, shared = TypeAdapter.json_schemas(kinds)  # type: ignore[arg-type]
-    return {"properties": {name: found[name, "serialization"] for name in types}, **shared}
+    schemas, shared = TypeAdapter.json_schemas(kinds)  # type: ignore[arg-type]
+    return {"properties": {name: schemas[name, "serialization"] for name in types}, **shared}
 
 
 def schema(command: str) -> Any:
@@ -62,7 +62,7 @@ def page() -> str:
             rows.append((f"`{name}`", in_words(document, _name)))
     return "\n\n".join([
         "# JSON",
-        GENERATED.format(what="the types that docs/generate/documents.py and extras name"),
+        GENERATED.format(source="the types that docs/generate/documents.py and extras name"),
         _INTRODUCTION.format(pyinfra="`, `".join(PYINFRAS)),
         table(("command", "document"), rows),
     ]) + "\n"  # fmt: skip

@@ -158,7 +158,7 @@ def _fetched(path: str, where: str) -> bytes:
         try:
             return read_bytes(Path(path).expanduser(), _MOST)
         except Unusable as error:
-            raise refusal(where, f"{path}: {error.what}", error.remedy) from None
+            raise refusal(where, f"{path}: {error.fault}", error.remedy) from None
     try:
         return Server(path).get(path, most=_MOST).required().content
     except (OSError, ValueError, Unusable) as error:

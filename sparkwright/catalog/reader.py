@@ -229,7 +229,7 @@ def _read_directory(directory: Path, raw: dict[Key, Read], files: ParsedFiles) -
         try:
             data = _mapping(files, path)
         except Unusable as error:
-            yield mistake(error.place(str(path)), error.what, error.remedy)
+            yield mistake(error.place(str(path)), error.fault, error.remedy)
             continue
         key = str(data.get("kind")), str(data.get("name"))
         facts = {"kind": key[0], "name": key[1]}

@@ -266,7 +266,7 @@ def overrides_by_key(overrides: Iterable[str]) -> dict[str, Any]:
                 raise Unusable("this gives no key a value", "write --data KEY=VALUE")
             result[key] = _as_pyinfra(value)
         except Unusable as error:
-            problems.append(mistake(f"command line: --data {text[:80]}", error.what, error.remedy))
+            problems.append(mistake(f"command line: --data {text[:80]}", error.fault, error.remedy))
     problems.stop()
     return result
 

@@ -113,7 +113,7 @@ def _of(settings: NoticeSettings) -> Iterator[Address]:
         try:
             text = files.read(path)
         except Unusable as error:
-            raise _MESSAGES.refusal("notices", f"notify_file: {path}", error=error.what) from None
+            raise _MESSAGES.refusal("notices", f"notify_file: {path}", error=error.fault) from None
         refuse_readable(path, "the addresses of notices")
         yield from _lines(text, f"notify_file: {path}")
     if settings.notify_command:

@@ -146,6 +146,6 @@ def _within_bounds(
             if not key.startswith("my_"):
                 bounded(value)
         except Unusable as error:
-            problems.append(mistake(f"{origin(key)}: {key}", error.what, error.remedy, host))
+            problems.append(mistake(f"{origin(key)}: {key}", error.fault, error.remedy, host))
         else:
             yield key, value

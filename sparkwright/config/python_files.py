@@ -47,7 +47,7 @@ def source(path: Path) -> tuple[ast.Module, CodeType]:
             raise Unusable(problem, "save it in UTF-8 without one", 1)
         return _compiled(files.read(path, _LARGEST), path)
     except Unusable as error:
-        raise refusal(error.place(str(path)), error.what, error.remedy) from None
+        raise refusal(error.place(str(path)), error.fault, error.remedy) from None
 
 
 def run(path: Path, code: CodeType | None = None) -> dict[str, Any]:

@@ -136,7 +136,7 @@ def private_text(path: Path, subject: str, where: str | None = None) -> str:
     try:
         text = files.read(path, LARGEST).strip()
     except Unusable as error:
-        raise refusal(where or error.place(str(path)), error.what, error.remedy) from None
+        raise refusal(where or error.place(str(path)), error.fault, error.remedy) from None
     if fault := exposure(path, subject):
         raise refusal(where or str(path), *fault)
     return text

@@ -23,14 +23,14 @@ class Unusable(Exception):
     """A document can't be used.
 
     Attributes:
-        what: the fault.
+        fault: text of the fault.
         remedy: the way to repair it.
         line: line of the fault, from 1; None if the fault concerns the whole.
     """
 
     def __init__(self, problem: str, remedy: str, line: int | None = None) -> None:
         super().__init__(problem)
-        self.what, self.remedy, self.line = problem, remedy, line
+        self.fault, self.remedy, self.line = problem, remedy, line
 
     def place(self, file: str) -> str:
         """The file, and the line if known."""

@@ -45,7 +45,7 @@ def source_of(name: str, folders: Sequence[Path], where: str, most: int) -> tupl
     try:
         return path, read_bytes(path, most)
     except Unusable as error:
-        raise refusal(str(path), error.what, error.remedy) from None
+        raise refusal(str(path), error.fault, error.remedy) from None
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ def read_yaml(text: str) -> dict[str, Any]:
         data = yaml_text.load(text, MOST_VALUES)
     except Unusable as error:
         remedy = f"in a copy that you import instead: {error.remedy}"
-        raise Unfit("", error.place(error.what[:200]), "it can't be read", remedy) from None
+        raise Unfit("", error.place(error.fault[:200]), "it can't be read", remedy) from None
     if not isinstance(data, dict):
         raise Unfit("", "not a mapping of keys to values", "a recipe is one")
     return {str(key): value for key, value in data.items()}

@@ -43,7 +43,7 @@ def hub_token(source: Source | None) -> Secret | None:
             raise Unusable("this is no token", "")
     except Unusable as error:
         where = f"hub_token_file: {source}"
-        raise MESSAGES.refusal("no-token", where, problem=error.what) from None
+        raise MESSAGES.refusal("no-token", where, problem=error.fault) from None
     return Secret(token)
 
 
@@ -76,7 +76,7 @@ def _accounts(source: Source) -> dict[str, str]:
         else:
             text = files.read(Path(source))
     except Unusable as error:
-        raise _unusable(source, "no-accounts", problem=error.what) from None
+        raise _unusable(source, "no-accounts", problem=error.fault) from None
     try:
         data = json_text.load(text)
         entries = dict(data.get("auths") or {})

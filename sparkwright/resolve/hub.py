@@ -298,7 +298,7 @@ def _with_facts(
         name = _TEMPLATE
         template = small(name)
     except Unusable as error:
-        raise MESSAGES.refusal("unusable-file", where, file=name, problem=error.what) from None
+        raise MESSAGES.refusal("unusable-file", where, file=name, problem=error.fault) from None
     facts = facts_of(
         *files,
         marks=marks,
@@ -345,7 +345,7 @@ def _with_headers(
         paths, (facts, kv) = choose(sizes, choice, read)
     except Unusable as error:
         title = f"{name}: " if name else ""
-        problem, remedy = f"{title}{error.what}", error.remedy
+        problem, remedy = f"{title}{error.fault}", error.remedy
         raise MESSAGES.refusal("no-gguf", where, problem=problem, remedy=remedy) from None
     files = {path: model.files[path] for path in paths}
     return replace(model, files=files, kv=kv, facts=facts)

@@ -182,7 +182,7 @@ def read_lock(path: pathlib.Path) -> Lock | None:
         return Lock.model_validate(data)
     except Unusable as error:
         where = error.place(str(path))
-        raise MESSAGES.refusal("unusable-lock", where, problem=error.what) from None
+        raise MESSAGES.refusal("unusable-lock", where, problem=error.fault) from None
     except ValidationError as error:
         raise UserError(
             MESSAGES.mistake("unusable-lock", problem.subject.place, problem=problem.observed)

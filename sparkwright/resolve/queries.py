@@ -243,7 +243,7 @@ def asking(subject: str, server: str, *, answer: str, setting: str) -> Iterator[
         reason = (getattr(cause, "strerror", None) or str(cause))[:200]
         raise MESSAGES.refusal("unreachable", subject, **facts, reason=reason) from error
     except Unusable as error:
-        facts |= {"answer": f"{answer} ({error.what})"}
+        facts |= {"answer": f"{answer} ({error.fault})"}
         message = "private" if isinstance(error, PrivateAddress) else "another"
         raise MESSAGES.refusal(f"{message}-answer", subject, **facts) from error
     # Any exception that a parser raises for invalid data.

@@ -76,7 +76,7 @@ def verifier(file: str) -> Callable[[bytes, bytes], None]:
         if isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, ec.SECP256R1):
             return lambda signature, data: key.verify(signature, data, ec.ECDSA(SHA256()))
     except Unusable as error:
-        problem = error.what
+        problem = error.fault
     except (ValueError, UnsupportedAlgorithm):
         pass
     raise MESSAGES.refusal("no-public-key", f"image_keys: {file}", problem=problem)

@@ -68,7 +68,7 @@ def pinned_runtime(arch: str, directory: Path) -> Runtime:
     digest: str | None = json.loads(DIGESTS.read_text(encoding="utf-8")).get(arch)
     if digest is None:
         names = " and ".join(ARCHITECTURES)
-        raise RuntimeBundleError("unknown-architecture", arch=arch, known=names)
+        raise RuntimeBundleError("unknown-architecture", arch=arch, supported=names)
     return Runtime(directory / f"runtime-{arch}-{digest[:16]}.tar.gz", digest)
 
 

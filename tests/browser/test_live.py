@@ -88,13 +88,13 @@ def test_a_host_dies_a_download_is_cut_and_a_roll_out_runs(
         fleet.take("spark-1", glance(at))
         fleet.take("spark-2", glance(at))
     shown = tab.wait(f"{card('spark-1')}.includes('40.0') && {card('spark-1')}")
-    for words in (
+    for text in (
         "97 of 120 GiB", "66 °C", "2405 MHz", "54 W", "0.12 s", "✓ serves", MODEL, "34 %",
         "https://10.0.0.1:8000/v1", "1200 of 3700 GB free on /", "Tokens/s since this page began",
         "Running\n2\n", "Waiting\n1\n", "weights 22.9 ", "KV cache 60.9 ", "others 8.0 ",
         "free 27.9",
     ):  # fmt: skip
-        assert words in shown
+        assert text in shown
     tab.call("Browser.grantPermissions", permissions=["clipboardReadWrite"])
     tab.value(f"{COPY}.click()")
     tab.wait(f"{COPY}.innerText == 'Copied'")
@@ -211,8 +211,8 @@ def test_a_printed_dashboard_is_the_report(tab: Tab, site: Site, fleet: Fleet) -
     controls, ink = tab.value(f"[{shown}, getComputedStyle(document.body).color]")
     closed = tab.value("document.querySelectorAll('section > details:not([open])').length")
     tab.call("Emulation.setEmulatedMedia", media="")
-    for words in ("spark-1: disk-fills", "docker system df", "alice: qwen36", "Printed "):
-        assert words in printed
+    for text in ("spark-1: disk-fills", "docker system df", "alice: qwen36", "Printed "):
+        assert text in printed
     assert (closed, controls, ink) == (0, 0, "rgb(22, 25, 29)")
     assert (page["scroll_width"], page["sticking_out"], page["faint"]) == (720, [], [])
 

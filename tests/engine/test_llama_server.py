@@ -60,8 +60,8 @@ def server(
         yield running
 
 
-def run(llama: build.Engine, *words: str, models: Path | None = None) -> Result:
-    command = inside(llama.root, words, [(models, "/models/lab")] if models else [])
+def run(llama: build.Engine, *arguments: str, models: Path | None = None) -> Result:
+    command = inside(llama.root, arguments, [(models, "/models/lab")] if models else [])
     return subprocess.run(
         command, env={"PATH": "/usr/bin:/bin"}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         text=True, timeout=120, check=False,

@@ -119,10 +119,10 @@ def tab(page: Page) -> Iterator[Tab]:
         assert tab.errors == []
 
 
-def shows(tab: Tab, host: str, words: str, seconds: float = 60.0) -> None:
+def shows(tab: Tab, host: str, text: str, seconds: float = 60.0) -> None:
     """Wait until a host's card has a text."""
     card = f"document.querySelector('.host[aria-label={host}]').innerText"
-    tab.wait(f"{card}.includes({json.dumps(words)})", seconds)
+    tab.wait(f"{card}.includes({json.dumps(text)})", seconds)
 
 
 @pytest.mark.timeout(600)

@@ -31,8 +31,8 @@ def own(site: Site) -> Iterator[Site]:
 
 def _curl(key: str, path: str, body: object = None) -> tuple[int, str]:
     data = f"-d '{json.dumps(body)}'" if body is not None else ""
-    words = f"-H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' {data}"
-    text = ssh(HOST, f"curl -sS -m 20 -w '\\n%{{http_code}}' {words} http://127.0.0.1:{PORT}{path}")
+    flags = f"-H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' {data}"
+    text = ssh(HOST, f"curl -sS -m 20 -w '\\n%{{http_code}}' {flags} http://127.0.0.1:{PORT}{path}")
     answer, _, status = text.rstrip().rpartition("\n")
     return int(status), answer
 

@@ -117,7 +117,7 @@ def test_the_program_is_brought_once_for_the_hosts_kind(libraries: list[Any]) ->
 
 def test_missing_libraries_fail_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     def build(*_: Any) -> Runtime:
-        raise RuntimeBundleError("unknown-architecture", arch="m68k", known="x86_64")
+        raise RuntimeBundleError("unknown-architecture", arch="m68k", supported="x86_64")
 
     monkeypatch.setattr(runtime, "build_runtime", build)
     ran = run(_model(), models.present, execute=True, **MODEL)

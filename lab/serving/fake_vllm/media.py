@@ -111,8 +111,8 @@ def _heard(file: bytes) -> tuple[str, float]:
     except (wave.Error, EOFError):
         raise bad_request("Invalid or unsupported audio file.", "file") from None
     samples = struct.unpack(f"<{len(data) // 2}h", data)
-    said = [at for at, sample in enumerate(samples) if abs(sample) > 300]
-    whole = samples[said[0] : said[-1]] if said else ()
+    heard = [at for at, sample in enumerate(samples) if abs(sample) > 300]
+    whole = samples[heard[0] : heard[-1]] if heard else ()
     step = len(whole) // len(_KNOWN)
     if step < 100:
         return " Thank you.", len(samples) / rate

@@ -53,8 +53,8 @@ async def _serve(path: Path) -> None:
     await server.stop(5)
 
 
-def main(words: list[str]) -> int:
+def main(arguments: list[str]) -> int:
     """Serve until SIGTERM, at the socket that the command line names."""
     (DATA / "webui.db").touch()
-    asyncio.run(_serve(Path(words[words.index("--uds") + 1])))
+    asyncio.run(_serve(Path(arguments[arguments.index("--uds") + 1])))
     return 0

@@ -51,8 +51,8 @@ def budget(context: Context) -> Budget:
     parts = ranks.world if ranks is not None and context.service.rank is not None else 1
     placed = {} if context.unified else context.effective
     weights = context.engine.weights_gib(context.body, placed)
-    known, named = context.plan.resolved, context.service.adapters.values()
-    adapters = sum(known[adapter.key].size for adapter in named if known) / GIB
+    resolved, named = context.plan.resolved, context.service.adapters.values()
+    adapters = sum(resolved[adapter.key].size for adapter in named if resolved) / GIB
     drafter = ((context.drafter.size_gib or 0.0) if context.drafter else 0.0) / parts
     length = context.body.context if limits.context is None else limits.context
     cache = context.engine.kv_bytes(context.body, context.effective, length) if length else None
@@ -103,8 +103,8 @@ def _card(context: Context) -> Iterator[Symptom]:
     """Check services that share one card; a service alone is checked elsewhere."""
     plan, total = context.plan, context.hardware.vram_gib
     # Without a card's name, its memory is taken from the recipes' needs.
-    known = context.hardware.gpus or (plan.gpu and plan.gpu.vram_gib)
-    if not known or total is None or context.service is not plan.services[0]:
+    memory = context.hardware.gpus or (plan.gpu and plan.gpu.vram_gib)
+    if not memory or total is None or context.service is not plan.services[0]:
         return  # reported once per host
     every = budgets(plan, context.catalog, context.hardware)
     for card in sorted({card for service in plan.services for card in service.gpus}) or [""]:

@@ -183,16 +183,16 @@ def _act(
     """
     if action not in _ACTIONS:
         return False, "there is no such action"
-    subcommand, *words = _ACTIONS[action]
+    subcommand, *flags = _ACTIONS[action]
     names = [host] if subcommand == "maintenance" else [host, service]
-    known = fleet.services(host)
-    if known is None or not {host, *known} >= {*names} or not all(map(_NAME.fullmatch, names)):
+    plan = fleet.services(host)
+    if plan is None or not {host, *plan} >= {*names} or not all(map(_NAME.fullmatch, names)):
         return False, "there is no such service"
     data = [word for value in hosts.overrides for word in ("--data", value)]
     try:
         done = subprocess.run(
             [sys.executable, "-m", "sparkwright", subcommand, str(hosts.inventory), "/".join(names),
-             *words, *data, *connection],
+             *flags, *data, *connection],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             errors="replace", timeout=_ACTION, check=False,
         )  # fmt: skip

@@ -199,8 +199,8 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(length))
         if not isinstance(body, dict):
             raise Refused(400, "this is no request of the page")
-        words = [str(body.get(name, "")) for name in ("action", "host", "service")]
-        done, text = site.control(*words)
+        fields = [str(body.get(name, "")) for name in ("action", "host", "service")]
+        done, text = site.control(*fields)
         self._send(200, "application/json", json.dumps({"done": done, "text": text}))
 
     def _stream(self) -> None:

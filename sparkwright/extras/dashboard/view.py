@@ -54,7 +54,7 @@ class Expected:
     services: Mapping[str, Planned] = field(default_factory=dict)
     models: Mapping[str, str] = field(default_factory=dict)
     memory: Memory | None = None
-    known: bool = True
+    whole: bool = True
     read: float = field(default_factory=time.time)
 
 
@@ -156,7 +156,7 @@ class HostView:
             runs = status.current if status else None
             drift = (_NEWER if runs in newer else f"release {service.release}",)
             planned[name] = replace(service, drift=() if runs == service.release else drift)
-        return Deployment(**vars(answer.status), planned=planned, plan_known=self.expected.known)
+        return Deployment(**vars(answer.status), planned=planned, plan_known=self.expected.whole)
 
     def _planned(self, name: str) -> dict[str, Any]:
         service, model = self.expected.services.get(name), self.expected.models.get(name, "")

@@ -75,8 +75,8 @@ class Mod:
             line = rest.partition("\n")[0].strip()
             try:
                 method, match = next((m, x) for m, f in _FORMS.items() if (x := f.match(rest)))
-                words = match.groupdict("").items()
-                getattr(self, method)(**{name: word.replace('"', "") for name, word in words})
+                groups = match.groupdict("").items()
+                getattr(self, method)(**{name: word.replace('"', "") for name, word in groups})
             except (LookupError, StopIteration, ValueError):
                 reason = reasons.get(line.partition(" ")[0], reasons["other"])
                 raise Unfit("mod-refused", f"mod {self.name}: {line[:200]}", reason) from None

@@ -256,12 +256,12 @@ def napping(idle: Host, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Engi
 
 def _rest_and_wake(host: Host, verb: str) -> list[bool]:
     """Whether the unit of ``a`` got the verb while it fell asleep, and while it woke."""
-    result, said = [], host.place / "said"
+    result, output = [], host.place / "said"
     for rests in (True, False):
-        said.write_text("")
+        output.write_text("")
         _ask(host, "a", rests=rests)
         assert _switch(host).run() == "good"
-        result.append(f"{verb} sparkwright-a.service" in said.read_text())
+        result.append(f"{verb} sparkwright-a.service" in output.read_text())
     return result
 
 

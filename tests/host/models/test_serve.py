@@ -362,13 +362,13 @@ def test_the_document_is_read_again(address: Address, capsys: pytest.CaptureFixt
     address.write()
     address.programs[0].send_signal(signal.SIGHUP)
     until(lambda: address.post(_SMALL, key="guest").status == 404, "the new rights")
-    for wrong, message in (
+    for change, message in (
         ({"models": {"a": Model("b", "taste")}}, "models.a.kind: 'taste'"),
         ({"models": {"a": Model("b\r\nX: y", "chat")}}, "models.a.pool"),
         ({"keys": {"guest": Key(models=("none",))}}, "keys.guest.models: there is no 'none'"),
         ({"keys": {"guest": Key(tokens_day=0)}}, "keys.guest.tokens_day: 0"),
     ):
-        address.door = replace(door, **wrong)
+        address.door = replace(door, **change)
         address.write()
         assert serve.main(str(address.document), "--check") == 1
         assert f"{address.document}: {message}" in capsys.readouterr().err

@@ -51,8 +51,8 @@ def test_an_inventory_that_imports_leaves_no_bytecode(tmp_path: Path) -> None:
 @cases("arguments")
 def test_a_full_disk_is_one_message(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     with site(tmp_path, {"fleet.lock": locked(plan())}) as position:
-        words = ["sparkwright", *arguments]
-        done = forked.run(words, position, ENVIRONMENT, stdout=Path("/dev/full"))
+        command = ["sparkwright", *arguments]
+        done = forked.run(command, position, ENVIRONMENT, stdout=Path("/dev/full"))
     assert done.returncode == 2, done.stderr
     assert "No space left on device" in done.stderr
     assert "Traceback" not in done.stderr

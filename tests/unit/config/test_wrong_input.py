@@ -241,7 +241,7 @@ def test_values_of_any_depth() -> None:
 def test_a_yaml_mistake_names_its_line(text: str, message: str, line: int | None) -> None:
     with pytest.raises(Unusable) as raised:
         yaml_text.load(text)
-    assert message in raised.value.what
+    assert message in raised.value.fault
     if line is not None:
         assert raised.value.line == line
 

@@ -44,7 +44,7 @@ class Hosts:
     """Two hosts with proxies, and the effects of the command line on them."""
 
     def __init__(self) -> None:
-        self.known: dict[str, list[str]] = {}
+        self.loaded: dict[str, list[str]] = {}
         self.away: list[str] = []
         self.planned = {
             name: PlannedHost(plan(SERVICES, name, **DATA), catalog())
@@ -55,8 +55,8 @@ class Hosts:
         for name, host in self.planned.items():
             if question == "renewed_keys" and name not in self.away:
                 result = keys_of(name, host.plan.settings, {})
-                self.known[name] = key_map(result.clients).splitlines()
-        answers = {name: self.known[name] for name in self.planned if name not in self.away}
+                self.loaded[name] = key_map(result.clients).splitlines()
+        answers = {name: self.loaded[name] for name in self.planned if name not in self.away}
         return session.silent(answers, *self.away)
 
 
@@ -81,7 +81,7 @@ def run(*arguments: str) -> Result:
 
 def everything(hosts: Hosts) -> set[str]:
     """Keys that open any host."""
-    return {line for lines in hosts.known.values() for line in lines}
+    return {line for lines in hosts.loaded.values() for line in lines}
 
 
 # --- Files -------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ def test_a_revocation_is_not_called_done_before_it_is(hosts: Hosts) -> None:
     result = run("revoke", "openclaw", "lab.py")
     assert result.exit_code == 1
     assert "spark-2: may know the former keys still" in result.output
-    assert not any(line.endswith("openclaw") for line in hosts.known["spark-1"])
+    assert not any(line.endswith("openclaw") for line in hosts.loaded["spark-1"])
     hosts.away = []
     assert "unknown" in run("list", "lab.py").output
     assert run("revoke", "openclaw", "lab.py").exit_code == 0

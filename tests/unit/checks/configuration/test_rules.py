@@ -374,18 +374,18 @@ def _resolved(service: dict[str, Any], **files: Any) -> tuple[HostPlan, Resoluti
     host = plan(
         {"s": {"recipe": "qwen36-35b-a3b-heretic-dflash", "adapters": [ADAPTER], **service}}
     )
-    answers, known = resolution(host), {
+    answers, locked = resolution(host), {
         "config": json.dumps(CONFIG), "shapes": SHAPES, **files
     }  # fmt: skip
-    header = json.dumps({name: {"shape": shape} for name, shape in known["shapes"].items()})
+    header = json.dumps({name: {"shape": shape} for name, shape in locked["shapes"].items()})
     weights = len(header).to_bytes(8, "little") + header.encode()
-    names = ["adapter_config.json", *["adapter_model.safetensors"] * bool(known["shapes"])]
+    names = ["adapter_config.json", *["adapter_model.safetensors"] * bool(locked["shapes"])]
 
     def piece(_: str, start: int, length: int) -> bytes:
         return weights[start : start + length]
 
     try:
-        lora = lora_of(names, lambda _: json.loads(known["config"]), piece)
+        lora = lora_of(names, lambda _: json.loads(locked["config"]), piece)
     except ValueError:
         lora = None
     body, adapter = host.services[0].body.key, host.services[0].adapters["my-style"].key

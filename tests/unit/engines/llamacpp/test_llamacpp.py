@@ -61,9 +61,9 @@ def test_a_name_is_enough_and_the_plan_gives_engine_and_reason() -> None:
         assert text in facts[name]
     (host,) = fleet.or_raise().values()
     assert not [item for item in host.violations if item.severity == "error"]
-    words = container_command(service).arguments
+    argv = container_command(service).arguments
     expected = "--model /models/Qwen3-8B-GGUF/Qwen3-8B-Q4_K_M.gguf --alias unsloth/Qwen3-8B-GGUF"
-    assert " ".join(words).startswith(f"{expected} --host /run/engine/http.sock --offline --no-ui")
+    assert " ".join(argv).startswith(f"{expected} --host /run/engine/http.sock --offline --no-ui")
 
 
 @pytest.mark.parametrize(("arguments", "gets"), [({}, True), ({"mmproj_auto": False}, False)])
@@ -121,8 +121,8 @@ def test_a_model_that_pools_is_started_and_asked_for_it(
     entries, name = catalog(), "qwen35-9b-gguf-q4"
     model = entries.models[name].model_copy(update={"gguf": repository(pooling=pooling).facts.gguf})  # type: ignore[union-attr]
     changed = replace(entries, models={**entries.models, name: model})
-    found = check_host(host, changed, assumed_hardware(host))
-    assert "llamacpp-pooling" in {item.id for item in found}
+    findings = check_host(host, changed, assumed_hardware(host))
+    assert "llamacpp-pooling" in {item.id for item in findings}
 
 
 def test_a_format_that_the_engine_does_not_load_is_an_error() -> None:
@@ -130,8 +130,8 @@ def test_a_format_that_the_engine_does_not_load_is_an_error() -> None:
     entries, name = catalog(), "qwen35-9b-gguf-q4"
     model = entries.models[name].model_copy(update={"format": "awq", "file": None})
     changed = replace(entries, models={**entries.models, name: model})
-    found = check_host(host, changed, assumed_hardware(host))
-    assert "engine-format" in {item.id for item in found}
+    findings = check_host(host, changed, assumed_hardware(host))
+    assert "engine-format" in {item.id for item in findings}
 
 
 @cases("arguments", "context", "sequences", "cache")
@@ -168,9 +168,9 @@ def test_a_context_that_fits_does_fit_with_layers_of_a_window(pool: float) -> No
 def test_short_names_are_written_as_long_ones() -> None:
     """``-ngl`` has one dash, and llama-server does not know ``--ngl``."""
     settings = {"recipe": "qwen35-9b-gguf-rtx-12gb", "arguments": {"ngl": 50, "c": 4096}}
-    words = container_command(plan({"s": settings}).services[0]).arguments
-    assert words[words.index("50") - 1] == "--n-gpu-layers"
-    assert words[words.index("4096") - 1] == "--ctx-size"
+    argv = container_command(plan({"s": settings}).services[0]).arguments
+    assert argv[argv.index("50") - 1] == "--n-gpu-layers"
+    assert argv[argv.index("4096") - 1] == "--ctx-size"
 
 
 @cases("types", "bytes_of_a_number")

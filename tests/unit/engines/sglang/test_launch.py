@@ -45,11 +45,11 @@ def _listens(path: str) -> bool:
         return connection.connect_ex(path) == 0  # the file is there before it listens
 
 
-def _started(tmp_path: Path, start: str, words: list[str]) -> subprocess.Popen[str]:
+def _started(tmp_path: Path, start: str, command: list[str]) -> subprocess.Popen[str]:
     (tmp_path / "sglang").mkdir()
     (tmp_path / "sglang/launch_server.py").write_text(FAKE.replace("START", start))
     return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, *words],
+        [sys.executable, "-c", PROGRAM, *command],
         env={**os.environ, "PYTHONPATH": str(tmp_path), "SGLANG_SERVER_KEY": "k3y"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -94,9 +94,9 @@ def test_the_key_is_in_no_command_line_and_no_environment_of_the_engine(
     server: tuple[subprocess.Popen[str], str, int],
 ) -> None:
     process, path, _ = server
-    words, inherited = json.loads(_ask(path, "/health")[1])
+    arguments, inherited = json.loads(_ask(path, "/health")[1])
     assert not inherited
-    assert "k3y" not in json.dumps(words) + Path(f"/proc/{process.pid}/cmdline").read_text()
+    assert "k3y" not in json.dumps(arguments) + Path(f"/proc/{process.pid}/cmdline").read_text()
 
 
 def test_processes_of_http_that_would_be_unguarded_do_not_start(tmp_path: Path) -> None:

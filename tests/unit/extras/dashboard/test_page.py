@@ -73,7 +73,7 @@ class Seen(HTMLParser):
         super().__init__()
         self.elements: Counter[str] = Counter()
         self.attributes: list[tuple[str, str | None]] = []
-        self.words: list[str] = []
+        self.texts: list[str] = []
         self.open: list[str] = []
         self.feed(markup)
         self.close()
@@ -88,12 +88,12 @@ class Seen(HTMLParser):
         assert tag in self.VOID or self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        self.words.append(data)
+        self.texts.append(data)
 
     @property
     def text(self) -> str:
         """All text, with single spaces."""
-        return " ".join(" ".join(self.words).split())
+        return " ".join(" ".join(self.texts).split())
 
 
 def test_the_page_sends_no_request() -> None:
@@ -171,7 +171,7 @@ def test_text_of_a_host_is_never_markup(word: str) -> None:
     plainly, nastily = read("word"), read(word)
     assert nastily.elements == plainly.elements
     assert [name for name, _ in nastily.attributes] == [name for name, _ in plainly.attributes]
-    shown = "".join(nastily.words)
+    shown = "".join(nastily.texts)
     assert shown.count(visible_text(word)) >= 20
     assert shown == visible_text(shown)
 

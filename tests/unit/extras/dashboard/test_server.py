@@ -308,13 +308,13 @@ def test_a_host_is_shown_by_its_last_two_answers(fleet: Fleet) -> None:
     for at in (100.0, 105.0):
         fleet.take("spark-1", glance(at))
     data = seen(fleet)
-    (one,) = data["services"]
-    assert (one["model"], one["address"]) == (MODEL, "https://10.0.0.1:8000/v1")
-    assert (one["well"], one["plan"]) == (True, "as planned")
-    assert (one["load"]["tokens"], one["load"]["running"], one["first"]) == (
+    (service,) = data["services"]
+    assert (service["model"], service["address"]) == (MODEL, "https://10.0.0.1:8000/v1")
+    assert (service["well"], service["plan"]) == (True, "as planned")
+    assert (service["load"]["tokens"], service["load"]["running"], service["first"]) == (
         40.0, 2.0, pytest.approx(0.12),
     )  # fmt: skip
-    assert (one["hour"], one["counted"]) == (40.0, False)
+    assert (service["hour"], service["counted"]) == (40.0, False)
     assert (data["machine"]["temperature"], data["machine"]["clock"]) == (66.0, 2405.0)
     fleet.take("spark-1", glance(110.0, hour={"qwen36": 7.5}))
     shown = seen(fleet)
@@ -352,9 +352,9 @@ def test_a_roll_out_its_end_and_findings_are_shown(fleet: Fleet) -> None:
         "wedge: no token (watched for 40 s)", "error",
     )  # fmt: skip
     assert any("sparkwright" in text for text in finding["more"])
-    (one,) = data["services"]
-    assert one["well"] is False
-    assert one["plan"] == f"differs: release {RELEASE}"
+    (row,) = data["services"]
+    assert row["well"] is False
+    assert row["plan"] == f"differs: release {RELEASE}"
 
 
 def test_downloads_that_run_or_were_cut_are_found_and_ended_ones_are_not(
@@ -422,7 +422,7 @@ def test_a_release_of_a_newer_plan_does_not_differ_from_the_plan_of_the_start() 
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("arguments", "message"),
     [
         (("--listen", "0.0.0.0"), "'0.0.0.0' is every address of this machine"),
         (("--listen", ""), "'' is every address of this machine"),
@@ -432,9 +432,9 @@ def test_a_release_of_a_newer_plan_does_not_differ_from_the_plan_of_the_start() 
     ],
 )
 def test_a_command_line_that_can_not_be_used_is_refused(
-    checkout: Any, words: tuple[str, ...], message: str
+    checkout: Any, arguments: tuple[str, ...], message: str
 ) -> None:
-    done = run("dashboard", "inventory/lab.py", "--page-port", "0", *words)
+    done = run("dashboard", "inventory/lab.py", "--page-port", "0", *arguments)
     assert done.exit_code == 2
     assert message in done.output
 
@@ -460,7 +460,7 @@ def test_another_address_has_a_certificate_of_the_sites_own_ca(here: Any, fleet:
 
 
 @pytest.mark.parametrize(
-    ("action", "host", "name", "words"),
+    ("action", "host", "name", "command"),
     [
         (
             "restart",
@@ -478,7 +478,7 @@ def test_another_address_has_a_certificate_of_the_sites_own_ca(here: Any, fleet:
 )
 def test_an_action_is_the_command_of_its_name(
     monkeypatch: pytest.MonkeyPatch, checkout: Any, fleet: Fleet, action: str, host: str,
-    name: str, words: list[str] | None,
+    name: str, command: list[str] | None,
 ) -> None:  # fmt: skip
     ran: list[list[str]] = []
 
@@ -488,5 +488,5 @@ def test_an_action_is_the_command_of_its_name(
 
     monkeypatch.setattr(subprocess, "run", started)
     done = dashboard._act(Hosts(Path("inventory/lab.py")), [], fleet, action, host, name)
-    assert done[0] is (words is not None)
-    assert ran == ([words] if words else [])
+    assert done[0] is (command is not None)
+    assert ran == ([command] if command else [])

@@ -179,8 +179,8 @@ def test_a_file_of_a_mod_is_a_template_or_an_allowed_plugin_and_no_other_argumen
     script = f"cp {' '.join({*names.values()})} $WORKSPACE_DIR/\n"
     files = {"run.sh": script, **dict.fromkeys(names.values(), "{}")}
     files["c.jinja"] = "{{ messages[-1].content }}"
-    words = " ".join(f"--{key.replace('_', '-')} {value}" for key, value in names.items())
-    text = minimal(f"vllm serve {{model}} {words}", mods=["mods/x"])
+    options = " ".join(f"--{key.replace('_', '-')} {value}" for key, value in names.items())
+    text = minimal(f"vllm serve {{model}} {options}", mods=["mods/x"])
     result = of_text(text, mods=lambda _: files, remote_code=code)
     plugin = {"tool_parser_plugin"} if code else set()
     kept = {"gpu_memory_utilization", "chat_template", *plugin}
