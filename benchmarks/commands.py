@@ -48,7 +48,7 @@ def main() -> int:
     rows = list(_here(arguments.rounds))
     if arguments.fleet:
         rows += [_row(f"{item} {arguments.fleet}", item, None, Path.cwd(), 3) for item in FLEET]
-    text = table(("command", "median", "best", "at most"), rows)
+    text = table(("command, seconds", "median", "best", "at most"), rows)
     print(text)
     if arguments.write:
         page = PAGE.read_text(encoding="utf-8")
@@ -68,8 +68,8 @@ def _here(rounds: int) -> Iterator[tuple[str, ...]]:
 def _row(message: str, name: str, most: float | None, folder: Path, rounds: int) -> tuple[str, ...]:
     _seconds(message.split(), folder)  # what is compiled once is compiled
     seconds = [_seconds(message.split(), folder) for _ in range(rounds)]
-    bound = f"{most:g} s" if most else ""
-    return f"`{name}`", f"{statistics.median(seconds):.2f} s", f"{min(seconds):.2f} s", bound
+    bound = f"{most:g}" if most else ""
+    return f"`{name}`", f"{statistics.median(seconds):.2f}", f"{min(seconds):.2f}", bound
 
 
 def _seconds(arguments: Sequence[str], folder: Path) -> float:
