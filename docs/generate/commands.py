@@ -9,7 +9,7 @@ import click
 
 from docs.generate.markdown import GENERATED
 from sparkwright.cli import main
-from sparkwright.cli.lib.connecting import OPTIONS
+from sparkwright.cli.lib.hosts import OPTIONS
 
 _INTRODUCTION = """\
 Run `sparkwright` in the site's folder, beside `group_data/`. NAME is a host, a group, a service or

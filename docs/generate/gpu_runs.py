@@ -23,7 +23,7 @@ def part() -> str:
     runs = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.iterdir()}
     rows = [*_rows(runs)]
     (machine,) = {_where(runs[step]) for step, _ in rows}  # a second one needs a column
-    days = " and ".join(sorted({runs[step]["date"] for step, _ in rows}))
+    days = ", ".join(sorted({runs[step]["date"] for step, _ in rows}))
     return f"{machine}, {days}:\n\n{table(('step', 'result'), rows)}"
 
 
@@ -85,7 +85,10 @@ def _rows(runs: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
     )
     yield "sleep", _sleep(runs["sleep"])
     yield from _releases(runs)
-    yield from _speeds(runs["proxy"]["runs"])
+    yield from _speeds(
+        "proxy", runs["proxy"]["runs"], ("engine", "proxy"), "at the engine's socket"
+    )
+    yield from _several(runs["replicas"], runs["ranks"])
 
 
 def _deployed(run: dict[str, Any]) -> str:
@@ -95,7 +98,7 @@ def _deployed(run: dict[str, Any]) -> str:
 
 def _sleep(run: dict[str, Any]) -> str:
     shown = [f"awake the engine holds {run['awake']['gpu_mib']:,} MiB of the GPU"]
-    for nap in run["naps"]:
+    for nap in {nap["level"]: nap for nap in run["naps"]}.values():  # the last one of each level
         held = f"{nap['asleep']['gpu_mib']:,} MiB after {nap['seconds to sleep']:.1f} s"
         answer = f"an answer {nap['seconds to an answer']:.1f} s after waking"
         shown.append(f"level {nap['level']}: {held}, {answer}")
@@ -111,18 +114,39 @@ def _releases(runs: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
     share = runs["share"]
     text = (
         f"a release with 0.995 of the memory was {share['outcome']}, down for "
-        f"{share['down_seconds']} s, before causes that no restart fixes were told: "
-        + "; ".join(share["observed"])
+        f"{share['down_seconds']} s: " + "; ".join(share["observed"])
     )
     yield "share", text
-    text = (
-        f"a release with weights of noise was {runs['noise']['outcome']}, before the gate "
-        "refused noise: " + "; ".join(runs["noise"]["observed"])
-    )
+    text = f"a release with weights of noise was {runs['noise']['outcome']}"
     yield "noise", text
 
 
-def _speeds(measured: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+def _several(replicas: dict[str, Any], ranks: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    text = (
+        f"a release is rolled over two hosts behind one address under 16 clients: "
+        f"{replicas['served']:,} answers, {replicas['failed']} failed; the next run: "
+        f"{replicas['again']['changes']} changes"
+    )
+    yield "replicas", text
+    yield from _speeds("replicas", replicas["streams"], ("proxy", "address"), "at one host's proxy")
+    rates = "; ".join(
+        f"{streams} at a time: {rate['ranks']:,.0f} tokens/s"
+        for streams, rate, _ in _medians(ranks["streams"])
+    )
+    health = "seconds to health"
+    text = (
+        f"one model over two hosts by NCCL and a virtual network: deployed in "
+        f"{ranks['deploy']['seconds']} s; {rates}; answers again {ranks['follower'][health]} s "
+        f"after the follower's death, without its caches, {ranks['head'][health]} s after the "
+        "head's"
+    )
+    yield "ranks", text
+
+
+def _medians(
+    measured: list[dict[str, Any]],
+) -> Iterator[tuple[int, dict[str, float], dict[str, float]]]:
+    """Streams, and each way's tokens/s and milliseconds to the first token."""
     ways: dict[int, dict[str, list[dict[str, Any]]]] = {}
     for run in measured:
         if run["tokens"] > 2:
@@ -132,11 +156,17 @@ def _speeds(measured: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
             {name: statistics.median(item[key] for item in items) for name, items in way.items()}
             for key in ("tokens_per_second", "first_token_ms")
         )
-        yield (
-            "proxy",
-            (
-                f"{streams} at a time: {rate['engine']:,.0f} tokens/s at the engine's socket, "
-                f"{rate['proxy'] / rate['engine']:.3f} x through HAProxy; first token after "
-                f"{delay['engine']:.1f} ms, {delay['proxy'] - delay['engine']:+.1f} ms"
-            ),
+        yield streams, rate, delay
+
+
+def _speeds(
+    step: str, measured: list[dict[str, Any]], ways: tuple[str, str], where: str
+) -> Iterator[tuple[str, str]]:
+    base, way = ways
+    for streams, rate, delay in _medians(measured):
+        text = (
+            f"{streams} at a time: {rate[base]:,.0f} tokens/s {where}, "
+            f"{rate[way] / rate[base]:.3f} x through the {way}; first token after "
+            f"{delay[base]:.1f} ms, {delay[way] - delay[base]:+.1f} ms"
         )
+        yield step, text

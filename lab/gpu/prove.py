@@ -73,7 +73,7 @@ SMI = {
     "holders": "nvidia-smi --query-compute-apps=process_name,used_gpu_memory --format=csv,noheader",
 }
 #: Streams, rounds, tokens, and how often each way is asked in turn.
-LEVELS = ((1, 40, 2, 2), (8, 4, 128, 2), (64, 3, 128, 2), (256, 2, 128, 2))
+LEVELS = ((256, 2, 128, 2), (64, 3, 128, 2), (8, 4, 128, 2), (1, 40, 2, 2))
 MANY = ((64, 3, 128, 1), (256, 2, 128, 1))
 GATEWAY = "/opt/sparkwright/gateway/haproxy.cfg"
 

@@ -5,13 +5,12 @@ Run it as `uvicorn hub.app:app` with SPARKWRIGHT_LAB_HUB_DATA set to the directo
 on this same server; SPARKWRIGHT_LAB_HUB_CDN gives them another origin (for example another name of
 this server), like the real hub's. Large files are in its Xet storage (xet.py) too.
 
-Tested clients: huggingface_hub 0.36 and 2.4, hf_transfer, hf_xet, curl.
+It answers what sparkwright, hf_transfer, hf_xet and curl ask.
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
 import hashlib
 import hmac
 import json
@@ -20,7 +19,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, quote, urlencode
+from urllib.parse import quote, urlencode
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -34,12 +33,10 @@ from . import access, xet
 from .access import Refusal
 from .content import FileResponse, Source, disposition
 from .faults import BadFault, Counters, Faults
-from .ranges import Unsatisfiable, parse_ranges
-from .store import Commit, File, Repository, Store, lfs_pointer
+from .ranges import Unsatisfiable, parse_range
+from .store import Commit, File, Repository, Store
 
 DEFAULT_DATA = "/var/lib/sparkwright-lab-hub"
-# The real hub's page lengths.
-PAGE, PAGE_EXPANDED = 1000, 50
 LINK_SECONDS = 3600
 # Signs links of a fake: it guards nothing, and stays the same so that links outlive a restart.
 LINK_KEY = b"sparkwright lab hub fake"
@@ -74,113 +71,14 @@ class Hub:
         repository = self._repository(request)
         commit = _commit(repository, request.path_params.get("revision", "main"))
         info = _model_info(repository, commit, blobs=_true(request.query_params.get("blobs")))
-        wanted = request.query_params.getlist("expand")
-        if wanted:
-            info = {key: info[key] for key in ("_id", "id", *wanted) if key in info}
         return JSONResponse(info)
-
-    async def tree(self, request: Request) -> Response:
-        """GET /api/models/ORG/NAME/tree/REV[/FOLDER]: a listing, in pages."""
-        repository = self._repository(request)
-        commit, folder = _split(repository, request.path_params["rest"])
-        query = request.query_params
-        expand = _true(query.get("expand"))
-        entries = _listing(commit, folder, recursive=_true(query.get("recursive")))
-        if folder and not entries:
-            raise Refusal(404, "EntryNotFound", f"{folder} does not exist on {commit.id}")
-        page = PAGE_EXPANDED if expand else PAGE
-        try:
-            page = min(int(query.get("limit", page)), page)
-            start = int(base64.urlsafe_b64decode(query.get("cursor", "MA==")))
-        except ValueError:
-            raise Refusal(400, "", "Invalid limit or cursor") from None
-        headers = {}
-        if start + page < len(entries):
-            cursor = base64.urlsafe_b64encode(str(start + page).encode()).decode()
-            following = request.url.include_query_params(cursor=cursor)
-            headers["link"] = f'<{following}>; rel="next"'
-        content = [
-            _details(repository, commit, entry) if expand else entry
-            for entry in entries[start : start + page]
-        ]
-        return JSONResponse(content, headers=headers)
-
-    async def paths_info(self, request: Request) -> Response:
-        """POST /api/models/ORG/NAME/paths-info/REV: the entries of some paths (form or JSON)."""
-        repository = self._repository(request)
-        commit = _commit(repository, request.path_params["revision"])
-        body = await request.body()
-        if request.headers.get("content-type", "").startswith("application/json"):
-            form = json.loads(body)
-            paths, expand = form.get("paths", []), _true(str(form.get("expand", "")))
-        else:
-            fields = parse_qs(body.decode())
-            paths, expand = fields.get("paths", []), _true(fields.get("expand", [""])[0])
-        expected = {entry["path"]: entry for entry in _listing(commit, "", recursive=True)}
-        result = [expected[path] for path in paths if path in expected]
-        return JSONResponse(
-            [_details(repository, commit, entry) if expand else entry for entry in result]
-        )
-
-    async def refs(self, request: Request) -> Response:
-        """GET /api/models/ORG/NAME/refs: branches and tags."""
-        repository = self._repository(request)
-
-        def listing(kind: str, refs: dict[str, str]) -> list[dict[str, str]]:
-            return [
-                {"name": name, "ref": f"refs/{kind}/{name}", "targetCommit": commit}
-                for name, commit in sorted(refs.items())
-            ]
-
-        return JSONResponse(
-            {
-                "branches": listing("heads", repository.branches),
-                "tags": listing("tags", repository.tags),
-                "converts": [],
-                "pullRequests": [],
-            }
-        )
-
-    async def commits(self, request: Request) -> Response:
-        """GET /api/models/ORG/NAME/commits/REV: the history, newest first."""
-        repository = self._repository(request)
-        commit = _commit(repository, request.path_params["revision"])
-        history = repository.commits[: repository.commits.index(commit) + 1]
-        return JSONResponse(
-            [
-                {
-                    "id": entry.id,
-                    "title": entry.title,
-                    "message": "",
-                    "authors": [{"user": "fake"}],
-                    "date": entry.date,
-                }
-                for entry in reversed(history)
-            ]
-        )
-
-    async def whoami(self, request: Request) -> Response:
-        """GET /api/whoami-v2: the account of a token."""
-        name = access.user(request.headers.get("authorization"))
-        if name is None:
-            raise Refusal(401, "", "Invalid username or password.")
-        return JSONResponse(
-            {
-                "type": "user",
-                "id": _object_id(name),
-                "name": name,
-                "fullname": f"{name} (fake)",
-                "orgs": [],
-                "auth": {"type": "access_token", "accessToken": {"role": "read"}},
-            }
-        )
 
     # --- files --------------------------------------------------------------------------------
 
     async def resolve(self, request: Request) -> Response:
         """GET and HEAD /ORG/NAME/resolve/REV/PATH: small files, or the way to large ones."""
         repository = self._content_of(request)
-        commit, file = _file(repository, request.path_params["rest"])
+        commit, file = _file(repository, request.path_params)
         etag = self._etag(request, file)
         headers = {
             "x-repo-commit": commit.id,
@@ -197,19 +95,6 @@ class Hub:
         headers["x-xet-hash"] = xet.file_hash(file)
         headers["link"] = f'<{api}>; rel="xet-auth"'
         return PlainTextResponse(f"Found. Redirecting to {location}", 302, headers)
-
-    async def raw(self, request: Request) -> Response:
-        """GET /ORG/NAME/raw/REV/PATH: the file as git has it, so the pointer of a large one."""
-        repository = self._content_of(request)
-        commit, file = _file(repository, request.path_params["rest"])
-        headers = {
-            "x-repo-commit": commit.id,
-            "accept-ranges": "bytes",
-            "etag": f'"{file.blob_id}"',
-        }
-        if file.lfs:
-            return PlainTextResponse(lfs_pointer(file.sha256, file.size), headers=headers)
-        return self._send(repository, file, headers, "text/plain; charset=utf-8")
 
     async def content(self, request: Request) -> Response:
         """GET and HEAD /cdn/ORG/NAME/COMMIT/PATH: a large file, for who has a signed link."""
@@ -257,10 +142,10 @@ class Hub:
         wanted = request.path_params["hash"]
         file = _stored(repository, lambda file: xet.file_hash(file) == wanted)
         try:
-            asked = parse_ranges(request.headers.get("range"), file.size)
+            asked = parse_range(request.headers.get("range"), file.size)
         except Unsatisfiable:
             raise Refusal(416, "", "No such range") from None
-        start, end = asked[0] if asked else (0, file.size)
+        start, end = asked or (0, file.size)
         xorbs = f"/xet/xorbs/{repository.id}/{file.sha256}"
         urls = [
             _signed_url(_origin(request), f"{xorbs}/{index}") for index in range(xet.xorbs(file))
@@ -377,18 +262,12 @@ def create_app(data: Path, cdn: str | None = None) -> Starlette:
     """Return the hub over a data directory; repositories may be added while it runs."""
     hub = Hub(data, cdn)
     api = "/api/models/{organisation}/{name}"
-    files = "/{organisation}/{name}"
     return Starlette(
         routes=[
             Route("/control", hub.control, methods=["GET", "POST", "DELETE"]),
             Route("/control/counters", hub.count, methods=["GET", "DELETE"]),
             Route("/health", hub.health),
-            Route("/api/whoami-v2", hub.whoami),
-            Route(f"{api}/tree/{{rest:path}}", hub.tree),
-            Route(f"{api}/paths-info/{{revision:path}}", hub.paths_info, methods=["POST"]),
             Route(f"{api}/revision/{{revision:path}}", hub.model),
-            Route(f"{api}/commits/{{revision:path}}", hub.commits),
-            Route(f"{api}/refs", hub.refs),
             Route(f"{api}/xet-read-token/{{revision:path}}", hub.xet_token),
             Route("/xet/v1/reconstructions/{hash}", hub.xet_reconstruction),
             Route("/xet/xorbs/{organisation}/{name}/{sha256}/{index:int}", hub.xet_xorb),
@@ -396,8 +275,7 @@ def create_app(data: Path, cdn: str | None = None) -> Starlette:
             Route("/cdn/{organisation}/{name}/{commit}/{path:path}", hub.content),
             # Git repositories beside the hub's own, for git's dumb protocol.
             Mount("/git", StaticFiles(directory=data / "git", check_dir=False)),
-            Route(f"{files}/resolve/{{rest:path}}", hub.resolve),
-            Route(f"{files}/raw/{{rest:path}}", hub.raw),
+            Route("/{organisation}/{name}/resolve/{revision}/{path:path}", hub.resolve),
         ],
         exception_handlers={Refusal: _refused},
         middleware=[Middleware(FaultsFirst, hub=hub)],
@@ -421,18 +299,9 @@ def _commit(repository: Repository, revision: str) -> Commit:
     return commit
 
 
-def _split(repository: Repository, rest: str) -> tuple[Commit, str]:
-    """Split REV/PATH; a branch or tag may have slashes of its own."""
-    for ref in [*repository.branches, *repository.tags]:
-        if "/" in ref and (rest + "/").startswith(ref + "/"):
-            return _commit(repository, ref), rest[len(ref) + 1 :]
-    revision, _, path = rest.partition("/")
-    return _commit(repository, revision), path
-
-
-def _file(repository: Repository, rest: str) -> tuple[Commit, File]:
-    commit, path = _split(repository, rest)
-    file = commit.file(path)
+def _file(repository: Repository, parameters: dict[str, str]) -> tuple[Commit, File]:
+    commit = _commit(repository, parameters["revision"])
+    file = commit.file(parameters["path"])
     if file is None:
         raise Refusal(404, "EntryNotFound", "Entry not found")
     return commit, file
@@ -476,36 +345,6 @@ def _model_info(repository: Repository, commit: Commit, *, blobs: bool) -> dict[
     }
 
 
-def _listing(commit: Commit, folder: str, *, recursive: bool) -> list[dict[str, Any]]:
-    """Return files and folders under `folder`, sorted by path."""
-    prefix = f"{folder.strip('/')}/" if folder.strip("/") else ""
-    entries: dict[str, dict[str, Any]] = {}
-    for file in commit.files:
-        if not file.path.startswith(prefix):
-            continue
-        names = file.path[len(prefix) :].split("/")
-        for depth in range(1, len(names)):
-            path = prefix + "/".join(names[:depth])
-            if recursive or depth == 1:
-                entries.setdefault(path, _folder_entry(commit, path))
-        if recursive or len(names) == 1:
-            entries[file.path] = _file_entry(file)
-    return [entries[path] for path in sorted(entries)]
-
-
-def _file_entry(file: File) -> dict[str, Any]:
-    entry: dict[str, Any] = {
-        "type": "file",
-        "oid": file.blob_id,
-        "size": file.size,
-        "path": file.path,
-    }
-    if file.lfs:
-        entry["lfs"] = {"oid": file.sha256, "size": file.size, "pointerSize": file.pointer_size}
-        entry["xetHash"] = xet.file_hash(file)
-    return entry
-
-
 def _stored(repository: Repository, wanted: Callable[[File], bool]) -> File:
     """Return the first large file of any commit with this hash, or refuse."""
     for commit in repository.commits:
@@ -517,23 +356,6 @@ def _stored(repository: Repository, wanted: Callable[[File], bool]) -> File:
 
 def _origin(request: Request) -> str:
     return f"{request.url.scheme}://{request.url.netloc}"
-
-
-def _folder_entry(commit: Commit, path: str) -> dict[str, Any]:
-    inside = [
-        (file.path, file.blob_id) for file in commit.files if file.path.startswith(f"{path}/")
-    ]
-    oid = hashlib.sha1(repr(inside).encode(), usedforsecurity=False).hexdigest()
-    return {"type": "directory", "oid": oid, "size": 0, "path": path}
-
-
-def _details(repository: Repository, commit: Commit, entry: dict[str, Any]) -> dict[str, Any]:
-    """Add the data for `expand`: the commit in which a file was last changed."""
-    changed = commit
-    if entry["type"] == "file":
-        changed = repository.last_change(commit, entry["path"])
-    last = {"id": changed.id, "title": changed.title, "date": changed.date}
-    return {**entry, "lastCommit": last}
 
 
 def _signed_url(origin: str, path: str) -> str:

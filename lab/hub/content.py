@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +16,8 @@ from urllib.parse import quote
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from .faults import Counters, Fault, Faults
-from .ranges import Unsatisfiable, parse_ranges
+from .faults import Counters, Faults
+from .ranges import Unsatisfiable, parse_range
 
 PIECE_BYTES = 1 << 20
 # A paced connection sends this often per second, so that its rate is smooth.
@@ -57,81 +56,47 @@ class FileResponse(Response):
             truncate.hits += 1
             size = truncate.value
         try:
-            ranges = self._ranges(method, path, asked, size)
+            part = self._range(method, asked, size)
         except Unsatisfiable:
             self.headers["content-range"] = f"bytes */{size}"
             self.headers["content-length"] = "0"
             await self._start(send, 416)
             await send({"type": "http.response.body", "body": b""})
             return
-        parts = self._head(ranges, size)
-        await self._start(send, 206 if ranges else 200)
+        start, end = part or (0, size)
+        if part:
+            self.headers["content-range"] = f"bytes {start}-{end - 1}/{size}"
+        self.headers["content-length"] = str(end - start)
+        await self._start(send, 206 if part else 200)
         if method == "HEAD":
             await send({"type": "http.response.body", "body": b""})
             return
         gone = asyncio.create_task(_disconnected(receive))
-        self.counters.open_stream()
         try:
-            await self._send_body(parts, send, gone, self._plan(method, path, parts))
+            await self._send_body(start, end, send, gone, self._plan(method, path, start, end))
         finally:
-            self.counters.streams -= 1
             gone.cancel()
 
-    def _ranges(
-        self, method: str, path: str, asked: dict[str, str], size: int
-    ) -> list[tuple[int, int]]:
-        if "range" not in asked or method != "GET":
-            return []
-        if self.faults.take("no_ranges", method, path) is not None:
-            del self.headers["accept-ranges"]
-            return []
-        if asked.get("if-range", self.headers["etag"]) != self.headers["etag"]:
-            return []
-        return parse_ranges(asked["range"], size)
+    def _range(self, method: str, asked: dict[str, str], size: int) -> tuple[int, int] | None:
+        if method != "GET" or asked.get("if-range", self.headers["etag"]) != self.headers["etag"]:
+            return None
+        return parse_range(asked.get("range"), size)
 
-    def _head(self, ranges: list[tuple[int, int]], size: int) -> list[bytes | tuple[int, int]]:
-        """Set the headers that depend on the ranges; return the body as text and ranges."""
-        parts: list[bytes | tuple[int, int]] = list(ranges or [(0, size)])
-        if len(ranges) == 1:
-            start, end = ranges[0]
-            self.headers["content-range"] = f"bytes {start}-{end - 1}/{size}"
-        elif ranges:
-            boundary = secrets.token_hex(12)
-            kind = self.headers["content-type"]
-            self.headers["content-type"] = f"multipart/byteranges; boundary={boundary}"
-            parts = []
-            for start, end in ranges:
-                head = (
-                    f"\r\n--{boundary}\r\nContent-Type: {kind}\r\n"
-                    f"Content-Range: bytes {start}-{end - 1}/{size}\r\n\r\n"
-                )
-                parts += [head.encode(), (start, end)]
-            parts.append(f"\r\n--{boundary}--\r\n".encode())
-        self.headers["content-length"] = str(sum(_length(part) for part in parts))
-        return parts
+    def _plan(self, method: str, path: str, start: int, end: int) -> _Plan:
+        """Take the faults that bite this body."""
 
-    def _plan(self, method: str, path: str, parts: list[bytes | tuple[int, int]]) -> _Plan:
-        """Take the faults that apply to this body."""
-        spans = [part for part in parts if isinstance(part, tuple)]
-        total = sum(_length(part) for part in parts)
-
-        def bites(kind: str) -> Fault | None:
+        def bites(kind: str, low: int, high: int) -> int | None:
             fault = self.faults.find(kind, method, path)
-            if fault is None:
+            if fault is None or not low <= fault.value < high:
                 return None
-            if kind == "drop_after":
-                hit = fault.value < total
-            else:
-                hit = any(start <= fault.value < end for start, end in spans)
-            fault.hits += hit
-            return fault if hit else None
+            fault.hits += 1
+            return int(fault.value)
 
         rate = self.faults.take("rate", method, path)
-        after, at, corrupt = bites("drop_after"), bites("drop_at"), bites("corrupt_at")
         return _Plan(
-            drop_after=after.value if after else None,
-            drop_at=at.value if at else None,
-            corrupt_at=corrupt.value if corrupt else None,
+            drop_after=bites("drop_after", 0, end - start),
+            drop_at=bites("drop_at", start, end),
+            corrupt_at=bites("corrupt_at", start, end),
             rate=rate.value if rate else None,
         )
 
@@ -144,18 +109,14 @@ class FileResponse(Response):
         await send({"type": "http.response.start", "status": status, "headers": headers})
 
     async def _send_body(
-        self,
-        parts: list[bytes | tuple[int, int]],
-        send: Send,
-        gone: asyncio.Task[None],
-        plan: _Plan,
+        self, start: int, end: int, send: Send, gone: asyncio.Task[None], plan: _Plan
     ) -> None:
         loop = asyncio.get_running_loop()
         began = loop.time()
         sent = 0
-        left = sum(_length(part) for part in parts)
+        left = end - start
         key = (self.source.repository, self.source.path)
-        async for piece in self._pieces(parts, plan):
+        async for piece in self._pieces(start, end, plan):
             left -= len(piece)
             if plan.drop_after is not None and sent + len(piece) > plan.drop_after:
                 piece = piece[: plan.drop_after - sent]
@@ -171,32 +132,23 @@ class FileResponse(Response):
         if left == 0 and sent == 0:
             await send({"type": "http.response.body", "body": b""})
 
-    async def _pieces(
-        self, parts: list[bytes | tuple[int, int]], plan: _Plan
-    ) -> AsyncIterator[bytes]:
+    async def _pieces(self, start: int, end: int, plan: _Plan) -> AsyncIterator[bytes]:
         """Read the body piece by piece; it ends early where the connection is to drop."""
         loop = asyncio.get_running_loop()
         step = min(PIECE_BYTES, max(plan.rate // PACED_SENDS, 1)) if plan.rate else PIECE_BYTES
+        stop = end if plan.drop_at is None else plan.drop_at
         file = await loop.run_in_executor(None, os.open, self.source.blob, os.O_RDONLY)
         try:
-            for part in parts:
-                if isinstance(part, bytes):
-                    yield part
-                    continue
-                start, end = part
-                drops = plan.drop_at is not None and start <= plan.drop_at < end
-                stop = plan.drop_at if drops and plan.drop_at is not None else end
-                while start < stop:
-                    count = min(step, stop - start)
-                    piece = await loop.run_in_executor(None, self.read, file, count, start)
-                    if not piece:
-                        return
-                    if plan.corrupt_at is not None:
-                        piece = _corrupt(piece, plan.corrupt_at - start)
-                    start += len(piece)
-                    yield piece
-                if drops:
+            while start < stop:
+                piece = await loop.run_in_executor(
+                    None, self.read, file, min(step, stop - start), start
+                )
+                if not piece:
                     return
+                if plan.corrupt_at is not None:
+                    piece = _corrupt(piece, plan.corrupt_at - start)
+                start += len(piece)
+                yield piece
         finally:
             os.close(file)
 
@@ -215,10 +167,6 @@ def disposition(path: str) -> str:
     """Return Content-Disposition as the hub and its CDN send it."""
     name = path.rsplit("/", 1)[-1]
     return f"inline; filename*=UTF-8''{quote(name)}; filename=\"{name}\";"
-
-
-def _length(part: bytes | tuple[int, int]) -> int:
-    return len(part) if isinstance(part, bytes) else part[1] - part[0]
 
 
 def _corrupt(piece: bytes, offset: int) -> bytes:

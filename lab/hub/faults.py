@@ -3,7 +3,7 @@
     POST   /control            {"match": "/cdn/*/model-00003-*", "drop_after": 1000000, "times": 1}
     GET    /control            {"faults": [{"id": 1, "match": ..., "times": 1, "hits": 0}]}
     DELETE /control            lifts all faults
-    GET    /control/counters   requests, statuses, bytes, streams, and both per file
+    GET    /control/counters   requests, statuses, bytes, and both per file
     DELETE /control/counters   sets them to zero
 
 A fault has one kind (KINDS) and these options: `match`, a pattern for the URL path in which `*`
@@ -30,7 +30,6 @@ KINDS: dict[str, type] = {
     "corrupt_at": int,  # flip all bits of the byte at this offset of the file
     "truncate": int,  # behave as if the file had only this many bytes
     "rate": int,  # bytes per second and connection
-    "no_ranges": bool,  # answer a range request with 200 and the whole file
     "etag": str,  # the entity tag to answer with, without quotes
 }
 OPTIONS: dict[str, type] = {"match": str, "method": str, "times": int, "headers": dict}
@@ -137,20 +136,12 @@ class Counters:
     file_requests: Counter[tuple[str, str]] = field(default_factory=Counter)
     file_bytes: Counter[tuple[str, str]] = field(default_factory=Counter)
     tokens_at_cdn: int = 0
-    streams: int = 0
-    peak_streams: int = 0
 
     def reset(self) -> None:
-        """Set everything to zero, except the currently open streams."""
+        """Set everything to zero."""
         for counter in (self.requests, self.statuses, self.file_requests, self.file_bytes):
             counter.clear()
         self.tokens_at_cdn = 0
-        self.peak_streams = self.streams
-
-    def open_stream(self) -> None:
-        """Count a body that begins to be sent."""
-        self.streams += 1
-        self.peak_streams = max(self.peak_streams, self.streams)
 
     def state(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -168,8 +159,6 @@ class Counters:
             "requests": dict(sorted(self.requests.items())),
             "statuses": dict(sorted(self.statuses.items())),
             "bytes": self.file_bytes.total(),
-            "streams": self.streams,
-            "peak_streams": self.peak_streams,
             "tokens_at_cdn": self.tokens_at_cdn,
             "repositories": repositories,
         }

@@ -18,6 +18,7 @@ from functools import partial
 
 from .miniature import Files, Miniature, Revision
 from .nvfp4 import compressed
+from .qwen3_fp8 import feed_forward
 from .weights import Tensor, bf16, fit, safetensors
 
 REPOSITORY = "AEON-7/Gemma-4-26B-A4B-it-Uncensored-NVFP4"
@@ -56,14 +57,6 @@ def _attention(name: str, *, full: bool) -> list[Tensor]:
     ]
 
 
-def _gated_mlp(name: str, width: int) -> list[Tensor]:
-    return [
-        *compressed(f"{name}.gate_proj", width, HIDDEN),
-        *compressed(f"{name}.up_proj", width, HIDDEN),
-        *compressed(f"{name}.down_proj", HIDDEN, width),
-    ]
-
-
 _NORMS = (
     "input_layernorm",
     "post_attention_layernorm",
@@ -82,11 +75,11 @@ def _layer(number: int, experts: int) -> list[Tensor]:
     name = f"{TEXT}layers.{number}"
     return [
         *_attention(f"{name}.self_attn", full=_is_full_attention(number)),
-        *_gated_mlp(f"{name}.mlp", WIDTH),
+        *feed_forward(f"{name}.mlp", compressed, HIDDEN, WIDTH),
         *(
             tensor
             for expert in range(experts)
-            for tensor in _gated_mlp(f"{name}.experts.{expert}", EXPERT_WIDTH)
+            for tensor in feed_forward(f"{name}.experts.{expert}", compressed, HIDDEN, EXPERT_WIDTH)
         ),
         bf16(f"{name}.router.proj.weight", ALL_EXPERTS, HIDDEN),
         bf16(f"{name}.router.scale", HIDDEN),

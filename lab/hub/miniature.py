@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from .store import Commit, File, Repository, Store, commit_id
+from .weights import Tensor, index, safetensors
 
 # The content of a file: bytes, or a function that yields them for files that may be large.
 Content = bytes | Callable[[], Iterator[bytes]]
@@ -86,6 +88,12 @@ def build(miniature: Miniature, store: Store, scale: float, recipe: str) -> Repo
     )
     store.save(repository)
     return repository
+
+
+def weight_files(parts: Mapping[str, Sequence[Tensor]]) -> Files:
+    """Return weight files by their names, and their index if there are several."""
+    files: Files = {name: partial(safetensors, part) for name, part in parts.items()}
+    return files | ({"model.safetensors.index.json": index(parts)} if len(parts) > 1 else {})
 
 
 def _add(store: Store, path: str, content: Content) -> File:

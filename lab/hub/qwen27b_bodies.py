@@ -19,12 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
-from .miniature import Files, Miniature, Revision
+from .miniature import Files, Miniature, Revision, weight_files
 from .nvfp4 import Linear, compressed, modelopt, unquantized
+from .qwen3_fp8 import feed_forward
 from .qwen35_hybrid import FAMILY, TEXT, VOCABULARY, Hybrid
-from .weights import Tensor, bf16, fit, index, named, safetensors, shard
+from .weights import Tensor, bf16, fit, named, shard
 
 MODEL = Hybrid(layers=64, hidden=5120, heads=24, key_heads=4, linear_value_heads=48)
 WIDTH = 17_408
@@ -39,9 +39,9 @@ class Body:
 
     repository: str
     date: str
-    linear: Linear
-    gdn: Linear
-    mtp: bool
+    linear: Linear = modelopt
+    gdn: Linear = unquantized
+    mtp: bool = True
 
     def tensors(self) -> list[Tensor]:
         """Return all tensors at their real shapes."""
@@ -56,22 +56,18 @@ class Body:
 
     def files(self, size: int) -> Files:
         """Return weights of about `size` bytes."""
-        weights = self._weight_files(fit(self.tensors(), size))
-        files: Files = {name: partial(safetensors, part) for name, part in weights.items()}
-        return files | (
-            {"model.safetensors.index.json": index(weights)} if len(weights) > 1 else {}
-        )
+        return weight_files(self._parts(fit(self.tensors(), size)))
 
     def _layer(self, number: int) -> list[Tensor]:
         name = f"{TEXT}layers.{number}"
         return [
             bf16(f"{name}.input_layernorm.weight", MODEL.hidden),
             *MODEL.attention(number, full=self.linear, gdn=self.gdn),
-            *_mlp(f"{name}.mlp", self.linear),
+            *feed_forward(f"{name}.mlp", self.linear, MODEL.hidden, WIDTH),
             bf16(f"{name}.post_attention_layernorm.weight", MODEL.hidden),
         ]
 
-    def _weight_files(self, tensors: list[Tensor]) -> dict[str, Sequence[Tensor]]:
+    def _parts(self, tensors: list[Tensor]) -> dict[str, Sequence[Tensor]]:
         if self.linear is not modelopt:
             return {"model.safetensors": tensors}
         body = [tensor for tensor in tensors if not tensor.name.startswith("mtp.")]
@@ -79,20 +75,12 @@ class Body:
         return {**named(shard(body, SHARDS)), MTP_FILE: head}
 
 
-def _mlp(name: str, linear: Linear) -> list[Tensor]:
-    return [
-        *linear(f"{name}.gate_proj", WIDTH, MODEL.hidden),
-        *linear(f"{name}.up_proj", WIDTH, MODEL.hidden),
-        *linear(f"{name}.down_proj", MODEL.hidden, WIDTH),
-    ]
-
-
 def _mtp() -> list[Tensor]:
     """Return the 15 tensors of the MTP head, which stays in BF16."""
     return [
         bf16("mtp.fc.weight", MODEL.hidden, 2 * MODEL.hidden),
         bf16("mtp.layers.0.input_layernorm.weight", MODEL.hidden),
-        *_mlp("mtp.layers.0.mlp", unquantized),
+        *feed_forward("mtp.layers.0.mlp", unquantized, MODEL.hidden, WIDTH),
         bf16("mtp.layers.0.post_attention_layernorm.weight", MODEL.hidden),
         *MODEL.full_attention("mtp.layers.0.self_attn", unquantized),
         bf16("mtp.norm.weight", MODEL.hidden),
@@ -103,62 +91,14 @@ def _mtp() -> list[Tensor]:
 
 _AEON = "AEON-7/Qwen3.6-27B-AEON-Ultimate-Uncensored"
 BODIES = (
-    Body(
-        f"{_AEON}-Multimodal-NVFP4-MTP",
-        date="2026-04-27T17:45:00.000Z",
-        linear=modelopt,
-        gdn=unquantized,
-        mtp=True,
-    ),
-    Body(
-        f"{_AEON}-Multimodal-NVFP4-MTP-XS",
-        date="2026-04-28T03:10:00.000Z",
-        linear=modelopt,
-        gdn=modelopt,
-        mtp=True,
-    ),
-    Body(
-        f"{_AEON}-NVFP4",
-        date="2026-04-25T22:15:00.000Z",
-        linear=compressed,
-        gdn=unquantized,
-        mtp=False,
-    ),
-    Body(
-        "AEON-7/DFlash-Qwen3.5-27B-Uncensored-NVFP4",
-        date="2026-04-08T19:00:00.000Z",
-        linear=modelopt,
-        gdn=modelopt,
-        mtp=True,
-    ),
-    Body(
-        "Qwen/Qwen3.8-27B",
-        date="2026-08-14T12:00:00.000Z",
-        linear=unquantized,
-        gdn=unquantized,
-        mtp=True,
-    ),
-    Body(
-        "Inferact/Qwen3.8-27B-NVFP4",
-        date="2026-08-15T12:00:00.000Z",
-        linear=modelopt,
-        gdn=unquantized,
-        mtp=True,
-    ),
-    Body(
-        "RadixArk/Qwen3.8-27B-NVFP4",
-        date="2026-08-22T12:00:00.000Z",
-        linear=modelopt,
-        gdn=unquantized,
-        mtp=True,
-    ),
-    Body(
-        "nvidia/Qwen3.6-27B-NVFP4",
-        date="2026-06-01T12:00:00.000Z",
-        linear=modelopt,
-        gdn=unquantized,
-        mtp=True,
-    ),
+    Body(f"{_AEON}-Multimodal-NVFP4-MTP", "2026-04-27T17:45:00.000Z"),
+    Body(f"{_AEON}-Multimodal-NVFP4-MTP-XS", "2026-04-28T03:10:00.000Z", gdn=modelopt),
+    Body(f"{_AEON}-NVFP4", "2026-04-25T22:15:00.000Z", linear=compressed, mtp=False),
+    Body("AEON-7/DFlash-Qwen3.5-27B-Uncensored-NVFP4", "2026-04-08T19:00:00.000Z", gdn=modelopt),
+    Body("Qwen/Qwen3.8-27B", "2026-08-14T12:00:00.000Z", linear=unquantized),
+    Body("Inferact/Qwen3.8-27B-NVFP4", "2026-08-15T12:00:00.000Z"),
+    Body("RadixArk/Qwen3.8-27B-NVFP4", "2026-08-22T12:00:00.000Z"),
+    Body("nvidia/Qwen3.6-27B-NVFP4", "2026-06-01T12:00:00.000Z"),
 )
 
 MINIATURES = tuple(

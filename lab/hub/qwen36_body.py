@@ -12,6 +12,7 @@ from functools import cache, partial
 
 from .miniature import Files, Miniature, Revision
 from .nvfp4 import Linear, compressed, unquantized
+from .qwen3_fp8 import feed_forward
 from .qwen35_hybrid import FAMILY, TEXT, VISION, VOCABULARY, Hybrid
 from .weights import Tensor, bf16, fit, header, index, named, renamed, safetensors, shard
 
@@ -27,27 +28,18 @@ TEXT_V1 = "model."
 VISION_V2 = "model.language_model.visual."
 
 
-def _gated_mlp(name: str, linear: Linear) -> list[Tensor]:
-    return [
-        *linear(f"{name}.gate_proj", EXPERT_WIDTH, MODEL.hidden),
-        *linear(f"{name}.up_proj", EXPERT_WIDTH, MODEL.hidden),
-        *linear(f"{name}.down_proj", MODEL.hidden, EXPERT_WIDTH),
-    ]
-
-
 def _layer(number: int, linear: Linear) -> list[Tensor]:
     name = f"{TEXT}layers.{number}"
+    mlp = partial(feed_forward, linear=linear, hidden=MODEL.hidden, width=EXPERT_WIDTH)
     experts = [
-        tensor
-        for expert in range(EXPERTS)
-        for tensor in _gated_mlp(f"{name}.mlp.experts.{expert}", linear)
+        tensor for expert in range(EXPERTS) for tensor in mlp(f"{name}.mlp.experts.{expert}")
     ]
     return [
         bf16(f"{name}.input_layernorm.weight", MODEL.hidden),
         *MODEL.attention(number, full=linear, gdn=unquantized),
         *experts,
         bf16(f"{name}.mlp.gate.weight", 256, MODEL.hidden),
-        *_gated_mlp(f"{name}.mlp.shared_expert", linear),
+        *mlp(f"{name}.mlp.shared_expert"),
         bf16(f"{name}.mlp.shared_expert_gate.weight", 1, MODEL.hidden),
         bf16(f"{name}.post_attention_layernorm.weight", MODEL.hidden),
     ]

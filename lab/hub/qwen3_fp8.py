@@ -7,17 +7,15 @@ per tensor, and random data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator
 
-from .miniature import Files, Miniature, Revision
-from .weights import Tensor, bf16, fit, index, named, safetensors, shard
+from .miniature import Files, Miniature, Revision, weight_files
+from .nvfp4 import Linear
+from .weights import Tensor, bf16, fit, named, shard
 
 REPOSITORY = "Qwen/Qwen3-8B-FP8"
 LAYERS, HIDDEN, WIDTH, HEADS, KEY_HEADS, HEAD_WIDTH = 36, 4096, 12_288, 32, 8, 128
 VOCABULARY, CONTEXT, BLOCK = 151_936, 40_960, 128
-#: Makes the tensors of a linear layer of its name, rows and columns.
-Linear = Callable[[str, int, int], list[Tensor]]
 
 
 def fp8(name: str, rows: int, columns: int) -> list[Tensor]:
@@ -69,9 +67,7 @@ def tensors(linear: Linear = fp8) -> list[Tensor]:
 
 
 def _files(size: int) -> Files:
-    parts = named(shard(fit(tensors(), size), 2))
-    files: Files = {name: partial(safetensors, part) for name, part in parts.items()}
-    return files | {"model.safetensors.index.json": index(parts)}
+    return weight_files(named(shard(fit(tensors(), size), 2)))
 
 
 MINIATURE = Miniature(

@@ -73,17 +73,9 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m lab.hub.repositories", description="Make the lab's fake repositories."
     )
     parser.add_argument("directory", type=Path, help="data directory of the hub")
-    parser.add_argument(
-        "--scale",
-        type=float,
-        default=1.0,
-        help="size of the weights, 1 is about 24 MiB for the largest",
-    )
     options = parser.parse_args(arguments)
-    if options.scale <= 0:
-        parser.error("--scale must be greater than 0, for example 0.5 or 40")
     try:
-        made = make(options.directory, options.scale)
+        made = make(options.directory)
     except OSError as error:
         print(f"cannot write {options.directory}: {error.strerror or error}", file=sys.stderr)
         return 1

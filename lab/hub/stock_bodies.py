@@ -7,14 +7,13 @@ three shards and one, and the dates.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 from . import qwen3_fp8, qwen36_body
-from .miniature import Files, Miniature, Revision
+from .miniature import Files, Miniature, Revision, weight_files
 from .nvfp4 import Linear, modelopt, unquantized
 from .qwen35_hybrid import FAMILY, TEXT, VOCABULARY, Hybrid
-from .weights import Tensor, bf16, fit, index, named, safetensors, shard
+from .weights import Tensor, bf16, fit, named, shard
 
 NVIDIA = "nvidia/Qwen3.6-35B-A3B-NVFP4"
 BLOCKWISE = "Qwen/Qwen3.6-35B-A3B-FP8"
@@ -42,9 +41,7 @@ def _small() -> list[Tensor]:
         tensors += [
             bf16(f"{name}.input_layernorm.weight", model.hidden),
             *model.attention(number, full=unquantized, gdn=unquantized),
-            bf16(f"{name}.mlp.gate_proj.weight", SMALL_WIDTH, model.hidden),
-            bf16(f"{name}.mlp.up_proj.weight", SMALL_WIDTH, model.hidden),
-            bf16(f"{name}.mlp.down_proj.weight", model.hidden, SMALL_WIDTH),
+            *qwen3_fp8.feed_forward(f"{name}.mlp", unquantized, model.hidden, SMALL_WIDTH),
             bf16(f"{name}.post_attention_layernorm.weight", model.hidden),
         ]
     return [
@@ -58,16 +55,11 @@ def _small() -> list[Tensor]:
 
 def _large_files(size: int, linear: Linear) -> Files:
     tensors = [*qwen36_body.tensors(linear), *_mtp(qwen36_body.MODEL)]
-    return _weights(named(shard(fit(tensors, size), 3)))
+    return weight_files(named(shard(fit(tensors, size), 3)))
 
 
 def _small_files(size: int) -> Files:
-    return _weights({"model.safetensors": fit(_small(), size)})
-
-
-def _weights(parts: dict[str, Sequence[Tensor]]) -> Files:
-    files: Files = {name: partial(safetensors, part) for name, part in parts.items()}
-    return files | ({"model.safetensors.index.json": index(parts)} if len(parts) > 1 else {})
+    return weight_files({"model.safetensors": fit(_small(), size)})
 
 
 MINIATURES = tuple(

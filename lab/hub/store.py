@@ -89,15 +89,6 @@ class Repository:
         wanted = self.branches.get(revision) or self.tags.get(revision) or revision
         return next((commit for commit in self.commits if commit.id == wanted), None)
 
-    def last_change(self, commit: Commit, path: str) -> Commit:
-        """Return the commit in which the file `path` of `commit` got its present content."""
-        result = commit
-        for older in reversed(self.commits[: self.commits.index(commit)]):
-            if older.file(path) != commit.file(path):
-                break
-            result = older
-        return result
-
 
 def commit_id(repository: str, parent: str, title: str, date: str, files: Iterable[File]) -> str:
     """Return a stable id of 40 hex digits over the listing and its place in the history."""

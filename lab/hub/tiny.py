@@ -7,7 +7,6 @@ from functools import partial
 from .miniature import Files, Miniature, Revision
 from .weights import Tensor, safetensors
 
-# More than the 50 entries that the hub lists per page when details are asked for.
 NOTES = 60
 
 

@@ -1,6 +1,6 @@
 """Make the fake serving images and push them to a registry, without a Docker engine.
 
-    python -m lab.serving.build --registry http://HOST:5000 --cache DIR [--only TAG]
+    python -m lab.serving.build --registry http://HOST:5000 --cache DIR
 
 An image is three layers: Debian's Python and a shell, the fake with its tables, and the small files
 that name its vLLM. Its index has one entry per architecture, all with the same x86_64 files: the
@@ -161,22 +161,13 @@ def main(parts: list[str]) -> int:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--registry", help="http://HOST:PORT; without it only the base is made")
     parser.add_argument("--cache", required=True, type=Path, help="keeps the base layer")
-    parser.add_argument(
-        "--only", metavar="TAG", action="append", help="this tag alone (repeatable)"
-    )
     arguments = parser.parse_args(parts)
-    expected = [name for tag in TAGS for name in tag.names]
-    unknown = [name for name in arguments.only or [] if name not in expected]
-    if unknown:
-        parser.error(f"no such tag: {', '.join(unknown)}; there are {', '.join(expected)}")
     base = base_layer(arguments.cache)
     if not arguments.registry:
         return 0
     with tempfile.TemporaryDirectory() as folder:
         fake = file_layer(fake_files(), Path(folder) / "fake")
         for number, tag in enumerate(TAGS):
-            if arguments.only and not set(arguments.only) & set(tag.names):
-                continue
             own = file_layer(identity_files(tag), Path(folder) / f"tag-{number}")
             layers = [base, fake, own]
             image = image_of(tag, layers)

@@ -12,8 +12,7 @@ import click
 
 from sparkwright import __version__
 from sparkwright.cli.lib.extras import all_commands
-from sparkwright.cli.lib.messages import MESSAGES
-from sparkwright.cli.lib.output import echo
+from sparkwright.cli.lib.output import MESSAGES, echo
 from sparkwright.findings.exit_codes import MISTAKEN
 from sparkwright.findings.user_error import UserError, suggest
 

@@ -8,10 +8,9 @@ from typing import get_args
 
 import click
 
-from sparkwright.cli.lib.connecting import connection_options
-from sparkwright.cli.lib.hosts import Hosts
-from sparkwright.cli.lib.messages import MESSAGES
+from sparkwright.cli.lib.hosts import Hosts, connection_options
 from sparkwright.cli.lib.options import option, pyinfra_json_option
+from sparkwright.cli.lib.output import MESSAGES
 from sparkwright.cli.lib.progress import CONNECTION
 from sparkwright.cli.lib.selection import names_argument
 from sparkwright.config.bootstrap_settings import Step

@@ -15,8 +15,7 @@ from pathlib import Path
 import click
 
 from sparkwright.cli.lib import options
-from sparkwright.cli.lib.messages import MESSAGES
-from sparkwright.cli.lib.output import echo
+from sparkwright.cli.lib.output import MESSAGES, echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.config.places import PACKAGE

@@ -5,9 +5,8 @@ import ssl
 
 import click
 
-from sparkwright.cli.lib.messages import MESSAGES
 from sparkwright.cli.lib.options import json_option, print_json
-from sparkwright.cli.lib.output import echo
+from sparkwright.cli.lib.output import MESSAGES, echo
 from sparkwright.config.tls import CA
 
 

@@ -19,9 +19,8 @@ from sparkwright.checks.configuration import RULES
 from sparkwright.checks.configuration.issues import all_issues
 from sparkwright.cli.lib.completion import recipes
 from sparkwright.cli.lib.extras import ExtensibleGroup
-from sparkwright.cli.lib.messages import MESSAGES
 from sparkwright.cli.lib.options import catalog_directories, json_option, option, print_json
-from sparkwright.cli.lib.output import echo
+from sparkwright.cli.lib.output import MESSAGES, echo
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.places import catalogs
 from sparkwright.findings.user_error import Problems, refusal, suggest
@@ -35,20 +34,15 @@ def command() -> None:
 
 
 @command.command("list")
-@option(
-    "catalog list --kind",
-    type=click.Choice(["recipes", "models", "images", "measurements", "rules"]),
-)
 @catalog_directories
 @json_option
-def list_entries(kind: str | None, directories: tuple[Path, ...], as_json: bool) -> None:
+def list_entries(directories: tuple[Path, ...], as_json: bool) -> None:
     """List entries, a line each."""
     tables = _tables(load_catalog(catalogs(directories)))
-    chosen = {kind: tables[kind]} if kind else tables
     if as_json:
-        print_json({name: sorted(row[0] for row in rows) for name, rows in chosen.items()})
+        print_json({name: sorted(row[0] for row in rows) for name, rows in tables.items()})
         return
-    for name, rows in chosen.items():
+    for name, rows in tables.items():
         echo(click.style(name, bold=True))
         for line in columns(sorted(rows), headed=False) if rows else ():
             echo(f"  {line}")

@@ -10,15 +10,14 @@ import click
 from sparkwright.catalog import load_catalog
 from sparkwright.cli.lib import explain as explanation
 from sparkwright.cli.lib.completion import recipes, tags
-from sparkwright.cli.lib.findings import paint, print_findings
-from sparkwright.cli.lib.options import json_option, option
+from sparkwright.cli.lib.options import json_option, option, print_findings
 from sparkwright.cli.lib.planned import load_judged
 from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.config import places
 from sparkwright.config.inventory import HostInput, overrides_by_key, read_inventory, site_inventory
 from sparkwright.findings.exit_codes import MISTAKEN
 from sparkwright.findings.finding import errors
-from sparkwright.findings.render import count, counts, text
+from sparkwright.findings.render import count, counts, paint, text
 from sparkwright.findings.user_error import UserError
 from sparkwright.site.fleet import plan_fleet
 

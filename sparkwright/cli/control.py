@@ -8,9 +8,15 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from sparkwright.cli.lib import completion, options
-from sparkwright.cli.lib.connecting import hosts_argument, services_argument
-from sparkwright.cli.lib.hosts import Hosts, complain, finish, misspelt
+from sparkwright.cli.lib import options
+from sparkwright.cli.lib.hosts import (
+    Hosts,
+    complain,
+    finish,
+    hosts_argument,
+    misspelt,
+    services_argument,
+)
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.selection import only_host
 from sparkwright.host.control import ControlAnswer
@@ -194,7 +200,7 @@ def _end(
 
 @click.command("rollback")
 @services_argument
-@options.option("rollback --to", shell_complete=completion.releases)
+@options.option("rollback --to")
 @options.dry_option
 @options.yes_option
 @options.pyinfra_json_option

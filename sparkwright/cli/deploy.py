@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from sparkwright.cli.lib.connecting import without_secrets
-from sparkwright.cli.lib.messages import MESSAGES
+from sparkwright.cli.lib.hosts import without_secrets
+from sparkwright.cli.lib.output import MESSAGES
 from sparkwright.cli.lib.selection import Selection, selection
 
 _DEPLOY = "deploy.py"

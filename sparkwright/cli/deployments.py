@@ -11,12 +11,10 @@ from typing import NoReturn
 import click
 
 from sparkwright.checks.service.diagnose import watch_findings
-from sparkwright.cli.lib.connecting import services_argument
-from sparkwright.cli.lib.findings import paint
-from sparkwright.cli.lib.hosts import Hosts, finish, misspelt
+from sparkwright.cli.lib.hosts import Hosts, finish, misspelt, services_argument
 from sparkwright.cli.lib.options import json_option, option, print_json
 from sparkwright.cli.lib.output import echo, screen
-from sparkwright.findings.render import data
+from sparkwright.findings.render import data, paint
 from sparkwright.host.lib.records import encode
 from sparkwright.results import status as results
 from sparkwright.results.answers import Answers

@@ -10,11 +10,10 @@ from sparkwright.checks.fabric.groups import of_looks, on_connectx
 from sparkwright.checks.fabric.judge import CHECKS
 from sparkwright.checks.service.diagnose import diagnose_all, render
 from sparkwright.cli.lib import explain as explanation
-from sparkwright.cli.lib.connecting import hosts_argument
-from sparkwright.cli.lib.findings import paint, print_findings
-from sparkwright.cli.lib.hosts import Hosts, finish
-from sparkwright.cli.lib.options import json_option, option
+from sparkwright.cli.lib.hosts import Hosts, finish, hosts_argument
+from sparkwright.cli.lib.options import json_option, option, print_findings
 from sparkwright.findings.finding import Finding, errors_first
+from sparkwright.findings.render import paint
 from sparkwright.findings.user_error import UserError
 
 

@@ -6,11 +6,10 @@ from typing import Any
 
 import click
 
-from sparkwright.cli.lib.connecting import connection_options
 from sparkwright.cli.lib.extras import ExtensibleGroup
-from sparkwright.cli.lib.hosts import Hosts
-from sparkwright.cli.lib.messages import MESSAGES
+from sparkwright.cli.lib.hosts import Hosts, connection_options
 from sparkwright.cli.lib.options import pyinfra_json_option
+from sparkwright.cli.lib.output import MESSAGES
 from sparkwright.cli.lib.selection import inventory_argument
 from sparkwright.findings.user_error import UserError
 from sparkwright.site.clusters import fabric_problems, members

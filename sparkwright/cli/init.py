@@ -9,9 +9,8 @@ import click
 from sparkwright.bootstrap.gpu_question import boxes
 from sparkwright.catalog import load_catalog
 from sparkwright.catalog.gpus import GPUS, VRAM
-from sparkwright.cli.lib.messages import MESSAGES
 from sparkwright.cli.lib.options import json_option, option, print_json
-from sparkwright.cli.lib.output import echo
+from sparkwright.cli.lib.output import MESSAGES, echo
 from sparkwright.config import skeleton
 from sparkwright.config.places import catalogs
 from sparkwright.findings.user_error import Problems

@@ -10,8 +10,7 @@ from typing import Any, NoReturn, TypeVar, cast
 import click
 
 from sparkwright.cli.lib import completion
-from sparkwright.cli.lib.connecting import connection_options
-from sparkwright.cli.lib.hosts import Hosts
+from sparkwright.cli.lib.hosts import Hosts, connection_options
 from sparkwright.cli.lib.options import json_option, option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load

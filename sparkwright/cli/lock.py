@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from sparkwright.checks.host.judge import CHECKS as HOST_CHECKS
-from sparkwright.cli.lib.options import json_option, print_json
+from sparkwright.cli.lib.options import json_option, option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.cli.lib.selection import Selection, names_argument
@@ -29,15 +29,9 @@ from sparkwright.site.resolution import ask
 
 @click.command("lock")
 @names_argument()
-@click.option("--upgrade", is_flag=True, help="Resolve everything again, not only missing entries.")
-@click.option(
-    "--patched",
-    "confirmed",
-    multiple=True,
-    metavar="RECIPE",
-    help="Confirm this recipe's patches for its locked image.",
-)
-@click.option("--check", "check", is_flag=True, help="Only check whether the lock is complete.")
+@option("lock --upgrade")
+@option("lock --patched")
+@option("lock --check")
 @json_option
 def command(
     hosts: Selection, upgrade: bool, confirmed: tuple[str, ...], check: bool, as_json: bool

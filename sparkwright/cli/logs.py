@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sparkwright.cli.lib.connecting import services_argument
-from sparkwright.cli.lib.hosts import Hosts, complain, finish, misspelt
+from sparkwright.cli.lib.hosts import Hosts, complain, finish, misspelt, services_argument
 from sparkwright.cli.lib.journals import echo_line, follow, of_host
 from sparkwright.cli.lib.options import json_option, option, print_json
 from sparkwright.engines import log_patterns

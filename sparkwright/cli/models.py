@@ -7,8 +7,7 @@ import sys
 import click
 
 from sparkwright.cli.lib import options
-from sparkwright.cli.lib.connecting import hosts_argument
-from sparkwright.cli.lib.hosts import Hosts, finish
+from sparkwright.cli.lib.hosts import Hosts, finish, hosts_argument
 from sparkwright.cli.lib.output import echo
 from sparkwright.host.disk_usage import DiskUsage
 from sparkwright.host.lib.records import encode

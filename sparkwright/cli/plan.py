@@ -13,7 +13,6 @@ from sparkwright.catalog.gpus import LEAST_SPARK_GIB, SYSTEM_GIB
 from sparkwright.checks.configuration.facts import assumed_hardware
 from sparkwright.checks.configuration.memory_budget import budgets
 from sparkwright.checks.configuration.parts import Memory, memory_of
-from sparkwright.cli.lib.findings import paint
 from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load_judged
@@ -21,7 +20,7 @@ from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.config.templates import template
 from sparkwright.findings.exit_codes import MISTAKEN
 from sparkwright.findings.finding import errors
-from sparkwright.findings.render import data, text
+from sparkwright.findings.render import data, paint, text
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.plan.service import container_command
 from sparkwright.plan.terms import terms

@@ -5,8 +5,8 @@ import sys
 
 import click
 
-from sparkwright.cli.lib.connecting import ssh_options
-from sparkwright.cli.lib.messages import MESSAGES
+from sparkwright.cli.lib.hosts import ssh_options
+from sparkwright.cli.lib.output import MESSAGES
 from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.cli.lib.ssh import ssh_command
 from sparkwright.config.inventory import HostInput

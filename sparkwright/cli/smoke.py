@@ -6,11 +6,10 @@ from functools import partial
 import click
 
 from sparkwright.checks.smoke.verdict import render, save, verdicts
-from sparkwright.cli.lib.connecting import services_argument
-from sparkwright.cli.lib.findings import paint
-from sparkwright.cli.lib.hosts import Hosts, finish
+from sparkwright.cli.lib.hosts import Hosts, finish, services_argument
 from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
+from sparkwright.findings.render import paint
 
 
 @click.command("smoke")

@@ -11,8 +11,7 @@ from functools import partial
 
 import click
 
-from sparkwright.cli.lib.connecting import services_argument
-from sparkwright.cli.lib.hosts import Hosts
+from sparkwright.cli.lib.hosts import Hosts, services_argument
 from sparkwright.cli.lib.options import json_option, option
 from sparkwright.cli.lib.output import screen
 from sparkwright.results.load import Line, Seen, lines, problems, table

@@ -22,13 +22,10 @@ from sparkwright.catalog import load_catalog
 from sparkwright.catalog.gpus import FAMILIES, GPUS, VRAM
 from sparkwright.cli.bootstrap import bootstrapped
 from sparkwright.cli.lib.completion import recipes
-from sparkwright.cli.lib.connecting import connection_options, connection_words
 from sparkwright.cli.lib.extras import offered
-from sparkwright.cli.lib.findings import paint
-from sparkwright.cli.lib.hosts import Hosts, given
-from sparkwright.cli.lib.messages import MESSAGES
+from sparkwright.cli.lib.hosts import Hosts, connection_options, connection_words, given
 from sparkwright.cli.lib.options import confirm, option, yes_option
-from sparkwright.cli.lib.output import echo
+from sparkwright.cli.lib.output import MESSAGES, echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.cli.lib.selection import data_option
 from sparkwright.cli.lock import LockReport, locked
@@ -47,7 +44,7 @@ from sparkwright.config.secrets import VARIABLE, pasted
 from sparkwright.config.templates import template
 from sparkwright.documents import text_files
 from sparkwright.findings.finding import errors
-from sparkwright.findings.render import text
+from sparkwright.findings.render import paint, text
 from sparkwright.findings.user_error import Problems
 from sparkwright.results.progress import duration
 from sparkwright.site.endpoints import Endpoint, Key, endpoint_of

@@ -1,14 +1,13 @@
 """``sparkwright usage``: requests and tokens by key, model and day, of the fleet's addresses."""
 
 import datetime as dt
-from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 
 import click
 
 from sparkwright.cli.lib import completion
-from sparkwright.cli.lib.connecting import connection_options
-from sparkwright.cli.lib.hosts import Hosts, finish
+from sparkwright.cli.lib.hosts import Hosts, connection_options, finish
 from sparkwright.cli.lib.options import json_option, option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
@@ -31,13 +30,9 @@ def _day(_: click.Context, __: click.Parameter, given: str) -> str:
         raise click.BadParameter(f"{given!r} is no day: write 7d, or 2026-01-31") from None
 
 
-def _of_hosts(command: Callable[..., None]) -> Callable[..., None]:
-    """Hosts without parts, and the connection to them; ssh keys have their own option here."""
-    return connection_options(names_argument(Hosts)(command), but="--key")
-
-
 @click.command("usage")
-@_of_hosts
+@partial(connection_options, but="--key")  # of SSH: it has one name alone here
+@names_argument(Hosts)
 @option("usage --key", shell_complete=completion.keys)
 @option("usage --model")
 @option("usage --since", callback=_day)

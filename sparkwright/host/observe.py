@@ -128,6 +128,7 @@ class ServiceState:
         current: id of the release that ``current`` points to.
         good: id of the last release that passed its smoke test.
         format: of the current release's record, 0 if it has none; None without a release.
+        rank: whether the current release belongs to a rank of a cluster.
         compose, record, unit: sha256 of the planned release's compose file and release.json, and of
             the installed unit.
         files: sha256 of the files that the planned release's container reads, by name.
@@ -140,6 +141,7 @@ class ServiceState:
     current: str | None = None
     good: str | None = None
     format: int | None = None
+    rank: bool = False
     compose: str | None = None
     record: str | None = None
     unit: str | None = None
@@ -303,11 +305,14 @@ def service_state(home: Path, planned: str) -> ServiceState:
     secrets, unit_path = home / "secrets.env", systemd.UNITS / homes.unit(home.name)
     release, current = home / "releases" / planned, files.target(home / "current")
     tokens = [path for path in (home / "secrets").glob("*") if path.is_file()]
+    record = documents.read(home / "releases" / current / "release.json") if current else None
+    number = (record or {}).get("format")
     times = (path.stat().st_mtime for path in (secrets, unit_path, *tokens) if path.exists())
     return ServiceState(
         current=current,
         good=files.target(home / "good"),
-        format=_format(home / "releases" / current) if current else None,
+        format=(number if isinstance(number, int) else 0) if current else None,
+        rank=bool((record or {}).get("rank")),
         compose=documents.digest(release / "compose.yaml"),
         record=documents.digest(release / "release.json"),
         unit=documents.digest(unit_path),
@@ -319,12 +324,6 @@ def service_state(home: Path, planned: str) -> ServiceState:
         stopped=homes.stopped(home),
         asleep=(home / exclusive.ASLEEP).exists(),
     )
-
-
-def _format(release: Path) -> int:
-    """Return the format of a release's record; 0 without a format."""
-    number = (documents.read(release / "release.json") or {}).get("format")
-    return number if isinstance(number, int) else 0
 
 
 def ports(wanted: tuple[int, ...]) -> dict[int, Listener]:

@@ -9,7 +9,7 @@ from sparkwright.config.settings import EVERY_ADDRESS, LOOPBACK
 from sparkwright.config.templates import template
 from sparkwright.engines import engine, metric_names
 from sparkwright.engines.engine import Command, Launch
-from sparkwright.host.lib.ranks import RankConfig
+from sparkwright.host.lib.ranks import SERVED, RankConfig
 from sparkwright.host.proxy.pool import HEALTH, MARK, Pool
 from sparkwright.host.service import Service, SmokeRequest
 from sparkwright.plan.container import (
@@ -204,7 +204,7 @@ def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) 
         "healthcheck": engine(service.engine).healthcheck,
         "memlock": service.recipe.memlock or rdma,
         "boot_caches": BOOT_CACHES_MOUNT,
-        "mark": f"{HEALTH}/{service.name}{MARK}",
+        "mark": f"{home}/{SERVED}" if service.follower else f"{HEALTH}/{service.name}{MARK}",
         "socket_mount": SOCKET_MOUNT,
         # A follower has no clients, so it gets no key.
         "entrypoint": [service.entrypoint]

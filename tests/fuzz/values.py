@@ -35,6 +35,17 @@ def nested(keys: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
     return st.one_of(flat, flat, flat, deep)
 
 
+def json_values(
+    text: st.SearchStrategy[str], *more: st.SearchStrategy[Any]
+) -> st.SearchStrategy[Any]:
+    """Values of JSON whose texts and keys are these, none of them deep."""
+    return st.recursive(
+        st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), text, *more),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3),
+        max_leaves=6,
+    )
+
+
 @dataclass(frozen=True)
 class Deep:
     """Nested lists of a given depth, as text."""

@@ -1,16 +1,14 @@
 """The command line of `vllm`, parsed as the real parser of its version does.
 
-Differences of the real parser from plain argparse: underscores for dashes in names, `--config
-FILE`, JSON arguments given key by key (`--speculative-config.method ngram`), and `-O3`.
+Differences of the real parser from plain argparse: underscores for dashes in names, and `-O3`. The
+real one also takes `--config FILE`, and JSON arguments key by key, which nothing here writes.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any
 
-from .config_file import arguments_from
 from .table import Table
 from .values import READERS
 
@@ -38,7 +36,7 @@ def parse(arguments: list[str], table: Table) -> argparse.Namespace:
     serve = commands.add_parser("serve", usage="vllm serve [model_tag] [options]")
     for option in table.options:
         _add(serve, option)
-    return parser.parse_args(_plain_words(arguments))
+    return parser.parse_args(_dashes(arguments))
 
 
 def given(namespace: argparse.Namespace, table: Table) -> dict[str, Any]:
@@ -76,77 +74,14 @@ def _add(parser: argparse.ArgumentParser, option: dict[str, Any]) -> None:
     parser.add_argument(*option["flags"], **settings)
 
 
-def _plain_words(arguments: list[str]) -> list[str]:
-    """The command line with everything resolved that argparse does not know."""
-    return _join_dotted(_dashes(_with_config(arguments)))
-
-
-def _with_config(arguments: list[str]) -> list[str]:
-    if "--config" not in arguments[:-1]:
-        return arguments
-    at = arguments.index("--config")
-    rest = arguments[1:at] + arguments[at + 2 :]
-    from_file = arguments_from(arguments[at + 1])
-    if rest and not rest[0].startswith("-"):
-        # The model of the command line wins, and stays the first word.
-        own = from_file if not from_file or from_file[0].startswith("-") else from_file[1:]
-        return [arguments[0], rest[0], *own, *rest[1:]]
-    return [arguments[0], *from_file, *rest]
-
-
 def _dashes(arguments: list[str]) -> list[str]:
     result: list[str] = []
     for word in arguments:
         if word.startswith("--"):
             name, equals, value = word.partition("=")
-            head, dot, keys = name.partition(".")
-            result.append(head.replace("_", "-") + dot + keys + equals + value)
+            result.append(name.replace("_", "-") + equals + value)
         elif word.startswith("-O") and word != "-O":
             result += ["--optimization-level", word[2:].removeprefix("=")]
         else:
             result.append("--optimization-level" if word == "-O" else word)
     return result
-
-
-def _join_dotted(arguments: list[str]) -> list[str]:
-    """Collect `--name.key value` and `--name.key=value` into one `--name {JSON}` each."""
-    rest: list[str] = []
-    collected: dict[str, dict[str, Any]] = {}
-    queue = iter(arguments)
-    for word in queue:
-        name, equals, value = word.partition("=")
-        if not word.startswith("--") or "." not in name:
-            rest.append(word)
-            continue
-        head, _, path = name.partition(".")
-        _insert(
-            collected.setdefault(head, {}), path.split("."), value if equals else next(queue, "")
-        )
-    for head, mapping in collected.items():
-        if head in rest[:-1]:
-            # Keys given separately override the JSON given at once.
-            at = rest.index(head) + 1
-            try:
-                rest[at] = json.dumps(json.loads(rest[at]) | mapping)
-            except (ValueError, TypeError):
-                continue
-        else:
-            rest += [head, json.dumps(mapping)]
-    return rest
-
-
-def _insert(mapping: dict[str, Any], keys: list[str], text: str) -> None:
-    for key in keys[:-1]:
-        mapping = mapping.setdefault(key, {})
-    last = keys[-1]
-    if last.endswith("+"):
-        mapping.setdefault(last[:-1], []).extend(_value(item) for item in text.split(","))
-    else:
-        mapping[last] = _value(text)
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text

@@ -99,7 +99,7 @@ def read_settings(arguments: argparse.Namespace, table: Table, identity: Identit
         gpu_memory_utilization=utilization,
         kv_cache_dtype=arguments.kv_cache_dtype,
         force_usage=bool(arguments.enable_force_include_usage),
-        fingerprint=_fingerprint(arguments, table),
+        fingerprint=f"vllm-{table.version}-fake",
         speculation=speculation,
         drafter=drafter,
         shutdown_timeout=float(arguments.shutdown_timeout),
@@ -165,13 +165,3 @@ def _check_quantization(asked: str | None, model: Model, table: Table) -> None:
             f"Quantization method specified in the model config ({result}) does not match the "
             f"quantization method specified in the `quantization` argument ({asked}).",
         )
-
-
-def _fingerprint(arguments: argparse.Namespace, table: Table) -> str | None:
-    mode = arguments.fingerprint_mode
-    if mode == "none":
-        return None
-    if mode == "custom":
-        return str(arguments.fingerprint_value)
-    # In place of vLLM's hash of its configuration, the fake names itself.
-    return "fake" if mode == "hash" else f"vllm-{table.version}-fake"

@@ -50,6 +50,15 @@ def _directories(host: HostFacts) -> Iterator[Symptom]:
         yield Symptom("exposed-directory", directory=directory, settings=settings)
 
 
+@check("no-rank")
+def _former_replicas(host: HostFacts) -> Iterator[Symptom]:
+    """Followers whose host serves the same service alone: nothing of theirs would ask the head."""
+    for service in host.plan.services:
+        state = host.observed.services.get(service.name)
+        if service.follower and state and state.current and not state.rank:
+            yield Symptom(service=service.name, host=host.plan.host)
+
+
 @check("haproxy")
 def _haproxy(host: HostFacts) -> Iterator[Symptom]:
     package = host.observed.packages.get("haproxy")

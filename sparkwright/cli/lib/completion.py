@@ -5,13 +5,10 @@ shell waits for the answer and shows every word of it.
 """
 
 import io
-import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import replace
 from functools import wraps
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -72,17 +69,6 @@ def targets(context: click.Context, parameter: click.Parameter, begun: str) -> l
 
 
 @_completing
-def aliases(context: click.Context) -> Iterator[str]:
-    """Served names."""
-    from sparkwright.site.fleet import plan_fleet  # 0.2 s, for this one alone
-
-    catalogued = [_catalogued(host) for host in _inputs(context)]
-    for host in plan_fleet(catalogued).hosts.values():
-        for service in host.plan.services:
-            yield from service.served_names
-
-
-@_completing
 def keys(context: click.Context) -> Iterator[str]:
     """Names of API keys."""
     yield "default"
@@ -107,21 +93,6 @@ def tags(context: click.Context) -> Iterator[str]:
     for name, image in catalog.images.items():
         if recipe is None or recipe.image == name:
             yield from image.tags
-
-
-@_completing
-def releases(_: click.Context) -> Iterator[str]:
-    """Releases that the last ``status`` or ``history`` has seen, the newest first."""
-    history: list[Any] = json.loads(Path(".sparkwright/status.json").read_text())["history"]
-    for entry in reversed(history):
-        yield from (item for item in (entry["after"], entry["before"]) if item)
-
-
-def _catalogued(host: HostInput) -> HostInput:
-    """The site's services with a recipe; for a service that names a model, the hub may be asked."""
-    given = host.data.get("services") or {}
-    services = {name: item for name, item in given.items() if "recipe" in item}
-    return replace(host, data={**host.data, "services": services})
 
 
 def _inputs(context: click.Context) -> list[HostInput]:

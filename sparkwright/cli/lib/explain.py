@@ -9,11 +9,11 @@ from sparkwright.checks.configuration.issues import all_issues
 from sparkwright.checks.fabric.judge import CHECKS as FABRIC
 from sparkwright.checks.host.judge import CHECKS as PREFLIGHT
 from sparkwright.checks.service.diagnose import CHECKS as DOCTOR
-from sparkwright.cli.lib.findings import paint, print_findings
+from sparkwright.cli.lib.options import print_findings
 from sparkwright.config.places import catalogs
 from sparkwright.findings.check import Check, shown
 from sparkwright.findings.finding import Finding, Severity
-from sparkwright.findings.render import text
+from sparkwright.findings.render import paint, text
 from sparkwright.findings.user_error import refusal, suggest
 
 

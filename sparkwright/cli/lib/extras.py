@@ -1,8 +1,9 @@
 """Commands, and the extras' offers, as ``cli/commands.json`` and each extra's ``extra.json`` list
 them.
 
-An extra is a folder of sparkwright/extras/. Its file has its commands, and under ``offers`` objects
-for the core or another extra if the extra is installed: a name, and ``module:object``.
+An extra is a folder of sparkwright/extras/. Its file has its commands with their options, and under
+``offers`` objects for the core or another extra if the extra is installed: a name, and
+``module:object``.
 """
 
 import json
@@ -44,8 +45,8 @@ class Command:
 
 
 @cache
-def _tables() -> dict[str, dict[str, Any]]:
-    """Tables of the core and of every installed extra, by package."""
+def tables() -> dict[str, dict[str, Any]]:
+    """Tables of the core and of every extra that is installed, by package."""
     files = (_PACKAGE / "cli/commands.json", *sorted(_PACKAGE.glob("extras/*/extra.json")))
     return {
         ".".join(("sparkwright", *file.parent.relative_to(_PACKAGE).parts)): json.loads(
@@ -60,7 +61,7 @@ def all_commands() -> dict[str, Command]:
     """Every command by its name, the core's first, without loading their modules."""
     return {
         name: Command(name, **{**entry, "module": f"{package}.{entry['module']}"})
-        for package, table in _tables().items()
+        for package, table in tables().items()
         for name, entry in table["commands"].items()
     }
 
@@ -72,7 +73,7 @@ def _object(path: str) -> Any:
 
 def offered(name: str) -> Iterator[Any]:
     """The objects that extras offer under a name."""
-    for package, table in _tables().items():
+    for package, table in tables().items():
         if path := table.get("offers", {}).get(name):
             yield _object(f"{package}.{path}")
 

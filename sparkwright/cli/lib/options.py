@@ -1,25 +1,32 @@
-"""Options that several commands share, and the confirmation of a change or removal."""
+"""Options that several commands share, printed findings, and the confirmation of a change."""
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from sparkwright.cli.lib.extras import tables
+from sparkwright.cli.lib.output import echo
+from sparkwright.findings.finding import Finding
+from sparkwright.findings.render import data
 from sparkwright.findings.user_error import refusal
 from sparkwright.text.visible import visible_json
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-#: Options: shared options by name, others after their command.
+#: Options: shared options by name, others after their command; options of an extra's commands are
+#: in its ``extra.json``.
 _OPTIONS: dict[str, dict[str, Any]] = json.loads(
     Path(__file__).with_name("options.json").read_text(encoding="utf-8")
 )
+for _table in tables().values():
+    _OPTIONS |= _table.get("options", {})
 
 
 def option(name: str, **more: Any) -> Callable[[_Command], _Command]:
-    """Return an option of ``options.json``; its types and completions are given here."""
+    """Return an option of the tables; its types and completions are given here."""
     settings = {**_OPTIONS[name], **more}
     return click.option(*settings.pop("names"), **settings)
 
@@ -52,6 +59,14 @@ def confirm(question: str, *, yes: bool, dry: bool = True) -> None:
         raise click.Abort
 
 
-def print_json(data: Any) -> None:
-    """Indented, in a stable order, with dates as text and without control sequences."""
-    click.echo(visible_json(json.dumps(data, indent=2, ensure_ascii=False, default=str)))
+def print_json(document: Any) -> None:
+    """Indented, in a stable order, with dates as text; a terminal obeys nothing of it."""
+    click.echo(visible_json(json.dumps(document, indent=2, ensure_ascii=False, default=str)))
+
+
+def print_findings(findings: Sequence[Finding], text: str, *, as_json: bool) -> None:
+    """Print findings as JSON, or as the given text."""
+    if as_json:
+        print_json(data(findings))
+    elif text:
+        echo(text)

@@ -1,11 +1,14 @@
-"""Text for people, as wide as their terminal."""
+"""Text for people, as wide as their terminal; texts of mistakes on a command line or in a site."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import click
 
+from sparkwright.findings.user_error import Messages
 from sparkwright.text.screen import fitted
+
+MESSAGES = Messages(__file__)
 
 
 def echo(text: str = "", *, err: bool = False) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from sparkwright.cli.lib.messages import MESSAGES
+from sparkwright.cli.lib.output import MESSAGES
 from sparkwright.cli.lib.selection import Selection
 from sparkwright.config.command_line import group_problems
 from sparkwright.config.inventory import limited

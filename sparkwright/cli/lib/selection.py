@@ -9,8 +9,8 @@ from typing import Any, Self, TypeVar, cast
 import click
 
 from sparkwright.cli.lib import completion
-from sparkwright.cli.lib.messages import MESSAGES
 from sparkwright.cli.lib.options import option
+from sparkwright.cli.lib.output import MESSAGES
 from sparkwright.config.inventory import HostInput, limited, read_inventory, site_inventory
 from sparkwright.config.targets import targets_of
 from sparkwright.findings.user_error import UserError

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Sequence
 
 from sparkwright.cli.lib.hosts import given
-from sparkwright.cli.lib.messages import MESSAGES
+from sparkwright.cli.lib.output import MESSAGES
 from sparkwright.config.inventory import HostInput, ssh_address
 from sparkwright.config.ssh import ssh
 

@@ -11,8 +11,7 @@ import click
 from pydantic import TypeAdapter
 
 from sparkwright.cli.lib import options
-from sparkwright.cli.lib.connecting import connection_options
-from sparkwright.cli.lib.hosts import Hosts
+from sparkwright.cli.lib.hosts import Hosts, connection_options
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.cli.lib.selection import names_argument
@@ -58,23 +57,11 @@ class _Target:
 
 @click.command("bench")
 @names_argument(Hosts, services=True)
-@click.option(
-    "--categories", default=None,
-    help=f"Kinds of prompts to send.  [default: {','.join(loads.CATEGORIES)}]",
-)  # fmt: skip
-@click.option(
-    "--concurrency", default=None,
-    help=f"Requests to send at a time.  [default: {','.join(map(str, loads.FULL.concurrency))}]",
-)  # fmt: skip
-@click.option(
-    "--context", default=None, metavar="2k,16k,…",
-    help="Tokens of long prompts, sent one at a time, or none.  [default: 2k,16k,33k]",
-)  # fmt: skip
-@click.option("--quick", is_flag=True, help="Send two categories, 1 and 8 at a time, 2k: minutes.")
-@click.option(
-    "--results", type=click.Path(path_type=Path, file_okay=False), show_default=True,
-    default=Path(".sparkwright/bench"), help="Directory of the results.",
-)  # fmt: skip
+@options.option("bench --categories")
+@options.option("bench --concurrency")
+@options.option("bench --context")
+@options.option("bench --quick")
+@options.option("bench --results", type=click.Path(path_type=Path, file_okay=False))
 @options.json_option
 @connection_options
 def command(

@@ -10,14 +10,12 @@ from typing import Any
 import click
 from pydantic import TypeAdapter, computed_field
 
-from sparkwright.cli.lib.completion import aliases
-from sparkwright.cli.lib.findings import paint
-from sparkwright.cli.lib.options import json_option, print_json
+from sparkwright.cli.lib.options import json_option, option, print_json
 from sparkwright.cli.lib.planned import load
 from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.extras.chat.server import Published, Unusable, opened
 from sparkwright.extras.chat.targets import Target, targets
-from sparkwright.findings.render import text
+from sparkwright.findings.render import paint, text
 from sparkwright.host.lib.faults import Fault
 from sparkwright.host.lib.http import ErrorAnswer, NoAnswer
 from sparkwright.host.lib.kinds import KINDS, body, cheapest, judged
@@ -148,11 +146,8 @@ DOCUMENT = Answer
 
 @click.command("chat")
 @names_argument(services=True)
-@click.option(
-    "--model", "--alias", "model", default=None, metavar="NAME", shell_complete=aliases,
-    help="Use this served name, with its sampling; by default the service's first.",
-)  # fmt: skip
-@click.option("--prompt", default=None, metavar="TEXT", help="Answer this prompt, and exit.")
+@option("chat --model")
+@option("chat --prompt")
 @json_option
 def command(hosts: Selection, model: str | None, prompt: str | None, as_json: bool) -> None:
     """Talk to a service, with the sampling of its card.

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sparkwright.checks.configuration.parts import memory_of
-from sparkwright.cli.lib.connecting import connection_words, services_argument
-from sparkwright.cli.lib.hosts import Hosts, given
+from sparkwright.cli.lib.hosts import Hosts, connection_words, given, services_argument
 from sparkwright.cli.lib.output import echo
 from sparkwright.config.settings import EVERY_ADDRESS, LOOPBACK
 from sparkwright.engines import log_patterns

@@ -64,8 +64,8 @@ def text(page: Page) -> str:
         figures = measured[key].summary if key in measured else "-"
         passed = smoke.get(key, "-")
         table.append((row.host, row.service, row.state, passed, row.release or "-", figures))
-    environment = _environment(("dashboard",)).overlay(autoescape=False, finalize=str)
-    shown = environment.get_template("page.txt.j2").render(
+    template = _environment(("dashboard",), markup=False).get_template("page.txt.j2")
+    shown = template.render(
         page=page, line=line, table=columns(table), problems=findings_text(page.problems)
     )
     return shown.rstrip("\n")
@@ -82,12 +82,12 @@ def _shown(value: object) -> str:
 
 
 @cache
-def _environment(folders: tuple[str, ...]) -> Environment:
+def _environment(folders: tuple[str, ...], markup: bool = True) -> Environment:
     environment = Environment(
         loader=FileSystemLoader([path for name in folders for path in template_folders(name)]),
         undefined=StrictUndefined,
-        autoescape=True,
-        finalize=_shown,
+        autoescape=markup,
+        finalize=_shown if markup else str,
         trim_blocks=True,
         lstrip_blocks=True,
     )

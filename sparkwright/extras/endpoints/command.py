@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from sparkwright.cli.lib import completion
+from sparkwright.cli.lib.options import json_option, option
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.cli.lib.selection import Selection, names_argument
@@ -141,19 +142,10 @@ DOCUMENT = Endpoints
 
 @click.command("endpoints")
 @names_argument(services=True)
-@click.option(
-    "--format", "form", type=click.Choice(FORMATS), default="json", show_default=True,
-    help="Client to write for.",
-)  # fmt: skip
-@click.option(
-    "--output", type=click.Path(path_type=Path, dir_okay=False),
-    help="A file instead of standard output.",
-)  # fmt: skip
-@click.option(
-    "--key", default=DEFAULT, metavar="NAME", shell_complete=completion.keys,
-    help="A client's key of `keys`; without it, the fleet's own key.",
-)  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text (docs/json.md).")
+@option("endpoints --format", type=click.Choice(FORMATS))
+@option("endpoints --output", type=click.Path(path_type=Path, dir_okay=False))
+@option("endpoints --key", shell_complete=completion.keys)
+@json_option
 def command(hosts: Selection, form: str, key: str, output: Path | None, as_json: bool) -> None:
     """Write clients' configuration for the planned fleet.
 

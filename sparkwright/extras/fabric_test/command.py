@@ -8,15 +8,13 @@ import click
 
 from sparkwright.checks.fabric.groups import Fabric, of_looks
 from sparkwright.checks.fabric.judge import CHECKS
-from sparkwright.cli.lib.connecting import hosts_argument
-from sparkwright.cli.lib.findings import paint
-from sparkwright.cli.lib.hosts import Hosts, reported
+from sparkwright.cli.lib.hosts import Hosts, hosts_argument, reported
 from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.extras.fabric_test.fabric_measure import Measurement
 from sparkwright.extras.fabric_test.measure import Answers, Step, measured, plan
 from sparkwright.findings.finding import Finding, errors
-from sparkwright.findings.render import text
+from sparkwright.findings.render import paint, text
 from sparkwright.findings.user_error import refusal
 from sparkwright.text.shipped_yaml import beside
 from sparkwright.text.table import columns

@@ -11,15 +11,14 @@ import yaml
 from sparkwright.catalog import load_catalog
 from sparkwright.catalog.gpus import GPUS
 from sparkwright.catalog.reader import validated
-from sparkwright.cli.lib.findings import paint, print_findings
-from sparkwright.cli.lib.options import json_option
+from sparkwright.cli.lib.options import dry_option, json_option, option, print_findings
 from sparkwright.config.places import catalogs
 from sparkwright.documents import text_files as documents
 from sparkwright.extras.imports.entries import Imported
 from sparkwright.extras.imports.formats import FORMATS, import_texts
 from sparkwright.extras.imports.sources import allowed_names, chosen, mod_of, texts_of, tree_of
 from sparkwright.findings.finding import Finding, Severity
-from sparkwright.findings.render import count, text
+from sparkwright.findings.render import count, paint, text
 from sparkwright.findings.user_error import Problems, mistake, refusal
 from sparkwright.recipes.recipe import Options
 from sparkwright.text.visible import visible
@@ -87,36 +86,18 @@ DOCUMENT = list[Finding]
 @click.command("import")
 @click.argument("source")
 @click.argument("recipes", nargs=-1)
-@click.option("--name", help="Name of the imported recipe, for a single recipe.")
-@click.option(
-    "--gpu", type=click.Choice(list(GPUS)), default="gb10", show_default=True, metavar="GPU",
-    help="GPU to run on.",
-)  # fmt: skip
-@click.option("--variant", "variants", multiple=True, help="Only this variant of a vLLM recipe.")
-@click.option("--image", help="An image instead of the recipe's container.")
-@click.option(
-    "--engine-version", "--vllm", metavar="VERSION",
-    help="The engine's version in its image, if unknown.",
-)  # fmt: skip
-@click.option(
-    "--allow-remote-code", "remote_code", is_flag=True,
-    help="Keep trust_remote_code (Python files of the model's repository), and mods with code.",
-)  # fmt: skip
-@click.option("--mods", metavar="SOURCE", help="Registry for mods that SOURCE lacks.")
-@click.option(
-    "--cluster", is_flag=True,
-    help="Spread models that need several GPUs over a cluster's hosts, one GPU each.",
-)  # fmt: skip
-@click.option(
-    "--directory", type=click.Path(path_type=Path, file_okay=False), default=Path("catalog"),
-    show_default=True, help="Catalog folder to write to.",
-)  # fmt: skip
-@click.option("--replace", is_flag=True, help="Overwrite files whose content differs.")
-@click.option("--dry", is_flag=True, help="Show what would be done; change nothing.")
-@click.option(
-    "--inventory", type=click.Path(path_type=Path, dir_okay=False),
-    help="Inventory whose `registries`, `allowed_in_recipes` and lock apply; default: the site's.",
-)  # fmt: skip
+@option("import --name")
+@option("import --gpu", type=click.Choice(list(GPUS)))
+@option("import --variant")
+@option("import --image")
+@option("import --engine-version")
+@option("import --allow-remote-code")
+@option("import --mods")
+@option("import --cluster")
+@option("import --directory", type=click.Path(path_type=Path, file_okay=False))
+@option("import --replace")
+@dry_option
+@option("import --inventory", type=click.Path(path_type=Path, dir_okay=False))
 @json_option
 def command(
     source: str, recipes: tuple[str, ...], directory: Path, replace: bool, dry: bool,

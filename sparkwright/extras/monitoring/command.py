@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from sparkwright.cli.lib.options import json_option, print_json
+from sparkwright.cli.lib.options import json_option, option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.cli.lib.selection import Selection, names_argument
@@ -16,15 +16,8 @@ DOCUMENT = list[str]
 
 @click.command("monitoring")
 @names_argument()
-@click.option(
-    "--output",
-    required=True,
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Directory for the files.",
-)
-@click.option(
-    "--node-port", default=9100, show_default=True, help="Port of node_exporter on hosts."
-)
+@option("monitoring --output", type=click.Path(path_type=Path, file_okay=False))
+@option("monitoring --node-port")
 @json_option
 def command(hosts: Selection, output: Path, node_port: int, as_json: bool) -> None:
     """Write configuration of Prometheus and Grafana for the fleet. Contacts no host.

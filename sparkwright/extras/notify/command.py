@@ -7,8 +7,7 @@ from dataclasses import asdict, replace
 import click
 
 from sparkwright.cli.deployments import deployments
-from sparkwright.cli.lib.connecting import hosts_argument
-from sparkwright.cli.lib.hosts import Hosts
+from sparkwright.cli.lib.hosts import Hosts, hosts_argument
 from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.config.notices import addresses

@@ -12,8 +12,8 @@ from sparkwright.host.lib.records import dataclass, field
 
 #: File with the rank's progress, in the service's directory.
 STATE = "rank-state.json"
-
-
+#: File beside it that a follower touches when the head says that the engines answer.
+SERVED = "rank-served"
 #: File beside it with the engine's variables, as its host found the fabric at its last start.
 FABRIC = "fabric.env"
 

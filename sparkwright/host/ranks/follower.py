@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sparkwright.host.fetch.peer_auth import nonce
 from sparkwright.host.lib import documents, files, systemd
-from sparkwright.host.lib.ranks import SERVING, WAITING
+from sparkwright.host.lib.ranks import SERVED, SERVING, WAITING
 from sparkwright.host.ranks import link as links
 from sparkwright.host.ranks.engine import LINGER, Rank
 from sparkwright.host.ranks.link import GREETING, PATIENCE, Link, Lost
@@ -103,9 +103,12 @@ class Follower(Rank):
 
     def _together(self, link: Link) -> int:
         """Serve until the head or the engine ends. Returns the exit code."""
+        served = False
         try:
             while not (ended := self.engine_ended()):
-                link.keep(0.5, beat=1)
+                if link.keep(0.5, beat=1).get("well") and not served:
+                    served = True
+                    Path(self._service.home, SERVED).touch()
             # The engine ended by itself, or because the head's engine did, which the head reports
             # in a moment.
             until = time.monotonic() + LINGER

@@ -41,7 +41,7 @@ class Head(Rank):
         self._links: dict[int, Link] = {}
         #: Each follower's last reported step: lacks, ready or started.
         self._steps: dict[int, str] = {}
-        self._gone = False
+        self._gone = self._well = False
         self._over: tuple[int, str] | None = None
         self._few = threading.BoundedSemaphore(_MOST)
 
@@ -120,6 +120,7 @@ class Head(Rank):
         while not self._over:
             time.sleep(links.BEAT)
             service.look()
+            self._well = service.well
             now = time.monotonic()
             if service.well or (well and homes.maintenance()):
                 well = now
@@ -139,7 +140,7 @@ class Head(Rank):
     def _beat(self) -> None:
         while not self._over:
             time.sleep(links.BEAT)
-            self._send(beat=1)
+            self._send(beat=1, well=self._well)
 
     def _accept(self, listener: socket.socket) -> None:
         while True:

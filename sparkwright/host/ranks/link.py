@@ -97,9 +97,9 @@ class Link:
         self._received = time.monotonic()
         return data
 
-    def keep(self, seconds: float, **message: Any) -> None:
+    def keep(self, seconds: float, **message: Any) -> dict[str, Any]:
         """Keep the link alive for some seconds: send the message at each beat, and receive the
-        other side's beats.
+        other side's beats. Returns the other side's message; empty if none arrived.
 
         Raises:
             Lost: the other side is gone, or was silent for too long.
@@ -108,10 +108,11 @@ class Link:
             self._sent = time.monotonic()
             self.send(**message)
         try:
-            self.receive(seconds)
+            return self.receive(seconds)
         except Late:
             if time.monotonic() - self._received > PATIENCE:
                 raise Late(f"nothing was heard for {PATIENCE:.0f} s") from None
+        return {}
 
     def close(self) -> None:
         """Close the link."""

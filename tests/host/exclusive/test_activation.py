@@ -175,6 +175,20 @@ def test_a_request_that_came_before_is_not_cut(idle: Host, monkeypatch: pytest.M
     assert "stop" not in (idle.place / "said").read_text()
 
 
+def _cut(switch: Any, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a switch end with this step, as with the program that was killed."""
+    note = switch._note
+
+    def cut(name: str, *more: Any) -> None:
+        note(name, *more)
+        if name == step:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(switch, "_note", cut)
+    with pytest.raises(KeyboardInterrupt):
+        switch.run()
+
+
 @pytest.mark.parametrize("power", [False, True], ids=["killed", "power"])
 @pytest.mark.parametrize(
     ("rests", "step"), [*((False, step) for step in STEPS), *((True, step) for step in STEPS[:-1])]
@@ -192,17 +206,7 @@ def test_after_an_interruption_at_any_step_the_active_service_runs(
         return run(row, *look)
 
     monkeypatch.setattr(pair.check, "run", asked)
-    switch = _switch(pair)
-    note = switch._note
-
-    def cut(name: str, *more: Any) -> None:
-        note(name, *more)
-        if name == step:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(switch, "_note", cut)
-    with pytest.raises(KeyboardInterrupt):
-        switch.run()
+    _cut(_switch(pair), step, monkeypatch)
     again = _switch(pair)
     if power:
         for name in ("a", "b"):
@@ -265,10 +269,7 @@ def _rest_and_wake(host: Host, verb: str) -> list[bool]:
     return result
 
 
-@pytest.mark.parametrize(
-    ("fails", "stops"),
-    [("", [False, False]), ("enter", [True, True]), ("leave", [False, True])],
-)
+@cases("fails", "stops")
 def test_an_idle_engine_sleeps_and_its_unit_stops_only_where_that_fails(
     idle: Host, napping: Callable[[str], Engine], fails: str, stops: list[bool]
 ) -> None:
@@ -308,17 +309,7 @@ def test_a_switch_of_a_sleeping_engine_that_is_cut_ends_in_either_state(
         _ask(idle, "a", rests=True)
         assert _switch(idle).run() == "good"
     _ask(idle, "a", rests=rests)
-    switch = _switch(idle)
-    note = switch._note
-
-    def cut(name: str, *more: Any) -> None:
-        note(name, *more)
-        if name == step:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(switch, "_note", cut)
-    with pytest.raises(KeyboardInterrupt):
-        switch.run()
+    _cut(_switch(idle), step, monkeypatch)
     assert _switch(idle).run() in ("good", "reverted")
     active = exclusive.running(idle.place / "state")["evening"]
     assert engine.asleep is (active == NOBODY)

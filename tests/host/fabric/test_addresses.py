@@ -88,16 +88,8 @@ def _run(tmp_path: Path, steps: str) -> dict[str, Any]:
     return data
 
 
-@pytest.mark.parametrize(
-    ("call", "why"),
-    [
-        ('prove("192.168.177.99")', "no answer"),
-        ("prove(size=9100)", "message too long for enp1s0f1np1"),
-        # It has proved its change, and another host restored its former state.
-        ('keep("192.168.177.99") if not prove() else 1', "no answer"),
-    ],
-)
-def test_an_unanswered_change_is_reverted_at_once(tmp_path: Path, call: str, why: str) -> None:
+@cases("call", "why")
+def test_what_no_peer_answers_to_is_taken_back_at_once(tmp_path: Path, call: str, why: str) -> None:
     out = _run(tmp_path, f"arm(text())\nput(text())\nout['said'] = {call}, now()")
     problem, now = out["said"]
     assert problem[0].startswith("ping -M do -s ")

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from lab.hub import access
 from lab.hub.store import File
 from tests.host.fetch.conftest import Fetch, LabHub
@@ -39,16 +37,7 @@ def test_truncated_for_good(lab: LabHub, fetch: Fetch) -> None:
     assert not lab.directory(fetch, name).exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "token", "message"),
-    [
-        ("lab/gated-tiny", None, "is gated and no token was sent"),
-        ("lab/gated-tiny", access.STRANGER_TOKEN, "account has no access"),
-        ("lab/private-tiny", access.STRANGER_TOKEN, "account has no access to it"),
-        ("lab/private-tiny", None, "has no lab/private-tiny"),
-        ("lab/open-tiny", "hf_bad", "rejects the token (HTTP 401)"),
-    ],
-)
+@cases("name", "token", "message")
 def test_refusals(lab: LabHub, fetch: Fetch, name: str, token: str | None, message: str) -> None:
     code, output = fetch.here(**_request(lab, fetch, name, token))
     assert code == 1

@@ -12,26 +12,15 @@ import pytest
 
 from sparkwright.host.fetch import steps
 from sparkwright.host.fetch.steps import applied, parse
+from tests.tables import Tables
+
+cases = Tables(__file__)
 
 HEAD = "--- a/pkg/x.py\n+++ b/pkg/x.py\n"
 DIFF = f"{HEAD}@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n"
 
 
-@pytest.mark.parametrize(
-    ("diff", "before", "after"),
-    [
-        (DIFF, "a\nb\nc\n", "a\nB\nc\n"),
-        (DIFF, "new\nhead\na\nb\nc\n", "new\nhead\na\nB\nc\n"),
-        (DIFF, "a\nb\nc\na\nb\nc\n", "a\nB\nc\na\nb\nc\n"),
-        (DIFF, "a\nb\nc\r\x0cd", None),
-        (DIFF, "a\nx\nc\n", None),
-        (f"{HEAD}@@ -0,0 +1 @@\n+new\n", "", "new\n"),
-        (f"{HEAD}@@ -0,0 +1 @@\n+new\n", "there\n", None),
-        (f"{HEAD}@@ -1 +1 @@\n-b\n\\ No newline at end of file\n+c\n", "b", "c\n"),
-        (f"{HEAD}@@ -1 +1 @@\n-b\n+c\n\\ No newline at end of file\n", "b\n", "c"),
-        (f"diff --git a/x b/x\n{DIFF}@@ -9 +9 @@\n-y\n+z\n", "a\nb\nc\ny\n", "a\nB\nc\nz\n"),
-    ],
-)  # fmt: skip
+@cases("diff", "before", "after")
 def test_a_diff_changes_the_lines_that_it_names_and_no_others(
     diff: str, before: str, after: str | None
 ) -> None:
@@ -43,25 +32,7 @@ def test_a_diff_changes_the_lines_that_it_names_and_no_others(
         assert applied(before, hunks) == after
 
 
-@pytest.mark.parametrize(
-    "diff",
-    [
-        "",
-        "no diff at all\n",
-        HEAD,
-        DIFF.replace("b/pkg/x.py", "b/../../etc/passwd"),
-        DIFF.replace("b/pkg/x.py", "/etc/passwd"),
-        DIFF.replace("b/pkg/x.py", "b/./x.py"),
-        DIFF.replace("+++ b/pkg/x.py", "+++ /dev/null"),
-        DIFF.replace("+++ b/pkg/x.py", "+++ b"),
-        DIFF.removesuffix(" c\n"),
-        DIFF.replace("+B", "RUN curl"),
-        f"new file mode 120000\n{HEAD}@@ -0,0 +1 @@\n+/etc/shadow\n",
-        "rename from pkg/x.py\nrename to pkg/y.py\n",
-        "Binary files a/x and b/x differ\n",
-        DIFF.replace("\n", "\r\n"),
-    ],
-)
+@cases("diff")
 def test_a_diff_that_leads_out_or_is_none_is_refused(diff: str) -> None:
     with pytest.raises(ValueError, match=r"line \d|hunk"):
         parse(diff, 1)
@@ -151,15 +122,7 @@ def test_a_patch_changes_the_file_or_is_left_out(
     assert [file.read() for file in files if file][:-1] == ([result] if result else [])
 
 
-@pytest.mark.parametrize(
-    ("path", "diff", "options", "fault"),
-    [
-        ("x.py", DIFF, {}, "fix.patch: {into}/x.py: hunk 1 does not fit"),
-        ("lnk/z.py", DIFF, {}, "{into}/lnk/z.py is a link of the image to"),
-        ("lnk/z.py", DIFF, {"optional": True}, "{into}/lnk/z.py is a link of the image to"),
-        ("new.py", f"{HEAD}@@ -0,0 +1 @@\n+new\n", {"reverse": True}, "removes a file"),
-    ],
-)
+@cases("path", "diff", "options", "fault")
 def test_a_patch_that_does_not_apply_is_named_with_its_file(
     tmp_path: Path, path: str, diff: str, options: dict[str, bool], fault: str
 ) -> None:
@@ -177,15 +140,7 @@ def test_a_patch_that_does_not_apply_is_named_with_its_file(
     assert "Traceback" not in errors
 
 
-@pytest.mark.parametrize(
-    ("promises", "fault"),
-    [
-        ({"imports": ["json"], "sha256": {}}, None),
-        ({"imports": ["no_such_module"]}, "No module named 'no_such_module'"),
-        ({"versions": {"no-such-package": "1"}}, "no-such-package"),
-        ({"sha256": {"$FILE": "0" * 64}}, "broken promise, sha256 of"),
-    ],
-)
+@cases("promises", "fault")
 def test_a_broken_promise_is_one_line(
     tmp_path: Path, promises: dict[str, object], fault: str | None
 ) -> None:

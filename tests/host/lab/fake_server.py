@@ -14,16 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lab.serving.fake_vllm.identity import Identity
 from tests.host.serving import free_port
 
 ROOT = Path(__file__).resolve().parents[3]
 KEY = "a-key-of-the-test"
 NGRAM = '{"method":"ngram","num_speculative_tokens":4}'
-
-
-def identity(version: str = "0.24.0", flavour: str = "aeon") -> Identity:
-    return Identity(version, flavour, "")
 
 
 def shard(tensors: dict[str, int]) -> bytes:

@@ -1,16 +1,14 @@
 """The real engine's recipe, versions and documents, without building or starting it."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from lab.real_engine import llama_server
 from lab.real_engine.layout import RECIPE, REQUIREMENTS, VERSION
-
-ROOT = Path(__file__).resolve().parents[3]
+from tests.unit.builders import ROOT
+from tests.unit.cli.answering import exits
 
 
 def test_every_version_is_pinned_by_hash_and_names_no_index() -> None:
@@ -31,6 +29,5 @@ def test_the_labs_recipe_breaks_no_rule(recipe: str, tmp_path: Path) -> None:
     }
     inventory = tmp_path / "inventory.py"
     inventory.write_text(f"sparks = [('a', {host!r})]\nrtx50 = [('b', {host!r})]\n")
-    arguments = [sys.executable, "-m", "sparkwright", "check", str(inventory)]
-    done = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.stdout == "2 hosts, 2 services: 0 errors, 0 warnings, 0 silenced\n", done.stderr
+    done = exits(0, "check", str(inventory))
+    assert done.stdout == "2 hosts, 2 services: 0 errors, 0 warnings, 0 silenced\n"

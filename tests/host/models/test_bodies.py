@@ -11,6 +11,9 @@ import pytest
 from sparkwright.host.models import bodies
 from sparkwright.host.models.bodies import Fields
 from sparkwright.host.models.refusal import Refused
+from tests.tables import Tables
+
+cases = Tables(__file__)
 
 _FORM = (
     b'--x\r\nContent-Disposition: form-data; name="file"; filename="model"\r\n\r\n%b\r\n'
@@ -26,18 +29,7 @@ def _apart(data: bytes, boundary: str = "") -> Fields:
 
 
 @pytest.mark.parametrize("parse", [bodies.parse, _apart])
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"model": "m", "messages": []}',
-        '{"messages": ["x", "}"], "model": "m"}',
-        '{"mod\\u0065l": "\\u006d"}',
-        '{"metadata": {"model": "other"}, "model": "m"}',
-        '{"model": "m", "metadata": {"model": "other", "model": "other"}}',
-        '{"text": "\\"model\\": \\"other\\", ", "model": "m"}',
-        ' \n{"model":"m"}\n ',
-    ],
-)
+@cases("text")
 def test_the_model_is_that_of_the_outermost_object(parse: Any, text: str) -> None:
     fields = parse(text.encode(), "")
     assert fields.model == "m"
@@ -71,17 +63,7 @@ def test_an_ambiguous_or_broken_body_is_refused(parse: Any, text: bytes, message
 _STREAM: dict[str, Any] = {"stream": True}
 
 
-@pytest.mark.parametrize(
-    ("members", "options"),
-    [
-        (_STREAM, {}),
-        (_STREAM | {"stream_options": None}, {}),
-        (_STREAM | {"stream_options": {"x": False, "continuous_usage_stats": True}}, {"x": False}),
-        (_STREAM | {"stream_options": {"include_usage": True}}, None),
-        (_STREAM | {"stream_options": "x"}, None),
-        ({"stream": False}, None),
-    ],
-)
+@cases("members", "options")
 def test_usage_is_asked_for_where_the_client_did_not(members: Any, options: Any) -> None:
     text = json.dumps({"model": "m", **members, "text": "ü😀"}, ensure_ascii=False).encode() + b" "
     fields = bodies.parse(text, "")

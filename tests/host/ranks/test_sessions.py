@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from sparkwright.host.lib.ranks import SERVED
 from sparkwright.host.ranks.link import follower_proof
 from tests.host.proxy.haproxy import until
 from tests.host.ranks.units import KEY, NEW, OLD, Cluster
@@ -75,6 +76,8 @@ def test_hanging_engines_begin_a_new_session(cluster: Make) -> None:
     before = item.whole()
     time.sleep(4)  # several questions, all of them answered
     assert item.session == before
+    # Its follower's boot caches are kept from then on.
+    assert (item.followers[0].home / SERVED).exists()
     stuck = item.head.place / "stuck"
     stuck.touch()
     until(lambda: "do not generate" in str(item.head.state["missing"]))
@@ -89,6 +92,7 @@ def test_engines_that_never_answer_count_as_a_failed_start(cluster: Make) -> Non
     (item.head.place / "stuck").touch()
     item.start()
     item.whole()
+    assert not (item.followers[0].home / SERVED).exists()
     until(lambda: "after the start" in str(item.head.state["missing"]))
     until(lambda: item.head.codes == [1])
 

@@ -24,7 +24,10 @@ from sparkwright.host.service import CheckResult, SmokeRequest
 from sparkwright.host.smoke import check
 from sparkwright.host.smoke.check import SmokeAnswer
 from tests.host.programs import program
+from tests.tables import Tables
 from tests.unit.builders import ROOT, kept_service
+
+cases = Tables(__file__)
 
 OLD, NEW = "a" * 12, "b" * 12
 RANK = RankConfig(
@@ -288,16 +291,7 @@ def boots(host: Host, monkeypatch: pytest.MonkeyPatch) -> Boots:
     return boots
 
 
-@pytest.mark.parametrize(
-    ("case", "wanted"),
-    [
-        ({"warm": True}, True),  # it found everything compiled
-        ({"warm": False, "graphs": False}, True),  # it compiles nothing
-        ({"warm": False, "release": OLD}, True),  # of another release
-        ({"warm": False}, False),  # the setting turns it off
-        ({"warm": False, "gpu": "NVIDIA GeForce RTX 5090"}, True),  # its memory is its own
-    ],
-)
+@cases("case", "wanted", more=[({"warm": False, "release": OLD}, True)])
 def test_a_start_that_did_not_compile_costs_no_other(
     host: Host, boots: Boots, case: dict[str, Any], wanted: bool
 ) -> None:

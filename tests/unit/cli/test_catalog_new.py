@@ -13,9 +13,12 @@ from sparkwright.catalog import load_catalog
 from sparkwright.catalog.draft import PLACEHOLDERS
 from sparkwright.catalog.reader import KINDS, schema
 from tests.libyaml import safe_load
+from tests.tables import Tables
 from tests.unit.builders import ROOT, catalog
 from tests.unit.cli import answering
 from tests.unit.engines.derivation.repositories import REPOSITORY, on_the_hub, repository
+
+cases = Tables(__file__)
 
 jsonschema: Any = pytest.importorskip("jsonschema", reason="make setup installs jsonschema")
 
@@ -128,21 +131,8 @@ MODEL = {"kind": "model", "name": "a", "repository": "a/b", "family": "f", "role
          "format": "fp8"}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("entries", "message"),
-    [
-        ([{"kind": "recipe", "name": "a", "extends": "nothing"}], "has no recipe 'nothing'"),
-        ([{"kind": "recipe", "name": "a", "extends": "a"}], "'a' extends this entry"),
-        ([{"kind": "model", "name": "a", "extends": True}], "no model 'a' to extend"),
-        ([{"kind": "recipe", "name": "a", "extends": "b"},
-          {"kind": "recipe", "name": "b", "extends": "a"}], "extends this entry"),
-        *(([{key: value for key, value in MODEL.items() if key != missing}],
-           f"this key is missing[\\s\\S]*{may}")
-          for missing, may in (("role", "body, drafter"), ("format", "autoround"),
-                               ("family", "add it"))),
-    ],
-)  # fmt: skip
-def test_an_entry_with_an_unknown_base_or_a_missing_key_is_reported(
+@cases("entries", "message")
+def test_an_entry_that_extends_nothing_or_lacks_a_key_is_told(
     here: Path, entries: list[dict[str, Any]], message: str
 ) -> None:
     for entry in entries:

@@ -11,9 +11,8 @@ from pyinfra.api.config import Config
 from pyinfra.api.inventory import Inventory
 
 from docs.generate.commands import commands
-from sparkwright.cli.lib.connecting import OPTIONS, SECRETS
 from sparkwright.cli.lib.extras import all_commands
-from sparkwright.cli.lib.hosts import given
+from sparkwright.cli.lib.hosts import OPTIONS, SECRETS, given
 from sparkwright.run import session
 from tests.unit.builders import ROOT
 from tests.unit.cli.answering import Asked, answering, run

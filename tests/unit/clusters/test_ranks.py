@@ -5,15 +5,19 @@ from typing import Any
 
 import pytest
 
+from sparkwright.checks.host.judge import judge
 from sparkwright.checks.smoke.outside import entrances
 from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret
+from sparkwright.host.lib.records import encode
+from sparkwright.host.observe import ServiceState
 from sparkwright.plan.desired import Desired
 from sparkwright.proxy.pools import planned_pools, with_others
 from sparkwright.proxy.proxies import proxies_of
 from sparkwright.site.desired import secrets_of
 from tests import systemd
 from tests.libyaml import safe_load
+from tests.unit.builders import probe
 from tests.unit.clusters.fleets import data, desired, names, pair
 
 ENGINE = "sk-of-the-engine-0123456789"
@@ -77,6 +81,7 @@ def test_only_the_head_has_key_proxy_and_clients() -> None:
         service.secrets: "SPARKWRIGHT_RANKS=sk-of-ranks\n"
     }
     assert service.ports == ()
+    assert "/services/chat/rank-served" in service.unit_text  # nobody else says that it served
     (service,) = head.services
     secrets = secrets_of(head.plan, KEYS)
     assert secrets[service.secrets].value == f"VLLM_API_KEY={ENGINE}\n"
@@ -101,3 +106,18 @@ def test_the_unit_of_a_rank_is_closed_as_others_are(tmp_path: Path, number: int)
     assert result["RestrictAddressFamilies"] == ["AF_UNIX AF_INET"]
     first = [item for item in result["ExecStartPre"] if "rank.py close" in item]
     assert first[0].startswith("+")  # and not '-': without its rules no engine starts
+
+
+@pytest.mark.parametrize(("current", "rank", "refused"), [
+    ("9b1885b1ab26", False, ["no-rank"]), ("9b1885b1ab26", True, []), (None, False, []),
+])  # fmt: skip
+def test_a_follower_is_refused_where_its_host_serves_the_service_alone(
+    current: str | None, rank: bool, refused: list[str]
+) -> None:
+    """Its head would wait for it: seen with two GPUs whose replicas became ranks."""
+    state = ServiceState(current=current, rank=rank)
+    observed = probe(services={"chat": encode(state)})
+    for host, row in pair().items():
+        faults = [finding.id for finding in judge(row, observed, observed.time)]
+        expected = refused if host == "spark-2" else []
+        assert [name for name in faults if name == "no-rank"] == expected

@@ -6,13 +6,14 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from docs.generate.commands import commands
 from docs.generate.pages import PAGES, pages
 from docs.generate.schema import UNDOCUMENTED
 from sparkwright.catalog.reader import documented
-from sparkwright.cli import main as main_command
+from sparkwright.cli.lib.explain import _explanations
+from tests.unit.builders import catalog
+from tests.unit.cli.answering import exits
 from tests.unit.docs.markdown import ROOT
 
 
@@ -39,22 +40,15 @@ def test_every_command_has_a_section() -> None:
 
 
 @pytest.mark.parametrize("command", ["check", "doctor"])
-def test_every_id_of_the_page_is_explained_without_a_site(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    ids = re.findall(r"^- `([\w-]+)`", generated()["docs/checks.md"], re.M)
+def test_every_id_of_the_page_is_explained_without_a_site(command: str, here: Path) -> None:
+    ids = set(re.findall(r"^- `([\w-]+)`", generated()["docs/checks.md"], re.M))
     assert len(ids) > 250
-    assert [id_ for id_ in set(ids) if not _explained(command, id_)] == []
-    done = CliRunner().invoke(main_command, [command, "--explain", "nvml-mismach"])
-    assert (done.exit_code, "did you mean 'nvml-mismatch'?" in done.stderr) == (2, True)
-
-
-def _explained(command: str, id_: str) -> bool:
-    """Whether a reason and a source are printed for an id."""
-    done = CliRunner().invoke(main_command, [command, "--explain", id_, "--json"])
-    findings = json.loads(done.stdout)
-    return done.exit_code == 0 and all(each["reason"] and each["source"] for each in findings)
+    texts = [item for item in _explanations(catalog()) if item.id in ids]
+    assert {item.id for item in texts} == ids
+    assert all(item.reason and item.source for item in texts)
+    (shown,) = json.loads(exits(0, command, "--explain", "nvml-mismatch", "--json").stdout)
+    assert shown["reason"]
+    assert "did you mean 'nvml-mismatch'?" in exits(2, command, "--explain", "nvml-mismach").stderr
 
 
 def test_the_readme_is_one_screen() -> None:

@@ -6,22 +6,12 @@ import pytest
 
 from sparkwright.cli import sections
 from tests.fleet.first_week import tasks
+from tests.tables import Tables
 from tests.unit.docs.markdown import ROOT, read
 from tests.unit.docs.test_command_lines import command_lines
 
-#: Task -> its command, and a word that its line of `sparkwright --help` has of the task.
-TASKS = {
-    "Add a box": ("up", "box"),
-    "Change a model": ("advise", "models"),
-    "See why it is slow": ("doctor", "slow"),
-    "Go back": ("rollback", "Go back"),
-    "Rotate a key": ("key", "rotate"),
-    "Free disk": ("models", "disks"),
-    "Move to a new laptop": ("up", "box"),
-    "Take a box out": ("remove", "Take a box out"),
-    "Share it with the family": ("key", "one for each client"),
-    "Update everything": ("lock", "--upgrade"),
-}
+#: Task -> command of it, and a word that its line of `sparkwright --help` has of the task.
+TASKS = Tables(__file__).data
 _SECTIONS = dict(re.findall(r"^## ([^\n]*)\n\n(.*?)(?=^## |\Z)", tasks(), re.M | re.S))
 
 

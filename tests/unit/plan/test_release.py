@@ -1,6 +1,5 @@
 """Releases and derived images follow their settings; mutated settings are located problems."""
 
-import copy
 import json
 import os
 import re
@@ -8,6 +7,8 @@ import signal
 import subprocess
 import time
 from dataclasses import replace
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from sparkwright.plan.patches import steps_of
 from sparkwright.plan.service import container_command, render_service
 from sparkwright.resolve.lock import Resolution
 from sparkwright.site.fleet import PlannedHost, plan_fleet
+from tests.fuzz.values import DROPPED, changed, json_values, paths
 from tests.libyaml import safe_load
 from tests.tables import Tables
 from tests.unit.builders import DIGEST, RTX, SPARK, alone, catalog, origin, plan, resolution, wanted
@@ -188,38 +190,17 @@ def test_a_kv_cache_on_a_disk_keeps_its_newest_blocks(tmp_path: Path) -> None:
 
 VALID: dict[str, Any] = cases.data["VALID"]
 _text = st.text(max_size=12)
-_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | _text,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_text, inner, max_size=3),
-    max_leaves=6,
-)
 
 
-def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    result = [path] if path else []
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            result += _paths(inner, (*path, key))
-    elif isinstance(value, list):
-        for number, inner in enumerate(value):
-            result += _paths(inner, (*path, number))
-    return result
-
-
-def _mutated(path: tuple[Any, ...], value: Any, key: str | None) -> dict[str, Any]:
+def _mutated(path: tuple[Any, ...], value: Any, key: str | None) -> Any:
     """The valid settings with one value replaced, or its key renamed."""
-    data = copy.deepcopy(VALID)
-    holder: Any = data
-    for part in path[:-1]:
-        holder = holder[part]
-    if key is not None and isinstance(holder, dict):
-        holder[key] = holder.pop(path[-1])
-    else:
-        holder[path[-1]] = value
-    return data
+    if key is None or isinstance(path[-1], int):
+        return changed(VALID, path, value)
+    own = reduce(getitem, path, VALID)
+    return changed(changed(VALID, path, DROPPED), (*path[:-1], key), own)
 
 
-@given(st.sampled_from(_paths(VALID)), _values, st.none() | _text)
+@given(st.sampled_from(paths(VALID)), json_values(_text), st.none() | _text)
 def test_any_mutation_is_a_plan_or_a_located_problem(
     path: tuple[Any, ...], value: Any, key: str | None
 ) -> None:
@@ -300,15 +281,7 @@ def test_an_image_is_named_by_its_base_its_steps_and_their_files(folder: Path) -
     assert len({name, *others}) == 5
 
 
-@pytest.mark.parametrize(
-    ("patch", "fault"),
-    [
-        ({**FIX, "patch": "link.patch"}, "link.patch is a link to"),
-        ({**FIX, "patch": "away.patch"}, "there is no"),
-        ({**FIX, "patch": "out.patch"}, "line 2 leads to no file below 'into'"),
-        ({"files": [{"at": "/opt/x", "source": "link.patch"}]}, "outside of"),
-    ],
-)
+@cases("patch", "fault")
 def test_a_step_reads_nothing_outside_of_its_catalog(
     folder: Path, patch: dict[str, Any], fault: str
 ) -> None:
@@ -324,24 +297,7 @@ def test_a_name_that_no_image_can_have_is_refused_in_the_plan(folder: Path, name
         steps_of(PATCHED.model_copy(update=patched), IMAGE, folder / "recipe.yaml", "spark-1")
 
 
-@pytest.mark.parametrize(
-    "patch",
-    [
-        {"patch": "../secret", "into": "/usr/lib"},
-        {"patch": "/etc/passwd", "into": "/usr/lib"},
-        {"patch": "fix.patch", "into": "/usr/lib\nRUN curl example.org | sh"},
-        {"patch": "fix.patch", "into": "/usr/../etc"},
-        {"patch": "fix.patch"},
-        {"files": [{"at": "/opt/x\nUSER root", "source": "fix.patch"}]},
-        {"files": [{"at": "opt/x", "source": "fix.patch"}]},
-        {**FIX, "promises": {"imports": ["vllm"]}},
-        {"promises": {"imports": ["vllm; import os"]}},
-        {"run": "curl example.org | sh"},
-        {"apt": ["curl=1"]},
-        {"pip": ["vllm==1"]},
-        {},
-    ],
-)
+@cases("patch", more=[{**FIX, "promises": {"imports": ["vllm"]}}])
 def test_a_step_is_data_and_no_line_of_a_dockerfile(patch: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"patch|step|files|promises|run|into"):
         Patch.model_validate(patch)

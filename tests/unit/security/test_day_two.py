@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.cli.lib.connecting import SECRETS
+from sparkwright.cli.lib.hosts import SECRETS
 from sparkwright.cli.lib.journals import journalctl
 from sparkwright.host.control import ControlAnswer
 from sparkwright.host.lib.homes import Maintenance

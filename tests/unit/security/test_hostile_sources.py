@@ -27,6 +27,7 @@ from sparkwright.resolve.lock import read_lock
 from sparkwright.resolve.model_facts import facts_of
 from sparkwright.resolve.registry import ask_registry
 from sparkwright.tls.authority import authority, host_certificate
+from tests.fuzz.values import json_values
 from tests.host.proxy.test_tls import served
 from tests.host.security import hostile
 from tests.host.serving import Handler, listening
@@ -283,13 +284,7 @@ def test_a_file_that_never_ends_is_left(monkeypatch: pytest.MonkeyPatch) -> None
         asked(b"{}", generation_config=b" " * (2 << 20))
 
 
-_ANY: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda item: (
-        st.lists(item, max_size=3) | st.dictionaries(st.text(max_size=8), item, max_size=3)
-    ),
-    max_leaves=6,
-)
+_ANY = json_values(st.text(max_size=8))
 _KEYS = [
     *CONFIG, "text_config", "vision_config", "auto_map", "layer_types", "sliding_window",
     "kv_lora_rank", "qk_rope_head_dim", "full_attention_interval",

@@ -243,15 +243,7 @@ def test_without_the_setting_nothing_is_made_and_nothing_changes() -> None:
     assert not CA_DIRECTORY.exists()
 
 
-@pytest.mark.parametrize(
-    ("data", "ids"),
-    [
-        ({"address": {}}, ["address-in-clear"]),
-        ({"address": {}, "tls": "own"}, []),
-        ({"address": {"bind": "127.0.0.1"}}, []),
-        ({}, []),
-    ],
-)
+@cases("data", "ids")
 def test_an_address_that_others_reach_in_clear_is_a_warning(
     data: dict[str, Any], ids: list[str]
 ) -> None:

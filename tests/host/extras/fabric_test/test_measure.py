@@ -21,6 +21,9 @@ from sparkwright.extras.fabric_test.fabric_measure import (
 )
 from sparkwright.host.lib import docker, memory
 from tests.host.programs import program as put
+from tests.tables import Tables
+
+cases = Tables(__file__)
 
 #: perftest's output.
 GATHER = Gather("vllm:a", "print(1)", 1 << 20, {"NCCL_IB_HCA": "rocep1s0f1,roceP2p1s0f1",
@@ -66,20 +69,8 @@ def test_the_test_container_has_the_rights_of_a_rank() -> None:
     assert given == ["NCCL_IB_HCA=rocep1s0f1,roceP2p1s0f1", "RANK=1"]
 
 
-@pytest.mark.parametrize(
-    ("image", "available", "text", "expected"),
-    [
-        (None, 1 << 40, "", {"fault": "vllm:a is not on this host: deploy first"}),
-        ({}, 3 << 20, "", {"fault": "0.0 GiB of memory are available, and it takes 0.0: "
-                                    "stop the service first"}),
-        ({}, 1 << 40, 'echo INFO; echo \'{"gbytes": 22.1, "backend": "nccl"}\'\n',
-         {"value": 22.1, "backend": "nccl"}),
-        ({}, 1 << 40, "echo \"ModuleNotFoundError: No module named 'torch'\" >&2; exit 1\n",
-         {"fault": "ModuleNotFoundError: No module named 'torch'"}),
-        ({}, 1 << 40, "echo '{\"gbytes\": \"much\"}'\n", {"fault": '{"gbytes": "much"}'}),
-    ],
-)  # fmt: skip
-def test_a_rank_of_the_gather_prints_its_rate(
+@cases("image", "available", "text", "expected")
+def test_a_rank_of_the_gather(
     tools: Path, monkeypatch: pytest.MonkeyPatch,
     image: object, available: int, text: str, expected: dict[str, Any],
 ) -> None:  # fmt: skip

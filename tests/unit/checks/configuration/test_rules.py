@@ -50,29 +50,8 @@ def _arguments(**arguments: Any) -> dict[str, Any]:
 
 #: rule -> recipe, settings over it, and the key below the service that the rule names.
 BREAKS: dict[str, dict[str, Any]] = safe_load(Path(__file__).with_name("mistakes.yaml").read_text())
-#: Rules that need more than one service's settings; each has a separate test below.
-ELSEWHERE = {
-    "adapters",  # by their own files: test_adapters.py
-    "patched-base",  # tests/unit/plan/test_release.py
-    "recipe-gpu",
-    "vllm-arguments",  # limits above those of engines/arguments.py
-    "llamacpp-arguments",
-    "sglang-arguments",
-    "sglang-old-on-gb10",  # of an image that the catalog does not have: tests/unit/engines/sglang
-    "llamacpp-pooling",  # of a GGUF file's header: tests/unit/engines/llamacpp
-    "llamacpp-layers-in-ram",
-    "engine-format",
-    "drafter-family",
-    "model-works",
-    "imported-setting",  # of an import: tests/unit/extras/imports
-    "left-out",
-    "model-architecture",  # of a model that no recipe is for: tests/unit/engines/derivation
-    "unified-memory",
-    "card-memory",
-    "omni-gb10-only",
-    "stock-dflash",
-    "stock-nvfp4-kv",
-}
+#: Rules that need more than one service's settings; each has a test of its own below.
+ELSEWHERE = set(cases.data["ELSEWHERE"])
 
 
 def _broken(recipe: str, settings: dict[str, Any], **data: Any) -> dict[str, Any]:
@@ -100,20 +79,7 @@ def test_a_name_of_quantization_that_vllm_replaces_passes_for_modelopts_weights_
     assert "quantization-format" in _broken(HERETIC, settings)
 
 
-@pytest.mark.parametrize(
-    ("recipe", "gpu", "needed"),
-    [
-        (QWEN_RTX, "gb10", "made for RTX 50 / RTX PRO Blackwell"),
-        (QWEN_RTX, "rtx5080", "needs 31 GiB"),
-        (HERETIC, "rtx5090", "made for GB10"),
-        (QWEN_RTX, "rtx5090", ""),
-        (HERETIC, "gb10", ""),
-        (HERETIC, "h200", "made for GB10"),
-        (QWEN_RTX, "h100", "made for RTX 50 / RTX PRO Blackwell"),
-        (HOPPER, "gb10", "made for Hopper (sm_90)"),
-        (HOPPER, "h200", ""),
-    ],
-)
+@cases("recipe", "gpu", "needed")
 def test_a_recipe_for_another_gpu_is_refused_with_recipes_for_the_hosts_own(
     recipe: str, gpu: str, needed: str
 ) -> None:
@@ -446,15 +412,8 @@ def test_an_adapters_name_is_a_name_of_its_service_alone() -> None:
         plan({"s": {**recipe, "adapters": [ADAPTER]}})
 
 
-@pytest.mark.parametrize(
-    ("service", "message"),
-    [
-        *(({"kv_offload": {"gib": 8, "disk": path}}, "no disk")
-          for path in ("/proc", "/etc", "/dev/shm/x", "/tmp/x", "/run/x")),
-        ({"adapters": [ADAPTER, {**ADAPTER, "model": "org/other"}]}, "a name of its own"),
-    ],
-)  # fmt: skip
-def test_impossible_settings_are_refused_at_their_key(
+@cases("service", "message")
+def test_what_can_not_be_is_refused_where_it_is_written(
     service: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UserError, match=message):

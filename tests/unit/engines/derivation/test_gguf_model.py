@@ -49,14 +49,7 @@ def box(model: str = REPOSITORY, **data: Any) -> Fleet:
     return planned({"model": model}, "rtx50", **{"gpu": "rtx5080", **data})
 
 
-@pytest.mark.parametrize(
-    ("model", "choice"),
-    [
-        (f"{REPOSITORY}:Q4_K_M", "Q4_K_M"),
-        (f"{REPOSITORY}/a/X-Q4_K_M.gguf", "a/X-Q4_K_M.gguf"),
-        (REPOSITORY, "15.9GiB"),
-    ],
-)
+@cases("model", "choice")
 def test_the_reference_names_what_the_service_names(model: str, choice: str) -> None:
     with hub() as choices:
         service = chat(box(model))
@@ -114,11 +107,7 @@ def test_a_model_of_safetensors_is_pinned_without_the_memory() -> None:
     assert service.body.key == f"{repository().repository}@main"
 
 
-@pytest.mark.parametrize(
-    "end",
-    [":", ":Q4 K", ":../x", ":Q4_K_M/x.gguf", "/../x.gguf", "/x.bin", "/-x.gguf", "/a//x.gguf",
-     "/x.gguf:Q4_K_M", ":" + "Q" * 31, "/$(x).gguf", "@main"],
-)  # fmt: skip
-def test_unknown_quantizations_are_refused(end: str) -> None:
+@cases("end")
+def test_other_names_are_refused(end: str) -> None:
     with hub(), pytest.raises(UserError, match="model"):
         box(f"{REPOSITORY}{end}").or_raise()

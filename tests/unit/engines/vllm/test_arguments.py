@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkwright.checks.configuration import RULES
@@ -22,6 +22,7 @@ from sparkwright.engines.vllm.speculation_checks import scheduled_token_budget
 from sparkwright.engines.vllm.table import defaults as defaults_of
 from sparkwright.engines.vllm.table import nearest, table, versions
 from sparkwright.findings.finding import Finding
+from tests.fuzz.values import json_values
 from tests.libyaml import safe_load
 from tests.tables import Tables
 from tests.unit.builders import ROOT, catalog
@@ -128,25 +129,14 @@ def test_the_token_budget_is_the_versions_own(
     assert scheduled_token_budget(batched, seqs, 11, version) == left
 
 
-_text = st.text(max_size=8)
-_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | _text,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_text, inner, max_size=3),
-    max_leaves=6,
-)
-
-
 @pytest.mark.parametrize("name", ENGINES)
-@settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
-)
 @given(data=st.data())
 def test_any_value_gives_findings_and_never_an_error(name: str, data: st.DataObject) -> None:
     program = engine(name)
     tables = program.parser.tables
     version = data.draw(st.sampled_from(tables.versions()))
     keys = st.sampled_from(sorted(tables.table(version).arguments))
-    arguments: Any = data.draw(st.dictionaries(keys, _values, max_size=4))
+    arguments: Any = data.draw(st.dictionaries(keys, json_values(st.text(max_size=8)), max_size=4))
     program.limits(arguments)
     for item in RULES.report(program.parser.check(version, arguments, {}, {})):
         key = (item.subject.key or "").removeprefix("arguments.")

@@ -18,7 +18,7 @@ from sparkwright.extras.bench import aiperf, host, run
 from sparkwright.extras.bench import command as bench_command
 from sparkwright.extras.bench.aiperf import Service
 from sparkwright.extras.bench.host import Facts
-from sparkwright.extras.bench.loads import Batch, Load, Sweep, batches
+from sparkwright.extras.bench.loads import FULL, Batch, Load, Sweep, batches
 from sparkwright.extras.bench.probe import ProbeAnswer
 from sparkwright.extras.bench.results import Cell, Result, columns_of
 from sparkwright.extras.bench.run import Measured, measure
@@ -33,6 +33,8 @@ from tests.unit.cli.answering import Asked, answering
 from tests.unit.cli.test_json import judge
 from tests.unit.extras.bench.builders import BODY, DRAFTER, IMAGE, TAG
 from tests.unit.extras.bench.tool import CAPTURE, fake
+
+cases = Tables(__file__)
 
 KEY = "sk-a-key-of-sixteen-or-more"
 RELEASE = "1b45a560efec"
@@ -151,15 +153,8 @@ def test_a_release_that_is_not_planned_is_reported_and_its_settings_are_unknown(
     assert _kept(tmp_path).settings == {}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("inventory/lab.py", "--service", "qwen63"), "did you mean 'qwen36'"),
-        (("inventory/lab.py", "--concurrency", "0"), "is not a number from 1 to 1024"),
-        (("inventory/lab.py", "--categories", "poems"), "this category has no prompts"),
-    ],
-)
-def test_wrong_arguments_end_with_a_message(
+@cases("arguments", "message")
+def test_wrong_words_end_with_a_message(
     arguments: tuple[str, ...], message: str, asked: Any
 ) -> None:
     done = _run(*arguments)
@@ -201,8 +196,6 @@ def test_without_an_answer_the_generators_last_output_is_reported(tmp_path: Path
     with pytest.raises(UserError, match=r"no request was answered.*no route to host"):
         run.measure(fake(tmp_path, fails=True), _service(), sweep, seed="1", say=lambda line: None)
 
-
-cases = Tables(__file__)
 
 ONE, EIGHT = Load(1, 6, 1), Load(8, 18, 8)
 
@@ -334,3 +327,10 @@ def test_kinds_unknown_to_the_generator_are_measured_without_it(
     (cell,) = measured().cells
     assert (cell.requests, cell.errors) == (6, 0)
     assert cell.measures.keys() == {"latency", "latency_p95", "requests"}
+
+
+def test_the_help_names_the_loads_of_a_full_sweep() -> None:
+    thousands = [f"{number // 1000}k" for number in FULL.context]
+    helps = "".join(str(getattr(each, "help", "")) for each in bench_command.command.params)
+    for named in (FULL.categories, FULL.concurrency, thousands):
+        assert f"[default: {','.join(map(str, named))}]" in helps

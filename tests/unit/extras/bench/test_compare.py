@@ -13,8 +13,11 @@ from sparkwright.extras.bench.compare import CellComparison, Figure, Verdict, co
 from sparkwright.extras.bench.history import regressions
 from sparkwright.extras.bench.results import MEASURES, Cell, Result
 from tests.libyaml import safe_load
+from tests.tables import Tables
 from tests.unit.builders import catalog
 from tests.unit.extras.bench.builders import IMAGE, cell, result, runs
+
+cases = Tables(__file__)
 
 CAUSES = [cause for group in catalog().causes.values() for cause in group.causes]
 CASES = safe_load(Path(__file__).with_name("comparisons.yaml").read_text())
@@ -143,19 +146,7 @@ def test_a_tenth_less_than_usual_is_reported_with_the_median() -> None:
     assert regression.bound == pytest.approx(5)
 
 
-@pytest.mark.parametrize(
-    ("decodes", "lost"),
-    [
-        ((100, 101, 99, 95.5), False),  # less than the measure's noise
-        ((100, 101, 99, 94.5), True),
-        ((100, 90, 110, 100, 110, 80), False),  # a past that varies widens the bound
-        ((100, 90, 110, 100, 110, 50), True),
-        ((100, 100, 100, 50, 100, 90), True),  # one bad run does not hide the next
-        ((*[200.0] * 6, *[100.0] * 5, 99), False),  # only the last five runs count
-        ((100, 100, 100, 150), False),  # faster is no regression
-        ((100, 100, 50), False),  # two earlier runs say nothing yet
-    ],
-)
+@cases("decodes", "lost", more=[((*[200.0] * 6, *[100.0] * 5, 99), False)])
 def test_a_decode_rate_is_lost_beyond_the_bound(decodes: tuple[float, ...], lost: bool) -> None:
     assert lost_measures(*decodes) == ["decode"] * lost
 

@@ -120,10 +120,7 @@ def test_without_network_and_ssh_one_message_names_both(tmp_path: Path) -> None:
     assert "sparkwright doctor box" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("best", "code", "message"),
-    [(1, 0, "rerank: the right document first, 0.9\n"), (2, 1, "document 2 has the highest of")],
-)
+@cases("best", "code", "message")
 def test_a_model_of_another_kind_is_asked_its_kinds_own_question(
     tmp_path: Path, model: Model, best: int, code: int, message: str
 ) -> None:

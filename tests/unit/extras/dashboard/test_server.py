@@ -30,6 +30,7 @@ from sparkwright.host.lock import Owner
 from sparkwright.host.models.report import UsageRequest, UsageRow
 from sparkwright.host.release import HistoryEntry, Phase, SwitchJournal
 from sparkwright.host.watch.state import WatchFinding, WatchReport
+from tests.tables import Tables
 from tests.unit.builders import catalog
 from tests.unit.cli.answering import run
 from tests.unit.extras.dashboard.glances import (
@@ -43,6 +44,8 @@ from tests.unit.extras.dashboard.glances import (
     serving,
 )
 from tests.unit.extras.dashboard.test_page import NOON
+
+cases = Tables(__file__)
 
 #: Each engine's counter of generated tokens.
 GENERATED_BY = {
@@ -114,43 +117,7 @@ def test_the_token_becomes_a_cookie_that_no_script_and_no_other_site_gets(site: 
 CONTROL = {"action": "stop", "host": "spark-1", "service": "qwen36"}
 
 
-@pytest.mark.parametrize(
-    ("status", "path", "headers"),
-    [
-        # Without the cookie, or with another, or with the token in its place.
-        (403, "/", {"Cookie": None}),
-        (403, "/", {"Cookie": "{cookie}="}),
-        (403, "/events", {"Cookie": "{cookie}={token}"}),
-        (403, "/script.js", {"Cookie": None}),
-        (403, "/?token=wrong", {}),
-        (403, "/?token=%C3%A9", {"Cookie": None}),
-        (403, "/log?host=spark-1&service=qwen36&token={token}", {"Cookie": None}),
-        # DNS rebinding: another name that leads here, or none.
-        (421, "/", {"Host": "evil.example"}),
-        (421, "/", {"Host": "evil.example:{port}"}),
-        (421, "/", {"Host": "127.0.0.1"}),
-        # Names whose cookies reach other ports of this machine.
-        (421, "/", {"Host": "127.0.0.1:{port}"}),
-        (421, "/", {"Host": "localhost:{port}", "Sec-Fetch-Site": "none"}),
-        (421, "/", {"Host": None}),
-        (421, "/?token={token}", {"Host": "evil.example:{port}"}),
-        # Another site, or another port of this machine, in the user's own browser.
-        (403, "/", {"Origin": "https://evil.example"}),
-        (403, "/events", {"Origin": "http://127.0.0.1:1"}),
-        (403, "/events", {"Origin": "null"}),
-        (403, "/events", {"Sec-Fetch-Site": "cross-site"}),
-        (403, "/events", {"Sec-Fetch-Site": "same-site"}),
-        # Only its few addresses exist.
-        (404, "/../../etc/passwd", {}),
-        (404, "/%2e%2e/%2e%2e/etc/passwd", {}),
-        (404, "//etc/passwd", {}),
-        (404, "/log?host=spark-1&service=../qwen36", {}),
-        (404, "/log?host=nobody&service=qwen36", {}),
-        (200, "/log?host=spark-1&service=qwen36", {}),
-        (200, "/", {"Cookie": 'theme={{"dark":1}}; {cookie}={session}', "Sec-Fetch-Site": "none"}),
-        (200, "/style.css", {"Origin": "http://{name}", "Sec-Fetch-Site": "same-origin"}),
-    ],
-)
+@cases("status", "path", "headers")
 def test_only_the_page_itself_may_read(
     site: Site, status: int, path: str, headers: dict[str, str | None]
 ) -> None:
@@ -163,25 +130,7 @@ def test_only_the_page_itself_may_read(
         assert "Set-Cookie" not in answer.headers
 
 
-@pytest.mark.parametrize(
-    ("status", "headers", "body"),
-    [
-        (200, {}, CONTROL),
-        (403, {"Origin": None}, CONTROL),
-        (403, {"Origin": "https://evil.example"}, CONTROL),
-        (403, {"Origin": "http://127.0.0.1:1"}, CONTROL),
-        (403, {"Sec-Fetch-Site": "same-site"}, CONTROL),
-        (403, {"Cookie": None}, CONTROL),
-        (421, {"Host": "evil.example"}, CONTROL),
-        # A form of another site can send these types without a preflight request.
-        (400, {"Content-Type": "text/plain"}, CONTROL),
-        (400, {"Content-Type": "application/x-www-form-urlencoded"}, CONTROL),
-        (400, {"Content-Length": "999999"}, CONTROL),
-        (400, {"Content-Length": "-1"}, CONTROL),
-        (400, {}, [1]),
-        (400, {}, "[" * 4000),
-    ],
-)
+@cases("status", "headers", "body", more=[(400, {}, "[" * 4000)])
 def test_a_change_comes_from_the_page_alone(
     site: Site, status: int, headers: dict[str, str | None], body: Any
 ) -> None:
@@ -421,16 +370,7 @@ def test_a_release_of_a_newer_plan_does_not_differ_from_the_plan_of_the_start() 
         assert seen(fleet)["services"][0]["plan"] == f"differs: {plan}"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--listen", "0.0.0.0"), "'0.0.0.0' is every address of this machine"),
-        (("--listen", ""), "'' is every address of this machine"),
-        (("--listen", "0"), "'0' is every address of this machine"),
-        (("--listen", "192.0.2.1"), "the page can't listen there"),
-        (("--control", "--same-sudo-password"), "commands of the page can't ask for a password"),
-    ],
-)
+@cases("words", "message")
 def test_a_command_line_that_can_not_be_used_is_refused(
     checkout: Any, arguments: tuple[str, ...], message: str
 ) -> None:
@@ -459,23 +399,7 @@ def test_another_address_has_a_certificate_of_the_sites_own_ca(here: Any, fleet:
     assert cookie.endswith("; HttpOnly; SameSite=Strict; Secure")
 
 
-@pytest.mark.parametrize(
-    ("action", "host", "name", "command"),
-    [
-        (
-            "restart",
-            "spark-1",
-            "qwen36",
-            ["restart", "inventory/lab.py", "spark-1/qwen36", "--yes"],
-        ),
-        ("maintenance off", "spark-1", "", ["maintenance", "inventory/lab.py", "spark-1", "off"]),
-        ("remove", "spark-1", "qwen36", None),
-        ("stop", "spark-1", "--now", None),
-        ("stop", "--now", "qwen36", None),
-        ("stop", "spark-1", "", None),
-        ("maintenance on", "nobody", "", None),
-    ],
-)
+@cases("action", "host", "name", "words")
 def test_an_action_is_the_command_of_its_name(
     monkeypatch: pytest.MonkeyPatch, checkout: Any, fleet: Fleet, action: str, host: str,
     name: str, command: list[str] | None,

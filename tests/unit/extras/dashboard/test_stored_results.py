@@ -10,33 +10,20 @@ from hypothesis import strategies as st
 
 from sparkwright.extras.bench.store import load
 from sparkwright.extras.dashboard.render import html, plain, text
+from tests.fuzz.values import changed, json_values, paths
 from tests.unit.builders import catalog
 from tests.unit.extras.bench.builders import NOON, cell, result
 from tests.unit.extras.dashboard.pages import benches, page_of
 
-_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
-    | st.sampled_from([10**400, -1, 1e308, "\ud800"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
-    max_leaves=4,
-)  # fmt: skip
+WRITTEN: Any = json.loads(result(cell(), cell(concurrency=4)).model_dump_json(by_alias=True))
+_values = json_values(st.text(max_size=8), st.sampled_from([10**400, -1, 1e308, "\ud800"]))
 
 
-@given(st.data())
-def test_a_damaged_file_is_named_on_a_complete_page(data: st.DataObject) -> None:
-    written = json.loads(result(cell(), cell(concurrency=4)).model_dump_json(by_alias=True))
-    position: Any = written
-    while True:
-        key = data.draw(st.sampled_from(list(range(len(position)) if isinstance(position, list)
-                                             else position)))  # fmt: skip
-        if (
-            not isinstance(position[key], dict | list)
-            or not position[key]
-            or data.draw(st.booleans())
-        ):
-            break
-        position = position[key]
-    position[key] = data.draw(_values)
+@given(st.sampled_from(paths(WRITTEN)), _values)
+def test_whatever_stands_in_a_file_the_page_is_made_and_names_it(
+    path: tuple[Any, ...], value: Any
+) -> None:
+    written = changed(WRITTEN, path, value)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "spark-1/qwen36/20260702T120000Z.json"
         file.parent.mkdir(parents=True)

@@ -73,13 +73,7 @@ def test_alerts_are_the_doctors_diagnoses() -> None:
         assert not re.search(r"\{\{(?! \$labels)", rule["annotations"]["description"])
 
 
-@pytest.mark.parametrize(
-    ("case", "data"),
-    [("default", {}), ("tls", {"tls": "own"}),
-     ("idle", {"services": {"qwen36": {**SPARK["qwen36"], "idle": {"after": "2h"}}}}),
-     ("no-proxy", {"services": {"qwen36": {**SPARK["qwen36"], "proxy": False}}}),
-     ("inner", {"services": {"qwen36": {**SPARK["qwen36"], "bind": "127.0.0.1"}}})],
-)  # fmt: skip
+@cases("case", "data")
 def test_services_are_scraped_with_the_key_or_by_their_own_host(
     case: str, data: dict[str, Any]
 ) -> None:
