@@ -83,7 +83,7 @@ class FileResponse(Response):
         return parse_range(asked.get("range"), size)
 
     def _plan(self, method: str, path: str, start: int, end: int) -> _Plan:
-        """Take the faults that bite this body."""
+        """Take the faults that apply to this body."""
 
         def bites(kind: str, low: int, high: int) -> int | None:
             fault = self.faults.find(kind, method, path)

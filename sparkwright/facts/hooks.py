@@ -59,7 +59,7 @@ def own(module: str) -> Any:
     are not in its API.
 
     Worth: commands read inventories and print results as a deploy does
-    (`test_a_session_changes_hosts_and_shows_what_pyinfra_shows`).
+    (`test_a_session_changes_hosts_and_prints_pyinfras_output`).
     """
     return import_module(f"pyinfra_cli.{module}")
 
@@ -399,7 +399,7 @@ def share_facts(host: Host, answered: Callable[[type, dict[str, Any]], tuple[boo
     Reason: pyinfra caches no facts, and a fact can't answer without a remote execution.
 
     Worth: ten operations that need the same fact ask for it once
-        (`test_a_fact_that_is_known_is_not_asked_for`).
+        (`test_a_known_fact_is_not_queried`).
     """
     original = host.get_fact
 

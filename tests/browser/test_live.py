@@ -150,7 +150,7 @@ def test_text_of_a_host_never_becomes_markup(tab: Tab, fleet: Fleet) -> None:
     assert [error for error in tab.errors if "TrustedHTML" not in error] == []
 
 
-def test_a_log_comes_on_a_click_and_an_action_asks_once(tab: Tab, site: Site, fleet: Fleet) -> None:
+def test_a_click_shows_the_log_and_an_action_asks_once(tab: Tab, site: Site, fleet: Fleet) -> None:
     fleet.take("spark-1", glance())
     button = "document.querySelector('.host[aria-label=spark-1] [data-log]')"
     tab.wait(f"!!{button}")

@@ -25,7 +25,7 @@ def _restarted() -> str:
 
 
 @pytest.mark.usefixtures("converged")
-def test_a_second_start_loads_what_the_first_compiled() -> None:
+def test_a_second_start_loads_the_code_of_the_first() -> None:
     text = _restarted()
     assert LOADED in text
     assert COMPILED not in text
@@ -36,7 +36,7 @@ def test_a_second_start_loads_what_the_first_compiled() -> None:
 
 
 @pytest.mark.usefixtures("converged")
-def test_an_engine_that_is_killed_after_it_served_loads_what_it_compiled() -> None:
+def test_an_engine_killed_after_it_served_loads_its_compiled_code() -> None:
     """Without the caches, an H200 compiled everything again: minutes, and more on a Spark."""
     _restarted()
     marked = f"test /run/sparkwright-health/qwen36.well -nt {CACHES}/state.json; echo $?"
@@ -52,7 +52,7 @@ def test_an_engine_that_is_killed_after_it_served_loads_what_it_compiled() -> No
 
 
 @pytest.mark.faults
-def test_a_cache_that_breaks_the_start_is_dropped_and_made_anew(converged: Site) -> None:
+def test_a_cache_that_breaks_the_start_is_replaced(converged: Site) -> None:
     broken = f"echo broken > $(find -L {CACHES}/current -name graph)"
     inside(HOST, "sh", "-c", broken)
     text = _restarted()

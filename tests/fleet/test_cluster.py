@@ -87,7 +87,7 @@ def test_a_part_of_a_cluster_is_not_deployed_alone(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("host", [FOLLOWER, HEAD])
-def test_an_engine_that_is_killed_comes_back_with_the_other(pair: Pair, host: str) -> None:
+def test_a_killed_engine_restarts_with_the_other_rank(pair: Pair, host: str) -> None:
     before = pair.session()
     ssh(host, "docker kill sparkwright-tiny")
     pair.whole(before)

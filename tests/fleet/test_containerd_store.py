@@ -26,7 +26,7 @@ def _images() -> list[str]:
 
 
 @pytest.mark.timeout(600)
-def test_an_image_with_provenance_comes_serves_and_goes(fresh: Site) -> None:
+def test_an_image_with_provenance_is_pulled_served_and_removed(fresh: Site) -> None:
     version = inside(NEW.name, "docker", "version", "--format", "{{.Server.Version}}")
     assert int(version.split(".")[0]) >= 28
     driver = inside(NEW.name, "docker", "info", "--format", "{{.DriverStatus}}")

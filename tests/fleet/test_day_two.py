@@ -81,7 +81,7 @@ def test_logs_follow_a_restart_and_a_shell_quotes_its_words(served: Site, tmp_pa
     assert inside == "a  b; $(echo no)\n"
 
 
-def test_a_host_in_maintenance_is_left_alone_until_it_answers_again(served: Site) -> None:
+def test_a_deploy_skips_a_host_in_maintenance_until_it_answers_again(served: Site) -> None:
     arguments = ("maintenance", SITE, HOST)
     text = served.sparkwright(*arguments, "on", "--why", "a new fan")
     assert "qwen36: out of every pool, and drained" in text

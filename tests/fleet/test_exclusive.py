@@ -138,7 +138,7 @@ def test_a_failed_activation_is_reverted(evening: Evening) -> None:
     assert evening.deploy().changed == {HOST}  # the good one, written over it
 
 
-def test_the_calendar_changes_them_by_itself(evening: Evening) -> None:
+def test_the_calendar_switches_the_services_of_a_group(evening: Evening) -> None:
     evening.activate("coder")
     # A whole minute that is still to come once the deploy has ended.
     begin = int(inside(HOST, "date", "+%s")) // 60 + 2

@@ -149,7 +149,7 @@ def test_a_download_continues_after_a_power_cut(empty: Site) -> None:
     assert whole()
 
 
-def test_files_whose_times_make_no_sense_are_hashed_and_not_fetched(empty: Site) -> None:
+def test_files_with_absurd_times_are_hashed_and_not_fetched(empty: Site) -> None:
     """A clock was wrong, or a backup was restored."""
     fetch(empty)
     ssh(HOST, "sudo find /opt/models -type f -exec touch -d 2031-01-01 {} +")

@@ -106,7 +106,7 @@ def test_weights_are_real_files_equal_to_the_hubs(converged: Site, host: str) ->
         ssh(host, f"cd {folder} && printf '{lines}\\n' | sha256sum --check --quiet")
 
 
-def test_the_second_run_changes_nothing_and_says_so(converged: Site) -> None:
+def test_the_second_run_changes_nothing_and_reports_it(converged: Site) -> None:
     before = {host: (container(host), fingerprint(host)) for host in GOOD}
     run = converged.deploy(refused={"hopper-1"})
     assert run.changed == set()

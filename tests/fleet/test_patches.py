@@ -54,7 +54,7 @@ def patched(site: Site) -> Iterator[Site]:
 
 
 @pytest.mark.timeout(900)
-def test_an_image_is_derived_runs_on_two_hosts_and_is_taken_back(patched: Site) -> None:
+def test_a_derived_image_runs_on_two_hosts_and_is_reverted(patched: Site) -> None:
     refused = patched.run("--yes", inventory=INVENTORY)
     assert refused.code == 2
     assert "patched-base" in refused.output

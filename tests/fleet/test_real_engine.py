@@ -126,7 +126,7 @@ def test_bench_agrees_with_the_engines_own_counters(engine: Site) -> None:
     assert str(result.engine) == "vLLM 0.32.0"
 
 
-def test_a_second_start_compiles_nothing_anew(engine: Site) -> None:
+def test_a_second_start_compiles_nothing(engine: Site) -> None:
     """torch.compile for the CPU: the second start loads the first start's code."""
     inventory = (engine.folder / "inventory/virtual.py").read_text()
     (engine.folder / "inventory/real.py").write_text(inventory + COMPILED)

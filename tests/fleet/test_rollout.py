@@ -60,7 +60,7 @@ def test_a_new_tag_goes_host_by_host_and_back_on_request(rolling: Site) -> None:
     assert releases() == before
 
 
-def test_a_release_that_is_not_there_is_no_way_back(rolling: Site) -> None:
+def test_a_rollback_to_a_missing_release_is_refused(rolling: Site) -> None:
     arguments = ("inventory/virtual.py", "--limit", "spark-1", "--to", "0" * 12)
     text = rolling.sparkwright("rollback", *arguments, "--yes", code=1)
     assert "has no release 000000000000 here; there are" in text
@@ -99,7 +99,7 @@ def test_a_bad_tag_stops_at_the_canary_and_goes_back(rolling: Site, tag: str, re
 
 
 @pytest.mark.faults
-def test_the_whole_fleet_goes_back_when_it_is_set_so(rolling: Site) -> None:
+def test_on_failure_fleet_reverts_every_host(rolling: Site) -> None:
     before = releases()
     rolling.rollout(canaries=2, on_failure="fleet")
     rolling.edit("group_data/rtx50.py", DEADLINES, f"{DEADLINES} {fault('wedge')}")

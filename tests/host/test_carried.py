@@ -103,7 +103,7 @@ def _module(folder: Path, text: str) -> ModuleType:
     return module_from_spec(spec)
 
 
-def test_programs_are_of_3_10_and_import_nothing_of_ours_but_each_other() -> None:
+def test_programs_run_on_3_10_and_import_only_host_programs() -> None:
     """The downloader has libraries of its own, which are sent with it."""
     for name in _NAMES:
         tree = ast.parse(programs.source(import_module(name)), feature_version=(3, 10))
@@ -127,7 +127,7 @@ def test_an_old_python_is_reported() -> None:
     assert "is too old: 3.10 is needed" in done.stderr
 
 
-def test_a_file_in_the_place_of_a_directory_is_told_without_a_traceback(tmp_path: Path) -> None:
+def test_a_file_in_place_of_a_directory_is_reported_without_a_traceback(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     request = (Directory(str(tmp_path / "file/below")),)
     done = subprocess.run(

@@ -257,7 +257,7 @@ def test_a_service_stopped_by_request_is_not_waited_for(host: Host) -> None:
     assert answer.left == ("b: it is stopped, and was not asked",)
 
 
-def test_without_a_mark_off_only_opens_what_was_left_closed(host: Host) -> None:
+def test_maintenance_off_without_a_mark_only_opens_closed_pools(host: Host) -> None:
     answer = host.maintain(on=False)
     assert (answer.now, answer.faults) == (None, ())
     assert host.message == ["set server a/self state ready", "set server stay-a/stay state ready"]

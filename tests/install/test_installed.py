@@ -84,7 +84,7 @@ def test_without_a_lock_a_registry_out_of_reach_is_reported_before_anything_is_t
     assert "registry.invalid" in done.stderr
 
 
-def test_an_inventory_imports_what_its_site_has(user: User, lab: Path) -> None:
+def test_an_inventory_imports_modules_of_its_site(user: User, lab: Path) -> None:
     (lab / "machines.py").write_text('NAMES = ["spark-1.invalid"]\n')
     (lab / "inventory/mine.py").write_text("import machines\n\nsparks = machines.NAMES\n")
     done = user.run("sparkwright", "check", "inventory/mine.py", folder=lab)

@@ -54,7 +54,7 @@ def test_the_readme_renders_as_an_index_shows_it(uploads: dict[str, bytes]) -> N
     assert "<!--" not in page
 
 
-def test_the_sdist_has_what_the_repository_has(sdist: Path) -> None:
+def test_the_sdist_has_the_repositorys_files(sdist: Path) -> None:
     listing = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
     )

@@ -82,7 +82,7 @@ def test_the_metadata_name_version_licence_and_no_development_tools(
     assert not any(line.startswith(("pytest", "mypy", "ruff", "hypothesis")) for line in needed)
 
 
-def test_the_sdist_elsewhere_gives_the_same_wheel(wheel: Path, sdist: Path, tmp_path: Path) -> None:
+def test_the_sdist_builds_the_same_wheel(wheel: Path, sdist: Path, tmp_path: Path) -> None:
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path / "source", filter="data")
     (source,) = (tmp_path / "source").iterdir()

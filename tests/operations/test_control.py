@@ -59,7 +59,7 @@ def test_phases_of_a_boot_are_shown_while_it_is_waited_for(
     assert len(ran.host.asked) == count  # no question is sent any more
 
 
-def test_a_stop_goes_on_beside_a_run_that_may_have_died_and_nothing_else_does() -> None:
+def test_only_a_stop_continues_beside_a_run_that_may_have_died() -> None:
     ran, message = _controlled(lock=busy)
     assert (ran.well, message) == (True, [DONE])
     assert ran.host.lines[0] == "ann@laptop (for 3 min) is at work on this host: not waited for"

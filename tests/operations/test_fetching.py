@@ -140,7 +140,7 @@ def test_the_pull_request_of_an_image_is_complete() -> None:
     _compared(host, "pull", "me:secret")
 
 
-def test_an_image_without_platforms_is_asked_for_at_its_own_registry(
+def test_platforms_of_an_image_are_read_from_its_own_registry(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[Any] = []
@@ -308,7 +308,7 @@ def test_a_secret_is_nothing_but_a_credential(kind: str) -> None:
             assert key not in text
 
 
-def test_a_switch_that_goes_on_after_a_power_cut_has_the_same_sandbox() -> None:
+def test_a_switch_resumed_after_a_power_cut_has_the_same_sandbox() -> None:
     host = _host(old=True)
     run(host, services.running, (SERVICE,), SECRETS, execute=True)
     asked = next(item.request for item in host.asked if item.program == "jobs")

@@ -80,7 +80,7 @@ def test_pyinfras_command_line_calls_it_between_inventory_and_connection(tmp_pat
     assert order[1] < connected
 
 
-def test_a_fact_that_is_known_is_not_asked_for() -> None:
+def test_a_known_fact_is_not_queried() -> None:
     host = host_of(real_state())
     asked: list[Any] = []
 
@@ -99,7 +99,7 @@ def test_a_fact_that_is_known_is_not_asked_for() -> None:
     assert asked == [(Arch, {}), (Arch, {"_sudo": True})]
 
 
-def test_operations_have_the_order_that_pyinfra_gives_them(
+def test_operations_have_pyinfras_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stock = (inspect.stack, inspect.getframeinfo)
@@ -206,7 +206,7 @@ def test_the_users_connection_settings_stay(monkeypatch: pytest.MonkeyPatch) -> 
     assert result == own
 
 
-def test_a_host_that_is_not_reached_is_remembered_with_what_to_check() -> None:
+def test_an_unreachable_host_is_recorded_with_a_remedy() -> None:
     state = _ssh_state(ssh_hostname="127.0.0.1", ssh_port=9)
     state.add_callback_handler(connections.Connections())
     with ctx_state.use(state), pytest.raises(PyinfraError):
@@ -327,7 +327,7 @@ def test_whatever_a_connection_raises_fails_its_host_alone() -> None:
     assert "check that it is on" in str(result["unknown"])
 
 
-def test_a_user_at_a_terminal_is_asked_for_the_passphrase(
+def test_at_a_terminal_the_passphrase_is_prompted_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = key(tmp_path, "-t", "ed25519", phrase="open sesame")

@@ -69,7 +69,7 @@ def test_an_address_has_replicas_where_its_host_reaches_them(
     assert item.findings == []
 
 
-def test_a_replica_that_its_address_does_not_reach_is_told(balanced: dict[str, Any]) -> None:
+def test_an_unreachable_replica_is_a_warning(balanced: dict[str, Any]) -> None:
     host = spark(
         observe=probe(reached={"spark-1": {"tried": ["kitchen: unknown", "10.0.0.1: timed out"]}})
     )
@@ -150,7 +150,7 @@ def test_a_host_that_another_version_deployed_is_refused() -> None:
     assert "sparkwright remove" in str(item.memory.failure)
 
 
-def test_a_host_without_a_cable_is_left_as_it_is() -> None:
+def test_a_host_without_a_cable_is_unchanged() -> None:
     hosts = [spark(f"spark-{number}", fabric=state_of_host()) for number in (1, 2)]
     wanted = {"shape": "pair", "hosts": ["spark-1", "spark-2"]}
     run = site(*hosts, fabric_addresses=wanted)

@@ -100,7 +100,7 @@ def test_after_a_failure_no_host_is_switched(
     assert run.rollout.stopped == why
 
 
-def test_the_canary_goes_at_once_and_each_further_batch_after_the_pause(clock: Clock) -> None:
+def test_the_canary_starts_at_once_and_each_further_batch_after_the_pause(clock: Clock) -> None:
     _, hosts = _four(pause_seconds=60)
     _turn(hosts[0])
     assert clock.slept == [0.0]
@@ -133,7 +133,7 @@ def test_without_a_usable_canary_no_host_is_switched() -> None:
     )  # fmt: skip
 
 
-def test_without_canaries_the_first_batch_is_none() -> None:
+def test_without_canaries_the_first_batch_is_empty() -> None:
     run, hosts = _four(canaries=0, batch=1)
     run.hosts["spark-1"].memory.failure = "not reached"
     assert _turn(hosts[1]) == "good"
@@ -193,7 +193,7 @@ def _to_take_back(host: FakeHost, run: Run, row: HostRun) -> list[Any]:
     return rollout.to_take_back(host, run, row)  # type: ignore[arg-type]
 
 
-def test_a_good_switch_is_as_planned_and_may_be_taken_back() -> None:
+def test_a_good_switch_is_as_planned_and_can_be_reverted() -> None:
     run, host, item = _host()
     rollout.remember(item, _switch(item), _ended("good"), run)
     assert item.outcomes == {}
@@ -207,7 +207,7 @@ def test_a_good_switch_is_as_planned_and_may_be_taken_back() -> None:
     assert _to_take_back(host, run, run.hosts["spark-2"]) == []
 
 
-def test_a_first_start_is_not_taken_back() -> None:
+def test_a_first_start_is_not_reverted() -> None:
     run, host, item = _host(services={"qwen36": {}}, units={})
     rollout.remember(item, _switch(item), _ended("good"), run)
     run.rollout.stop("spark-2 did not get through")

@@ -115,7 +115,7 @@ def test_a_switch_that_did_not_end_well_fails_the_host(
     assert ran.memory.changes == []
 
 
-def test_following_a_switch_that_nobody_works_on_is_an_interruption() -> None:
+def test_an_abandoned_switch_is_an_interruption() -> None:
     host = _host(jobs={UNIT: JobStatus(False, False, {"id": "x", "step": "stopping"})})
     with pytest.raises(Interrupted, match="the switch was interrupted: it ended without output"):
         switching.follow(host)  # type: ignore[arg-type]

@@ -128,7 +128,7 @@ def test_a_dry_session_prepares_changes_and_runs_none(opened: Opening, dry: bool
             assert len(commands) == (0 if dry else 1)
 
 
-def test_a_session_changes_hosts_and_shows_what_pyinfra_shows(
+def test_a_session_changes_hosts_and_prints_pyinfras_output(
     opened: Opening, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def change(host: Any, run: HostRun, _: dict[str, None]) -> None:

@@ -187,7 +187,7 @@ def _railed(run: Run, host: FakeHost, **rails: str) -> None:
     host.memory.observation = replace(seen, addresses=own)
 
 
-def test_hosts_of_one_fabric_take_from_each_other_over_it_first() -> None:
+def test_hosts_of_one_fabric_share_over_it_first() -> None:
     run, (first, second, third) = _fleet(True, False, True)
     _railed(run, first, enp1s0f1np1="192.168.177.11", enP2p1s0f1np1="192.168.178.11")
     _railed(run, second, enp1s0f1np1="192.168.177.12", enP2p1s0f1np1="192.168.178.12")
@@ -202,7 +202,7 @@ def test_hosts_of_one_fabric_take_from_each_other_over_it_first() -> None:
     assert served == ("10.0.0.1", "192.168.178.11", "192.168.177.11")
 
 
-def test_a_host_that_claims_anothers_address_sends_nobody_there() -> None:
+def test_a_host_that_claims_anothers_address_gets_no_peers_there() -> None:
     run, (first, second) = _fleet(True, False)
     _railed(run, second, enp1s0f1np1="192.168.177.12")
     for claimed in ("192.168.177.12", "10.0.0.99", "8.8.8.8", "169.254.1.1", "x;reboot", "::1"):

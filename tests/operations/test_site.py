@@ -72,7 +72,7 @@ def test_a_command_without_a_role_needs_no_plan(folder: Path) -> None:
     assert "580.95.05" in done.stdout + done.stderr
 
 
-def test_an_operation_outside_of_a_site_says_what_is_missing() -> None:
+def test_an_operation_outside_of_a_site_names_missing_arguments() -> None:
     lone = SimpleNamespace(connector_data={})
     with pytest.raises(RuntimeError, match=r"config\.py was not read"):
         run_of(lone)  # type: ignore[arg-type]

@@ -37,7 +37,7 @@ def connected(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("answers", [{"/invocations": 200}, {}])
-def test_an_open_route_fails_the_host_and_one_that_refuses_passes(answers: dict[str, int]) -> None:
+def test_an_open_route_fails_the_host_and_a_refusing_route_passes(answers: dict[str, int]) -> None:
     smokes: dict[str, Smoke] = {}
     host = fake(probe(), check={"chat": WELL})
     with server(answers) as (port, _):

@@ -46,7 +46,7 @@ class Command:
 
 @cache
 def tables() -> dict[str, dict[str, Any]]:
-    """Tables of the core and of every extra that is installed, by package."""
+    """Tables of the core and of every installed extra, by package."""
     files = (_PACKAGE / "cli/commands.json", *sorted(_PACKAGE.glob("extras/*/extra.json")))
     return {
         ".".join(("sparkwright", *file.parent.relative_to(_PACKAGE).parts)): json.loads(

@@ -198,7 +198,7 @@ def test_a_first_bootstrap_asks_for_a_password(fresh: Site) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_packages_that_somebody_else_signed_are_not_installed(fresh: Site) -> None:
+def test_packages_with_a_foreign_signature_are_not_installed(fresh: Site) -> None:
     """The repository's files belong to an attacker, as on a hijacked mirror."""
     packages = apt.PLACE / "nvidia/Packages"
     text = packages.read_text()

@@ -143,7 +143,7 @@ def test_impossible_settings_are_reported_before_any_change(site: Site, mine: Pa
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("target", [f"{USER}@behind", f"{USER}@{IPV6[1]}"])
-def test_behind_a_jump_host_and_by_ipv6_as_ssh_goes_there(mine: Path, target: str) -> None:
+def test_a_box_is_reached_through_a_jump_host_and_by_ipv6(mine: Path, target: str) -> None:
     if ":" in target:
         Path(f"/proc/sys/net/ipv6/conf/{BRIDGE}/disable_ipv6").write_text("0")
         add = ["ip", "addr", "replace", f"{IPV6[0]}/64", "dev", BRIDGE, "nodad"]

@@ -118,7 +118,7 @@ def test_no_route_answers_without_the_key_or_with_a_wrong_one(proxied: Site, hos
             assert seen in (401, 404), (method, path, key, seen)
 
 
-def test_the_right_key_opens_what_clients_need(proxied: Site) -> None:
+def test_the_right_key_opens_the_clients_routes(proxied: Site) -> None:
     address = MACHINES["spark-1"].address
     for path, body in ASK.items():
         assert status(address, PROXY, "POST", path, proxied.key, json.dumps(body)) == 200

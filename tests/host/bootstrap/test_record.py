@@ -243,7 +243,7 @@ def test_packages_that_others_need_stay(apt: Apt) -> None:
 
 
 @pytest.mark.parametrize("there", ["containers", "get"])
-def test_docker_with_somebodys_containers_or_images_stays(
+def test_docker_with_foreign_containers_or_images_stays(
     apt: Apt, monkeypatch: pytest.MonkeyPatch, there: str
 ) -> None:
     monkeypatch.setattr(docker, there, lambda *_: [{"Id": "theirs"}])
@@ -252,7 +252,7 @@ def test_docker_with_somebodys_containers_or_images_stays(
     assert "not sparkwright's: it stays" in answer.left[0]
 
 
-def test_files_go_unless_somebody_changed_them(apt: Apt, tmp_path: Path) -> None:
+def test_unchanged_files_are_removed(apt: Apt, tmp_path: Path) -> None:
     ours, theirs, gone = tmp_path / "ours", tmp_path / "theirs", tmp_path / "gone"
     ours.write_text("text")
     theirs.write_text("text, changed")
@@ -265,7 +265,7 @@ def test_files_go_unless_somebody_changed_them(apt: Apt, tmp_path: Path) -> None
     assert answer.left == (f"{theirs}: changed since bootstrap wrote it",)
 
 
-def test_the_last_step_goes_first_and_sudo_last(apt: Apt) -> None:
+def test_the_last_step_is_undone_first_and_sudo_last(apt: Apt) -> None:
     step("sudoers", commands=(("sudo-file",),))
     step("docker", commands=(("first",),))
     step("docker-group", commands=(("second",),), units=("a.service",))
@@ -285,7 +285,7 @@ def test_a_failed_undo_is_named(apt: Apt) -> None:
     assert undo.main(None).left == (failed,)
 
 
-def test_an_undo_that_was_cut_off_goes_on_with_the_rest(
+def test_an_interrupted_undo_continues(
     apt: Apt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     step("docker", commands=(("first",),))
@@ -320,7 +320,7 @@ def _holding(folder: Path) -> subprocess.Popen[str]:
     return held
 
 
-def test_somebody_elses_installing_is_waited_for(
+def test_another_programs_installation_is_waited_for(
     apt: Apt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """unattended-upgrades at boot, or the apt-get of an interrupted run."""

@@ -136,7 +136,7 @@ def test_a_switch_is_not_judged(tmp_path: Path, run: Desired) -> None:
     assert program.sample(config, NOW).switching is True
 
 
-def test_it_is_installed_without_a_reload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_watch_needs_no_reload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reload takes the GPU from containers on some hosts: only a changed unit justifies a
     reload.
     """

@@ -435,7 +435,7 @@ def test_the_calendar_is_followed_there_and_back(
     assert last["by"].startswith("calendar@")
 
 
-def test_a_model_that_does_not_come_up_is_taken_back_and_not_tried_every_minute(
+def test_a_failed_activation_is_reverted_and_not_repeated_every_minute(
     calendar: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = calendar.check.run

@@ -78,7 +78,7 @@ def test_a_long_answer_is_not_cut_and_counts_to_its_end(night: Waking) -> None:
     assert rested == ["llm"]
 
 
-def test_a_service_that_sleeps_or_was_stopped_by_hand_is_left_alone(
+def test_an_idle_timer_ignores_sleeping_and_stopped_services(
     night: Waking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     idle, _, rested = _idle(night)

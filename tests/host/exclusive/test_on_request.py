@@ -216,7 +216,7 @@ def test_no_request_takes_more_memory_than_it_may(night: Waking, length: str) ->
     assert night.begun == []
 
 
-def test_a_body_that_never_comes_holds_nobody_up(
+def test_a_missing_body_blocks_no_other_request(
     night: Waking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(on_request.Handler, "timeout", 0.3)

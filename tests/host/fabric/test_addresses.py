@@ -89,7 +89,7 @@ def _run(tmp_path: Path, steps: str) -> dict[str, Any]:
 
 
 @cases("call", "why")
-def test_what_no_peer_answers_to_is_taken_back_at_once(tmp_path: Path, call: str, why: str) -> None:
+def test_an_unanswered_change_is_reverted_at_once(tmp_path: Path, call: str, why: str) -> None:
     out = _run(tmp_path, f"arm(text())\nput(text())\nout['said'] = {call}, now()")
     problem, now = out["said"]
     assert problem[0].startswith("ping -M do -s ")
@@ -170,5 +170,5 @@ def test_a_missing_host_is_an_answer_too() -> None:
     assert _output(1500, 'echo("127.0.0.1", "none", tries=1)') == "No such device"
 
 
-def test_all_nodes_of_a_device_without_ipv6_are_none() -> None:
+def test_a_device_without_ipv6_has_no_neighbours() -> None:
     assert _output(1500, 'all_nodes("none")') == "set()"

@@ -110,7 +110,7 @@ def test_after_a_kill_only_the_rest_is_fetched(fetch: Fetch, ramfs: Path) -> Non
     assert fetch.hub.sent() < sum(map(len, fetch.hub.files.values())) - 512 * 1024
 
 
-def test_a_part_without_a_map_is_begun_anew(fetch: Fetch, ramfs: Path) -> None:
+def test_a_part_without_a_map_starts_again(fetch: Fetch, ramfs: Path) -> None:
     """A version before left the part there: it looks whole, and its written ranges are unknown."""
     _part(fetch).parent.mkdir(parents=True)
     _part(fetch).write_bytes(bytes(2 * MIB))

@@ -146,7 +146,7 @@ def test_a_manifest_is_given_under_its_own_type(seed: Seed) -> None:
 
 
 @pytest.mark.parametrize("tag", ["referrers/sha256:" + "e" * 64, "manifests/sha256-" + "e" * 64])
-def test_attestations_are_not_here_and_nobody_waits_for_them(seed: Seed, tag: str) -> None:
+def test_attestations_are_missing_without_a_delay(seed: Seed, tag: str) -> None:
     """Docker from 29.1 on may ask for an image's referrers, by both of the registries' routes."""
     began = time.monotonic()
     assert seed.plain(f"/v2/a/b/{tag}", Authorization=BASIC)[0] == 404

@@ -64,7 +64,7 @@ _STREAM: dict[str, Any] = {"stream": True}
 
 
 @cases("members", "options")
-def test_usage_is_asked_for_where_the_client_did_not(members: Any, options: Any) -> None:
+def test_usage_is_requested_if_the_client_did_not(members: Any, options: Any) -> None:
     text = json.dumps({"model": "m", **members, "text": "ü😀"}, ensure_ascii=False).encode() + b" "
     fields = bodies.parse(text, "")
     assert bool(fields.member) == (options is not None)

@@ -378,7 +378,7 @@ def test_the_document_is_read_again(address: Address, capsys: pytest.CaptureFixt
     assert "models" in json.loads(address.document.read_text())
 
 
-def test_an_address_without_pools_says_so(address: Address) -> None:
+def test_an_address_without_pools_reports_it(address: Address) -> None:
     (address.folder / "pools.sock").rename(address.folder / "elsewhere")
     answer = address.post(_SMALL)
     assert (answer.status, answer.headers["retry-after"]) == (503, "10")

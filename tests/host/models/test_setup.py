@@ -44,7 +44,7 @@ def _request(folder: Path, socket: str = "", **files: str) -> AddressRequest:
     return AddressRequest(f"{folder}/home", texts, f"{folder}/none/pools", "models")
 
 
-def test_a_changed_socket_comes_into_force_beside_a_running_program(
+def test_a_changed_socket_takes_effect_beside_a_running_program(
     tmp_path: Path, ran: list[str]
 ) -> None:
     setup.main(_request(tmp_path, models="1"))

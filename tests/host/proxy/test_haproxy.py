@@ -55,7 +55,7 @@ WEBSOCKET_KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 
 
 @pytest.mark.parametrize("authorization", REQUESTS["authorizations"])
-def test_nobody_gets_in_without_the_key(
+def test_requests_without_the_key_are_refused(
     start: Opener, first: Backend, authorization: str | None
 ) -> None:
     proxy = start(first)
@@ -85,7 +85,7 @@ def test_no_key_is_no_way_in(folder: Path, first: Backend) -> None:
     assert first.seen == []
 
 
-def test_it_does_not_start_without_the_file_of_keys(folder: Path, first: Backend) -> None:
+def test_haproxy_does_not_start_without_the_file_of_keys(folder: Path, first: Backend) -> None:
     proxy = RunningProxy(proxies_of(folder, (replica(first),)))
     proxy.write()
     Path(proxy.proxies.keys).unlink()
@@ -125,7 +125,7 @@ def test_a_route_has_one_method(start: Opener, first: Backend) -> None:
     assert first.seen == []
 
 
-def test_a_query_goes_along(start: Opener, first: Backend) -> None:
+def test_a_query_string_is_passed_on(start: Opener, first: Backend) -> None:
     proxy = start(first)
     assert proxy.get("/v1/responses/resp_1-A?stream=true&starting_after=3").status == 200
     assert first.seen[0].path == "/v1/responses/resp_1-A?stream=true&starting_after=3"
@@ -157,7 +157,7 @@ def test_a_hidden_request_does_not_get_through(
     assert all((seen.method, seen.path) in OPEN for seen in first.seen), first.seen
 
 
-def test_there_is_no_http_2(start: Opener, first: Backend) -> None:
+def test_http_2_is_refused(start: Opener, first: Backend) -> None:
     settings_frame = b"\0\0\0\4\0\0\0\0\0"
     received = start(first).raw(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings_frame)
     assert received.startswith(b"HTTP/1.1 400")
@@ -196,7 +196,7 @@ def test_no_path_whatever_gets_through_that_is_not_a_route(start: Opener, first:
     tried()
 
 
-def test_an_upgrade_is_for_the_one_route_that_has_one(start: Opener, first: Backend) -> None:
+def test_only_the_realtime_route_is_upgraded(start: Opener, first: Backend) -> None:
     proxy = start(first)
     upgrade = {"Connection": "Upgrade, HTTP2-Settings", "HTTP2-Settings": "AAMAAABk"}
     for protocol in ("h2c", "h2c, websocket", "websocket"):
@@ -233,7 +233,7 @@ def test_a_browsers_preflight_request_is_answered(start: Opener, first: Backend)
 # --- Streams -----------------------------------------------------------------------------------
 
 
-def test_a_stream_comes_chunk_by_chunk(start: Opener, first: Backend) -> None:
+def test_a_stream_is_passed_chunk_by_chunk(start: Opener, first: Backend) -> None:
     stream = start(first).send("POST", CHAT, {"stream": 50}, headers={"Accept-Encoding": "gzip"})
     assert stream.status == 200
     assert stream.headers["Content-Type"] == "text/event-stream; charset=utf-8"
@@ -298,7 +298,7 @@ def test_every_request_has_a_connection_of_its_own(start: Opener, first: Backend
     assert [seen.headers["connection"] for seen in first.seen] == ["close"] * 3
 
 
-def test_health_is_what_the_replicas_can_do(start: Opener, first: Backend, second: Backend) -> None:
+def test_health_reflects_the_replicas(start: Opener, first: Backend, second: Backend) -> None:
     proxy = start(first, second)
     for name in ("one", "two"):
         proxy.until_status(name, "UP")
@@ -419,7 +419,7 @@ def test_a_question_without_effect_is_asked_again(
 # --- Reloads -----------------------------------------------------------------------------------
 
 
-def test_a_reload_cuts_nobody_off_and_forgets_no_request(
+def test_a_reload_cuts_off_and_loses_no_request(
     start: Opener, first: Backend, second: Backend
 ) -> None:
     proxy = start(first)

@@ -79,7 +79,7 @@ def test_the_log_has_names_and_no_key(proxy: RunningProxy) -> None:
         assert key_hash(Secret(key)) not in text
 
 
-def test_no_file_process_or_socket_tells_a_clients_key(proxy: RunningProxy) -> None:
+def test_no_file_process_or_socket_reveals_a_clients_key(proxy: RunningProxy) -> None:
     assert proxy.post(CHAT, key=OPENCLAW).status == 200
     clients = (KEY, OPENCLAW, LAPTOP)
     for file in Path(proxy.proxies.home).iterdir():

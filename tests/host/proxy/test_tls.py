@@ -181,7 +181,7 @@ def test_a_replica_of_this_ca_gets_requests(folder: Path, ca: Authority) -> None
             assert proxy.post(CHAT).data == {"replica": "right"}
 
 
-def test_a_replica_that_nobody_can_verify_gets_no_request(
+def test_an_unverifiable_replica_gets_no_request(
     folder: Path, ca: Authority, other: Authority
 ) -> None:
     """A replica with another CA, with another host's certificate, and without TLS: none gets a

@@ -100,7 +100,7 @@ def test_an_archive_with_another_hash_is_not_unpacked(tmp_path: Path) -> None:
     assert not home.exists()
 
 
-def test_a_runtime_that_a_user_has_put_there_is_replaced(folder: Path) -> None:
+def test_a_users_own_runtime_is_replaced(folder: Path) -> None:
     home = folder / "runtime/one"
     evil = home / "packages/hf_transfer/__init__.py"
     evil.parent.mkdir(parents=True)

@@ -63,7 +63,7 @@ def test_a_file_that_only_root_can_write_is_linked(fetching: Fetch, folder: Path
     assert (fetching.destination / ONE).samefile(folder / "mine" / ONE)
 
 
-def test_a_hard_link_that_was_rewritten_is_fetched_anew(fetching: Fetch, users: Path) -> None:
+def test_a_rewritten_hard_link_is_fetched_again(fetching: Fetch, users: Path) -> None:
     """A fleet of before: a file of the model is a second name of the user's."""
     fetching.complete()
     file = fetching.destination / ONE

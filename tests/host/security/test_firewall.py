@@ -187,7 +187,7 @@ def test_rules_of_later_services_are_restored_after_a_refusal(
     assert capsys.readouterr().out.startswith("good: its rules of iptables were missing")
 
 
-def test_rules_are_taken_away_and_nobody_elses_with_them(
+def test_only_the_services_own_rules_are_removed(
     hosts: tuple[Namespace, Namespace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     head, _ = hosts

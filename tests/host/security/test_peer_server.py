@@ -177,7 +177,7 @@ def test_dockers_password_counts_over_loopback_only(seed: Seed) -> None:
             assert mine.recv(4096).startswith(b"HTTP/1.1 " + status)
 
 
-def test_an_answer_tells_no_key(seed: Seed) -> None:
+def test_an_answer_reveals_no_key(seed: Seed) -> None:
     connection = seed.connect()
     _, body, headers = signed(connection, f"{PATH}?ranges")
     connection.close()
@@ -236,9 +236,7 @@ def test_no_link_is_followed_and_only_regular_files_are_given(
     assert seed.is_well()
 
 
-def test_a_stage_that_names_another_file_as_its_process_tells_nothing(
-    seed: Seed, tmp_path: Path
-) -> None:
+def test_a_stage_with_a_foreign_process_file_reveals_nothing(seed: Seed, tmp_path: Path) -> None:
     stage = seed.fetch.stage
     stage.mkdir()
     secret = tmp_path / "host/secret.json"

@@ -107,7 +107,7 @@ HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
     ],
     ids=["resets", "slow handshakes", "half requests"],
 )
-def test_a_neighbour_without_a_key_neither_ends_it_nor_keeps_anybody_out(
+def test_a_neighbour_without_a_key_neither_ends_the_server_nor_blocks_clients(
     attacked: Attacked, number: int, sent: tuple[bytes, ...], reset: bool
 ) -> None:
     arguments = json.dumps([attacked.port, number, reset, [text.hex() for text in sent]])
@@ -127,7 +127,7 @@ def test_a_neighbour_without_a_key_neither_ends_it_nor_keeps_anybody_out(
         assert active_count() - attacked.threads <= peer_server.MOST_OF_ONE + 16
 
 
-def test_a_flood_keeps_nobody_out_and_takes_no_memory(seed: Seed) -> None:
+def test_a_flood_blocks_no_client_and_takes_no_memory(seed: Seed) -> None:
     ends = time.monotonic() + 4
 
     def flood() -> None:

@@ -405,7 +405,7 @@ def test_a_disk_that_loses_written_bytes_ends_the_fetch(
         taker(fake(behave)).take()
 
 
-def test_a_peer_that_gives_half_pages_is_not_asked_for_them_for_ever() -> None:
+def test_a_peer_with_half_pages_is_not_asked_forever() -> None:
     page = 65536
     assert common([(0, 8 * page)], [(1, 3 * page + 1)]) == [(page, 3 * page)]
     assert common([(0, 8 * page)], [(1, page)]) == []

@@ -240,7 +240,7 @@ def test_a_directory_in_tmp_is_roots_if_root_made_it(folder: Path) -> None:
     assert trusted.exposed(folder / "mine/state/file") is None
 
 
-def test_a_directory_is_given_to_root_with_nobody_else_left_in(users: Path) -> None:
+def test_a_directory_becomes_roots_without_other_writers(users: Path) -> None:
     users.chmod(0o2777)
     trusted.take_over(users)
     assert (users.stat().st_uid, stat.S_IMODE(users.stat().st_mode)) == (0, 0o755)

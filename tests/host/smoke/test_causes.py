@@ -202,7 +202,7 @@ def test_an_alias_without_an_answer_is_reported() -> None:
     assert "tiny2 is listed, but its answer has no token" in arguments
 
 
-def test_a_server_without_a_list_of_routes_is_asked_for_those_it_must_have() -> None:
+def test_a_server_without_a_list_of_routes_gets_the_default_routes() -> None:
     asked: list[str] = []
 
     def answers(path: str, _: Any) -> Reply:
@@ -301,7 +301,7 @@ def test_the_fake_sees_the_drawn_shapes(word: str) -> None:
         assert text == f"I see a red {left} and a blue {right}, and the word {word}."
 
 
-def test_no_picture_is_like_the_one_before() -> None:
+def test_each_picture_is_new() -> None:
     drawn = {picture.drawn() for _ in range(40)}
     assert len(drawn) > 10
     assert all(item.left[0] != item.right[0] and item.left[1] != item.right[1] for item in drawn)
@@ -357,7 +357,7 @@ def test_counters_are_summed_over_engines_and_the_cache_is_reported() -> None:
     assert result.texts[metrics.PREFIX_CACHING] == "True"
 
 
-def test_the_program_runs_as_it_is_sent(tmp_path: Path) -> None:
+def test_the_sent_program_runs(tmp_path: Path) -> None:
     """Over standard input into a bare Python, as root's on a host: -I and -S."""
     skip = dict.fromkeys(("long-16k", "context-limit", "concurrency"), "not now")
     model = make_model(tmp_path / "model")

@@ -86,7 +86,7 @@ def test_a_missing_server_gets_no_further_check(model: Path, tmp_path: Path) -> 
     assert "not healthy after 1 s" in result["health"].detail
 
 
-def test_a_host_without_the_service_says_so(well: Server, tmp_path: Path) -> None:
+def test_a_host_without_the_service_reports_it(well: Server, tmp_path: Path) -> None:
     answer = deep.run(replace(request(), secrets=str(tmp_path / "nothing/secrets.env")))
     (item,) = answer.checks
     assert item.cause == "absent"

@@ -75,7 +75,7 @@ def compiled(cache: Path) -> str | None:
     return path.read_text() if path.exists() else None
 
 
-def test_another_driver_or_image_has_another_cache_and_the_old_ones_go(host: Host) -> None:
+def test_another_driver_or_image_has_another_cache_and_old_caches_are_removed(host: Host) -> None:
     first = host.serve("580")
     assert compiled(host.start(NEWER)) is None
     assert not first.exists()
@@ -109,7 +109,7 @@ def test_a_reverted_release_keeps_newly_compiled_code(host: Host) -> None:
     assert compiled(host.start()) == "anew"
 
 
-def test_a_cache_that_was_not_the_cause_comes_back(host: Host) -> None:
+def test_a_cache_that_was_not_the_cause_is_restored(host: Host) -> None:
     """A bad setting fails with and without it, three times; the release before starts quickly."""
     host.serve("good")
     host.release("bbb")
@@ -217,9 +217,7 @@ def test_every_phase_is_in_every_log(boot: BootPhases, tmp_path: Path, log: str)
     assert list(boot._began) == ["starting", *phases]
 
 
-def test_an_engine_that_died_begins_anew_and_lines_of_the_boot_before_do_not_count(
-    boot: BootPhases, tmp_path: Path
-) -> None:
+def test_lines_of_the_boot_before_do_not_count(boot: BootPhases, tmp_path: Path) -> None:
     engine = "sparkwright-a[9]: (EngineCore pid=1) INFO Initializing a V1 LLM engine"
     again = "systemd[1]: sparkwright-a.service: Scheduled restart job, restart counter is at 1."
     lines = [

@@ -205,7 +205,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     return host
 
 
-def test_a_bad_release_goes_back_whole_key_and_all(host: Host) -> None:
+def test_a_bad_release_is_reverted_completely_with_its_key(host: Host) -> None:
     host.serves()
     host.check.bad = {NEW}
     assert host.switch(host.service()).run() == "reverted"
@@ -360,7 +360,7 @@ def test_a_first_release_that_no_restart_fixes_is_not_waited_for(
     assert "(remedy: gpu_memory_utilization: 0.80, or half of max_model_len" in reason
 
 
-def test_a_secret_goes_once_no_release_to_go_back_to_reads_it(host: Host) -> None:
+def test_an_unused_secret_is_removed_with_its_last_release(host: Host) -> None:
     secret = host.place / "services/a/secrets/retired"
     for result, names in (("reverted", ()), ("good", ("retired",)), ("good", ())):
         host.serves()
@@ -380,7 +380,7 @@ def test_a_secret_goes_once_no_release_to_go_back_to_reads_it(host: Host) -> Non
 # --- Ranks that follow
 
 
-def test_a_follower_is_laid_ready_and_its_engine_left_alone(host: Host) -> None:
+def test_a_followers_release_is_staged_and_its_engine_keeps_running(host: Host) -> None:
     host.serves()
     switch = host.switch(host.service(restart=False, follower=True))
     assert switch.run() == "good"

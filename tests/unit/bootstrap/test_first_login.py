@@ -83,7 +83,7 @@ def test_a_key_of_the_user_is_installed_beside_others_and_once(tmp_path: Path) -
         assert login.made_key is None
 
 
-def test_the_right_password_may_be_the_third_and_no_fourth_is_asked_for(tmp_path: Path) -> None:
+def test_the_password_is_prompted_for_three_times_at_most(tmp_path: Path) -> None:
     with box(tmp_path) as server:
         person = Somebody(passwords=("wrong", "wrong again", PASSWORD))
         _login(tmp_path, server, person).open()
@@ -206,7 +206,7 @@ def test_jump_hosts_that_lead_to_each_other_end_with_a_message(tmp_path: Path) -
         Login("a", {"ssh_config_file": str(config)}, None).open()
 
 
-def test_a_jump_host_with_a_password_is_asked_for_by_its_name(tmp_path: Path) -> None:
+def test_a_password_prompt_names_its_jump_host(tmp_path: Path) -> None:
     with _behind(tmp_path) as (login, person, jump, server):
         login.open()
         assert person.asked == ["host key", JUMP_PROMPT, "host key", PROMPT]

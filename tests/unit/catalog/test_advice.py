@@ -29,7 +29,7 @@ def _shown(workload: str, gpu: str) -> str:
 
 
 @pytest.mark.parametrize("choice", CHOICES, ids=lambda item: f"{item.workload}-{item.recipe}")
-def test_a_speed_stands_beside_its_whole_range_with_engine_and_settings(choice: Choice) -> None:
+def test_a_speed_is_shown_with_its_range_engine_and_settings(choice: Choice) -> None:
     text = re.sub(r"\s+", " ", re.sub(r"([\d.]) (on|to|at)\b", r"\1 ", choice.why.replace(",", "")))
     numbers = [float(n) for n in re.findall(r"\d+\.\d+", text)] if choice.measurements else []
     if re.search(r"tokens/s|\bms\b", choice.why):
@@ -63,7 +63,7 @@ def test_a_speed_stands_beside_its_whole_range_with_engine_and_settings(choice: 
 #: Every workload on every card: the answer's first recipe; what it names the order by.
 @pytest.mark.parametrize("workload", get_args(Workload))
 @pytest.mark.parametrize("gpu", ["spark", "rtx5090"])
-def test_every_question_is_answered_with_what_the_order_goes_by(workload: str, gpu: str) -> None:
+def test_every_answer_names_the_figure_of_its_order(workload: str, gpu: str) -> None:
     text, items = _shown(workload, gpu), offered(workload, gpu)
     assert bool(items) is ((workload, gpu) not in NOTHING)
     if len(items) > 1:
@@ -106,7 +106,7 @@ def test_a_single_host_gets_no_recipe_of_several() -> None:
     assert {item["spread"] for item in _on(1, "throughput")} == {None}
 
 
-def test_a_recipe_that_fits_one_host_goes_on_each_without_figures_of_other_models() -> None:
+def test_a_recipe_that_fits_one_host_is_proposed_for_each_host() -> None:
     for workload in ("throughput", "latency"):
         assert {item["spread"] for item in _on(2, workload)} == {"replicas"}
         text = _text(workload)

@@ -79,7 +79,7 @@ def _on_tags() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("recipe", "tag"), _on_tags())
-def test_another_tag_changes_what_the_recipe_says_of_it(recipe: str, tag: str) -> None:
+def test_another_tag_changes_only_its_declared_arguments(recipe: str, tag: str) -> None:
     """The default tag too: the Gemma card's command belongs to the tag before."""
     change = catalog().recipes[recipe].by_tag
     own = ENTRIES[recipe]["tag"]
@@ -116,7 +116,7 @@ def test_kept_files_of_a_containers_start_are_declared_completely() -> None:
     assert {f"environment.{name}" for name in CACHES} < set(caches["keys"])
 
 
-def test_a_difference_that_nobody_declared_is_found() -> None:
+def test_an_undeclared_difference_is_found() -> None:
     card = of_card(ENTRIES["qwen36-27b-dflash-fp8"])
     here = of_service("qwen36-27b-dflash-fp8", ENTRIES["qwen36-27b-dflash-fp8"]["tag"])
     (result,) = [

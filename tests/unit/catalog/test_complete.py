@@ -41,7 +41,7 @@ def test_uncensored_models_name_the_operators_duties() -> None:
 
 
 @pytest.mark.parametrize("message", ["flashinfer_b12x", "Dynamic SD", "async scheduling"])
-def test_the_tag_of_the_cards_says_what_it_adds(message: str) -> None:
+def test_the_cards_tag_lists_its_additions(message: str) -> None:
     assert any(message in added for added in AEON.tags["2026-07-01-v0.24.0"].adds)
 
 

@@ -50,7 +50,7 @@ def test_a_changed_file_is_parsed_again(entry: Path, back: bool) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "[1]", '{"x": 1}', "[" * 100_000])
-def test_a_damaged_cache_is_made_anew(entry: Path, content: str) -> None:
+def test_a_damaged_cache_is_rebuilt(entry: Path, content: str) -> None:
     FILE.write_text(content)
     assert _loaded(entry) == {"name": "a"}
     assert json.loads(FILE.read_text())[str(entry)][1] == {"name": "a"}

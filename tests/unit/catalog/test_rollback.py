@@ -55,7 +55,7 @@ def test_prefix_caching_is_turned_off_where_it_corrupts(recipe: str) -> None:
     assert "--enable-prefix-caching" not in command
 
 
-def test_a_whole_fleet_goes_back_by_one_setting() -> None:
+def test_one_setting_returns_a_whole_fleet_to_an_older_tag() -> None:
     arguments = ["check", "inventory/lab.py", "--data", f"image_tag={BACK}", "--json"]
     result = run(*arguments)
     data = json.loads(result.output)

@@ -61,7 +61,7 @@ FOLDERS += [f"engines/{module.split('.')[-2]}" for module in ENGINES.values()]
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_a_judgement_gives_every_value_that_its_texts_need(folder: str) -> None:
+def test_a_judgement_yields_every_value_of_its_texts(folder: str) -> None:
     root = ROOT / "sparkwright" / folder
     texts = {id_: entry for path in root.glob("*checks.yaml") for id_, entry in load(path).items()}
     missing = []

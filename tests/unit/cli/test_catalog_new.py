@@ -132,7 +132,7 @@ MODEL = {"kind": "model", "name": "a", "repository": "a/b", "family": "f", "role
 
 
 @cases("entries", "message")
-def test_an_entry_that_extends_nothing_or_lacks_a_key_is_told(
+def test_an_entry_with_an_unknown_base_or_a_missing_key_is_reported(
     here: Path, entries: list[dict[str, Any]], message: str
 ) -> None:
     for entry in entries:

@@ -83,7 +83,7 @@ def test_only_success_on_every_host_exits_with_0(
 
 
 @pytest.mark.parametrize("arguments", [("stop", SITE, "--yes"), ("logs", SITE)])
-def test_a_service_that_no_host_has_is_told_with_the_nearest(
+def test_an_unknown_service_is_reported_with_the_nearest(
     having: Having, arguments: tuple[str, ...]
 ) -> None:
     first, other = (DONE, NOTHING) if arguments[0] == "stop" else (LOGS, LogsAnswer(("gemma",)))

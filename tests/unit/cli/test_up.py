@@ -310,7 +310,7 @@ def test_a_new_site_knows_nothing_of_the_folder_that_it_is_made_from(
     assert _inventory() == {"spark-1": {"ssh_user": "bob"}}
 
 
-def test_a_file_in_the_way_is_told_before_the_login(world: World) -> None:
+def test_an_existing_file_is_reported_before_the_login(world: World) -> None:
     Path("config.py").touch()
     done = _up("spark-1", "--yes")
     assert (done.exit_code, "logging in" in done.output) == (2, False)

@@ -101,7 +101,7 @@ def test_a_mistake_in_a_catalog_file_names_the_file(tmp_path: Path, text: str, r
     assert all(str(file) in p.subject.place for p in raised.value.findings)
 
 
-def test_a_catalog_directory_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_catalog_directory_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="does not exist"):
         load_catalog([tmp_path / "none"])
 
@@ -206,7 +206,7 @@ def said_of(data: dict[str, Any]) -> list[Any]:
     return list(raised.value.findings)
 
 
-def test_a_password_that_is_none_is_not_shown() -> None:
+def test_an_invalid_password_is_not_shown() -> None:
     (problem,) = said_of({"ssh_password": ["hunter2-hunter2"]})
     assert "hunter2" not in str(UserError([problem]))
 

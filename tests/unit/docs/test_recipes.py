@@ -37,7 +37,7 @@ def test_the_example_recipe_breaks_no_rule_and_renders(file: str) -> None:
     assert f"container_name: sparkwright-{host.plan.services[0].name}" in release.compose
 
 
-def test_the_minimal_one_has_what_must_be_there_and_no_more() -> None:
+def test_the_minimal_example_has_only_required_keys() -> None:
     needed = {name for name, field in Recipe.model_fields.items() if field.is_required()}
     assert set(example("minimal")) == needed
 

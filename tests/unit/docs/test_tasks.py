@@ -10,7 +10,7 @@ from tests.tables import Tables
 from tests.unit.docs.markdown import ROOT, read
 from tests.unit.docs.test_command_lines import command_lines
 
-#: Task -> command of it, and a word that its line of `sparkwright --help` has of the task.
+#: Task -> its command, and a word that its line of `sparkwright --help` has of the task.
 TASKS = Tables(__file__).data
 _SECTIONS = dict(re.findall(r"^## ([^\n]*)\n\n(.*?)(?=^## |\Z)", tasks(), re.M | re.S))
 

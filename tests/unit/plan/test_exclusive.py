@@ -107,7 +107,7 @@ def test_a_groups_name_is_judged_as_a_services_is() -> None:
 IDLE: dict[str, Any] = {"idle": {"after": "20m"}}
 
 
-def test_an_idle_service_has_a_group_of_its_own_in_which_nobody_may_run() -> None:
+def test_an_idle_service_has_a_group_of_its_own() -> None:
     planned = plan({"a": _service(8000, None, **IDLE), "b": _service(8001, None)})
     assert planned.groups == {"idle.a": ("a", "(nobody)")}
     (first, _) = planned.services

@@ -98,7 +98,7 @@ def test_a_recipes_own_place_for_a_cache_stays() -> None:
 
 
 @cases("changed")
-def test_every_change_gives_another_release(changed: dict[str, Any]) -> None:
+def test_every_change_makes_another_release(changed: dict[str, Any]) -> None:
     assert release({"qwen36": {**SPARK["qwen36"], **changed}}).release != release().release
 
 

@@ -112,7 +112,7 @@ def test_servers_are_read() -> None:
     assert server_states("\n") == {}
 
 
-def test_former_workers_are_workers_and_the_master_is_none() -> None:
+def test_former_workers_count_and_the_master_does_not() -> None:
     assert workers(PROC) == [32742, 32582]
 
 

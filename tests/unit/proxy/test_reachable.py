@@ -44,7 +44,7 @@ def test_a_name_of_local_becomes_the_address_that_was_reached() -> None:
     assert "resolvers" not in text
 
 
-def test_a_name_of_dns_stays_and_is_asked_for_again() -> None:
+def test_a_name_in_dns_is_kept_and_resolved_again() -> None:
     seen = Reached("10.0.0.2", "spark-2.example", dns=True)
     assert _address("spark-2.example", seen) == ("spark-2.example", True)
     text = render_proxies(_settled("spark-2.example", seen)).config

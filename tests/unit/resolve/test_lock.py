@@ -73,7 +73,7 @@ def test_unlocked_references_are_named_with_the_remedy() -> None:
     assert all("sparkwright lock" in problem.remedy for problem in problems)
 
 
-def test_pins_that_nobody_needs_are_named() -> None:
+def test_unused_pins_are_named() -> None:
     gemma = plan({"s": {"recipe": "gemma4-26b-a4b-dflash-production"}})
     assert unused([gemma.references], _lock()) == [
         "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4@main",

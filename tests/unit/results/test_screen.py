@@ -6,7 +6,7 @@ from sparkwright.text.screen import fitted
 from sparkwright.text.table import columns
 
 
-def test_a_long_line_goes_on_below_where_it_began() -> None:
+def test_a_long_line_continues_with_its_indentation() -> None:
     text = "    observed: more than 32 sequences at a time with a drafter of DFlash"
     assert fitted(text, 50).split("\n") == [
         "    observed: more than 32 sequences at a time",
@@ -35,7 +35,7 @@ def test_piped_text_stays_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("given", ["100", "0", "many", ""])
-def test_columns_goes_before_the_terminal(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_overrides_the_terminals_width(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", given)
     assert (max(map(len, fitted("word " * 100).split("\n"))) <= 100) == (given == "100")
 

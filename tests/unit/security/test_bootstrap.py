@@ -26,7 +26,7 @@ KEY = Path(__file__).parents[1] / "bootstrap/key.asc"
 FINGERPRINT = KEY.with_suffix(".fingerprint").read_text().strip()
 
 
-def test_a_key_of_somebody_else_is_not_put_on_a_host() -> None:
+def test_a_foreign_key_is_not_put_on_a_host() -> None:
     """As a hijacked mirror would serve it."""
     other = f"{FINGERPRINT[:-1]}{'0' if FINGERPRINT[-1] != '0' else '1'}"
     with pytest.raises(UserError) as result:
@@ -119,7 +119,7 @@ def test_a_key_with_a_further_key_is_not_put_on_a_host(
     assert accepted == []
 
 
-def test_a_vendor_s_key_that_was_exported_anew_passes(
+def test_a_newly_exported_vendor_key_passes(
     export: Callable[..., bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fingerprint = next(iter(openpgp.fingerprints(export("--export", "vendor"))))

@@ -144,7 +144,7 @@ def test_the_lock_gets_the_hash_of_each_build_context(tmp_path: Path) -> None:
 
 
 @cases("old", "new")
-def test_a_lock_with_paths_and_options_for_hashes_is_none(
+def test_a_lock_with_paths_or_options_as_hashes_is_refused(
     tmp_path: Path, old: str, new: str
 ) -> None:
     text = locked(plan())

@@ -65,7 +65,7 @@ def test_strict_hardening_removes_further_rights() -> None:
 
 @pytest.mark.parametrize("outgoing", [False, True])
 @pytest.mark.parametrize("proxy", [False, True])
-def test_a_network_of_its_own_is_closed_but_for_the_port_and_what_is_opened(
+def test_a_containers_own_network_is_closed_except_opened_ports(
     proxy: bool, outgoing: bool
 ) -> None:
     rendered = release(proxy=proxy, outgoing=outgoing)
@@ -129,5 +129,5 @@ def test_a_recipe_that_asks_for_the_host_is_refused(over: dict[str, Any]) -> Non
         type(recipe).model_validate(data)
 
 
-def test_no_capability_is_offered_that_gives_the_host() -> None:
+def test_no_offered_capability_gives_the_host() -> None:
     assert set(CAPABILITIES) == {"IPC_LOCK", "SYS_NICE"}

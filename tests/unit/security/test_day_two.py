@@ -156,7 +156,7 @@ def test_an_answer_sends_no_control_sequences(site: Path, monkeypatch: pytest.Mo
     assert harmless(done.output), repr(done.output)
 
 
-def test_the_command_line_goes_over_the_inventory(site: Path) -> None:
+def test_the_command_line_overrides_the_inventory(site: Path) -> None:
     _program(site, "ssh", SSH)
     _program(site, "sudo", SUDO)
     arguments = ("--user", "bob", "--ssh-port", "22", "--host", "spark-1")

@@ -155,7 +155,7 @@ def test_a_missing_answer_fails_the_host(text: str, message: str) -> None:
         ([BEGIN, "[1", BEGIN, "[2", END], "it is not JSON"),
     ],
 )
-def test_an_answer_stands_between_its_marks(lines: list[str], message: str) -> None:
+def test_an_answer_is_read_between_its_marks(lines: list[str], message: str) -> None:
     with pytest.raises(HostError, match=message):
         parse("l", lines, object)
 
@@ -175,7 +175,7 @@ def test_quoted_marks_do_not_end_an_answer(message: str) -> None:
     assert parse("l", done.stdout.split("\n"), object) == [message]
 
 
-def test_brackets_within_texts_are_none() -> None:
+def test_brackets_within_texts_do_not_count() -> None:
     text = json.dumps(["[" * 5000, '\\"[' * 500])
     assert parse("l", _marked(text), tuple[str, ...]) == ("[" * 5000, '\\"[' * 500)
 
@@ -220,7 +220,7 @@ def test_any_disk_usage_is_listed(data: Any) -> None:
     assert render_usage({"h": decode(DiskUsage, _parsed(DiskUsage, data))}, pruning=False)
 
 
-def test_a_process_id_that_is_none_is_no_dead_run() -> None:
+def test_an_invalid_process_id_is_no_dead_run() -> None:
     from sparkwright.operations import locks
 
     for pid in (-1, 0, 1 << 40, 1 << 63):

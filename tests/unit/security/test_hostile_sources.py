@@ -165,7 +165,7 @@ def test_no_server_leads_to_a_machines_credentials(header: str, target: str) -> 
 
 
 @cases("private", "ip", "taken")
-def test_a_server_of_the_internet_leads_to_private_ones_that_are_named_alone(
+def test_a_server_of_the_internet_redirects_only_to_named_private_servers(
     private: list[str], ip: str, taken: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Never to this machine, with any setting."""
@@ -346,7 +346,7 @@ def test_invalid_words_reach_no_command_line() -> None:
 
 
 @pytest.mark.parametrize("classes", [{"AutoConfig": "x.Y"}, {"AutoModelForCausalLM": "y--z.W"}])
-def test_code_of_a_repository_is_never_turned_on_by_itself(classes: dict[str, str]) -> None:
+def test_code_of_a_repository_is_never_enabled_automatically(classes: dict[str, str]) -> None:
     result = repository(config={**CONFIG, "auto_map": classes})
     with on_the_hub(result):
         (problem,) = planned().problems

@@ -57,7 +57,7 @@ def test_without_a_lock_it_is_refused_before_anything_is_asked(lock: Path) -> No
     assert [item.severity for item in judged(planned(lock), body=["x.py"])] == [Severity.ERROR]
 
 
-def test_files_that_nobody_named_are_refused_by_name(lock: Path) -> None:
+def test_unnamed_python_files_are_refused_by_name(lock: Path) -> None:
     lock.touch()
     (result,) = judged(planned(lock), drafter=["dflash.py", "deep/utils.py"])
     assert result.severity is Severity.ERROR

@@ -36,7 +36,7 @@ def refused(command: tuple[str, ...]) -> str:
     return str(error.value)
 
 
-def test_a_command_gives_key_token_and_account(tmp_path: Path) -> None:
+def test_a_command_prints_key_token_and_account(tmp_path: Path) -> None:
     assert api_key(python(f"print({KEY!r})"), {}).value == KEY
     token = hub_token(python("print('  hf_token  ')"))
     assert token
@@ -47,7 +47,7 @@ def test_a_command_gives_key_token_and_account(tmp_path: Path) -> None:
     assert account(("cat", str(file)), "https://registry.lab") == "me:word"
 
 
-def test_the_environment_goes_before_the_command(tmp_path: Path) -> None:
+def test_the_environment_overrides_the_command(tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     assert api_key(("touch", str(ran)), {VARIABLE: KEY}).value == KEY
     assert not ran.exists()
@@ -106,7 +106,7 @@ def test_an_endless_secret_command_is_ended(monkeypatch: pytest.MonkeyPatch) -> 
     assert "took longer than 0 s" in refused(python("import time; time.sleep(60)"))
 
 
-def test_a_program_that_is_not_there_is_named() -> None:
+def test_a_missing_program_is_named() -> None:
     assert "can't be started: No such file or directory" in refused(("no-such-store", "show"))
 
 
@@ -125,7 +125,7 @@ def test_a_command_is_a_list_of_words(key: str, mistake: object) -> None:
         parse_settings("a", {"services": {}, f"{key}_command": mistake}, lambda _: "all.py")
 
 
-def test_a_command_goes_before_the_file() -> None:
+def test_a_command_overrides_the_file() -> None:
     settings = HostSettings.model_validate(
         {
             "services": {},

@@ -113,7 +113,7 @@ def test_a_stolen_ca_key_signs_for_no_other_name(name: str, permitted: bool) -> 
     assert verified(signer.pem, host_certificate(signer, "any", [name], NOW), name) is permitted
 
 
-def test_a_host_that_is_added_makes_the_ca_anew_for_its_name() -> None:
+def test_an_added_host_renews_the_ca_for_its_name() -> None:
     everyone: dict[str, dict[str, object]] = {"spark-1": {"tls": "own"}, "clear": {}}
     assert list(prepare_ca(everyone)) == []
     before = authority(NOW)
@@ -152,7 +152,7 @@ def test_a_ca_of_an_earlier_version_is_constrained_by_the_next_deploy() -> None:
     assert verified(CA.read_text(), kept, "spark-1")
 
 
-def test_a_damaged_or_ended_ca_is_told_with_a_remedy() -> None:
+def test_a_damaged_or_expired_ca_is_reported_with_a_remedy() -> None:
     authority(NOW)
     with pytest.raises(UserError, match=r"the CA ends on .*\n.*sparkwright ca"):
         authority(NOW + 3600 * DAY)

@@ -26,14 +26,14 @@ def _problems(**data: Any) -> list[Finding]:
 
 @pytest.mark.parametrize("key", ["models_root", "services_root"])
 @pytest.mark.parametrize("path", ["/opt/../etc", "/..", "/opt/models/..", "/opt/./models"])
-def test_a_root_leads_where_it_says(key: str, path: str) -> None:
+def test_a_root_has_no_parent_references(key: str, path: str) -> None:
     (problem,) = _problems(**{key: path})
     assert problem.subject.key == key
     assert "without . and .." in problem.observed
     assert not _problems(**{key: "/opt/models..old"})
 
 
-def test_directories_to_adopt_from_lead_where_they_say() -> None:
+def test_directories_to_adopt_from_have_no_parent_references() -> None:
     (problem,) = _problems(adopt_directories=["/models", "/home/*/../root"])
     assert problem.subject.key == "adopt_directories.1"
 
@@ -69,7 +69,7 @@ def test_a_port_of_the_hosts_own_is_not_taken(
     assert problem.remedy.startswith("another port")
 
 
-def test_the_peers_port_is_free_where_nobody_shares() -> None:
+def test_the_peers_port_is_free_without_sharing() -> None:
     services = {"s": {"recipe": RECIPE, "port": 18650}}
     assert _problems(services=services, peer_sharing=False) == []
 

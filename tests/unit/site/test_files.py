@@ -74,7 +74,7 @@ def _site(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @cases("template", "message")
-def test_a_bad_template_is_told_with_file_line_and_reason(template: str, message: str) -> None:
+def test_a_bad_template_is_reported_with_file_line_and_reason(template: str, message: str) -> None:
     with pytest.raises(UserError) as raised:
         plan(template)
     assert "catalog/chat.jinja" in str(raised.value)
@@ -243,7 +243,7 @@ def test_a_command_of_a_secret_runs_for_a_deploy_alone() -> None:
         [{"secrets": [TOKEN]}],
     ],
 )  # fmt: skip
-def test_no_message_shows_what_is_written_below_secrets(service: Any) -> None:
+def test_no_message_shows_values_below_secrets(service: Any) -> None:
     for value in (
         service,
         {"recipe": "r", "model": "o/n", **service} if isinstance(service, dict) else [],
@@ -256,7 +256,7 @@ def test_no_message_shows_what_is_written_below_secrets(service: Any) -> None:
         assert "services.s" in text
 
 
-def test_a_repositorys_file_is_asked_for_once_and_then_in_the_lock(
+def test_a_repositorys_file_is_fetched_once_and_then_read_from_the_lock(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from email.message import Message
@@ -281,7 +281,7 @@ def test_a_repositorys_file_is_asked_for_once_and_then_in_the_lock(
     with pytest.raises(UserError, match=r"chat\.jinja is not locked"):
         to_resolution(named, lock.model_copy(update={"files": None}), "fleet.lock")
     Path("fleet.lock").write_text(render_lock(lock).replace("messages", "message"))
-    with pytest.raises(UserError, match="not the one of its sha256"):
+    with pytest.raises(UserError, match="does not match its sha256"):
         plan(files=listed)
 
 

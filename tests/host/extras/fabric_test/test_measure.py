@@ -48,7 +48,7 @@ def test_a_stream_that_fails_says_why(tools: Path) -> None:
     assert (result.value, result.fault) == (None, "Couldn't connect to 192.168.177.11:12000")
 
 
-def test_the_listening_side_is_a_unit_that_ends_by_itself(tools: Path) -> None:
+def test_the_listening_side_is_a_unit_with_a_time_limit(tools: Path) -> None:
     for name in ("systemctl", "systemd-run"):
         _tool(tools, name, "")
     program.main(MeasureRequest(listen=(Stream("rocep1s0f1", 12000),)))
@@ -70,7 +70,7 @@ def test_the_test_container_has_the_rights_of_a_rank() -> None:
 
 
 @cases("image", "available", "text", "expected")
-def test_a_rank_of_the_gather(
+def test_a_rank_of_the_gather_prints_its_rate(
     tools: Path, monkeypatch: pytest.MonkeyPatch,
     image: object, available: int, text: str, expected: dict[str, Any],
 ) -> None:  # fmt: skip

@@ -112,7 +112,7 @@ def test_ntfy_gets_a_topic_and_its_token(got: Received) -> None:
     assert (body["topic"], body["title"], body["message"]) == ("fleet", TITLE, BODY)
 
 
-def test_a_mail_goes_by_the_relay_that_is_named(mail: Received) -> None:
+def test_a_mail_is_sent_through_the_named_relay(mail: Received) -> None:
     assert _sent(MAIL.format(mail.port)) is None
     mail.refused = "5.7.1 relaying denied"
     assert _sent(MAIL.format(mail.port)) == REFUSED

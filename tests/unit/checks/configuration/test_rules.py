@@ -50,7 +50,7 @@ def _arguments(**arguments: Any) -> dict[str, Any]:
 
 #: rule -> recipe, settings over it, and the key below the service that the rule names.
 BREAKS: dict[str, dict[str, Any]] = safe_load(Path(__file__).with_name("mistakes.yaml").read_text())
-#: Rules that need more than one service's settings; each has a test of its own below.
+#: Rules that need more than one service's settings; each has a separate test below.
 ELSEWHERE = set(cases.data["ELSEWHERE"])
 
 
@@ -145,7 +145,7 @@ CLAIMED = {AEON_RTX, "qwen36-35b-a3b-heretic-dflash-rtx-pro-6000"}
 
 
 @pytest.mark.parametrize("recipe", sorted(catalog().recipes))
-def test_a_recipe_as_it_is_breaks_no_rule(recipe: str) -> None:
+def test_an_unchanged_recipe_breaks_no_rule(recipe: str) -> None:
     if ranks := catalog().recipes[recipe].ranks:
         hosts = [f"spark-{number + 1}" for number in range(ranks.world)]
         clusters = {"those": {"hosts": hosts, "fabric": "cx7"}}
@@ -413,7 +413,7 @@ def test_an_adapters_name_is_a_name_of_its_service_alone() -> None:
 
 
 @cases("service", "message")
-def test_what_can_not_be_is_refused_where_it_is_written(
+def test_impossible_settings_are_refused_at_their_key(
     service: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UserError, match=message):

@@ -93,7 +93,7 @@ def test_obstacles_are_reported_at_once() -> None:
     assert all(item.stops and item.remedy and item.reason for item in result)
 
 
-def test_a_file_of_somebody_else_is_left_alone() -> None:
+def test_a_foreign_netplan_file_is_left_alone() -> None:
     state = replace(host(1), configured={"enp1s0f1np1": "/etc/netplan/40-cx7.yaml"})
     (problem,) = problems(PAIR, "spark-1", state, None, HERE)
     assert problem.observed == "/etc/netplan/40-cx7.yaml configures enp1s0f1np1"

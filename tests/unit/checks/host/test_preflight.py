@@ -82,7 +82,7 @@ def test_all_faults_are_reported_at_once_errors_first() -> None:
     assert severities == sorted(severities, key=lambda s: s is Severity.WARNING)
 
 
-def test_disk_counts_only_what_is_still_to_be_fetched() -> None:
+def test_only_missing_bytes_count_as_disk_need() -> None:
     want = wanted(plan())
     small = {"device": 1, "free": 40 * GIB, "exists": True, "read_only": False}
     disks = {"disks": {"/opt/models": small, "/opt/sparkwright": small}, "docker_disk": small}
@@ -202,7 +202,7 @@ def test_only_the_services_own_gpus_are_judged(names: list[Any]) -> None:
     assert _mixed(names) == []
 
 
-def test_a_chosen_gpu_that_does_not_fit_or_is_not_there_is_refused() -> None:
+def test_an_unfit_or_missing_chosen_gpu_is_refused() -> None:
     assert [item.id for item in _mixed([0])] == ["gpu"]
     assert [item.id for item in _mixed([0, 1])] == ["gpu-mixed"]
     (missing,) = _mixed([NEW, 7])

@@ -126,7 +126,7 @@ def test_ranks_that_differ_are_named_on_each(name: str, other: Facts, message: s
     assert result["spark-1"][0].observed.startswith(message)
 
 
-def test_ranks_that_are_alike_and_services_of_their_own_are_well() -> None:
+def test_equal_ranks_and_single_services_have_no_finding() -> None:
     alone = spark(service=service(container=container(image="example:2")))
     # Requests come to the head alone, through its engine's socket.
     directory = "/run/sparkwright-engines/qwen36"
@@ -141,7 +141,7 @@ def test_ranks_that_are_alike_and_services_of_their_own_are_well() -> None:
     assert result == {"spark-1": [], "spark-2": [], "spark-3": []}
 
 
-def test_a_stuck_collective_is_told_by_the_gpu_of_each_rank() -> None:
+def test_a_stuck_collective_is_found_by_the_gpu_of_each_rank() -> None:
     hangs = {"metrics": [look(NOW - 5, **_STILL), look(**_STILL)]}
     head = diagnose("spark-1", _rank(0, gpu=_STUCK, service=hangs))
     assert {item.id for item in head} == {"stuck-collective", "wedge"}
@@ -267,7 +267,7 @@ def test_the_cause_of_a_collapse_depends_on_the_tag() -> None:
     assert "corrupted the drafter's KV cache" in old[0].reason
 
 
-def test_a_real_server_whose_drafts_are_never_right() -> None:
+def test_a_real_server_without_accepted_drafts_is_reported() -> None:
     """The capture is of a drafter of random weights: 2412 tokens drafted, none accepted."""
     real = captured("0.32.0")
     assert real["drafted"] == 2412
@@ -277,7 +277,7 @@ def test_a_real_server_whose_drafts_are_never_right() -> None:
     assert result[0].observed == "0.0% of 2412 drafted tokens accepted"
 
 
-def test_the_number_of_an_xid_says_what_to_do() -> None:
+def test_each_xid_has_its_own_remedy() -> None:
     bus = "NVRM: Xid (PCI:0000:2b:00): 79, GPU has fallen off the bus."
     after = "NVRM: Xid (PCI:0000:2b:00): 45, pid='<unknown>', name=<unknown>, Ch 00000008"
     (item,) = diagnose("spark-1", spark(kernel=[bus, after]))

@@ -72,7 +72,7 @@ def test_a_good_start_has_none(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "running"), [("8b-metrics-load", 32), ("pair-metrics", 0),
                                                  ("by-roles/metrics-busy", 64)])  # fmt: skip
-def test_real_counters_are_those_of_a_service_that_is_well(name: str, running: int) -> None:
+def test_real_counters_of_a_healthy_service_have_no_finding(name: str, running: int) -> None:
     text = (CAPTURES / f"{name}.txt").read_text()
     before = metrics.totals(text, metric_names())
     assert before[metrics.RUNNING] == running
@@ -179,7 +179,7 @@ def test_the_watch_in_its_sandbox_has_an_answer_of_the_real_driver() -> None:
 
 
 @pytest.mark.parametrize("start", ["first", "second"])
-def test_the_planned_memory_is_what_the_engine_took(start: str) -> None:
+def test_the_planned_memory_equals_the_engines(start: str) -> None:
     """Weights, KV cache, and the rest of the share: each within 5 % of the plan."""
     took = logs.memory(lines(f"by-roles/{start}-start.log"))
     pool, share = 139.80, 0.85  # GiB, as CUDA counts them

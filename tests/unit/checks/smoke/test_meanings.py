@@ -113,7 +113,7 @@ def of(recipe: str, **arguments: Any) -> DeepRequest:
     return deep_request(decided, rendered.gate, catalog())
 
 
-def test_the_production_recipe_is_asked_for_everything() -> None:
+def test_the_production_recipe_gets_every_check() -> None:
     made = of("qwen36-35b-a3b-heretic-dflash")
     assert made.skip == {}
     assert made.tool_parser == "qwen3_coder"
@@ -148,7 +148,7 @@ def test_a_text_model_is_shown_no_picture() -> None:
     assert "has no vision" in of("qwen36-27b-nvfp4-dflash-fp8").skip["image"]
 
 
-def test_a_prefix_cache_that_nobody_mentions_is_left_to_vllm() -> None:
+def test_an_unset_prefix_cache_is_left_to_vllm() -> None:
     made = of("qwen36-35b-a3b-heretic-dflash", enable_prefix_caching=None)
     assert made.prefix_caching is None
     assert "prefix-cache" not in made.skip

@@ -50,7 +50,7 @@ def box(model: str = REPOSITORY, **data: Any) -> Fleet:
 
 
 @cases("model", "choice")
-def test_the_reference_names_what_the_service_names(model: str, choice: str) -> None:
+def test_the_reference_has_the_services_choice(model: str, choice: str) -> None:
     with hub() as choices:
         service = chat(box(model))
     assert choices == [choice]
@@ -108,6 +108,6 @@ def test_a_model_of_safetensors_is_pinned_without_the_memory() -> None:
 
 
 @cases("end")
-def test_other_names_are_refused(end: str) -> None:
+def test_unknown_quantizations_are_refused(end: str) -> None:
     with hub(), pytest.raises(UserError, match="model"):
         box(f"{REPOSITORY}{end}").or_raise()

@@ -157,7 +157,7 @@ def test_unknown_facts_are_asked_for_by_name(
 
 
 @cases("task", "changes", "kinds", "runner")
-def test_the_hubs_task_decides_what_a_model_is_asked_for(
+def test_the_hubs_task_decides_the_kind_of_requests(
     task: str, changes: dict[str, Any], kinds: list[str], runner: str | None
 ) -> None:
     with on_the_hub(repository(config={**CONFIG, **changes}, task=task)):
@@ -348,7 +348,7 @@ def test_the_lock_has_vllms_recipe_and_no_registry_is_asked_again(
     assert chat(again).arguments == before
 
 
-def test_a_newer_vllm_than_the_images_is_asked_for(registry: Path) -> None:
+def test_a_newer_vllm_than_the_images_is_required(registry: Path) -> None:
     text = RECIPE.replace('"0.9.0"', '"9.1.0"')
     rewrite(registry, text)
     (problem,) = served(registry).problems

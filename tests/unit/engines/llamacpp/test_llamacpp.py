@@ -111,7 +111,7 @@ def test_memory_is_judged_by_the_card_or_the_pool(
 
 
 @cases("pooling", "argument", "routes")
-def test_a_model_that_pools_is_started_and_asked_for_it(
+def test_a_pooling_model_is_started_and_tested_as_such(
     pooling: str, argument: str, routes: list[str]
 ) -> None:
     arguments = dict(chat(derived(pooling=pooling)).arguments)

@@ -114,7 +114,7 @@ def test_the_cards_own_warning_about_speculators_is_repeated() -> None:
 
 
 @pytest.mark.parametrize("version", ["0.24.0rc1", "0.24.0+local", "v0.24.0", "0.24", "0.24.0.dev3"])
-def test_a_build_of_a_release_goes_by_the_releases_table(version: str) -> None:
+def test_a_build_of_a_release_uses_the_releases_table(version: str) -> None:
     assert release(version) == (0, 24, 0)
     assert nearest(version) == "0.24.0"
     (result,) = judged(version, {"nonsense": 1})
@@ -131,7 +131,7 @@ def test_the_token_budget_is_the_versions_own(
 
 @pytest.mark.parametrize("name", ENGINES)
 @given(data=st.data())
-def test_any_value_gives_findings_and_never_an_error(name: str, data: st.DataObject) -> None:
+def test_any_value_yields_findings_and_never_an_error(name: str, data: st.DataObject) -> None:
     program = engine(name)
     tables = program.parser.tables
     version = data.draw(st.sampled_from(tables.versions()))
@@ -227,7 +227,7 @@ def test_the_nearest_table_is_the_versions_own_or_the_next_lower() -> None:
     assert table("0.24.0").arguments["enable_prefix_caching"].negatable
 
 
-def test_unknown_arguments_are_warnings_where_there_is_no_table_of_the_version() -> None:
+def test_unknown_arguments_are_warnings_without_a_table_of_the_version() -> None:
     (expected,) = judged("0.24.0", {"max_modle_len": 1})
     (guessed,) = judged("0.25.0", {"max_modle_len": 1})
     assert (expected.severity, guessed.severity) == ("error", "warning")
@@ -240,7 +240,7 @@ def test_without_a_version_only_variables_are_judged() -> None:
 
 
 @pytest.mark.parametrize("program", ENGINES)
-def test_every_argument_is_judged_for_recipes_of_somebody_elses(program: str) -> None:
+def test_every_argument_is_listed_for_imported_recipes(program: str) -> None:
     """A new table brings new arguments: each is listed, or left out with a reason."""
     own, tables = engine(program).allowlist, engine(program).parser.tables
     names = {name for version in tables.versions() for name in tables.table(version).arguments}

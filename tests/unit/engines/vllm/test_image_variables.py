@@ -20,7 +20,7 @@ def _service(**settings: Any) -> ServicePlan:
     return service
 
 
-def test_a_variable_is_the_argument_that_it_stands_for() -> None:
+def test_a_variable_becomes_its_argument() -> None:
     variables = cases.data["variables"]
     service = _service(environment=variables, arguments={"max_num_seqs": 4})
     arguments = dict(service.arguments)
@@ -41,7 +41,7 @@ def test_the_container_gets_the_same_settings_as_before() -> None:
     assert container_command(as_variable).environment == container_command(as_argument).environment
 
 
-def test_an_empty_variable_leaves_the_argument_as_it_is() -> None:
+def test_an_empty_variable_keeps_the_argument() -> None:
     assert dict(_service(environment={"MAX_NUM_SEQS": ""}).arguments)["max_num_seqs"] == 16
 
 

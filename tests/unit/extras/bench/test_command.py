@@ -154,7 +154,7 @@ def test_a_release_that_is_not_planned_is_reported_and_its_settings_are_unknown(
 
 
 @cases("arguments", "message")
-def test_wrong_words_end_with_a_message(
+def test_wrong_arguments_end_with_a_message(
     arguments: tuple[str, ...], message: str, asked: Any
 ) -> None:
     done = _run(*arguments)
@@ -221,7 +221,7 @@ def served(**counters: list[dict[str, float]]) -> dict[str, Any]:
     return {"data": {"endpoint_summaries": {"one": {"metrics": metrics}}}}
 
 
-def test_without_speculation_or_metrics_there_is_no_acceptance() -> None:
+def test_without_speculation_or_metrics_acceptance_is_missing() -> None:
     names = ("drafts", "draft_tokens", "accepted_tokens")
     idle = served(**{f"vllm:spec_decode_num_{name}": [{"total": 0.0}] for name in names})
     empty: dict[str, Any] = {"data": {"endpoint_summaries": {}}}

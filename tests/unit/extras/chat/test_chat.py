@@ -36,9 +36,7 @@ def with_ssh(site: Path, program: str = SSH) -> None:
     (site / "bin/ssh").chmod(0o755)
 
 
-def test_an_answer_goes_to_standard_output_and_its_figures_beside_it(
-    site: Path, model: Model
-) -> None:
+def test_an_answer_goes_to_stdout_and_its_figures_to_stderr(site: Path, model: Model) -> None:
     model.deltas = [{"reasoning": "Hm."}, {"content": "Hello,\n"}, {"content": "\tworld"}]
     model.wait = 0.05
     done = chat(site, "--prompt", "Say hello")

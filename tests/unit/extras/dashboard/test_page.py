@@ -171,7 +171,7 @@ _PLAINLY = cache(lambda: _read("word"))
 
 
 @given(_nasty)
-def test_whatever_a_host_says_is_text(word: str) -> None:
+def test_text_of_a_host_is_never_markup(word: str) -> None:
     plainly, nastily = _PLAINLY(), _read(word)
     assert nastily.elements == plainly.elements
     assert [name for name, _ in nastily.attributes] == [name for name, _ in plainly.attributes]
@@ -180,7 +180,7 @@ def test_whatever_a_host_says_is_text(word: str) -> None:
     assert shown == visible_text(shown)
 
 
-def test_the_page_as_json_holds_what_the_page_shows() -> None:
+def test_the_page_as_json_has_the_same_contents() -> None:
     data = json.loads(json.dumps(plain(page())))
     assert data["well"] is False
     assert [row["host"] for row in data["fleet"]] == ["rtx-1", "spark-1", "spark-2"]
@@ -191,7 +191,7 @@ def test_the_page_as_json_holds_what_the_page_shows() -> None:
     assert data["memory"]["spark-1"]["parts"][-1] == {"mark": "o", "name": "system", "gib": 8.0}
 
 
-def test_memory_is_what_the_plan_budgets() -> None:
+def test_memory_equals_the_plans_budget() -> None:
     own = memory_of(plan(SPARK, sidecars={"asr": 4}), catalog())
     assert [(part.name, round(part.gib)) for part in own.parts] == [
         ("qwen36 weights", 21), ("qwen36 KV cache and engine", 62), ("asr", 4), ("system", 8),
@@ -254,7 +254,7 @@ def test_an_inventory_selects_the_hosts_and_names_undeployed_services() -> None:
         {"planned": {"spark-7": ["qwen36"]}},
     ],
 )
-def test_a_page_is_well_only_without_findings(changes: dict[str, Any]) -> None:
+def test_a_page_is_good_only_without_findings(changes: dict[str, Any]) -> None:
     fine: dict[str, Any] = {"rows": [ROW], "results": MEASURED}
     assert page(**fine).well
     assert not page(**{**fine, **changes}).well
@@ -307,7 +307,7 @@ def test_hosts_sort_as_people_count_and_many_are_named_in_short() -> None:
     assert hosts_in_short([str(n) for n in range(100)]) == "0, 1, 2, 3, 4 and 95 more"
 
 
-def test_a_run_comes_back_as_it_was_reported(tmp_path: Path) -> None:
+def test_a_stored_run_is_read_back(tmp_path: Path) -> None:
     rows = tuple(example_report.rows(3))
     file = tmp_path / "last-run.json"
     file.write_text(as_json(rows, dry=True))

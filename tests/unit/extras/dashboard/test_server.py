@@ -131,7 +131,7 @@ def test_only_the_page_itself_may_read(
 
 
 @cases("status", "headers", "body", more=[(400, {}, "[" * 4000)])
-def test_a_change_comes_from_the_page_alone(
+def test_only_the_page_may_make_changes(
     site: Site, status: int, headers: dict[str, str | None], body: Any
 ) -> None:
     answer = ask(site, "/control", "POST", body, headers)
@@ -203,7 +203,7 @@ def test_a_hostile_host_sends_no_endless_page(fleet: Fleet) -> None:
     assert '"qwen36"' in text
 
 
-def test_a_host_of_any_depth_is_cut_to_what_the_page_shows(fleet: Fleet) -> None:
+def test_a_hosts_data_is_cut_to_the_pages_depth(fleet: Fleet) -> None:
     deep: Any = []
     for _ in range(60):
         deep = [deep] * 2
@@ -214,7 +214,7 @@ def test_a_host_of_any_depth_is_cut_to_what_the_page_shows(fleet: Fleet) -> None
     assert "more" not in fetch["progress"]
 
 
-def test_use_by_key_comes_with_the_most_used_first(fleet: Fleet, tmp_path: Path) -> None:
+def test_usage_by_key_lists_the_most_used_first(fleet: Fleet, tmp_path: Path) -> None:
     rows = [UsageRow("2026-11-24", f"key-{n}", "m", n, 0, 7, 9, 1.5, 0) for n in range(99)]
     fleet.take("spark-1", glance(usage=tuple(rows)))
     shown = seen(fleet)["usage"]
@@ -306,7 +306,7 @@ def test_a_roll_out_its_end_and_findings_are_shown(fleet: Fleet) -> None:
     assert row["plan"] == f"differs: release {RELEASE}"
 
 
-def test_downloads_that_run_or_were_cut_are_found_and_ended_ones_are_not(
+def test_running_and_interrupted_downloads_are_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     half = {"state": "running", "bytes_done": 1, "bytes_total": 2}

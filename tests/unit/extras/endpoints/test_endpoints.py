@@ -105,7 +105,7 @@ def test_a_loopback_service_is_left_out_with_a_note(bind: str) -> None:
         exported(spark_2=(spark(bind=bind), {}))
 
 
-def test_the_fleets_address_stands_for_every_service_behind_it() -> None:
+def test_the_fleets_address_replaces_every_service_behind_it() -> None:
     keys = {"laptop": {}, "family": {"models": ["other"]}}
     other = {"other": {**SPARK["qwen36"], "served_names": ["other", "second"], "proxy": True}}
     hosts = planned(
@@ -221,7 +221,7 @@ def test_a_file_is_written_whole(tmp_path: Path, checkout: Path) -> None:
     assert [entry["host"] for entry in json.loads(file.read_text())["endpoints"]] == ["rtx-1"]
 
 
-def test_the_address_is_ssh_s_where_the_inventory_gives_one(tmp_path: Path, checkout: Path) -> None:
+def test_ssh_hostname_is_the_clients_address(tmp_path: Path, checkout: Path) -> None:
     inventory = tmp_path / "mine.py"
     inventory.write_text('sparks = [("my-spark", {"ssh_hostname": "my-spark.local"})]\n')
     (entry,) = json.loads(run("endpoints", str(inventory)).stdout)["endpoints"]
@@ -240,7 +240,7 @@ def test_clients_of_a_cluster_know_its_head_alone() -> None:
     assert exported.notes == ()
 
 
-def test_every_client_is_told_the_ca_and_none_its_key(here: Path) -> None:
+def test_every_configuration_has_the_ca_and_no_key(here: Path) -> None:
     authority(NOW)
     endpoints = exported(spark_1=(BEHIND, {"tls": "own"})).endpoints
     ca = str(here / CA)

@@ -140,7 +140,7 @@ def test_a_faultless_fabric_passes_its_test(monkeypatch: pytest.MonkeyPatch) -> 
     ]  # fmt: skip
 
 
-def test_faults_and_slow_links_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_faults_and_slow_links_are_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     states = pair()
     states["spark-2"] = replace(states["spark-2"], cma_over=9 << 30)
     _answering(monkeypatch, states, gbits=46.1)

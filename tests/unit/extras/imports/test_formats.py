@@ -71,7 +71,7 @@ def test_a_variant_for_other_hardware_or_of_no_name_is_refused(variant: str, mes
     assert message in of_text(text, variants=(variant,)).findings[-1].observed
 
 
-def test_a_parser_goes_with_its_plugin() -> None:
+def test_a_parser_is_kept_only_with_its_plugin() -> None:
     result = of_text(
         minimal("vllm serve {model} --reasoning-parser-plugin p.py --reasoning-parser of_plugin")
     )

@@ -153,7 +153,7 @@ def test_an_update_of_a_registry_that_adds_code_is_named_and_leaves_it_out(here:
     assert yaml.safe_load(written.read_text())["environment"] == {**kept, "VLLM_PLUGINS": "p"}
 
 
-def test_code_of_the_repository_is_kept_only_when_it_is_asked_for() -> None:
+def test_code_of_the_repository_is_kept_only_on_request() -> None:
     text = minimal("vllm serve {model} --trust-remote-code --middleware evil.code")
     without = of_text(text)
     assert not {"trust_remote_code", "middleware"} & set(recipe(without)["arguments"])

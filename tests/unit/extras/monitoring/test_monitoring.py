@@ -57,7 +57,7 @@ def promtool(*arguments: str, cwd: Path) -> str:
 
 
 @pytest.mark.parametrize("version", ["0.24.0", "0.32.0"])
-def test_every_name_is_one_that_a_real_server_has(version: str) -> None:
+def test_every_metric_name_exists_on_a_real_server(version: str) -> None:
     real = (ROOT / f"tests/fixtures/vllm/{version}/metric_names.txt").read_text().split()
     used = {name for query in queries() for name in re.findall(r"vllm:\w+", query)}
     assert len(used) > 15
