@@ -166,7 +166,7 @@ def _speeds(
     for streams, rate, delay in _medians(measured):
         text = (
             f"{streams} at a time: {rate[base]:,.0f} tokens/s {where}, "
-            f"{rate[way] / rate[base]:.3f} x through the {way}; first token after "
+            f"{rate[way] / rate[base]:.3f}x through the {way}; first token after "
             f"{delay[base]:.1f} ms, {delay[way] - delay[base]:+.1f} ms"
         )
         yield step, text

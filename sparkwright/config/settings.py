@@ -176,8 +176,8 @@ class ServiceSettings(_Settings):
         environment: variables over the recipe's; None removes a variable.
         files: files that the container reads, over the recipe's with the same ``at``
             (docs/services.md).
-        secrets: secrets that the container reads, such as a tool server's token, in addition to its
-            recipe's secrets (docs/services.md).
+        secrets: secrets that the container reads, such as a tool server's token, beside the
+            recipe's (docs/services.md).
         boot_seconds: replaces the recipe's deadline for ``/health``.
         first_answer_seconds: replaces the recipe's deadline for the first generation after
             ``/health``.
@@ -193,8 +193,8 @@ class ServiceSettings(_Settings):
             GPU and driver. Default: yes, except with ``strict``.
         exceptions: exceptions to the container's restrictions, and why; over the recipe's.
         silenced: rule -> why it does not apply here; every run repeats it.
-        exclusive: name of a group of services; only one service of a group runs at a time: the
-            first in the file, until you activate another service (docs/services.md).
+        exclusive: name of a group, of which one service runs: the first in the file, until you
+            activate another (docs/services.md).
         activate: ``on-request``: a client's request activates the service while another service of
             its group runs. Needs exclusive and proxy.
         idle: when the service stops until the next request (docs/services.md). Needs proxy, and in
@@ -404,8 +404,7 @@ class HostSettings(_Settings):
             distribution's packages. LAN hosts are reached directly: private addresses, names
             without a dot or in ``.local``, ``.lan``, ``.internal`` and ``.home.arpa``.
         no_proxy: further names and addresses to reach directly.
-        lan_address: address at which other hosts reach this host, unless it is the controller's
-            address for it.
+        lan_address: other hosts' address for this host; default: the controller's.
         adopt_directories: directories of hosts (* for any part) with earlier downloads; files with
             the right content are copied instead of downloaded.
         allowed_pickles: pattern of ``org/name/path`` -> why these files are downloaded although

@@ -113,11 +113,11 @@ def test_any_json_of_a_host_is_judged_or_refused(kind: Any, data: Any) -> None:
     assert len(text) < 2000
 
 
-@pytest.mark.parametrize("wrong", [None, "x", [], {}, float("nan"), 1e300, True], ids=str)
-def test_one_wrong_field_is_named(wrong: Any) -> None:
+@pytest.mark.parametrize("value", [None, "x", [], {}, float("nan"), 1e300, True], ids=str)
+def test_one_wrong_field_is_named(value: Any) -> None:
     answer = encode(HostStatus(1.0, None, None, (), {}))
     assert parse("l", _marked(json.dumps(answer)), HostStatus)
-    answer["now"] = wrong
+    answer["now"] = value
     with pytest.raises(HostError, match=r"l: not a valid answer: HostStatus.now: .*do not trust"):
         parse("l", _marked(json.dumps(answer)), HostStatus)
 

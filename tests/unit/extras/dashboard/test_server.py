@@ -370,7 +370,7 @@ def test_a_release_of_a_newer_plan_does_not_differ_from_the_plan_of_the_start() 
         assert seen(fleet)["services"][0]["plan"] == f"differs: {plan}"
 
 
-@cases("words", "message")
+@cases("arguments", "message")
 def test_a_command_line_that_can_not_be_used_is_refused(
     checkout: Any, arguments: tuple[str, ...], message: str
 ) -> None:
