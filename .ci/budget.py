@@ -1,6 +1,6 @@
 """The budget of code: lines by package and lengths of functions, held against .ci/budget.toml.
 
-    python .ci/budget.py            # exits with 1 and lists what is over its ceiling
+    python .ci/budget.py            # exits with 1 and lists counts over their ceilings
     python .ci/budget.py --tighten  # makes the present counts the ceilings
 
 A line of code holds a token beside comments and docstrings. In the installed packages, files of

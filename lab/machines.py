@@ -260,7 +260,7 @@ def _depot(root: Path) -> None:
         f"http: {{addr: ':{REGISTRY_PORT}'}}\n"
     )
     _write(root, "etc/docker/registry/config.yml", registry)
-    # Bound from outside, where the registry's user is not known.
+    # Bound from outside, without knowledge of the registry's user.
     override = "[Service]\nUser=root\nGroup=root\n"
     _write(root, "etc/systemd/system/docker-registry.service.d/lab.conf", override)
     _enable(root, "docker-registry.service")

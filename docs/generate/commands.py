@@ -49,7 +49,7 @@ _CONNECTION = """\
 ### Connection
 
 Commands with `[CONNECTION]` connect to hosts and take pyinfra's options of connection and sudo.
-`--verbose` and `--quiet` are sparkwright's. `--ssh-password` and `--ssh-key-password` are
+`--verbose` and `--quiet` belong to sparkwright. `--ssh-password` and `--ssh-key-password` are
 refused, since every user of this machine can read a command line."""
 
 _OF_THE_CONNECTION = {tuple(names) for names, _, _ in OPTIONS}

@@ -165,7 +165,7 @@ class Controlled(TypedDict):
 
 
 class InMaintenance(TypedDict):
-    """Result of maintenance on a host; ``now`` is null where the host is not in maintenance."""
+    """Result of maintenance on a host; ``now`` is null unless the host is in maintenance."""
 
     host: str
     now: Maintenance | None

@@ -140,7 +140,7 @@ def exclusive() -> dict[str, Any]:
 
 
 def _until_slept() -> float:
-    """Seconds until the GPU has only what a sleeping engine keeps: below 10,000 MiB."""
+    """Seconds until the GPU has only a sleeping engine's memory: below 10,000 MiB."""
     started = time.monotonic()
     while int(ssh(HELD).split()[0]) > 10_000 and time.monotonic() - started < 120:
         time.sleep(0.5)

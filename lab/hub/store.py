@@ -105,7 +105,7 @@ class Store:
         self._read: dict[str, tuple[int, Repository]] = {}
 
     def blob(self, sha256: str) -> Path:
-        """Return where the content with this sha256 lies."""
+        """Return the path of the content with this sha256."""
         return self.root / "blobs" / sha256[:2] / sha256
 
     def add(self, path: str, chunks: Iterable[bytes], *, lfs: bool) -> File:

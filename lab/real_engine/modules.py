@@ -1,6 +1,6 @@
 """Compile the engine's imports once: each of its three processes would do so at every start.
 
-Compiling everything would add a third to the image; this part is what a start opens. It also shows
+Compiling everything would add a third to the image; a start opens only this part. It also shows
 at once, after a change of versions, that the engine's parts can be imported together.
 """
 

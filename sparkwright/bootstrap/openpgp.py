@@ -27,7 +27,7 @@ _ARMOUR = re.compile(
     re.DOTALL,
 )
 _SIGNATURE, _PUBLIC_KEY, _SUBKEY = 2, 6, 14
-#: Those, a user ID and a user attribute. A secret key (5) signs as well as a public one.
+#: These packets, a user ID and a user attribute. A secret key (5) signs as well as a public key.
 _TAGS = (_SIGNATURE, _PUBLIC_KEY, 13, _SUBKEY, 17)
 #: Bytes of a file and of a packet; the largest file of vendors' has 30 KB. A fingerprint has the
 #: length of its key in two bytes.

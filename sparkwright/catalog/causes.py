@@ -20,7 +20,7 @@ Symptom = Literal[
     "errors",
     "sampled",  # temperature above 0
     "shorter answers",  # than the card's figure was measured with
-    "clock low",  # below 85 % of what the driver allows
+    "clock low",  # below 85 % of the driver's maximum
     "clock unknown",
 ]
 

@@ -46,7 +46,7 @@ Revision = Annotated[
 
 def _straight(path: str) -> str:
     if {".", ".."} & set(path.split("/")):
-        raise ValueError("a path is written without . and .. in it, so that it says where it leads")
+        raise ValueError("a path must not contain . or .. as a part")
     return path
 
 

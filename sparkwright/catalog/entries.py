@@ -256,7 +256,7 @@ class Image(data.Data):
         if self.variables and not self.entrypoint.startswith("/"):
             raise ValueError(
                 "an image that is driven by variables needs the path of its own ENTRYPOINT in "
-                "'entrypoint' (docker inspect shows it): the API key is handed to what it starts"
+                "'entrypoint' (docker inspect shows it): its program gets the API key"
             )
         return self
 
@@ -304,7 +304,7 @@ class Sampling(data.Data):
     Attributes:
         mode: whether the model thinks first.
         use: kind of work.
-        temperature, top_p, top_k, presence_penalty: what clients send; None leaves it out.
+        temperature, top_p, top_k, presence_penalty: values for clients; None leaves a value out.
     """
 
     mode: Literal["thinking", "instruct", "any"]
@@ -368,7 +368,7 @@ class Model(data.Data):
         hybrid: whether its other layers keep a state instead (Gated DeltaNet, Mamba), which changes
             vLLM's defaults.
         pairs_with: drafters made for this body.
-        sampling: what its authors advise.
+        sampling: its authors' advice.
         status, reason: the cards' verdict, and the reason of a failure.
         known_bad: older revisions and their faults, as text.
         code: Python files of the repository that ``trust_remote_code`` may run, once read.
@@ -537,7 +537,7 @@ class Alias(data.Data):
 
     Attributes:
         title: the use in a word or two, shown beside the name.
-        temperature, top_p, top_k, presence_penalty: what clients send; None leaves it out.
+        temperature, top_p, top_k, presence_penalty: values for clients; None leaves a value out.
         thinking: whether the model thinks first; None leaves it to the client.
         source: publication that recommends the parameters.
     """

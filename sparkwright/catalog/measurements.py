@@ -46,7 +46,7 @@ class Row(Data):
         acceptance: draft tokens accepted, share.
         acceptance_first: share accepted at the first position.
         acceptance_length: mean tokens per target step (1 + accepted / drafts).
-        accepted: draft tokens accepted a draft, where the card counts these and not the length.
+        accepted: draft tokens accepted per draft, if the card counts them instead of the length.
         kv_cache_tokens: tokens that the KV cache holds.
         max_concurrency: number of requests of full length that fit into it.
         values: further figures of the card, by name with unit.

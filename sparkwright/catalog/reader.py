@@ -112,7 +112,7 @@ def allowed(kind: str, path: tuple[str, ...]) -> str:
 
 
 def _inner(part: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
-    """Resolve a reference, or the one type beside null."""
+    """Resolve a reference, or the only type beside null."""
     some = [item for item in part.get("anyOf", []) if item.get("type") != "null"]
     if len(some) == 1:
         part = some[0]

@@ -31,7 +31,7 @@ from sparkwright.config.bootstrap_settings import Step
 def command(
     hosts: Hosts, steps: tuple[str, ...], dry: bool, password: bool, reboot: bool, as_json: bool
 ) -> None:
-    """Install what a deploy needs on bare hosts, such as Docker and NVIDIA's container toolkit.
+    """Install a deploy's requirements on bare hosts, such as Docker and NVIDIA's container toolkit.
 
     \b
     sparkwright bootstrap my-spark --password --step sudoers --step docker
@@ -57,7 +57,7 @@ def command(
 
 def bootstrapped(*_: object) -> None:
     """Carry out the steps of the settings, on each host."""
-    from roles.bootstrap import bootstrap  # the site's own, where it has it
+    from roles.bootstrap import bootstrap  # the site's own, if it has one
 
     bootstrap()
 

@@ -10,7 +10,7 @@ from sparkwright.cli.lib.output import MESSAGES
 from sparkwright.cli.lib.selection import Selection, selection
 
 _DEPLOY = "deploy.py"
-#: pyinfra takes options anywhere, also such as it gets in later versions.
+#: pyinfra takes options anywhere, also options of later versions.
 _ANYTHING = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
 
 

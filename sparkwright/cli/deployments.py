@@ -102,7 +102,7 @@ def _watch(hosts: Hosts, *, as_json: bool) -> NoReturn:
 @json_option
 @click.option("--last", default=40, show_default=True, help="How many entries to show.")
 def history(hosts: Hosts, as_json: bool, last: int) -> None:
-    """Show switches, starts, stops and maintenance: who, when, why and for how long.
+    """Show switches, starts, stops and maintenance, with user, time, reason and duration.
 
     Exit code 0 only when every host answered.
     """
@@ -119,7 +119,7 @@ def history(hosts: Hosts, as_json: bool, last: int) -> None:
 @services_argument
 @json_option
 def diff(hosts: Hosts, as_json: bool) -> None:
-    """Show what a deploy would change in the files of the services, line by line.
+    """Show a deploy's changes to the files of the services, line by line.
 
     Exit code 1 when anything differs or a host does not answer.
     """

@@ -23,7 +23,7 @@ def command() -> None:
 @command.command("addresses")
 @inventory_argument(Hosts)
 @connection_options
-@click.option("--dry", is_flag=True, help="Show what would be done; change nothing.")
+@click.option("--dry", is_flag=True, help="Show the changes without making them.")
 @click.option("--diff", is_flag=True, help="Show the text of the file that changes.")
 @pyinfra_json_option
 def addresses_command(hosts: Hosts, dry: bool, diff: bool, as_json: bool) -> None:

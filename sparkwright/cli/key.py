@@ -122,7 +122,7 @@ def rotate_command(fleet: _Fleet, name: str, as_json: bool) -> None:
                 echo(f"{host}: {service.name} has no proxy: vLLM knows one key, and takes "
                            "the new one by a restart in the next deploy", err=True)  # fmt: skip
     lines = [
-        f"the new key is in {path}; the one before is valid until `{retire}`" for path in files
+        f"the new key is in {path}; the former key is valid until `{retire}`" for path in files
     ]
     _end(name, "rotated", [], *lines, as_json=as_json)
 

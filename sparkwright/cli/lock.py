@@ -83,7 +83,7 @@ def locked(
     """Write every lock file of an inventory's hosts, or only compare.
 
     Args:
-        confirmed: recipes whose patches are right for their images as they are locked now.
+        confirmed: recipes whose patches fit their locked images.
 
     Raises:
         UserError: names everything that can't be resolved.

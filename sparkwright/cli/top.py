@@ -27,7 +27,7 @@ _ANSWERS, _ONCE = 2, 1.0
 @option("top --once")
 @json_option
 def command(hosts: Hosts, interval: float, once: bool, as_json: bool) -> None:
-    """Show what every service does: tokens/s, requests, KV cache, drafts, GPU and memory.
+    """Show every service's load: tokens/s, requests, KV cache, drafts, GPU and memory.
 
     TOK/S and ACC (the share of drafted tokens that is accepted) are of the last interval, other
     figures are current; of several GPUs the busiest counts. At a terminal the screen is redrawn;

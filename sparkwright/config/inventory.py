@@ -190,7 +190,7 @@ def _host(
     groups: Mapping[str, Group],
     overrides: Mapping[str, Any],
 ) -> HostInput:
-    """A host with the data of all its groups; later ones override earlier ones."""
+    """A host with the data of all its groups; later groups override earlier groups."""
     data: dict[str, Any] = {}
     origins: dict[str, str] = {}
     member = {key: group for key, group in groups.items() if name in dict(group.hosts)}

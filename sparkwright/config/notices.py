@@ -86,7 +86,7 @@ def addresses(hosts: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[Address, 
     without duplicates.
 
     Args:
-        hosts: name and data of each host. Other settings are ignored, even faulty ones.
+        hosts: name and data of each host. Other settings are ignored, even faulty settings.
 
     Raises:
         UserError: an address is invalid, or a secret can't be read.

@@ -90,5 +90,5 @@ def _valid(text: str) -> str:
     return text
 
 
-#: A calendar as it is written.
+#: A calendar as written.
 CalendarText = Annotated[str, AfterValidator(_valid)]

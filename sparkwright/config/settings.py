@@ -189,8 +189,8 @@ class ServiceSettings(_Settings):
             Otherwise it has no network behind the proxy, and an isolated network without the proxy.
         hardening: ``strict`` also makes the container's root file system read-only and its written
             files temporary.
-        boot_caches: whether the host keeps what the engine compiles at its first start, per image,
-            GPU and driver. Default: yes, except with ``strict``.
+        boot_caches: whether the host keeps the engine's compiled code, per image, GPU and driver.
+            Default: yes, except with ``strict``.
         exceptions: exceptions to the container's restrictions, and why; over the recipe's.
         silenced: rule -> why it does not apply here; every run repeats it.
         exclusive: name of a group, of which one service runs: the first in the file, until you

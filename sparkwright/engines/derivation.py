@@ -182,7 +182,7 @@ def questions(
 
 @dataclass(frozen=True)
 class Derived:
-    """A service as it is planned.
+    """A planned service.
 
     Attributes:
         service: its settings, with the recipe's name.

@@ -78,7 +78,7 @@ class Launch:
         model: path of the body in the container: the directory of its files, or the served GGUF
             file, the first part of a split file.
         projector: path of the GGUF file that reads images for it; None without one.
-        host, port: where the engine listens in the container.
+        host, port: the engine's address in the container.
         socket: path of the Unix socket that it listens on instead; None for host and port.
         environment: the recipe's and the service's variables.
         media_domains: hosts from which the engine may fetch media of requests.
@@ -194,7 +194,7 @@ class Limits:
         sequences: number of requests that it serves at once.
         share: part of a GPU's memory that it takes.
         gpus: number of GPUs that it asks for.
-        tools: parser of tool calls, where a model may call tools.
+        tools: parser of tool calls, if the model may call tools.
         reasoning: whether reasoning is separate from the answer.
         speculative: settings of speculative decoding; None without it.
         caching: whether prefixes stay in the cache.

@@ -59,7 +59,7 @@ def problems_of(
             problem = "this key is missing"
             remedy = f"{_REMEDIES['missing']}: {may}" if may else _REMEDIES["missing"]
         elif kind in ("union_tag_not_found", "union_tag_invalid"):
-            problem, remedy = "this entry does not say what it is", _REMEDIES["union_tag"]
+            problem, remedy = "this entry has no kind", _REMEDIES["union_tag"]
         else:
             text = item["msg"].removeprefix("Value error, ").removeprefix("Input ").strip()
             text, _, advice = text.partition("; ")

@@ -31,7 +31,7 @@ class ControlRequest:
 
     Attributes:
         action: start, stop or restart.
-        services: names, of which those on this host count; None for all services.
+        services: names; names of other hosts' services are ignored; None for all services.
         now: whether to cut running requests off, and to end a switch that is under way.
         keep: whether stopped services stay stopped through boots.
         wait: whether started services must answer.

@@ -22,7 +22,7 @@ def pruned(
 
     Args:
         request: request with the needed paths and images.
-        answered: function called with all items and the removed ones.
+        answered: function called with all items and the removed items.
 
     **Example:**
 

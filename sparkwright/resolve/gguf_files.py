@@ -23,7 +23,7 @@ _PROJECTORS = ("F16", "BF16", "Q8_0", "F32")
 #: Largest size of a choice: ``12GiB``.
 _ROOM = re.compile(r"(\d{1,5}(?:\.\d)?)GiB")
 #: Tokens of context, with 16-bit keys and values, and GiB of the engine itself, for which a file is
-#: chosen: what is left beyond them makes the context longer.
+#: chosen: the remaining memory makes the context longer.
 TOKENS, OVERHEAD_GIB = 8192, 1.0
 #: Models that a message lists, and parts of one.
 _LISTED, _PARTS = 40, 1000

@@ -144,7 +144,7 @@ class ResolvedModel:
 
     Attributes:
         commit: 40 hex digits.
-        date: day of that commit, where the hub says.
+        date: day of that commit, if the hub reports it.
         files: by path.
         kv: layers that keep keys and values, by the commit's own config.json.
         facts: facts from its small files; None if they were not requested.

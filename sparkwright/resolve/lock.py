@@ -196,7 +196,7 @@ def from_resolution(
     kept: Lock | None,
     confirmed: Collection[str] = (),
 ) -> Lock:
-    """A lock of everything that the plans name; pins of ``kept`` take precedence over new ones.
+    """A lock of everything that the plans name; pins of ``kept`` take precedence over new pins.
 
     Args:
         confirmed: recipes whose patches fit their images' present content. Other recipes keep their

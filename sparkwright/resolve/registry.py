@@ -136,7 +136,7 @@ class ResolvedImage:
         platforms: by registry architecture (``arm64``, ``amd64``).
         commit: of a built image's context.
         context: sha256 of its files, if a lock has it.
-        signature: of the digest, where a key is named for the image.
+        signature: of the digest, if a key is named for the image.
     """
 
     digest: Digest

@@ -34,7 +34,7 @@ DIGESTS = Path(__file__).with_name("runtime_digests.json")
 
 # Wheels built against these glibc versions run on Ubuntu 22.04, Debian 12 and newer.
 _PLATFORMS = ("manylinux_2_28", "manylinux_2_17", "manylinux2014")
-#: The oldest Python of hosts; wheels with a stable interface are for all newer ones.
+#: The oldest Python of hosts; wheels with a stable interface are for all newer versions.
 _PYTHON = "3.10"
 _PIP_SECONDS = 600
 _MOST_BYTES = 256 << 20
@@ -151,7 +151,7 @@ def _explained(stderr: str, arch: str) -> RuntimeBundleError:
     message = "no-download"
     if "DO NOT MATCH THE HASHES" in stderr:
         message = "another-content"
-    # pip does not distinguish an unreachable index from one that lacks the package.
+    # pip does not distinguish an unreachable index from an index without the package.
     elif "from versions: none" in stderr or "Retrying" in stderr:
         message = "no-index"
     return RuntimeBundleError(message, arch=arch, file=REQUIREMENTS.name, text=text)

@@ -27,7 +27,7 @@ class ServiceRow:
         models: repository -> commit.
         smoke: None if the test was not reached.
         outcome: difference between the host's release and the plan: ``reverted``, ``left``, ``taken
-            back`` or ``failed``; then release and image are the running ones.
+            back`` or ``failed``; then release and image are those running.
         head: the answering host, if it is another host of its cluster.
         routes: kinds of requests that it answers, each with its route.
     """
@@ -194,7 +194,7 @@ def image_in_short(image: str) -> str:
     return tag[:19] if tag.startswith("sha256-") else f"built {tag}"
 
 
-#: Requests by kinds other than chat; the last of those that a service answers is shown.
+#: Requests by kinds other than chat; the last kind that a service answers is shown.
 _EXAMPLES = {
     "completion": '"prompt": "Once upon a time"',
     "embedding": '"input": "It rains."',

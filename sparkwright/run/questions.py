@@ -327,7 +327,7 @@ current_load = answered(load, load_request, HostLoad, timeout=_LOOK)
 
 
 def _reconnect(host: Host) -> None:
-    """Connect to a host again where the connection was lost.
+    """Connect to a host again if the connection was lost.
 
     Raises:
         HostError: when the host is not reached.

@@ -25,7 +25,7 @@ from sparkwright.text.table import columns
 from sparkwright.text.visible import paragraph
 
 _STATE = Path(".sparkwright")
-#: The environment's variable for where a run's record is written, of ``--dry`` too.
+#: The environment's variable with the path of a run's record, of ``--dry`` too.
 RECORD = "SPARKWRIGHT_RECORD"
 
 

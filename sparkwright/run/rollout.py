@@ -172,7 +172,7 @@ def remember(
 
 
 def to_take_back(host: Host, run: Run, host_run: HostRun) -> list[ServiceSwitch]:
-    """Return the services to roll back for ``on_failure = "fleet"``: those switched on this host
+    """Return the services to roll back for ``on_failure = "fleet"``: services switched on this host
     before another host failed.
 
     Raises:

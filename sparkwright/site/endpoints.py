@@ -189,7 +189,7 @@ def keys(endpoints: Iterable[Endpoint]) -> tuple[Key, ...]:
 
 
 def cas(endpoints: Iterable[Endpoint]) -> tuple[str, ...]:
-    """Every CA that clients need in addition to the public ones, once."""
+    """Every CA that clients need beside the public CAs, once."""
     return tuple(dict.fromkeys(endpoint.ca for endpoint in endpoints if endpoint.ca))
 
 

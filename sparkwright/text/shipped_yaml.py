@@ -5,7 +5,7 @@ from typing import Any
 
 
 def read(path: Path) -> Any:
-    """The data of a YAML file of ours."""
+    """The data of a YAML file of sparkwright's."""
     import yaml  # many runs do not need it
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -1,4 +1,4 @@
-"""Tables of text; rich lays them out where a row does not fit."""
+"""Tables of text; rich lays them out if a row does not fit."""
 
 from collections.abc import Callable, Sequence
 

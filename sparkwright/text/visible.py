@@ -42,8 +42,8 @@ def log_line(text: str) -> str:
 
 
 def paragraph(text: str, indent: str = "    ") -> str:
-    """The same for several lines: lines after the first are indented, so that none of them
-    passes for a line of ours.
+    """The same for several lines: lines after the first are indented, so that none of them passes
+    for a line of sparkwright's.
     """
     first, *rest = text.split("\n")
     return "\n".join([visible(first), *(f"{indent}{visible(line.strip())}" for line in rest)])

@@ -50,7 +50,7 @@ class Pair:
         (self.site.folder / INVENTORY).write_text(text)
 
     def deploy(self, **keywords: Any) -> Any:
-        """A run on both hosts that must end well."""
+        """A run on both hosts that must succeed."""
         return self.site.deploy(*BOTH, inventory=INVENTORY, **keywords)
 
     def state(self, host: str) -> dict[str, Any]:

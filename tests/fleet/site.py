@@ -175,11 +175,11 @@ class Site:
         path.write_text(text.replace(old, new))
 
     def restore(self, file: str) -> None:
-        """Undo what ``edit`` did."""
+        """Undo the change of ``edit``."""
         shutil.copy(ROOT / file, self.folder / file)
 
     def repair(self) -> None:
-        """Undo what a failed test may have left in settings and machines."""
+        """Undo the remains of a failed test in settings and machines."""
         self.reset()
         for name in MACHINES:
             self.gpu(name)

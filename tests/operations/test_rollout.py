@@ -52,7 +52,7 @@ def _four(**rollout: Any) -> tuple[Run, list[FakeHost]]:
 def _turn(
     host: FakeHost, result: SwitchJournal | HostError = GOOD, left: Callable[[], None] | None = None
 ) -> str:
-    """The host's turn; what became of it, in short."""
+    """The host's turn; its result, in short."""
 
     def switch(_: Any) -> SwitchJournal:
         if isinstance(result, HostError):

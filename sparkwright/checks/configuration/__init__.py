@@ -40,7 +40,7 @@ def rule_ids(catalog: Catalog) -> list[str]:
 
 def check_host(plan: HostPlan, catalog: Catalog, hardware: Hardware) -> list[Finding]:
     """Return every violation of a rule by a host's services, errors first, including silenced
-    ones.
+    violations.
     """
     findings: list[Finding] = []
     for context in contexts(plan, catalog, hardware):

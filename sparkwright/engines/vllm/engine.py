@@ -70,7 +70,9 @@ def command(launch: Launch) -> Command:
 def additions(
     version: str | None, adapters: Mapping[str, str], rank: int, offload: KvOffload | None
 ) -> dict[str, ArgumentValue]:
-    """Arguments for adapters and for an offloaded KV cache; none for what a version lacks."""
+    """Arguments for adapters and for an offloaded KV cache; none for features that a version
+    lacks.
+    """
     added: dict[str, ArgumentValue] = {}
     if adapters:
         added |= {"enable_lora": True, "max_loras": len(adapters)}

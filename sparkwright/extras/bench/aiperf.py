@@ -261,8 +261,8 @@ def prepare(folder: Path, prompts: Sequence[str], endpoint: Endpoint, **settings
     """Put configuration, prompts and tokenizer into the folder in which a run leaves its results.
 
     Args:
-        settings: ``url``, ``model`` and ``loads``; and ``metrics``, where the server's are read, if
-            not at ``url`` without a key.
+        settings: ``url``, ``model`` and ``loads``; and ``metrics``, the address of the server's
+            metrics, unless it is ``url`` without a key.
     """
     shutil.copytree(Path(__file__).with_name("tokenizer"), folder / "tokenizer")
     config = template("bench/aiperf.json.j2").render(

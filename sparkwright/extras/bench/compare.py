@@ -15,7 +15,7 @@ from sparkwright.extras.bench.results import MEASURES, Cell, Measure, Result
 State = Literal["in range", "worse", "better"]
 
 #: Up to here a prompt is short: the cards' tables of short prompts give no length, and their long
-#: ones begin at 1000 tokens (card of Qwen3.6-35B-A3B-heretic-NVFP4, 'Long-prompt prefill').
+#: prompts begin at 1000 tokens (card of Qwen3.6-35B-A3B-heretic-NVFP4, 'Long-prompt prefill').
 SHORT_PROMPT = 1000
 #: "About 16K" is 16.2K to 20.3K tokens on that card ('Long-context tiers').
 _SAME_LENGTH = 1.25

@@ -27,7 +27,7 @@ def html(page: Page, *, title: str = "Fleet") -> str:
 
 
 def live(page: Page, *, actions: Sequence[str] = (), title: str = "Fleet") -> str:
-    """The same page with the hosts as they are now, which its script fills in.
+    """The same page with the present hosts, which its script fills in.
 
     Args:
         actions: the page's actions.

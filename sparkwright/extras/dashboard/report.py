@@ -71,7 +71,7 @@ def stored(
 @names_argument()
 @_input("bench", "Stored benchmark results.", "--results")
 @_input("last-run.json", "What the last run reported.", "--last-run")
-@_input("status.json", "Changes of releases, where there are any.", "--status")
+@_input("status.json", "Changes of releases, if any.", "--status")
 @click.option(
     "--output", type=_FILE, default=None,
     help="Path of the page.  [default: .sparkwright/report.html; with --json none]",

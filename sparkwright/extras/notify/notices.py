@@ -95,7 +95,7 @@ def _switched(service: str, seen: Deployment) -> str:
 
 
 PLACE = Path(".sparkwright/notified.json")
-#: Bytes of the record: more is not ours.
+#: Bytes of the record: a larger file is not sparkwright's.
 _LARGEST = 1 << 22
 #: Seconds between two notices to one address, and the most notices an hour.
 GAP, HOURLY = 300.0, 6

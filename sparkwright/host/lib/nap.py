@@ -1,7 +1,7 @@
 """Makes an engine free its GPU memory without the end of its process, and wakes it.
 
 An engine that does not confirm afterwards that it sleeps, or is awake, counts as neither: the
-caller stops its unit, and the next request starts it anew.
+caller stops its unit, and the next request starts it again.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ MAX_TOKENS = 48
 #: sending; the server's does not. Here the difference is 2 to 25 ms, and grows with the number of
 #: requests at a time on two busy cores: 50 ms is twice that, and a quarter of the measured time.
 FIRST_TOKEN_OVER = 0.05
-#: Time per token is a difference of two moments of the same stream: delays of the way cancel but
-#: for the first and last chunk's, some ms of 0.94 s. Seen: below 1 %.
+#: Time per token is a difference of two moments of the same stream: transport delays cancel except
+#: the first and last chunk's, some ms of 0.94 s. Seen: below 1 %.
 PER_TOKEN = 0.03
 
 

@@ -83,7 +83,7 @@ def client(code: str, *arguments: str, path: str = "", timeout: float = 60) -> t
     measured = (
         "import sys\n"
         f"sys.path[:0] = [{str(ROOT)!r}, *filter(None, [{path!r}])]\n{code}\n"
-        # Not getrusage: that counts what this process had when it forked.
+        # Not getrusage: it counts this process's memory at the fork.
         "status = dict(one.split(':', 1) for one in open('/proc/self/status'))\n"
         "print(int(status['VmHWM'].split()[0]))\n"
     )

@@ -76,7 +76,7 @@ def test_a_rewritten_hard_link_is_fetched_again(fetching: Fetch, users: Path) ->
 
 
 def test_a_forged_receipt_is_not_believed(fetching: Fetch) -> None:
-    """A user's model directory with a receipt that says all is well."""
+    """A user's model directory with a receipt that claims it is complete."""
     fetching.complete()
     evil = bytearray(fetching.hub.files[ONE])
     evil[999] ^= 1

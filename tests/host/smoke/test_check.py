@@ -128,6 +128,6 @@ def test_a_model_is_asked_by_its_own_kind_and_its_answer_is_judged(
         kind for kind in KINDS if kind in routes
     ] or fault
     assert all(item.ok for item in answer.checks) == (not fault)
-    # The proxy's health asks as the gate does where that costs little.
+    # The proxy's health asks as the gate does, if the request is cheap.
     judged = fault in ("wedge", "deaf", "silent-speech", "blank-picture")
     assert (status, service.well) == (404, not judged)

@@ -60,7 +60,7 @@ def test_a_speed_is_shown_with_its_range_engine_and_settings(choice: Choice) -> 
         assert any(0.98 * low <= speed <= high for low, high in ranges), (speed, ranges)
 
 
-#: Every workload on every card: the answer's first recipe; what it names the order by.
+#: Every workload on every card: the answer's first recipe, and the figure of its order.
 @pytest.mark.parametrize("workload", get_args(Workload))
 @pytest.mark.parametrize("gpu", ["spark", "rtx5090"])
 def test_every_answer_names_the_figure_of_its_order(workload: str, gpu: str) -> None:

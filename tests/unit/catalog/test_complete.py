@@ -18,7 +18,7 @@ cases = Tables(__file__)
 RECIPES: dict[str, Recipe] = catalog().recipes
 ENTRIES: dict[str, Image | Model] = {**catalog().images, **catalog().models}
 PAGE = (ROOT / "docs/catalog.md").read_text(encoding="utf-8")
-#: What `catalog show` prints of every entry, and the list of what the catalog lacks.
+#: Output of `catalog show` for every entry, and the list of missing entries.
 SHOWN = "\n".join(
     json.dumps(entry.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False)
     for _, _, entry in catalog().every()

@@ -39,7 +39,7 @@ json.dump(said, sys.stdout)
 
 
 def command_lines(lines: Sequence[str]) -> list[list[str]]:
-    """The words of every command of ours in lines of code."""
+    """The words of every sparkwright command in lines of code."""
     result = []
     for line in lines:
         line = line.removeprefix("$ ")

@@ -1,4 +1,4 @@
-"""Facts of a benchmarked host, and results as they are stored."""
+"""Facts of a benchmarked host, and stored results."""
 
 import datetime as dt
 import json
