@@ -7,8 +7,6 @@ The help lists every argument that the program's parser (common/arg.cpp) accepts
 the kind of its value and its default.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

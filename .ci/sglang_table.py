@@ -8,8 +8,6 @@ that are not installed, and SGLang's own modules that compute, are replaced by s
 name, type, choices and default do not depend on them.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import importlib

@@ -7,8 +7,6 @@
 A dump holds the whole output of the real parser; a table only the parts that checks use.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -7,8 +7,6 @@ hosts are up and deployed, commands that only observe hosts are measured there, 
 the table into docs/performance.md.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

@@ -11,8 +11,6 @@ given digests and commits, so sparkwright has them from its lock. The output has
 of one run.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import runpy

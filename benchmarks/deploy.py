@@ -1,7 +1,5 @@
 """The site up to its services: only fetching is measured. Named as pyinfra's deploys are."""
 
-from __future__ import annotations
-
 from roles.fetched import fetched
 from roles.image import image
 from roles.peers import peers

@@ -7,8 +7,6 @@ every host at ten times that (the LAN). The bytes are counted at the depot's own
 has medians and ratios of one run.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Eight Sparks of the virtual fleet: for measurements with many hosts."""
 
-from __future__ import annotations
-
 import runpy
 from typing import Any
 

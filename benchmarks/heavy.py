@@ -2,8 +2,6 @@
 registry, beside their other contents.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

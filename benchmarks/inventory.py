@@ -1,7 +1,5 @@
 """The virtual fleet with four hosts that can serve: for the measurement alone."""
 
-from __future__ import annotations
-
 import runpy
 from typing import Any
 

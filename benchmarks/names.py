@@ -9,8 +9,6 @@ don't get in each other's way. They share this machine's cores with the controll
 controller's own CPU applies to real fleets, not the elapsed seconds.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import runpy

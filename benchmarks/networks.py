@@ -10,8 +10,6 @@ their time to the first token and tokens a second. The fake needs no time for th
 all of it is transport.
 """
 
-from __future__ import annotations
-
 import argparse
 import http.client
 import json

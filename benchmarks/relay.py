@@ -9,8 +9,6 @@ relay is a separate connection, so acknowledgements and slow start are as on thi
     line of the same length is somewhat slower, above all for large transfers.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import selectors

@@ -6,8 +6,6 @@ The fleet is invented (``lab.example_report``): 60 loads a result, a service a h
 only as many results of a service as a comparison with earlier runs needs, so more runs cost little.
 """
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import sys

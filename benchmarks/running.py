@@ -1,7 +1,5 @@
 """Run measured commands: elapsed time, and use of the controller."""
 
-from __future__ import annotations
-
 import json
 import os
 import statistics

@@ -11,8 +11,6 @@ The lab's image contains its modules' bytecode; most images of vLLM contain none
 second start of such an image without sparkwright's kept bytecode: a new container must compile it.
 """
 
-from __future__ import annotations
-
 import argparse
 import http.client
 import json

@@ -4,8 +4,6 @@ Commands that change the fleet hold the lab meanwhile (`lab.holding`). `ssh`, `e
 not hold it: they are for a look at a fleet that others work on.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -3,8 +3,6 @@
 Only for bare hosts. The key is made with the fleet, and removed with it.
 """
 
-from __future__ import annotations
-
 import email.utils
 import hashlib
 import shutil

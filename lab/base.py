@@ -5,8 +5,6 @@ packages of the missing programs are beside it, for the depot's apt repository. 
 newest Docker of Debian.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

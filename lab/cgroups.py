@@ -4,8 +4,6 @@ systemd-nspawn puts its machine below the group in which it was started. Two mac
 would be two systemds that manage, and end, each other's services.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from pathlib import Path

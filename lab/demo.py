@@ -4,8 +4,6 @@ One host of the fleet must be refused (hopper-1, an H200), so pyinfra ends with 
 for a fleet that is not wholly as planned. The demo succeeds if this is the only difference.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

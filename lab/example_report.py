@@ -6,8 +6,6 @@ Nothing in it was measured. The shape of the figures follows the card of Qwen3.6
 lost speed with a driver update, and rtx-1 failed a check.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime as dt
 import json

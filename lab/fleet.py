@@ -1,7 +1,5 @@
 """The whole fleet: start, stop, status."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

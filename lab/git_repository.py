@@ -5,8 +5,6 @@ same shape over the fake image, in a bare repository that any static HTTP server
 author and dates: the same commit on every machine.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -9,8 +9,6 @@ among its ancestors continues, also through sudo, which passes no environment on
 alone does not hold the lab: another user may use it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import datetime as dt
 import fcntl

@@ -1,7 +1,5 @@
 """The virtual fleet's names, addresses and places."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -5,8 +5,6 @@ The file is removed when the lock is released. So a process that has locked a fi
 whether the file is still in place: it may have been removed meanwhile.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """Single machines: made from the base, started, cut off, removed. Real systemd in each."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

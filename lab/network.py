@@ -1,7 +1,5 @@
 """The bridge that connects the machines. No route leads off it: traffic stays on this machine."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -5,8 +5,6 @@ hub and its repositories, the images in the registry); the contents of the machi
 and a warning says so.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import time

@@ -1,7 +1,5 @@
 """Debian packages that the lab needs on the controller: installed if they are missing."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess

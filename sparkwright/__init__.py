@@ -4,6 +4,4 @@ Nothing in this package imports pyinfra or touches a provisioned host: it turns 
 and the results of a probe into a plan, rendered files, findings and a report.
 """
 
-from __future__ import annotations
-
 __version__ = "0.2.0"

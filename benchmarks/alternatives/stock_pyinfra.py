@@ -4,8 +4,6 @@ A deploy as a good pyinfra user would write it by hand, for a host without pendi
 Values come from the run's variables file (benchmarks/converged.py writes it from the plan).
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -3,8 +3,6 @@
 invented.
 """
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """FAKE fabrics: Sparks cabled as a pair, as a ring, or to a switch."""
 
-from __future__ import annotations
-
 from lab.fabric.tree import Port, Spark
 
 #: The shape of eugr's and sparkrun's netplan files.

@@ -5,8 +5,6 @@ small file of the machine names its GPU and its faults, so that tests can change
 ``/etc/sparkwright-lab/gpu.json``.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -21,7 +21,6 @@ Three parts are fake: NVIDIA's container toolkit (`fakes/`), which no package in
 weights, which have a real shape and format and say one sentence; the image, which has the layout of
 `vllm/vllm-openai` and other bytes.
 
-Known limit: Docker in the hosts has no control group for `pids_limit`. The runs in `results/` were
-made while the lab's root was set by chroot, and `docker exec` ended outside of it; now it is the
-root of a mount namespace, which was tried only without a GPU.
+Known limit: Docker in the hosts has no control group for `pids_limit`. The unit by which a host keeps
+to its own GPU was written after its commands were run by hand on two H200; it has not run itself.
 """

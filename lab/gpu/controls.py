@@ -5,8 +5,6 @@ Raw texts and results lie in `.gpu/results`. The site's settings are in `.gpu/se
 `inventory/gpu.py` puts over its own: a step deploys with other settings.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The machine's NVIDIA driver, and a fake of NVIDIA's container toolkit, in a virtual host."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ See `lab.gpu.prove`. The machine's own GPU is never reset, and its settings stay
 removed from the virtual host alone.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

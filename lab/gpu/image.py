@@ -5,8 +5,6 @@ wheels. Entry point, user and working folder are as in `vllm/vllm-openai`; its C
 out. Run by the Python that has torch. About 7 GB, half a minute, and as long to push.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

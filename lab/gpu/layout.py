@@ -1,7 +1,5 @@
 """Places of the lab of real GPUs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 #: On the machine with packages: the packed parts.

@@ -4,8 +4,6 @@ Lines are as in `journalctl -o short-unix`: seconds since 1970 first. `python -m
 prints the start in a file with one start.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """Other models on a real GPU, their memory, and figures. See `lab.gpu.prove`."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

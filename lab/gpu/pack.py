@@ -4,8 +4,6 @@ Three archives, made again when their sources change, and cut as one stream into
 lab's base tree, the controller's wheels with systemd-nspawn's package, and vLLM's wheels.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

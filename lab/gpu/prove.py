@@ -7,8 +7,9 @@ and versions, and raw texts beside it. Seconds were measured on one H200, 16 cor
     proxy       streams at the engine's socket, through HAProxy,
                 with 1 and 8 threads, with TLS                     160 s *
     container   the container is killed                             60 s *
-    replicas    a roll-out over two hosts and GPUs under load      500 s *
-    ranks       one model over two hosts and GPUs by NCCL          400 s *
+    replicas    a roll-out over two hosts and GPUs under load      600 s
+    ranks       one model over two hosts and GPUs by NCCL; the
+                hosts must not serve another model                 500 s
     fp8         the model in blocks of FP8                         170 s
     share       a share that CUDA refuses                          120 s *
     noise       weights of noise                                   130 s *
@@ -31,8 +32,6 @@ minutes: without names, all steps run in it until the time is over. Most steps s
 release, which is deployed first if `status` differs (130 s). The steps are here and in
 lab/gpu/releases.py, faults.py and models.py.
 """
-
-from __future__ import annotations
 
 import datetime as dt
 import json

@@ -5,8 +5,6 @@ sizes. An archive is unpacked in the background as soon as its last byte is ther
 library of Python 3.10 is enough.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -2,8 +2,6 @@
 `lab.gpu.prove`.
 """
 
-from __future__ import annotations
-
 import base64
 import time
 from pathlib import Path

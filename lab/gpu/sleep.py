@@ -5,8 +5,6 @@ Qwen3-8B's shape by its developer mode; each level of sleep is entered and left 
 the unpacking and the weights.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import os

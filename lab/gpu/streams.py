@@ -7,8 +7,6 @@ connection, and counts the events that carry a token. Many streams are shared am
 that the client is not the bottleneck. The standard library is enough.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import multiprocessing

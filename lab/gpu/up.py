@@ -1,7 +1,5 @@
 """`python3 -m lab.gpu.up HOSTS`, in the control root: boots the depot and a host for each GPU."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

@@ -12,8 +12,6 @@ that the next token depends only on the last token, and an answer is "This tiny 
 word word ...". The tokenizer is the tiny model's. 34 GB, about 20 s on 16 cores.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys

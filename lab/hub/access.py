@@ -3,8 +3,6 @@
 The tokens are documented fakes: they open nothing but this lab's own repositories.
 """
 
-from __future__ import annotations
-
 from .store import Repository
 
 # A member of `lab`, who may read the private repository and has accepted the gated one's licence.

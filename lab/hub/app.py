@@ -8,8 +8,6 @@ this server), like the real hub's. Large files are in its Xet storage (xet.py) t
 It answers what sparkwright, hf_transfer, hf_xet and curl ask.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import hmac

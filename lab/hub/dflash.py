@@ -4,8 +4,6 @@
 embeddings nor a head of its own: it uses its body's.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 

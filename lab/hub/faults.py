@@ -13,8 +13,6 @@ applies: a byte to corrupt must be in the requested range, a connection to drop 
 bytes to send.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field

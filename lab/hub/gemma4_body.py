@@ -12,8 +12,6 @@ table are written; the configuration still gives their full number. Chosen here:
 no room for audio), the processors' values, and the date.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from .miniature import Files, Miniature, Revision

@@ -5,8 +5,6 @@ then per tensor its name, its shape (the innermost dimension first), its type an
 data. Source: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
 """
 
-from __future__ import annotations
-
 import math
 import struct
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A miniature repository: a name, and revisions that each make their weights again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial

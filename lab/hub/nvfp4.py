@@ -4,8 +4,6 @@ Both pack two 4-bit values per byte and scale blocks of 16 in FP8; they differ i
 tensors, in the scales of a whole tensor, and in the form of the configuration.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from .weights import Tensor, bf16

@@ -7,8 +7,6 @@ body, in sum 3.3 GB), the same layers and windows for Qwen3.6-27B, the inner
 layers that Gemma's reads, its inner width, and the dates.
 """
 
-from __future__ import annotations
-
 from .dflash import Drafter
 from .miniature import Miniature, Revision
 

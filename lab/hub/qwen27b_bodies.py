@@ -15,8 +15,6 @@ grafted on after the export, and the index names all; the compressed one is a si
 llmcompressor saves with the newer transformers. Dates are chosen to fit the cards.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ here; the 9B's are the 4B's with a wider model. Each block has one short tensor 
 any file type.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from .gguf import FILE_TYPES, Metadata, Weights, gguf

@@ -4,8 +4,6 @@ Every fourth layer has full attention with an output gate, the others a Gated De
 and shapes of the tensors are as in Qwen3_5ForConditionalGeneration and its sibling with experts.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from .nvfp4 import Linear

@@ -6,8 +6,6 @@ tensors are as in Qwen3_5MoeForConditionalGeneration. Only EXPERTS of the 256 ex
 written, so that the headers stay small; the configuration still says 256.
 """
 
-from __future__ import annotations
-
 from functools import cache, partial
 
 from .miniature import Files, Miniature, Revision

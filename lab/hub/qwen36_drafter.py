@@ -5,8 +5,6 @@ Layers and widths are chosen so that the full shapes add up to that size; the ch
 commit is not published: here it changes the weights and the sliding windows of the configuration.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from .dflash import Drafter

@@ -5,8 +5,6 @@ an inverse scale beside each weight, and the chat template within tokenizer_conf
 per tensor, and random data.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from .miniature import Files, Miniature, Revision, weight_files

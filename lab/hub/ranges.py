@@ -1,7 +1,5 @@
 """A byte range of a request, as RFC 9110 section 14 has it."""
 
-from __future__ import annotations
-
 import re
 
 _RANGE = re.compile(r"\s*bytes\s*=\s*(\d*)\s*-\s*(\d*)\s*", re.IGNORECASE)

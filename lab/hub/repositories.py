@@ -4,8 +4,6 @@ They are fakes under the real names. The same call makes the same bytes and comm
 every machine, and a second call changes nothing. Standard library only.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import sys

@@ -4,8 +4,6 @@ It is not a thread of the caller: hf_transfer holds Python's lock while it downl
 for ever for a server in its own process.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

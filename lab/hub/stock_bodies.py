@@ -5,8 +5,6 @@ and shapes are as in the same family's other bodies here. Chosen: attention in N
 three shards and one, and the dates.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from . import qwen3_fp8, qwen36_body

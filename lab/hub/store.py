@@ -7,8 +7,6 @@ Ids are made as git and Git LFS make them: a small file has its git blob id (sha
 sha256, with the git blob id of its pointer beside it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Tiny repositories for tests of access, tags and long listings. It follows no real model."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from .miniature import Files, Miniature, Revision

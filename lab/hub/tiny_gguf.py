@@ -10,8 +10,6 @@
 The answers are the same as for safetensors: "This tiny model has but one word word word ...".
 """
 
-from __future__ import annotations
-
 import itertools
 import struct
 from collections.abc import Iterator

@@ -17,8 +17,6 @@ counters of speculation rise. An engine that misreads embeddings, head or a zero
 words; its results from the random numbers are computed, and not visible.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import struct

@@ -3,8 +3,6 @@
 The configuration has the real model's keys that matter to serving. A few rows of two tensors.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from .miniature import Files, Miniature, Revision

@@ -8,8 +8,6 @@ so fetched files must be hashed. Version 2 of the reconstruction API is missing,
 accepts.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import os

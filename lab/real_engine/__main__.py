@@ -1,7 +1,5 @@
 """`python -m lab.real_engine`: build, push and remove. Standard library only; run it as root."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

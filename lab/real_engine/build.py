@@ -2,8 +2,6 @@
 result.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import hashlib

@@ -1,7 +1,5 @@
 """The Debian that an engine runs on: unpacked, not configured, as for the fake's image."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The image: two layers over the tree, its documents, and pushing them."""
 
-from __future__ import annotations
-
 import gzip
 import tarfile
 from collections.abc import Iterator

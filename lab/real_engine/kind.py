@@ -1,7 +1,5 @@
 """An engine that the lab can build: the build of its tree, and the labels of its image."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Names and places of the real engine."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 #: It outlives the fleet, whose cache is beside it: its contents take minutes, and 1.7 GB.

@@ -5,8 +5,6 @@ every address, and ask port 8080 for their health. Debian's program takes its li
 Debian's folders, and its backends are for the CPU alone; the rest equals upstream's.
 """
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -4,8 +4,6 @@ The models are bound at the recipe's mounts; requests go to its socket in a fold
 and it has no network. Without such a folder it shares this machine's network, and has 127.0.0.1.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

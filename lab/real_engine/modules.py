@@ -4,8 +4,6 @@ Compiling everything would add a third to the image; a start opens only this par
 at once, after a change of versions, that the engine's parts can be imported together.
 """
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

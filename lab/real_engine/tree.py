@@ -3,8 +3,6 @@
 It needs no Docker, and leaves nothing behind: the mounts are the namespace's own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

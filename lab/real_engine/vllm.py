@@ -1,7 +1,5 @@
 """vLLM for the CPU: Debian's Python, pinned wheels, and the imports of a start, compiled."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from lab.real_engine import debian, modules, wheels

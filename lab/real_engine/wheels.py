@@ -9,8 +9,6 @@ torch is PyTorch's own build for the CPU (2.13.0+cpu), pinned by hash like the r
 configuration must name its index.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -8,8 +8,6 @@ arm64 entry makes the index look like the real one's. An index of OCI's types ha
 each, as docker buildx adds it by default.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """The JSON documents of an image, with their digests."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Layers of the image: tar archives that are equal for equal content."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

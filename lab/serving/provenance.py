@@ -3,8 +3,6 @@
 (https://docs.docker.com/build/metadata/attestations/attestation-storage/)
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

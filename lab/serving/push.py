@@ -1,7 +1,5 @@
 """Push to a registry over its HTTP API: existing blobs are not sent again."""
 
-from __future__ import annotations
-
 import hashlib
 import http.client
 from pathlib import Path

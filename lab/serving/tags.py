@@ -1,7 +1,5 @@
 """Contents of the lab's registry, as data: repositories, tags, and the image at each tag."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 ULTIMATE = "aeon-7/aeon-vllm-ultimate"

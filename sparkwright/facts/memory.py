@@ -36,6 +36,8 @@ class HostMemory:
         others: foreign operations that changed the host, by pyinfra's hash.
         guard: function called before a foreign operation changes the host; raises HostError to
             prevent it.
+        batch: the host's place in the roll-out: ``batch 2 of 3``; empty where nothing is
+            switched.
         failure: reason why an operation failed; None without a failure.
         locked: services_root of the lock that this run holds; None without one.
         executions: number of all remote executions so far.
@@ -52,6 +54,7 @@ class HostMemory:
     pending: dict[str | None, list[str]] = field(default_factory=dict)
     others: set[str] = field(default_factory=set)
     guard: Callable[[], None] | None = None
+    batch: str = ""
     failure: str | None = None
     locked: str | None = None
     executions: int = 0

@@ -1,17 +1,14 @@
 """Find the phases of an engine's boot in its log, and record their durations for the next boot."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
+from sparkwright.host import release, service
 from sparkwright.host.lib import documents, files
 from sparkwright.host.lib.processes import run
-from sparkwright.host.release import Phase
-from sparkwright.host.service import Service
 
 #: The phase before the engine's first log line, and systemd's message when it restarts a unit.
 _FIRST, _AGAIN = "starting", "Scheduled restart job"
@@ -26,14 +23,14 @@ class BootPhases:
         since: when the boot began, seconds since the epoch.
     """
 
-    def __init__(self, service: Service, patterns: Mapping[str, str], since: float) -> None:
+    def __init__(self, service: service.Service, patterns: Mapping[str, str], since: float) -> None:
         self._unit, self._patterns = service.unit, patterns
         self._file = Path(service.home, "boot.json")
         self._began = {_FIRST: since}
         self._before = documents.read(self._file) or {}
         self._longest = service.gate.boot_seconds
 
-    def now(self) -> Phase:
+    def now(self) -> release.Phase:
         """Return the present phase, with its duration at the last boot and the recipe's limit."""
         arguments = ("--unit", self._unit, "--since", f"@{int(max(self._began.values()))}")
         # Without --all, a line with control characters, as Compose writes each, is "blob data".
@@ -49,7 +46,7 @@ class BootPhases:
         name, began = list(self._began.items())[-1]
         seconds = self._before.get(name)
         expected = seconds if isinstance(seconds, (int, float)) else None
-        return Phase(name, began, expected, self._longest)
+        return release.Phase(name, began, expected, self._longest)
 
     def keep(self, ended: float) -> None:
         """Record how long each phase took, once the service has answered the smoke test.

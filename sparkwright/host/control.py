@@ -4,28 +4,21 @@ A service behind a proxy leaves its pool and is drained before systemd stops it.
 until a user, a boot or a deploy starts it again; stopped.json names the user who stopped it.
 """
 
-from __future__ import annotations
-
 import time
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from sparkwright.host.boot_phases import BootPhases
-from sparkwright.host.lib import exclusive, files, homes, systemd
-from sparkwright.host.lib.homes import Action, Stopped
-from sparkwright.host.lib.records import dataclass, field
-from sparkwright.host.lib.threads import at_once
+from sparkwright.host import boot_phases, release, service
+from sparkwright.host.lib import exclusive, files, homes, records, systemd, threads
 from sparkwright.host.proxy import place
-from sparkwright.host.release import Phase, SwitchJournal
-from sparkwright.host.service import records
 from sparkwright.host.smoke import check
 
 START, STOP, RESTART = "start", "stop", "restart"
 _DONE = {START: "started", STOP: "stopped", RESTART: "restarted"}
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class ControlRequest:
     """Request to start, stop or restart services.
 
@@ -46,10 +39,10 @@ class ControlRequest:
     now: bool = False
     keep: bool = False
     wait: bool = True
-    boot_lines: dict[str, str] = field(default_factory=dict)
+    boot_lines: dict[str, str] = records.field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class ControlAnswer:
     """Result of a control request.
 
@@ -60,7 +53,7 @@ class ControlAnswer:
     """
 
     service_names: tuple[str, ...]
-    done: dict[str, str] = field(default_factory=dict)
+    done: dict[str, str] = records.field(default_factory=dict)
     faults: tuple[str, ...] = ()
 
 
@@ -83,20 +76,20 @@ class Control:
     def __init__(self, request: ControlRequest, services: dict[str, Path]) -> None:
         self._request, self._services = request, services
         self._units = [homes.unit(name) for name in services]
-        self._records = records(services)
+        self._records = service.records(services)
         self._pools = {name: item.pool for name, item in self._records.items() if item.pool}
         self.done: dict[str, str] = {}
         self.faults: list[str] = []
-        self._phases: dict[str, Phase] = {}
+        self._phases: dict[str, release.Phase] = {}
 
     def _note(self, step: str) -> None:
         """Record the present step, for anybody who waits for this request."""
         with suppress(OSError):  # a full disk
-            journal = SwitchJournal(step=step, phases=dict(self._phases))
+            journal = release.SwitchJournal(step=step, phases=dict(self._phases))
             path = progress(self._request.services_root)
             files.write_record(path, journal, 0o600, parents=0o750)
 
-    def _show_boot(self, name: str, boot: BootPhases) -> None:
+    def _show_boot(self, name: str, boot: boot_phases.BootPhases) -> None:
         if (phase := boot.now()) != self._phases.get(name):
             self._phases[name] = phase
             self._note("proving")
@@ -108,10 +101,10 @@ class Control:
         if not self._request.now:
             self._note("draining")
             running = (name for name in self._pools if systemd.is_active(homes.unit(name)))
-            at_once(place.leave, [self._pools[name] for name in running])
+            threads.at_once(place.leave, [self._pools[name] for name in running])
         if self._units:
             systemd.systemctl("stop", *self._units)
-        at_once(place.shut, self._pools.values())
+        threads.at_once(place.shut, self._pools.values())
         for name in self._services:
             state = systemd.unit(homes.unit(name)).get("ActiveState", "unknown")
             if state in (*systemd.RUNNING, "unknown"):
@@ -126,7 +119,7 @@ class Control:
             if request.keep:
                 systemd.want_at_boot(homes.unit(name), wanted=False)
             active = systemd.unit(homes.unit(name)).get("ActiveEnterTimestamp", "")
-            mark = Stopped(request.by, round(time.time()), request.why, request.keep, active)
+            mark = homes.Stopped(request.by, round(time.time()), request.why, request.keep, active)
             try:
                 files.write_record(self._services[name] / homes.STOPPED, mark)
             except OSError as error:  # the disk is full: the service is stopped all the same
@@ -148,12 +141,12 @@ class Control:
             return
         self.done = dict.fromkeys(self._services, "started")
         if self._request.wait:
-            at_once(partial(self._answers, began), self._records)
+            threads.at_once(partial(self._answers, began), self._records)
 
     def _answers(self, began: float, name: str) -> None:
         # The proxy takes the service back by itself; wait for that.
         service = self._records[name]
-        boot = BootPhases(service, self._request.boot_lines, began)
+        boot = boot_phases.BootPhases(service, self._request.boot_lines, began)
         show = partial(self._show_boot, name, boot)
         failures, journal = check.without_proxy(name, service.gate, show)
         if failures:
@@ -195,6 +188,6 @@ def main(request: ControlRequest) -> ControlAnswer:
     finally:
         progress(request.services_root).unlink(missing_ok=True)
     now, done = time.time(), _DONE[request.action]
-    actions = (Action(now, request.by, done, name, request.why) for name in control.done)
-    homes.note(request.services_root, actions)
+    actions = (homes.Action(now, request.by, done, name, request.why) for name in control.done)
+    homes.note(Path(request.services_root, homes.ACTIONS), actions)
     return ControlAnswer(tuple(every), control.done, tuple(control.faults))

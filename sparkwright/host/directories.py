@@ -1,14 +1,11 @@
 """Make directories with mode and owner. Runs on the host as root."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
-from sparkwright.host.lib import trusted
-from sparkwright.host.lib.records import dataclass
+from sparkwright.host.lib import records, trusted
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Directory:
     """A directory, either required or observed.
 

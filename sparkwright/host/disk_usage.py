@@ -4,8 +4,6 @@ Runs on the host as root. A release under ``services/<name>/releases`` names its
 image in its Compose file. An item that neither a kept release nor the plan names is not needed.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -13,11 +11,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from sparkwright.host import service
-from sparkwright.host.lib import docker, documents, files, processes, receipt, trusted
-from sparkwright.host.lib.records import dataclass, replace
+from sparkwright.host.lib import docker, documents, files, processes, receipt, records, trusted
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class DiskUsageRequest:
     """Request to list a host's disk usage, and optionally to prune it.
 
@@ -35,7 +32,7 @@ class DiskUsageRequest:
     prune: bool = False
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Item:
     """Something on a host's disk.
 
@@ -57,7 +54,7 @@ class Item:
     removed: bool = False
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class DiskUsage:
     """sparkwright's items on a disk, and foreign paths in the models' directory."""
 
@@ -140,7 +137,7 @@ def items(request: DiskUsageRequest) -> Iterator[Item]:
         unfinished = item("unfinished", f"{stage.parent.name}@{stage.name[9:21]}", stage)
         holder = documents.read(stage / "holder.json") or {}
         runs = processes.runs(holder.get("pid"), "fetch.py")
-        yield replace(unfinished, used_by=("a fetch that runs",)) if runs else unfinished
+        yield records.replace(unfinished, used_by=("a fetch that runs",)) if runs else unfinished
     for store in sorted(services.glob("images/*")):
         if REVISION.fullmatch(store.name):
             yield item("image parts", f"sha256:{store.name[:12]}", store)
@@ -213,7 +210,7 @@ def pruned(item: Item) -> Item:
     if item.used_by or item.fault == "has no receipt":
         return item
     fault = remove(item)
-    return replace(item, fault=fault or item.fault, removed=fault is None)
+    return records.replace(item, fault=fault or item.fault, removed=fault is None)
 
 
 def main(request: DiskUsageRequest) -> DiskUsage:

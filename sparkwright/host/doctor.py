@@ -4,8 +4,6 @@ Every question has its own time limit; on a responsive host all of them take hal
 No key leaves the host: secrets are removed from the whole report.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -30,7 +28,6 @@ from sparkwright.host.lib import journal as journals
 from sparkwright.host.lib.disks import Disk
 from sparkwright.host.lib.docker import Container, Docker
 from sparkwright.host.lib.gpu import Gpus
-from sparkwright.host.lib.homes import Maintenance, Stopped
 from sparkwright.host.lib.http import Health, Server
 from sparkwright.host.lib.processes import Outcome, run
 from sparkwright.host.lib.records import dataclass, decode, encode, field, replace
@@ -104,7 +101,7 @@ class ServiceSeen:
     container: ContainerSeen | None = None
     gpu_inside: Outcome | None = None
     metrics: tuple[Look, ...] = ()
-    stopped: Stopped | None = None
+    stopped: homes.Stopped | None = None
     waits: str | None = None
 
 
@@ -142,7 +139,7 @@ class Examination:
     fetches: dict[str, float] = field(default_factory=dict)
     ports: dict[str, int] = field(default_factory=dict)
     watch: WatchReport | None = None
-    maintenance: Maintenance | None = None
+    maintenance: homes.Maintenance | None = None
 
 
 #: Lines of a journal and of a container's log, and characters of one of them.

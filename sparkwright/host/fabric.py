@@ -4,8 +4,6 @@ Runs on the host, as root if sudo permits it, since only root can probe for neig
 parts are left out: a host without a ConnectX has no rails.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -13,16 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from ipaddress import IPv6Address
 from pathlib import Path
 
-from sparkwright.host.lib import docker, documents, icmp, memory
+from sparkwright.host.lib import docker, documents, icmp, memory, processes, records
 from sparkwright.host.lib.annotations import Any
-from sparkwright.host.lib.processes import Running
-from sparkwright.host.lib.records import dataclass, field
 
 #: The file that ``sparkwright fabric addresses`` writes, and the copy of the file that it replaced.
 NETPLAN = "/etc/netplan/60-sparkwright-fabric.yaml"
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class FabricRequest:
     """Request for the state of a host's fabric.
 
@@ -38,7 +34,7 @@ class FabricRequest:
     image: str | None = None
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Gid:
     """An RDMA device's address. ``type`` is the kernel's: ``RoCE v2`` or ``IB/RoCE v1``."""
 
@@ -47,7 +43,7 @@ class Gid:
     type: str
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Rdma:
     """An RDMA device of one port.
 
@@ -62,7 +58,7 @@ class Rdma:
     gids: tuple[Gid, ...] = ()
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Neighbour:
     """Neighbour of a port. ``how`` is ``lldp``, ``asked`` or ``kernel`` (its neighbour table).
 
@@ -76,7 +72,7 @@ class Neighbour:
     name: str = ""
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Rail:
     """A network device of a ConnectX-7 port.
 
@@ -105,7 +101,7 @@ class Rail:
         return next((address for address in self.addresses if "." in address), None)
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class FabricState:
     """A host's part of the fabric.
 
@@ -123,7 +119,7 @@ class FabricState:
     """
 
     rails: tuple[Rail, ...] = ()
-    interfaces: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    interfaces: dict[str, tuple[str, ...]] = records.field(default_factory=dict)
     management: str = ""
     kernel: str = ""
     cma_over: int = 0
@@ -131,7 +127,7 @@ class FabricState:
     nccl: tuple[tuple[str, ...], ...] = ()
     tools: tuple[str, ...] = ()
     netplan: str | None = None
-    configured: dict[str, str] = field(default_factory=dict)
+    configured: dict[str, str] = records.field(default_factory=dict)
     image: str | None = None
 
 
@@ -200,7 +196,7 @@ def rdma_devices(root: Path) -> dict[str, Rdma]:
 def _listed(*arguments: str) -> list[dict[str, Any]]:
     """Return the entries that ``ip -j`` lists."""
     try:
-        entries = json.loads(Running("ip", "-j", *arguments).outcome().out or "[]")
+        entries = json.loads(processes.Running("ip", "-j", *arguments).outcome().out or "[]")
     except ValueError:
         return []
     entries = entries if isinstance(entries, list) else []
@@ -225,7 +221,7 @@ def neighbours(names: list[str], ask: list[str]) -> dict[str, tuple[Neighbour, .
     Args:
         ask: ports with a link-local address, over which every neighbour is asked.
     """
-    lldp = Running("lldpcli", "-f", "json", "show", "neighbors")
+    lldp = processes.Running("lldpcli", "-f", "json", "show", "neighbors")
     with ThreadPoolExecutor(max(1, len(ask))) as pool:
         answered = dict(zip(ask, pool.map(icmp.all_nodes, ask), strict=True))
     answers: dict[str, dict[str, Neighbour]] = {name: {} for name in names}

@@ -6,24 +6,18 @@ proves it a second time after all hosts have proved it once, so that either all 
 change or none does. The timer is a unit on the disk, so it survives a power cut.
 """
 
-from __future__ import annotations
-
 import shlex
 import shutil
 import tempfile
-import time
 from pathlib import Path
 
 from sparkwright.host.fabric import NETPLAN
-from sparkwright.host.lib import documents, files, icmp, systemd
-from sparkwright.host.lib.icmp import Ping
-from sparkwright.host.lib.processes import run
-from sparkwright.host.lib.records import dataclass
+from sparkwright.host.lib import documents, files, icmp, processes, records, systemd, waiting
 
 KEPT = "/var/lib/sparkwright/fabric"
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class AddressesRequest:
     """A step of the change of addresses.
 
@@ -39,7 +33,7 @@ class AddressesRequest:
     step: str
     text: str = ""
     devices: tuple[str, ...] = ()
-    pings: tuple[Ping, ...] = ()
+    pings: tuple[icmp.Ping, ...] = ()
     seconds: int = 120
 
 
@@ -99,7 +93,7 @@ def refused(text: str) -> str | None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
         file.chmod(0o600)
-        done = run("netplan", "generate", "--root-dir", folder, timeout=60)
+        done = processes.run("netplan", "generate", "--root-dir", folder, timeout=60)
     return None if done.ok else done.message
 
 
@@ -120,18 +114,16 @@ def script(name: str, devices: tuple[str, ...]) -> str:
     )
 
 
-def prove(pings: tuple[Ping, ...], seconds: int) -> tuple[str, ...]:
+def prove(pings: tuple[icmp.Ping, ...], seconds: int) -> tuple[str, ...]:
     """Ping until all addresses answer; otherwise take the change back now. Returns the faults."""
-    until = time.monotonic() + seconds
-    while failures := [text for ping in pings if (text := silent(ping))]:
-        if time.monotonic() > until:
-            run("sh", f"{KEPT}/back", timeout=_SECONDS)
-            return (*failures, "the addresses of before are back")
-        time.sleep(1)
-    return ()
+    failures = waiting.remaining(lambda: tuple(filter(None, map(silent, pings))), seconds, 1.0)
+    if not failures:
+        return ()
+    processes.run("sh", f"{KEPT}/back", timeout=_SECONDS)
+    return (*failures, "the addresses of before are back")
 
 
-def silent(ping: Ping) -> str:
+def silent(ping: icmp.Ping) -> str:
     """Return the command of an unanswered ping with the reason; empty for an answered ping."""
     why = icmp.echo(ping.address, ping.device, ping.size, tries=1)
     return why and f"ping -M do -s {ping.size} -I {ping.device} {ping.address}: {why}"
@@ -154,6 +146,6 @@ def undo() -> bool:
         return False
     disarm()
     files.write(Path(KEPT, "undo"), script("before.yaml", devices), 0o700)
-    run("sh", f"{KEPT}/undo", timeout=_SECONDS)
+    processes.run("sh", f"{KEPT}/undo", timeout=_SECONDS)
     shutil.rmtree(KEPT, ignore_errors=True)
     return True

@@ -4,8 +4,6 @@
 it needs no filter and is stricter: no links, no devices, no set-uid bits.
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib
@@ -15,11 +13,10 @@ import tarfile
 import zlib
 from pathlib import Path, PurePosixPath
 
-from sparkwright.host.lib import trusted
-from sparkwright.host.lib.records import dataclass
+from sparkwright.host.lib import records, trusted
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class RuntimeRequest:
     """Request to install a runtime, completely or not at all.
 

@@ -3,20 +3,17 @@
 Runs on the host as root.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from sparkwright.host.lib import documents, files, journal, sandbox, systemd, trusted
+from sparkwright.host.lib import documents, files, journal, records, sandbox, systemd, trusted
 from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.processes import run
-from sparkwright.host.lib.records import dataclass, field
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Job:
     """A job to start.
 
@@ -40,13 +37,13 @@ class Job:
     unit: str
     description: str
     argv: tuple[str, ...]
-    files: dict[str, str] = field(default_factory=dict)
-    credentials: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str] = records.field(default_factory=dict)
+    credentials: dict[str, str] = records.field(default_factory=dict)
     writable: tuple[str, ...] = ()
     properties: tuple[str, ...] = ()
     urgent: bool = False
     instead_of: str | None = None
-    units: dict[str, str] = field(default_factory=dict)
+    units: dict[str, str] = records.field(default_factory=dict)
     directories: tuple[str, ...] = ()
     program: str | None = None
 
@@ -56,7 +53,7 @@ def credential(unit: str, name: str) -> str:
     return f"/run/credentials/{unit}.service/{name}"
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class WatchedJob:
     """A job to watch; ``state`` is the directory of its progress.json."""
 
@@ -64,7 +61,7 @@ class WatchedJob:
     state: str | None = None
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class JobsRequest:
     """Jobs to start and to wait for.
 
@@ -75,11 +72,11 @@ class JobsRequest:
 
     start: tuple[Job, ...] = ()
     watch: tuple[WatchedJob, ...] = ()
-    secrets: dict[str, str] = field(default_factory=dict)
+    secrets: dict[str, str] = records.field(default_factory=dict)
     wait: float = 0.0
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class JobStatus:
     """Status of a job.
 

@@ -1,7 +1,5 @@
 """Measure for two seconds how fast this host receives a file; the data is discarded."""
 
-from __future__ import annotations
-
 import subprocess
 
 _SECONDS = 2

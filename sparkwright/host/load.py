@@ -1,18 +1,14 @@
 """Report this host's present load: one look at services, GPUs and memory. Changes nothing."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 
-from sparkwright.host.lib import documents, exclusive, gpu, metrics, ranks
-from sparkwright.host.lib.gpu import Gpu
+from sparkwright.host.lib import documents, exclusive, gpu, metrics, ranks, records
 from sparkwright.host.lib.memory import meminfo
-from sparkwright.host.lib.records import dataclass, field
 from sparkwright.host.watch.state import WatchConfig
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class LoadRequest:
     """Request for the load of a host's services.
 
@@ -23,12 +19,12 @@ class LoadRequest:
         metric_names: an engine's name of a metric -> the neutral name (``host/lib/metrics.py``).
     """
 
-    services: dict[str, tuple[str, int]] = field(default_factory=dict)
+    services: dict[str, tuple[str, int]] = records.field(default_factory=dict)
     services_root: str = ""
-    metric_names: dict[str, str] = field(default_factory=dict)
+    metric_names: dict[str, str] = records.field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class HostLoad:
     """Load of a host at one time.
 
@@ -42,10 +38,10 @@ class HostLoad:
 
     at: float
     services: dict[str, dict[str, float] | None]
-    gpus: tuple[Gpu, ...] = ()
+    gpus: tuple[gpu.Gpu, ...] = ()
     memory: int = 0
     available: int = 0
-    sleeping: dict[str, str] = field(default_factory=dict)
+    sleeping: dict[str, str] = records.field(default_factory=dict)
 
 
 def main(request: LoadRequest) -> HostLoad:

@@ -5,8 +5,6 @@ created in one step, as a hard link. To take it from a dead owner, a run must na
 lock.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time
@@ -25,6 +23,8 @@ class Owner:
         by: ``ann@laptop``.
         machine, pid: process of the run, to recognise a dead run.
         since: seconds since the epoch, by the host's clock; None before the host has written it.
+        batch: place of the host in a roll-out: ``batch 2 of 3``; empty where nothing is
+            switched.
     """
 
     token: str | None = None
@@ -32,6 +32,7 @@ class Owner:
     machine: str | None = None
     pid: int | None = None
     since: float | None = None
+    batch: str = ""
 
 
 @dataclass(frozen=True)

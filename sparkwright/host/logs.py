@@ -1,17 +1,13 @@
 """Logs of this host's services, from systemd's journal. Changes nothing; runs as root."""
 
-from __future__ import annotations
-
 import re
 
-from sparkwright.host.lib import documents, homes
+from sparkwright.host.lib import documents, homes, journal, records
 from sparkwright.host.lib.annotations import Any
-from sparkwright.host.lib.journal import ERASE
 from sparkwright.host.lib.processes import run
-from sparkwright.host.lib.records import dataclass
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class LogsRequest:
     """Request for log lines.
 
@@ -29,7 +25,7 @@ class LogsRequest:
     hidden: str = ""
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class LogLine:
     """Line of a log; ``at`` in seconds since the epoch, by the host's clock."""
 
@@ -38,7 +34,7 @@ class LogLine:
     text: str
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class LogsAnswer:
     """Lines of a log, oldest first.
 
@@ -103,7 +99,7 @@ def lines_of(entry: dict[str, Any], units: dict[str, str]) -> list[LogLine]:
     )
     if not isinstance(message, str):
         return []
-    lines = message.replace(ERASE, "").splitlines()
+    lines = message.replace(journal.ERASE, "").splitlines()
     return [LogLine(at, units.get(unit, "?"), line[:_WIDTH]) for line in lines]
 
 

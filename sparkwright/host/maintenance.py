@@ -5,17 +5,13 @@ The mark survives a boot. HAProxy then starts without its former state, but the 
 host back.
 """
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 
-from sparkwright.host.lib import exclusive, files, homes, systemd, trusted
+from sparkwright.host.lib import exclusive, files, homes, systemd, threads, trusted
 from sparkwright.host.lib.homes import MAINTENANCE, Action, Maintenance
 from sparkwright.host.lib.records import dataclass
-from sparkwright.host.lib.threads import at_once
-from sparkwright.host.proxy import place
-from sparkwright.host.proxy.pool import Pool
+from sparkwright.host.proxy import place, pool
 from sparkwright.host.service import records
 from sparkwright.host.smoke import check
 
@@ -53,7 +49,7 @@ class MaintenanceAnswer:
 _BARE = "{}: it has no proxy here: clients go on sending to it until it is stopped"
 
 
-def pools(services: dict[str, Path]) -> dict[str, Pool]:
+def pools(services: dict[str, Path]) -> dict[str, pool.Pool]:
     """Return the pools of services with a proxy on this host."""
     return {name: item.pool for name, item in records(services).items() if item.pool}
 
@@ -61,7 +57,7 @@ def pools(services: dict[str, Path]) -> dict[str, Pool]:
 def begin(request: MaintenanceRequest, services: dict[str, Path]) -> MaintenanceAnswer:
     """Leave every pool, let running requests end, and write the mark."""
     left = pools(services)
-    at_once(place.leave, left.values())
+    threads.at_once(place.leave, left.values())
     mark = Maintenance(request.by, round(time.time()), request.why)
     files.write_record(Path(MAINTENANCE), mark)
     return MaintenanceAnswer(
@@ -86,14 +82,14 @@ def end(
     def answer(name: str) -> None:
         failures.extend(check.without_proxy(name, gates[name])[0])
 
-    at_once(answer, gates)
+    threads.at_once(answer, gates)
     if failures:
         return MaintenanceAnswer(was, faults=tuple(sorted(failures)))
     file = Path(MAINTENANCE)
     if file.exists():
         with trusted.directory(file.parent):
             file.unlink(missing_ok=True)
-    at_once(place.admit, pools(services).values())
+    threads.at_once(place.admit, pools(services).values())
     failures += check.proxy_faults(gates)
     if failures and was:
         files.write_record(Path(MAINTENANCE), was)
@@ -119,5 +115,6 @@ def main(request: MaintenanceRequest) -> MaintenanceAnswer:
     answer = begin(request, services) if request.on else end(request, services, was)
     if bool(answer.now) != bool(was):
         done = f"maintenance {'on' if request.on else 'off'}"
-        homes.note(request.services_root, [Action(time.time(), request.by, done, why=request.why)])
+        action = Action(time.time(), request.by, done, why=request.why)
+        homes.note(Path(request.services_root, homes.ACTIONS), [action])
     return answer

@@ -4,8 +4,6 @@ A fact that can't be read becomes None or the failing command's error text, neve
 failed observation would show nothing.
 """
 
-from __future__ import annotations
-
 import os
 import pwd
 import re
@@ -33,13 +31,10 @@ from sparkwright.host.lib.addresses import Reach, Reached
 from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.disks import Disk
 from sparkwright.host.lib.docker import Container, Docker
-from sparkwright.host.lib.exclusive import Active
 from sparkwright.host.lib.gpu import Gpus
-from sparkwright.host.lib.homes import Maintenance, Stopped
 from sparkwright.host.lib.packages import Package
 from sparkwright.host.lib.processes import Outcome, Running, run
 from sparkwright.host.lib.records import dataclass, field
-from sparkwright.host.lib.trusted import ExposedPath
 from sparkwright.host.lock import Owner
 from sparkwright.host.proof import ModelAt, Versions
 
@@ -150,7 +145,7 @@ class ServiceState:
     tokens: dict[str, FileState] = field(default_factory=dict)
     newest: float = 0.0
     container: Container | None = None
-    stopped: Stopped | None = None
+    stopped: homes.Stopped | None = None
     asleep: bool = False
 
 
@@ -232,12 +227,12 @@ class Observation:
     lock: Owner | None = None
     last_lock: str | None = None
     switching: bool = False
-    exposed: tuple[ExposedPath, ...] = ()
+    exposed: tuple[trusted.ExposedPath, ...] = ()
     packages: dict[str, Package] = field(default_factory=dict)
     addresses: dict[str, tuple[str, ...]] = field(default_factory=dict)
     reached: dict[str, Reached] = field(default_factory=dict)
-    maintenance: Maintenance | None = None
-    active: dict[str, Active] = field(default_factory=dict)
+    maintenance: homes.Maintenance | None = None
+    active: dict[str, exclusive.Active] = field(default_factory=dict)
 
 
 #: Directories in which the docker command looks for plugins, in its order.

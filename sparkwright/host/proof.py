@@ -1,15 +1,11 @@
 """Check the requirements of a service before a deploy touches it. Runs on the host as root."""
 
-from __future__ import annotations
-
-import json
 from pathlib import Path
 
-from sparkwright.host.lib import docker, documents, files, receipt
-from sparkwright.host.lib.records import dataclass, encode
+from sparkwright.host.lib import docker, documents, files, receipt, records
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class ModelAt:
     """A model's directory and its required commit."""
 
@@ -17,7 +13,7 @@ class ModelAt:
     commit: str
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Versions:
     """Versions on which a GPU proof depends: if any of them changes, the GPU needs a new proof."""
 
@@ -26,7 +22,7 @@ class Versions:
     toolkit: str
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class ProofRequest:
     """Request for a proof. The answer lists problems as lines.
 
@@ -70,9 +66,8 @@ def main(request: ProofRequest) -> tuple[str, ...]:
             problems.append(f"no GPU inside a container: {done.message or 'no word'}")
     if request.gpu_images and not problems:
         # Keep earlier proofs, so that a rollback needs no new proof.
-        path, versions = Path(request.record), encode(request.versions)
-        before = documents.read(path) or {}
+        path, versions = Path(request.record), request.versions
+        before = documents.record(dict[str, Versions], path) or {}
         proved = [image for image in before if before[image] == versions]
-        text = json.dumps(dict.fromkeys([*proved, *request.gpu_images], versions))
-        files.write(path, text, 0o644)
+        files.write_record(path, dict.fromkeys([*proved, *request.gpu_images], versions))
     return tuple(problems)

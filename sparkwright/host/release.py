@@ -4,8 +4,6 @@ request.json, progress.json, release.json and history.jsonl are read across vers
 are these records' names, but for ``from``, which Python keeps for itself. Times are in seconds.
 """
 
-from __future__ import annotations
-
 from sparkwright.host.lib.records import dataclass, field
 from sparkwright.host.proxy.pool import ProxyRequest
 from sparkwright.host.service import CheckResult, Service

@@ -4,20 +4,16 @@ If everything is removed, the host is restored to its earlier state: containers 
 stopped are started again.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path
 
-from sparkwright.host import fabric_addresses
-from sparkwright.host.disk_usage import REVISION, our_images, remove_kv_caches
-from sparkwright.host.lib import docker, documents, receipt, systemd
-from sparkwright.host.lib.records import dataclass
+from sparkwright.host import disk_usage, fabric_addresses
+from sparkwright.host.lib import docker, documents, receipt, records, systemd
 from sparkwright.host.models import setup as address
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class RemovalRequest:
     """Request to remove services, or everything that is sparkwright's.
 
@@ -32,7 +28,7 @@ class RemovalRequest:
     weights: bool = False
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class RemovalAnswer:
     """Result of a removal: things removed and things left, as text."""
 
@@ -55,9 +51,8 @@ def unmanaged(services_root: Path) -> list[str]:
     for line in documents.lines(services_root / "state/history.jsonl"):
         named = line.get("unmanaged")
         for entry in named if isinstance(named, list) else []:
-            if isinstance(entry, str) and _CONTAINER.fullmatch(
-                entry
-            ):  # a name can't be read as an option of Docker
+            # A name can't be read as an option of Docker.
+            if isinstance(entry, str) and _CONTAINER.fullmatch(entry):
                 containers[entry.partition(" ")[0]] = entry
     return list(containers.values())
 
@@ -67,7 +62,7 @@ def weights(root: Path) -> tuple[list[str], list[str]]:
     done, left = [], []
     for path in sorted(root.glob("*/*")):
         linked = path.is_symlink() or path.parent.is_symlink()  # the link's target is a user's own
-        fetched = REVISION.fullmatch(path.name) and receipt.read(str(path))
+        fetched = disk_usage.REVISION.fullmatch(path.name) and receipt.read(str(path))
         if linked or not (fetched or path.name.startswith(".staging-")):
             left.append(str(path))
             continue
@@ -87,7 +82,7 @@ def services(root: Path, names: tuple[str, ...]) -> RemovalAnswer:
     left = [f"service {name!r}: there is none" for name in names if name not in there]
     for name in there:
         systemd.remove([f"sparkwright-{name}.service"])
-        left += remove_kv_caches(homes[name].glob("releases/*"))
+        left += disk_usage.remove_kv_caches(homes[name].glob("releases/*"))
         shutil.rmtree(homes[name], ignore_errors=True)
     return RemovalAnswer(tuple(f"service {name}" for name in there), tuple(left))
 
@@ -108,10 +103,10 @@ def main(request: RemovalRequest) -> RemovalAnswer:
     shutil.rmtree("/run/sparkwright", ignore_errors=True)
     left += address.remove()
     systemd.remove(unit for unit in units if (systemd.UNITS / unit).exists())
-    for image in our_images():
+    for image in disk_usage.our_images():
         docker.docker("image", "rm", "--force", image)
         done.append(f"image {image.rpartition(':')[0]}")
-    left += remove_kv_caches(root.glob("services/*/releases/*"))
+    left += disk_usage.remove_kv_caches(root.glob("services/*/releases/*"))
     if root.is_dir():
         shutil.rmtree(root)
         done.append(str(root))

@@ -5,13 +5,10 @@ memory this includes the compiler's peak of 30 GB and more: vLLM's KV cache got 
 40 (eugr/spark-vllm-docker#286). A start with everything compiled measures the memory again.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
-from sparkwright.host.lib import documents, gpu, metrics
-from sparkwright.host.lib.http import NoAnswer, Server, api_key
+from sparkwright.host.lib import documents, gpu, http, metrics
 from sparkwright.host.service import Service, SmokeRequest
 
 
@@ -33,8 +30,8 @@ def kv_blocks(gate: SmokeRequest) -> int | None:
     it.
     """
     try:
-        answer = Server(gate.address, gate.port, api_key(gate.secrets)).get("/metrics")
-    except (NoAnswer, OSError, KeyError):
+        answer = http.Server(gate.address, gate.port, http.api_key(gate.secrets)).get("/metrics")
+    except (http.NoAnswer, OSError, KeyError):
         return None
     text = metrics.texts(answer.text, gate.metric_names).get(metrics.BLOCKS, "")
     return int(text) if re.fullmatch("[0-9]{1,12}", text) else None

@@ -4,16 +4,13 @@ The plan renders it, operations compare it with the host, a switch applies it, a
 a plan read it back. It holds no secret: the API key is in a separate file (``secrets``).
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from sparkwright.host.lib import documents, files, systemd
+from sparkwright.host.lib import documents, files, ranks, systemd
 from sparkwright.host.lib.nap import Nap
-from sparkwright.host.lib.ranks import RankConfig
 from sparkwright.host.lib.records import dataclass, decode, encode, field
 from sparkwright.host.proxy.pool import Pool
 
@@ -135,7 +132,7 @@ class Service:
     exclusive: str | None = None
     members: tuple[str, ...] = ()
     activate: str | None = None
-    rank: RankConfig | None = None
+    rank: ranks.RankConfig | None = None
     bridge: str | None = None
     outgoing: bool = False
     contents: dict[str, str] = field(default_factory=dict)

@@ -10,15 +10,12 @@ The rules are in the mangle table: packets dropped there reach no rule of Docker
 program that would accept them.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from sparkwright.host.lib import documents, homes, systemd
+from sparkwright.host.lib import documents, homes, ranks, systemd
 from sparkwright.host.lib.processes import run
-from sparkwright.host.lib.ranks import RankConfig
 from sparkwright.host.service import Service, records
 
 #: ip6tables only if the kernel has IPv6.
@@ -45,7 +42,7 @@ def chains(service: Service, program: str) -> list[Chain]:
     return _of_bridge(service.bridge, service.outgoing, program) if service.bridge else []
 
 
-def _of_rank(rank: RankConfig, program: str) -> list[Chain]:
+def _of_rank(rank: ranks.RankConfig, program: str) -> list[Chain]:
     """Let only other ranks and root reach a rank's engine. Ranks have IPv4 addresses only."""
     gathering: Rule = ("-p", "tcp", "--syn", "--dport", f"{rank.port}:{rank.port + 1}")
     # OUTPUT has already checked packets on lo, whose owner it knows.

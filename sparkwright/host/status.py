@@ -1,21 +1,14 @@
 """Report the status of a host: its services and their history. Changes nothing; runs as root."""
 
-from __future__ import annotations
-
 import time
 from contextlib import suppress
 from pathlib import Path
 
+from sparkwright.host import lock, release
 from sparkwright.host import service as records
-from sparkwright.host.lib import docker, documents, exclusive, files, homes, ranks, systemd
+from sparkwright.host.lib import docker, documents, exclusive, files, homes, http, ranks, systemd
 from sparkwright.host.lib.annotations import T
-from sparkwright.host.lib.docker import Container
-from sparkwright.host.lib.homes import Action, Maintenance, Stopped
-from sparkwright.host.lib.http import Health, Server
 from sparkwright.host.lib.records import dataclass, decode, field
-from sparkwright.host.lock import Owner
-from sparkwright.host.release import HistoryEntry, SwitchJournal
-from sparkwright.host.service import Service
 from sparkwright.host.watch.state import WatchReport
 
 
@@ -44,7 +37,7 @@ class KeptRelease:
     """
 
     at: float
-    service: Service | None = None
+    service: records.Service | None = None
 
 
 @dataclass(frozen=True)
@@ -62,11 +55,11 @@ class ServiceStatus:
     current: str | None
     good: str | None
     releases: dict[str, KeptRelease]
-    container: Container | None
+    container: docker.Container | None
     unit: dict[str, str]
-    health: Health | None
+    health: http.Health | None
     texts: dict[str, str | None] = field(default_factory=dict)
-    stopped: Stopped | None = None
+    stopped: homes.Stopped | None = None
 
 
 @dataclass(frozen=True)
@@ -82,14 +75,14 @@ class HostStatus:
     """
 
     now: float
-    lock: Owner | None
-    switch: SwitchJournal | None
-    history: tuple[HistoryEntry, ...]
+    lock: lock.Owner | None
+    switch: release.SwitchJournal | None
+    history: tuple[release.HistoryEntry, ...]
     services: dict[str, ServiceStatus]
     watch: WatchReport | None = None
-    maintenance: Maintenance | None = None
+    maintenance: homes.Maintenance | None = None
     sleeping: dict[str, str] = field(default_factory=dict)
-    actions: tuple[Action, ...] = ()
+    actions: tuple[homes.Action, ...] = ()
 
 
 def service(home: Path, request: StatusRequest) -> ServiceStatus:
@@ -110,7 +103,7 @@ def service(home: Path, request: StatusRequest) -> ServiceStatus:
         releases=releases,
         container=docker.own_container(name),
         unit=ranks.unit(home, systemd.unit(unit)),
-        health=ranks.health(home, Server(*at) if at else None),
+        health=ranks.health(home, http.Server(*at) if at else None),
         texts={key: documents.text(path) for key, path in texts.items()} if request.texts else {},
         stopped=homes.stopped(home),
     )
@@ -131,12 +124,12 @@ def main(request: StatusRequest) -> HostStatus:
     state = root / "state"
     return HostStatus(
         now=time.time(),
-        lock=documents.record(Owner, state / "lock.json"),
-        switch=documents.record(SwitchJournal, state / "switch/progress.json"),
-        history=entries(HistoryEntry, state / "history.jsonl"),
+        lock=documents.record(lock.Owner, state / "lock.json"),
+        switch=documents.record(release.SwitchJournal, state / "switch/progress.json"),
+        history=entries(release.HistoryEntry, state / "history.jsonl"),
         services={name: service(home, request) for name, home in homes.services(root).items()},
         watch=documents.record(WatchReport, state / "watch.json"),
         maintenance=homes.maintenance(),
         sleeping=exclusive.sleeping(state),
-        actions=entries(Action, state / "actions.jsonl"),
+        actions=entries(homes.Action, state / "actions.jsonl"),
     )

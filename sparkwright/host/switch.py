@@ -14,10 +14,7 @@ one line for each service in ../history.jsonl. A release keeps its unit and its 
 (release.json) beside its Compose file, so a way back needs nothing from the controller.
 """
 
-from __future__ import annotations
-
 import contextlib
-import json
 import re
 import time
 import traceback
@@ -27,14 +24,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sparkwright.host import second_boot
-from sparkwright.host.boot_phases import BootPhases
-from sparkwright.host.lib import docker, documents, exclusive, files, journal, nap, systemd
+from sparkwright.host import boot_phases, second_boot
+from sparkwright.host.lib import docker, documents, exclusive, files, homes, journal, nap, systemd
 from sparkwright.host.lib.http import Server
 from sparkwright.host.lib.processes import run
-from sparkwright.host.lib.records import decode, encode
-from sparkwright.host.proxy import configure, place
-from sparkwright.host.proxy.pool import Pool
+from sparkwright.host.lib.records import decode
+from sparkwright.host.lib.waiting import remaining
+from sparkwright.host.proxy import configure, place, pool
 from sparkwright.host.release import (
     FAILED,
     GOOD,
@@ -47,7 +43,6 @@ from sparkwright.host.release import (
 )
 from sparkwright.host.service import CheckResult, SmokeRequest, kept
 from sparkwright.host.smoke import check
-from sparkwright.host.smoke.check import SmokeAnswer
 
 #: Seconds between two requests to a release under watch.
 _ASK_EVERY = 10
@@ -208,7 +203,7 @@ class Switch:
             managed = self._request.proxies.managed if self._request.proxies else ()
             kept: dict[str, Any] = {path: _kept(Path(path)) for path in (*secrets, *managed)}
             kept["id"] = self._request.id
-            _write(self._folder / "before.json", json.dumps(kept), 0o600)
+            files.write_record(self._folder / "before.json", kept, 0o600, parents=0o750)
 
     def _before(self) -> dict[str, Any]:
         before = documents.read(self._folder / "before.json") or {}
@@ -414,7 +409,7 @@ class Switch:
         problems = []
         for switch in services:
             began = time.monotonic()
-            boot = BootPhases(switch.service, self._request.boot_lines, self._started)
+            boot = boot_phases.BootPhases(switch.service, self._request.boot_lines, self._started)
             show = partial(self._show_boot, switch.name, boot)
             lasting = partial(self._lasting, switch) if which == "to" else str
             answer = check.run(replace(_gate(switch, which), proxy=None), show, lasting)
@@ -471,7 +466,7 @@ class Switch:
         return []
 
     def _each_proxy(
-        self, action: Callable[[Pool], None], services: Iterable[ServiceSwitch] | None = None
+        self, action: Callable[[pool.Pool], None], services: Iterable[ServiceSwitch] | None = None
     ) -> None:
         for switch in self._restarting if services is None else services:
             if switch.service.pool:
@@ -498,7 +493,7 @@ class Switch:
 
     # Records
 
-    def _show_boot(self, name: str, boot: BootPhases) -> None:
+    def _show_boot(self, name: str, boot: boot_phases.BootPhases) -> None:
         """Record the phase of a service's boot, if it has changed."""
         if (phase := boot.now()) != self._phases.get(name):
             self._phases[name] = phase
@@ -547,10 +542,7 @@ class Switch:
                 files.point(Path(switch.service.home, "good"), f"releases/{release}")
             if result == GOOD:
                 _forget_secrets(switch)
-        with contextlib.suppress(OSError):
-            # A line torn by a power cut must not spoil the next line.
-            lines = "".join(f"\n{json.dumps(encode(entry))}\n" for entry in entries)
-            files.append(self._folder.parent / "history.jsonl", lines)
+        homes.note(self._folder.parent / "history.jsonl", entries)
         self._note("ended", reasons, result)
         # The request has keys, and a finished switch needs no files.
         done = replace(
@@ -605,7 +597,7 @@ def _soak_seconds(switch: ServiceSwitch) -> float:
     return switch.service.soak_seconds if switch.has_way_back and not proved else 0.0
 
 
-def _bad(switch: ServiceSwitch, answer: SmokeAnswer) -> list[str]:
+def _bad(switch: ServiceSwitch, answer: check.SmokeAnswer) -> list[str]:
     problems = answer.failures(switch.name)
     return [*problems, *(_of_journal(answer.journal[-6:]) if problems else [])]
 
@@ -620,12 +612,11 @@ def _without_cache(switch: ServiceSwitch) -> bool:
     """
     if not any(Path(switch.service.home, "caches").glob("*.suspect")):
         return False
-    until = time.monotonic() + _RESTARTED
-    while time.monotonic() < until:
-        if systemd.unit(switch.service.unit).get("SubState") != "auto-restart":
-            return True
-        time.sleep(0.3)
-    return False
+
+    def waits() -> bool:
+        return systemd.unit(switch.service.unit).get("SubState") == "auto-restart"
+
+    return not remaining(waits, _RESTARTED, 0.3)
 
 
 def _container(switch: ServiceSwitch) -> str:

@@ -6,19 +6,16 @@ bytes that a faulty disk or memory has changed. A directory with a wrong file lo
 next fetch checks all its files, keeps the good files and fetches the others.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from sparkwright.host.lib import receipt
-from sparkwright.host.lib.records import dataclass
+from sparkwright.host.lib import receipt, records
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Verified:
     """Result for a hashed model: bytes, seconds and faults."""
 

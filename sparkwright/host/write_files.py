@@ -1,7 +1,5 @@
 """Write files on this host, all in one run. Runs as root."""
 
-from __future__ import annotations
-
 from sparkwright.host.lib import systemd
 
 

@@ -19,6 +19,7 @@ from sparkwright.facts.answers import HostError, invalid
 from sparkwright.facts.asking import ask
 from sparkwright.facts.memory import memory
 from sparkwright.host import lock as program
+from sparkwright.host.lib.records import replace
 from sparkwright.host.lock import LockAnswer, LockRequest, Owner
 from sparkwright.text.lock_owner import described
 
@@ -62,10 +63,11 @@ def take(host: Host, *, emergency: bool = False) -> None:
     host_memory = memory(host)
     if host_memory.locked:
         return
-    answer = _ask(host, take=OWNER)
+    owner = replace(OWNER, batch=host_memory.batch)
+    answer = _ask(host, take=owner)
     if not answer.held and answer.by and (_is_dead(answer.by) or host_memory.break_lock):
         host.log(f"taking over the lock of {described(answer.by, answer.now)}")
-        answer = _ask(host, take=OWNER, instead_of=answer.by)
+        answer = _ask(host, take=owner, instead_of=answer.by)
     if not answer.held:
         if answer.by is None:
             invalid("sparkwright-lock", "another run has the lock")

@@ -1,7 +1,5 @@
 """Files of planned services, and the trial of a chat template."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import subprocess

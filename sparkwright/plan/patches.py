@@ -1,7 +1,5 @@
 """Steps of derived images, read from the patches of a recipe."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

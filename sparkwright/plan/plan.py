@@ -1,7 +1,5 @@
 """The plan: the desired state of each host, decided before the first host is touched."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -103,6 +103,11 @@ class Rollout:
     ended_at: float | None = None
     switched: dict[str, dict[str, str]] = field(default_factory=dict)
 
+    def place(self, host: str) -> str:
+        """``batch 2 of 3``, of a host."""
+        turn = next(n for n, names in enumerate(self.batches, 1) if host in names)
+        return f"batch {turn} of {len(self.batches)}"
+
     def stop(self, reason: str) -> None:
         """Switch no further host. The first reason stays."""
         self.stopped = self.stopped or reason

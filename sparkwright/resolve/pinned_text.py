@@ -1,7 +1,5 @@
 """A text file of a Hugging Face repository, in the lock."""
 
-from __future__ import annotations
-
 import hashlib
 
 from pydantic import ConfigDict

@@ -7,8 +7,6 @@ cosign signs a small document (simple signing) that has the image's digest. The 
 and signature, so that every later run verifies them again, without a registry.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from base64 import b64decode, b64encode

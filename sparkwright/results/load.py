@@ -10,7 +10,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sparkwright.host.lib.gpu import Gpu
-from sparkwright.host.lib.metrics import ACCEPTED, CACHE, DRAFTED, GENERATED, RUNNING, WAITING
+from sparkwright.host.lib.metrics import (
+    ACCEPTED,
+    CACHE,
+    DRAFTED,
+    FIRST_TOKEN_COUNT,
+    FIRST_TOKEN_SUM,
+    GENERATED,
+    RUNNING,
+    WAITING,
+)
 from sparkwright.host.load import HostLoad
 from sparkwright.text.sizes import GIB
 from sparkwright.text.table import columns
@@ -36,8 +45,10 @@ class Line:
     Attributes:
         problem: reason for missing figures.
         tokens: generated a second.
+        first_token: mean seconds to the first token, of requests since the last look.
         cache, accepted: shares.
         gpu, power, temperature: per cent, watts and degrees of the hottest GPU.
+        clock: MHz of the slowest GPU.
         used, total: bytes of the memory that the GPU uses.
     """
 
@@ -45,6 +56,7 @@ class Line:
     service: str | None
     problem: str = ""
     tokens: float | None = None
+    first_token: float | None = None
     running: float | None = None
     waiting: float | None = None
     cache: float | None = None
@@ -52,6 +64,7 @@ class Line:
     gpu: float | None = None
     power: float | None = None
     temperature: float | None = None
+    clock: float | None = None
     used: int | None = None
     total: int | None = None
 
@@ -125,13 +138,15 @@ def _cells(line: Line) -> tuple[str, ...]:
 
 
 def _service(line: Line, now: Metrics, before: Metrics | None, seconds: float) -> Line:
-    generated = drafted = accepted = None
+    generated = drafted = accepted = waited = requests = None
     if before is not None:
-        generated, drafted, accepted = (
-            _rise(now.get(name), before.get(name)) for name in (GENERATED, DRAFTED, ACCEPTED)
+        generated, drafted, accepted, waited, requests = (
+            _rise(now.get(name), before.get(name))
+            for name in (GENERATED, DRAFTED, ACCEPTED, FIRST_TOKEN_SUM, FIRST_TOKEN_COUNT)
         )
     return replace(
         line,
+        first_token=waited / requests if requests and waited is not None else None,
         tokens=generated / seconds if generated is not None and seconds > 0 else None,
         running=now.get(RUNNING, 0.0),
         waiting=now.get(WAITING, 0.0),
@@ -152,9 +167,11 @@ def _host(name: str, load: HostLoad) -> Line:
     if own:
         used = sum(item.memory_used_mib or 0 for item in own) << 20
         total = sum(item.memory_mib or 0 for item in own) << 20
+    clocks = [gpu.clock_mhz for gpu in load.gpus if gpu.clock_mhz is not None]
     return Line(
         host=name,
         service=None,
+        clock=min(clocks, default=None),
         gpu=_highest(load.gpus, "busy_percent"),
         power=_highest(load.gpus, "power_w"),
         temperature=_highest(load.gpus, "temperature_c"),

@@ -6,6 +6,7 @@ import atexit
 import gc
 import logging
 import os
+import signal
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -170,6 +171,12 @@ class Session:
         }
         ordered = {name: answers[name] for name in self.run.hosts if name in answers}
         return Answers(ordered, failures, self.run.broken)
+
+
+def end_here() -> None:
+    """Have Ctrl-C raise KeyboardInterrupt in this greenlet; otherwise Python raises it in the
+    greenlet that runs, and a server's thread keeps it."""
+    gevent.signal_handler(signal.SIGINT, gevent.getcurrent().throw, KeyboardInterrupt)
 
 
 class Progress(BaseStateCallback):

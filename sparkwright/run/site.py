@@ -348,6 +348,9 @@ def _run(
     broken: str | None = None,
     everyone: Iterable[str] = (),
 ) -> Run:
+    rollout = Rollout(batches(list(hosts), fleet.rollout))
+    for name, host in hosts.items():
+        memory(host).batch = rollout.place(name) if invocation.switches else ""
     return Run(
         inventory=invocation.inventory,
         hosts={
@@ -361,7 +364,7 @@ def _run(
             for name, desired in fleet.hosts.items()
         },
         peer_keys=keys,
-        rollout=Rollout(batches(list(hosts), fleet.rollout)),
+        rollout=rollout,
         rollout_settings=fleet.rollout,
         dry=invocation.dry,
         broken=broken,

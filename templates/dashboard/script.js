@@ -3,12 +3,13 @@
 "use strict";
 const $ = (id) => document.getElementById(id);
 const actions = $("hosts").dataset.actions.split(",").filter(Boolean);
-const SVG = "http://www.w3.org/2000/svg";
 /** Seconds without news after which a host counts as silent. */
 const SILENT = 30;
 /** Host's name -> {node, data, came, services: name -> node}. */
 const hosts = new Map();
 let connected = false;
+/** The tab's title has the sign of the first line before it. */
+const { title } = document;
 
 function copy(template) {
   const node = $(template).content.firstElementChild.cloneNode(true);
@@ -48,22 +49,22 @@ function bar(place, parts) {
   place.replaceChildren();
   if (!parts.length) return;
   const total = parts.reduce((sum, [, gib]) => sum + gib, 0) || 1;
-  const svg = document.createElementNS(SVG, "svg");
-  const set = { class: "memory", role: "img", viewBox: "0 0 100 4", preserveAspectRatio: "none" };
-  for (const [name, value] of Object.entries({ ...set, "aria-label": label })) svg.setAttribute(name, value);
+  const svg = $("bar").content.firstElementChild.cloneNode(true);
+  svg.setAttribute("aria-label", label);
   const legend = document.createElement("small");
   legend.setAttribute("aria-hidden", "true");
-  const classes = { weights: "p0", "KV cache": "p1", others: "p2", free: "p3" };
+  const sizes = new Map(parts);
   let x = 0;
-  for (const [name, gib] of parts) {
-    const rect = document.createElementNS(SVG, "rect");
-    const width = (gib / total) * 100;
-    for (const [key, value] of Object.entries({ class: classes[name], x, width, height: 4 })) rect.setAttribute(key, value);
+  for (const rect of svg.children) {
+    const gib = sizes.get(rect.dataset.part);
+    const width = ((gib || 0) / total) * 100;
+    rect.setAttribute("x", x);
+    rect.setAttribute("width", width);
     x += width;
-    svg.append(rect);
+    if (gib === undefined) continue;
     const key = document.createElement("span");
-    key.className = `key ${classes[name]}`;
-    legend.append(key, `${name} ${gib.toFixed(1)} `);
+    key.className = `key ${rect.getAttribute("class")}`;
+    legend.append(key, `${rect.dataset.part} ${gib.toFixed(1)} `);
   }
   place.append(svg, legend);
 }
@@ -156,8 +157,7 @@ function machine({ machine: own = {}, disks = {} }) {
   };
 }
 
-function fetched({ name, runs, progress }) {
-  const { state, message, rate, bytes_done: done, bytes_total: total } = progress;
+function fetched({ name, runs, state, message, rate, bytes_done: done, bytes_total: total }) {
   if (state === "failed") return `${name}: failed: ${message}`;
   if (!runs) return `${name}: cut off: the next deploy goes on with it`;
   const share = total ? `${figure(done, 2, "", 1e-9)} of ${figure(total, 2, " GB", 1e-9)}` : "";
@@ -175,11 +175,16 @@ function serviceNode(host, service) {
   const [logs, copies] = [node.querySelector("[data-log]"), node.querySelector("[data-copy]")];
   logs.setAttribute("aria-label", `Log of ${service.name} on ${host}`);
   logs.addEventListener("click", () => log(host, service.name));
-  copies.setAttribute("aria-label", `Copy the address of ${service.name} on ${host}`);
+  const label = `Copy the address of ${service.name} on ${host}`;
+  copies.setAttribute("aria-label", label);
   copies.addEventListener("click", async () => {
     await navigator.clipboard.writeText(node.values.address.textContent);
+    copies.setAttribute("aria-label", "Copied");
     text(copies, "Copied");
-    setTimeout(() => text(copies, "Copy"), 2000);
+    setTimeout(() => {
+      text(copies, "Copy");
+      copies.setAttribute("aria-label", label);
+    }, 2000);
   });
   for (const action of actions.filter((name) => !name.startsWith("maintenance"))) {
     const label = `${action} ${service.name} on ${host}`;
@@ -192,19 +197,18 @@ function serviceNode(host, service) {
 
 function drawService(node, data) {
   const load = data.load || {};
+  if (typeof load.first_token === "number") node.first = load.first_token; // else of earlier requests
   const figures = {
     tokens: figure(load.tokens, 1),
     hour: figure(data.hour, 1),
     running: figure(load.running),
     waiting: figure(load.waiting),
-    first: figure(data.first, 2, " s"),
+    first: figure(node.first, 2, " s"),
     cache: figure(load.cache, 0, " %", 100),
-    since: data.counted === false ? "Tokens/s since this page began" : "Tokens/s, last hour",
     plan: data.plan === "as planned" ? "" : data.plan,
   };
   if (data.up === "-") figures.up = "";
   for (const name of Object.keys(node.values)) show(node, name, name in figures ? figures[name] : data[name]);
-  mark(node.querySelector("[data-mark]"), data.well, data.well ? "serves" : (data.health || "-").replace(/^-$/, "no answer yet"));
   node.querySelector("[data-copy]").hidden = !data.address;
   if (node.activate) node.activate.hidden = !data.exclusive;
 }
@@ -232,6 +236,11 @@ function drawState(entry) {
   entry.off = off;
   attribute(node, "class", `host${off ? " off" : ""}${data.work ? " busy" : ""}`);
   show(node, "state", off ? `off, ${seen}` : data.state === "waiting" ? `being asked, ${seen} …` : "");
+  for (const { name, well, health } of data.services) {
+    const words = well ? "serves" : (health || "-").replace(/^-$/, "no answer yet");
+    const place = entry.services.get(name).querySelector("[data-mark]");
+    mark(place, well && !off, off ? "unknown: the host is off" : words);
+  }
 }
 
 /** Requests and tokens of each key and model, where the host's address counts them. */
@@ -255,11 +264,11 @@ function draw(entry) {
     if (name !== "state") show(node, name, name in figures ? figures[name] : data[name]);
   }
   bar(node.querySelector("[data-bar]"), data.bar);
-  drawState(entry);
   drawUsage(entry);
   const services = data.services.map((service) => [service.name, service]);
   list(node.querySelector("[data-services]"), entry.services, services, (item) => serviceNode(data.host, item));
   for (const [name, service] of services) drawService(entry.services.get(name), service);
+  drawState(entry);
 }
 
 const findings = new Map();
@@ -296,9 +305,11 @@ function front(count) {
   const serving = every.flatMap((entry) => (entry.off || entry.data.state === "waiting" ? [] : entry.data.services)).filter((item) => item.well).length;
   const services = every.reduce((sum, entry) => sum + entry.data.services.length, 0);
   const words = `${serving} of ${services} services serve on ${every.length - off - waiting} of ${every.length} hosts; ${count || "no"} finding${count === 1 ? "" : "s"}`;
+  const well = connected && !off && !count && serving === services;
+  document.title = `${connected && waiting ? "" : well ? "✓ " : "✗ "}${title}`;
   if (!connected) mark($("front"), false, "the connection to sparkwright is lost; what is shown is old");
   else if (waiting) text($("front"), `${words}; ${waiting} not asked yet`);
-  else mark($("front"), !off && !count && serving === services, words);
+  else mark($("front"), well, words);
 }
 
 let pending = 0;
@@ -317,6 +328,13 @@ events.onerror = () => {
   for (const entry of hosts.values()) drawState(entry);
   later();
 };
+let record = null;
+/** After a run, its findings and states are loaded, unless somebody is reading or typing here. */
+events.addEventListener("beat", ({ data }) => {
+  const busy = $("dialog").open || (document.hasFocus() && document.activeElement !== document.body);
+  if (record !== null && record !== data && !busy) location.reload();
+  record ??= data;
+});
 events.onmessage = (event) => {
   const data = JSON.parse(event.data);
   let entry = hosts.get(data.host);

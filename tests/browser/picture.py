@@ -11,17 +11,17 @@ from typing import Any
 from lab import example_report
 from sparkwright.catalog import load_catalog
 from sparkwright.config.places import CATALOG
-from sparkwright.extras.dashboard.contents import Page
 from sparkwright.extras.dashboard.glance import UnfinishedFetch
 from sparkwright.extras.dashboard.render import html
 from sparkwright.extras.dashboard.view import Fleet
+from sparkwright.host.lib.records import replace
 from sparkwright.host.lock import Owner
 from sparkwright.host.models.report import UsageRow
 from sparkwright.host.release import HistoryEntry, Phase, SwitchJournal
 from sparkwright.host.watch.state import WatchFinding, WatchReport
 from tests.browser.chromium import look, screenshot
 from tests.browser.tab import opened
-from tests.unit.extras.dashboard.glances import NOW, RELEASE, expected, glance, serving
+from tests.unit.extras.dashboard.glances import NOW, RELEASE, empty, expected, glance, serving
 from tests.unit.extras.dashboard.pages import page_of
 
 _WIDTH = 1280
@@ -35,18 +35,15 @@ def example(hosts: int = 3) -> str:
     return html(page, title="Example fleet (invented figures)")
 
 
-def _page_of_nothing() -> Page:
-    return page_of(made=dt.datetime.now(dt.UTC), catalog=load_catalog([CATALOG]))
-
-
 def dashboard(folder: Path) -> None:
     """Draw the live page of invented hosts: one host switches, one fetches, one is off."""
     names = ["spark-1", "spark-2", "spark-3", "rtx-1", "spark-4", "spark-5"]
     memory = example_report.memory
     fleet = Fleet({name: expected("qwen36", memory=memory(name)) for name in names})
-    fetch = {"state": "running", "bytes_done": 9 * 10**9, "bytes_total": 23 * 10**9, "rate": 10**8}
+    fetch = UnfinishedFetch(23 * 10**9, "running", 9 * 10**9, 10**8, name="org/model", runs=True)
     phases = {"qwen36": Phase("loading weights", NOW + 80)}
-    waits = {"lock": Owner(by="me@laptop", since=NOW)}
+    owner = Owner(by="me@laptop", since=NOW, batch="batch 1 of 2")
+    waits = {"lock": owner}
     work = {
         **waits, "switch": SwitchJournal("1", "starting", phases=phases), "services": {},
     }  # fmt: skip
@@ -60,11 +57,11 @@ def dashboard(folder: Path) -> None:
     special: dict[str, dict[str, Any]] = {
         "spark-1": {"status": {**waits, "history": (end,)}, "usage": usage},
         "spark-2": {"status": {"watch": watch}}, "spark-3": {"status": work},
-        "rtx-1": {"status": waits},
-        "spark-4": {"fetches": (UnfinishedFetch("org/model", True, fetch),)},
+        "rtx-1": {"status": {"lock": replace(owner, batch="batch 2 of 2")}},
+        "spark-4": {"fetches": (fetch,)},
     }  # fmt: skip
     title = "Example fleet (invented figures)"
-    with serving(fleet, _page_of_nothing, title=title) as site, opened() as tab:
+    with serving(fleet, empty, title=title) as site, opened() as tab:
         for n, name in enumerate(names):
             for at in (100.0, 105.0) if name != "spark-3" else (100.0,):
                 rate = {"qwen36": 21.0 + 17 * n % 50}

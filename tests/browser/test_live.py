@@ -8,36 +8,22 @@ from typing import Any
 import pytest
 
 from sparkwright.checks.configuration.parts import Memory, Part
-from sparkwright.extras.dashboard.contents import Page
 from sparkwright.extras.dashboard.glance import UnfinishedFetch
 from sparkwright.extras.dashboard.server import Site
 from sparkwright.extras.dashboard.view import Fleet
+from sparkwright.host.lib.records import replace
 from sparkwright.host.lock import Owner
 from sparkwright.host.models.report import UsageRow
 from sparkwright.host.release import HistoryEntry, SwitchJournal
 from sparkwright.host.watch.state import WatchFinding, WatchReport
 from tests.browser.chromium import _PROBE
 from tests.browser.tab import Tab, opened
-from tests.unit.builders import catalog
-from tests.unit.extras.bench.builders import NOON
-from tests.unit.extras.dashboard.glances import MODEL, NOW, expected, glance, page_of, serving
+from tests.unit.extras.dashboard.glances import ACTED, NOW, act, empty, expected, glance, serving
 
 MEMORY = Memory(119.7, True, (Part("#", "w", 22.9), Part("=", "kv", 60.9), Part("o", "s", 8.0)))
-ACTED: list[tuple[str, str, str]] = []
 COPY = "document.querySelector('.host[aria-label=spark-1] [data-copy]')"
 #: Texts that would be markup, and marks that reverse a line.
 HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>\u202e'\"&amp;"
-
-
-def empty() -> Page:
-    """The page of a site without a run."""
-    return page_of(made=NOON, catalog=catalog())
-
-
-def act(action: str, host: str, service: str) -> tuple[bool, str]:
-    """Note an action."""
-    ACTED.append((action, host, service))
-    return True, f"{HOSTILE} done"
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +74,9 @@ def test_a_host_dies_a_download_is_cut_and_a_roll_out_runs(
         fleet.take("spark-1", glance(at))
         fleet.take("spark-2", glance(at))
     shown = tab.wait(f"{card('spark-1')}.includes('40.0') && {card('spark-1')}")
-    for text in (
-        "97 of 120 GiB", "66 °C", "2405 MHz", "54 W", "0.12 s", "✓ serves", MODEL, "34 %",
-        "https://10.0.0.1:8000/v1", "1200 of 3700 GB free on /", "Tokens/s since this page began",
+    for words in (
+        "97 of 120 GiB", "66 °C", "2405 MHz", "54 W", "0.12 s", "✓ serves", "AEON-7/Qwen3.6",
+        "34 %", "https://10.0.0.1:8000/v1", "1200 of 3700 GB free on /",
         "Running\n2\n", "Waiting\n1\n", "weights 22.9 ", "KV cache 60.9 ", "others 8.0 ",
         "free 27.9",
     ):  # fmt: skip
@@ -103,12 +89,11 @@ def test_a_host_dies_a_download_is_cut_and_a_roll_out_runs(
     fleet.take("spark-2", OSError("not reached: no route"))
     tab.wait(f"{card('spark-2')}.includes('off, last seen')")
     tab.wait("document.getElementById('live-findings').innerText.includes('spark-2: does not')")
-    progress: dict[str, object] = {
-        "state": "running", "bytes_done": 3 * 10**9, "bytes_total": 20 * 10**9, "rate": 10**8,
-    }  # fmt: skip
-    fleet.take("spark-1", glance(110.0, fetches=(UnfinishedFetch("org/model", True, progress),)))
+    assert "✗ unknown: the host is off" in tab.value(card("spark-2"))
+    fetch = UnfinishedFetch(20 * 10**9, "running", 3 * 10**9, 10**8, name="org/model", runs=True)
+    fleet.take("spark-1", glance(110.0, fetches=(fetch,)))
     tab.wait(f"{card('spark-1')}.includes('org/model: running: 3.00 of 20.00 GB at 100 MB/s')")
-    fleet.take("spark-1", glance(115.0, fetches=(UnfinishedFetch("org/model", False, progress),)))
+    fleet.take("spark-1", glance(115.0, fetches=(replace(fetch, runs=False),)))
     tab.wait(f"{card('spark-1')}.includes('org/model: cut off')")
     work = {"lock": Owner(by="me@pc", since=NOW), "switch": SwitchJournal("1", "draining")}
     fleet.take("spark-3", glance(100.0, status=work))
@@ -117,6 +102,7 @@ def test_a_host_dies_a_download_is_cut_and_a_roll_out_runs(
     fleet.take("spark-3", glance(105.0, status={"history": (end,)}))
     tab.wait("document.getElementById('rollout').innerText.includes('a1 → b2: serving')")
     assert "draining" not in tab.value("document.getElementById('rollout').innerText")
+    assert tab.value("document.title") == "✗ Fleet"
     assert tab.errors == []
 
 
@@ -132,7 +118,7 @@ def test_text_of_a_host_never_becomes_markup(tab: Tab, fleet: Fleet) -> None:
     with serving(hostile, empty, act, log=lambda *_: HOSTILE) as site:
         visit(tab, site, 1)
         count = "document.querySelectorAll('img, script, .host *').length"
-        fetch = UnfinishedFetch(HOSTILE, True, {"state": HOSTILE, "message": HOSTILE})
+        fetch = UnfinishedFetch(1, HOSTILE, message=HOSTILE, name=HOSTILE, runs=True)
         more = {"fetches": (fetch,), "disks": {HOSTILE: (1, 2)}}
         hostile.take(HOSTILE, glance(100.0, names=(HOSTILE,), status=status, **more))
         tab.wait("document.getElementById('rollout').innerText.includes('<img')")
@@ -165,6 +151,22 @@ def test_a_click_shows_the_log_and_an_action_asks_once(tab: Tab, site: Site, fle
     tab.value(f"window.confirm = () => true; {stop}")
     tab.wait("document.getElementById('dialog-text').innerText.includes('done')")
     assert ACTED == [("stop", "spark-1", "qwen36")]
+
+
+def test_the_end_of_a_run_loads_the_page_again_once_no_dialog_is_open(
+    tab: Tab, fleet: Fleet
+) -> None:
+    ended = [1.0]
+    with serving(fleet, empty, record=lambda: ended[0]) as site:
+        visit(tab, site, 3)
+        tab.value("window.old = true; dialog('a title', 'a text')")
+        ended[0] = 2.0
+        fleet.take("spark-1", glance(3.0))
+        tab.wait(f"{card('spark-1')}.includes('serves')")
+        assert tab.value("window.old")
+        tab.value("document.getElementById('dialog').close(); document.activeElement.blur()")
+        fleet.take("spark-1", glance(4.0))
+        tab.wait("window.old === undefined && document.querySelectorAll('.host').length == 3")
 
 
 def test_a_late_log_does_not_come_under_another_title(tab: Tab, fleet: Fleet) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from sparkwright.extras.bench.results import Result
 from sparkwright.extras.dashboard.render import html
-from tests.browser.chromium import Look, Scheme, look, screenshot
+from tests.browser.chromium import Look, Scheme, look
 from tests.browser.picture import example
 from tests.browser.tab import opened
 from tests.unit.builders import catalog
@@ -112,12 +112,3 @@ def test_the_probe_detects_planted_faults() -> None:
     assert look(outside, width=390).blocked == ["http://127.0.0.1:9/x.png"]
     unguarded = outside.replace("img-src data:", "img-src *")
     assert look(unguarded, width=390).fetched == ["http://127.0.0.1:9/x.png"]
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(500, "dark"), (1280, "light")])
-def test_a_picture_can_be_taken(tmp_path: Path, width: int, scheme: Scheme) -> None:
-    picture = tmp_path / "page.png"
-    screenshot(example(), picture, width=width, height=800, scheme=scheme)
-    head = picture.read_bytes()[:24]
-    assert head[:8] == b"\x89PNG\r\n\x1a\n"
-    assert (int.from_bytes(head[16:20]), int.from_bytes(head[20:24])) == (width, 800)

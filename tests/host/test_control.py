@@ -331,6 +331,6 @@ def test_a_lock_names_its_holder_and_an_empty_one_can_be_broken(tmp_path: Path) 
     assert (answer.held, answer.by and answer.by.by) == (False, "somebody")
     assert lock.main(LockRequest(str(tmp_path), take=ours, instead_of=Owner())).held
     written = json.loads((tmp_path / "lock.json").read_text())
-    assert list(written) == ["token", "by", "machine", "pid", "since"]
+    assert list(written) == ["token", "by", "machine", "pid", "since", "batch"]
     lock.main(LockRequest(str(tmp_path), release="u"))
     assert json.loads((tmp_path / "lock-last.json").read_text()) == written

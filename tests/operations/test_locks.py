@@ -3,6 +3,7 @@
 import os
 import subprocess
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from sparkwright.facts.asking import HostError
 from sparkwright.host.lock import LockAnswer, LockRequest, Owner
 from sparkwright.host.observe import ObservationRequest
 from sparkwright.operations import Directory, directories, locks
+from sparkwright.run import site
+from sparkwright.run.site import Invocation
 from tests.operations.harness import ANN, FakeHost, Said, as_json, fake, run
 from tests.unit.builders import probe
 
@@ -58,6 +61,15 @@ def test_the_lock_is_taken_once_in_a_run() -> None:
     assert host.memory.locked == ROOT
     # Its token opens the lock.
     assert host.asked[0].hidden
+
+
+def test_the_lock_of_a_roll_out_names_the_hosts_batch() -> None:
+    hosts: dict[str, Any] = {"spark-1": _host(), "spark-2": _host()}
+    for host in hosts.values():
+        host.data = SimpleNamespace(dict=dict, get=lambda _, usual=None: usual)
+    site.unplanned(hosts, Invocation("lab.py", switches=True), "no plan")
+    take(hosts["spark-2"])
+    assert hosts["spark-2"].request("lock")["take"]["batch"] == "batch 2 of 2"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """The routes of vLLM's server, with the shapes of the real server's answers."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json

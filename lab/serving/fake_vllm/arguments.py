@@ -4,8 +4,6 @@ Differences of the real parser from plain argparse: underscores for dashes in na
 real one also takes `--config FILE`, and JSON arguments key by key, which nothing here writes.
 """
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

@@ -4,8 +4,6 @@ The image has it as ``uvicorn``: the program that starts SGLang gives each serve
 Unix socket and a check of the key (sparkwright/engines/sglang/launch.py).
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

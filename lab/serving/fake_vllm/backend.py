@@ -1,7 +1,5 @@
 """A model for the routes: its served names, its limits, and counted generations."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import AsyncGenerator
 from typing import Any

@@ -1,7 +1,5 @@
 """`/v1/chat/completions`, whole and streamed, and `/v1/messages` at its simplest."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any

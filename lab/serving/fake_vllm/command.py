@@ -1,7 +1,5 @@
 """`vllm serve`: from the command line to a running server, with vLLM's log on the way."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import signal

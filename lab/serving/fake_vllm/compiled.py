@@ -3,8 +3,6 @@
 A manipulated or truncated cache ends the engine, as a broken artefact does.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sys

@@ -1,7 +1,5 @@
 """`/v1/completions`, whole and streamed."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import AsyncGenerator
 from typing import Any

@@ -1,7 +1,5 @@
 """Routes of vLLM's developer mode for sleep and wake-up, as lab/gpu/sleep.py recorded them."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Awaitable, Callable

@@ -5,8 +5,6 @@ in blocks of 16 tokens. With a speculative config, a step yields one token and t
 tokens.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import time

@@ -1,7 +1,5 @@
 """Errors in answers to requests, in vLLM's form."""
 
-from __future__ import annotations
-
 from .http_server import Response
 from .text import compact
 

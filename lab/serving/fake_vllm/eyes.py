@@ -4,8 +4,6 @@ No model looks: a PNG is decoded, and its shapes in flat colours on white are me
 about a picture is true, like a real model's, and an incomplete picture is noticed.
 """
 
-from __future__ import annotations
-
 import base64
 import struct
 import zlib

@@ -34,8 +34,6 @@ They come from FAKE_VLLM_FAULT or /etc/fake-vllm-fault, several by commas:
     drops-at-concurrency  fails requests once more than half of --max-num-seqs run
 """
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass, fields
 

@@ -4,8 +4,6 @@ Names and defaults are as on the image's card. Like the real program it trusts r
 VLLM_API_KEY on the command line if it is set, prints that line, and starts `vllm` by its name.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

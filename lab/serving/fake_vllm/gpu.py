@@ -1,7 +1,5 @@
 """The GPU as the container sees it, by nvidia-smi."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """HTTP/1.1 over asyncio: keep-alive, true streaming, and headers in uvicorn's order."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import socket

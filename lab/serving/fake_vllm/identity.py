@@ -4,8 +4,6 @@ Three files of the image in /etc, each of one line, name them; the environment, 
 service's faults use, takes precedence.
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

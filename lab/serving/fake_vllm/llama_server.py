@@ -4,8 +4,6 @@ Made from captures of build 11669 (tests/fixtures/llamacpp). OpenAI's answers, f
 equal the fake vLLM's; it drafts nothing and makes no vectors.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

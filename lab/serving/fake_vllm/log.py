@@ -1,7 +1,5 @@
 """Log lines in vLLM's form: `(APIServer pid=1) INFO 07-01 12:00:00 [utils.py:299] text`."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -5,8 +5,6 @@ No model listens: a WAV file is decoded, and its loudness from tenth to tenth is
 recording that the fake knows. So the transcript is true, and an incomplete file is noticed.
 """
 
-from __future__ import annotations
-
 import base64
 import io
 import math

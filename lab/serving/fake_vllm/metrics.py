@@ -4,8 +4,6 @@ The families come from `metrics/` beside the package, as a running vLLM printed 
 has metrics only with a speculative config.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import platform

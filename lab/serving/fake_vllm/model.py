@@ -3,8 +3,6 @@
 A directory with a fault is refused in the words of vLLM, transformers and safetensors.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import struct

@@ -3,8 +3,6 @@
 It has no accounts and no websockets. It is started like Open WebUI, by ``python3 -m uvicorn``.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

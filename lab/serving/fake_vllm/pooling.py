@@ -3,8 +3,6 @@
 A model with an architecture for classification is a reranker, and has no vectors.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import operator

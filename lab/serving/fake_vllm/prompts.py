@@ -1,7 +1,5 @@
 """Read and check the fields of a request, and prepare the tokens of its answer."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from typing import Any

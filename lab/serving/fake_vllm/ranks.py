@@ -5,8 +5,6 @@ request notices a lost rank and fails with 500; then the head ends, with status 
 notices nothing: it survives its head, and no later head can use it.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import contextlib

@@ -1,7 +1,5 @@
 """Recall of earlier text in a conversation: a message's statement, or a tool's result."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

@@ -5,8 +5,6 @@ The fake prints the same last lines, which users and programs search for; the fr
 left out.
 """
 
-from __future__ import annotations
-
 from . import log
 
 VALIDATION = "pydantic_core._pydantic_core.ValidationError"

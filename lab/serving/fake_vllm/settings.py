@@ -3,8 +3,6 @@
 argparse accepts these mistakes: vLLM finds them only after its start.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ model_runner.py), not from captures: no real SGLang has run here. OpenAI's route
 prompts are the same as in the fake for vLLM.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

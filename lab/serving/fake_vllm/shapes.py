@@ -1,7 +1,5 @@
 """Parts that answers of several routes share, with keys in vLLM's order."""
 
-from __future__ import annotations
-
 import secrets
 from typing import Any
 

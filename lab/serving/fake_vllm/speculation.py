@@ -1,7 +1,5 @@
 """Speculative decoding as configured: its checks, and the resulting tokens of a step."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import dataclass
 from typing import Any

@@ -3,8 +3,6 @@
 The tables are dumped from the real parsers and lie beside the package in `flags/`.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

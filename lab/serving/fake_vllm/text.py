@@ -3,8 +3,6 @@
 A token is a word with the white space before it, or one punctuation mark.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """vLLM's parsing of the text of one argument; each function raises argparse's error."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

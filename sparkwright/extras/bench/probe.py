@@ -3,8 +3,6 @@
 Runs on the host, and changes nothing. Unknown values are None.
 """
 
-from __future__ import annotations
-
 import os
 import time
 

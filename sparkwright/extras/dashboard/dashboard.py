@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import errno
 import re
 import secrets
 import socket
@@ -21,16 +22,13 @@ from sparkwright.cli.lib.output import echo
 from sparkwright.config.settings import EVERY_ADDRESS, LOOPBACK
 from sparkwright.engines import log_patterns
 from sparkwright.extras.dashboard import glance
-from sparkwright.extras.dashboard.glance import Glance, GlanceRequest
 from sparkwright.extras.dashboard.render import live, part
-from sparkwright.extras.dashboard.report import stored
+from sparkwright.extras.dashboard.report import LAST_RUN, stored
 from sparkwright.extras.dashboard.server import Server, Site
 from sparkwright.extras.dashboard.view import Expected, Fleet
 from sparkwright.findings.user_error import Messages, UserError
-from sparkwright.host.logs import LogsAnswer, LogsRequest
-from sparkwright.host.models.document import USAGE
-from sparkwright.host.models.report import UsageRequest
-from sparkwright.host.status import StatusRequest
+from sparkwright.host import logs, status
+from sparkwright.host.models import document, report
 from sparkwright.results.status import Planned
 from sparkwright.text.timestamps import utc
 from sparkwright.text.visible import log_line, visible
@@ -40,8 +38,8 @@ if TYPE_CHECKING:
     from sparkwright.run.state import HostRun
 
 _MESSAGES = Messages(__file__)
-#: Seconds between two questions to a host, and for one question; seconds of an action at most.
-_INTERVAL, _GLANCE, _ACTION = 5.0, 20.0, 3600.0
+#: Seconds between two questions to a host, and for one.
+_INTERVAL, _GLANCE = 5.0, 20.0
 #: Lines of a log.
 _LINES = 200
 _WHY = ("--why", "from the dashboard")
@@ -77,28 +75,30 @@ def command(hosts: Hosts, port: int, listen: str, control: bool) -> None:
     if control and any(name.endswith("password_prompt") or name == "same_sudo_password"
                        for name in given()):  # fmt: skip
         raise _MESSAGES.refusal("control-asks", "command line: --control")
-    with _listening(listen, port) as listening, hosts.session(planless=True) as session:
+    sockets = _listening(listen, port)
+    with hosts.session(planless=True) as session:
         host = f"[{listen}]" if ":" in listen else listen.lower()
         if listen == LOOPBACK:  # its cookies reach all of its ports, other users' too
             host = f"{secrets.token_hex(8)}.localhost"
         run = session.run
-        expected = {name: _expected(host) for name, host in run.hosts.items()}
-        fleet = Fleet(expected, hosts.means)
+        fleet = Fleet({name: _expected(host) for name, host in run.hosts.items()}, hosts.means)
         site = Site(
             fleet=fleet,
             host=host,
-            port=listening.getsockname()[1],
+            port=sockets[0].getsockname()[1],
             files={
                 "/": ("text/html", partial(_page, hosts, control=control)),
                 "/style.css": ("text/css", partial(part, "style.css")),
                 "/script.js": ("text/javascript", partial(part, "script.js")),
             },
+            record=_record,
             log=partial(_log, session),
             control=partial(_act, hosts, connection_words(), fleet) if control else None,
             tls=None if listen == LOOPBACK else _tls(listen),
         )
-        server = Server(listening, site)
-        threading.Thread(target=server.serve_forever, args=(_INTERVAL,), daemon=True).start()
+        for listening in sockets:
+            serve = Server(listening, site).serve_forever
+            threading.Thread(target=serve, args=(_INTERVAL,), daemon=True).start()
         if run.broken:
             echo(run.broken, err=True)
         echo(f"{site.url}/?token={site.token}")
@@ -108,15 +108,16 @@ def command(hosts: Hosts, port: int, listen: str, control: bool) -> None:
 def _watch(session: Session, fleet: Fleet) -> None:
     """Ask every host while a page is open, until Ctrl-C."""
     from sparkwright.run.questions import follow
+    from sparkwright.run.session import end_here
 
-    watch = partial(follow, question=_glance, interval=_INTERVAL, wanted=lambda: fleet.watched)
-    for event in session.watch(watch):
-        if event is not None:
-            fleet.take(*event)
+    end_here()
+    watch = partial(follow, question=_glance, interval=_INTERVAL, wanted=lambda: fleet.pages > 0)
+    for event in filter(None, session.watch(watch)):
+        fleet.take(*event)
 
 
-def _glance(host: Any, run: HostRun) -> Glance:
-    """Contents of the page for one host. One remote execution.
+def _glance(host: Any, run: HostRun) -> glance.Glance:
+    """Everything that the page shows of a host. One remote execution.
 
     Raises:
         HostError: gives the reason, in one line.
@@ -125,10 +126,10 @@ def _glance(host: Any, run: HostRun) -> Glance:
     from sparkwright.run.questions import load_request
 
     ports = {each.name: (each.gate.address, each.gate.port) for each in run.services}
-    status = StatusRequest(run.settings.services_root, ports)
-    usage = UsageRequest(USAGE, dt.datetime.now(dt.UTC).date().isoformat())
-    request = GlanceRequest(load_request(run), status, usage)
-    return ask(host, glance, request, Glance, timeout=_GLANCE)
+    services = status.StatusRequest(run.settings.services_root, ports)
+    usage = report.UsageRequest(document.USAGE, dt.datetime.now(dt.UTC).date().isoformat())
+    request = glance.GlanceRequest(load_request(run), services, usage)
+    return ask(host, glance, request, glance.Glance, timeout=_GLANCE)
 
 
 def _expected(run: HostRun) -> Expected:
@@ -154,20 +155,23 @@ def _page(hosts: Hosts, *, control: bool) -> str:
     return live(page, actions=tuple(_ACTIONS) if control else ())
 
 
-def _log(session: Session, name: str, service: str) -> str:
-    """The last lines of a service's log, or why it has none."""
-    from sparkwright.facts.asking import HostError
-    from sparkwright.facts.memory import memory
-    from sparkwright.host import logs
-    from sparkwright.run.questions import answered
+def _record() -> float:
+    """When the last run ended: its record is part of the page."""
+    return LAST_RUN.stat().st_mtime if LAST_RUN.exists() else 0.0
 
-    run, hidden = session.run.hosts[name], "|".join(log_patterns("probes"))
-    request = LogsRequest((service,), run.settings.services_root, _LINES, None, hidden)
+
+def _log(session: Session, name: str, service: str) -> str:
+    """The last lines of a service's log, or why there are none."""
+    from sparkwright.facts.asking import HostError, ask
+    from sparkwright.facts.memory import memory
+
+    root, hidden = session.run.hosts[name].settings.services_root, "|".join(log_patterns("probes"))
+    request = logs.LogsRequest((service,), root, _LINES, None, hidden)
     host = next(host for host in session.hosts if host.name == name)
-    if not host.connected:
-        return f"{name}: {visible(memory(host).failure or 'not reached')}\n"
     try:
-        answer = answered(logs, lambda _: request, LogsAnswer, timeout=_GLANCE)(host, run)
+        if not host.connected:
+            raise HostError(memory(host).failure or "not reached")
+        answer = ask(host, logs, request, logs.LogsAnswer, timeout=_GLANCE)
     except HostError as error:
         return f"{name}: {visible(str(error))}\n"
     lines = [f"{utc(line.at):%Y-%m-%d %H:%M:%SZ} {log_line(line.text)}" for line in answer.lines]
@@ -177,45 +181,48 @@ def _log(session: Session, name: str, service: str) -> str:
 def _act(
     hosts: Hosts, connection: list[str], fleet: Fleet, action: str, host: str, service: str
 ) -> tuple[bool, str]:
-    """Run a command of the page, like the command line; return whether it succeeded, and its
-    output.
-    """
-    if action not in _ACTIONS:
-        return False, "there is no such action"
-    subcommand, *flags = _ACTIONS[action]
+    """Run a command of the page, as the command line does; whether it did, and its output."""
+    subcommand, *words = _ACTIONS.get(action, ("",))
     names = [host] if subcommand == "maintenance" else [host, service]
-    plan = fleet.services(host)
-    if plan is None or not {host, *plan} >= {*names} or not all(map(_NAME.fullmatch, names)):
-        return False, "there is no such service"
+    services = fleet.services(host)
+    chosen = services is not None and {host, *services} >= {*names}
+    if not (subcommand and chosen and all(map(_NAME.fullmatch, names))):
+        return False, "there is no such action or service"
     data = [word for value in hosts.overrides for word in ("--data", value)]
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", "sparkwright", subcommand, str(hosts.inventory), "/".join(names),
-             *flags, *data, *connection],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            errors="replace", timeout=_ACTION, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return False, f"ended: it took more than {_ACTION / 60:.0f} minutes"
+    done = subprocess.run(
+        [sys.executable, "-m", "sparkwright", subcommand, str(hosts.inventory), "/".join(names),
+         *words, *data, *connection],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        errors="replace", check=False,
+    )  # fmt: skip
     return done.returncode == 0, "\n".join(map(visible, done.stdout.strip().splitlines()))
 
 
-def _listening(address: str, port: int) -> socket.socket:
-    """The socket of the page.
+def _listening(address: str, port: int) -> list[socket.socket]:
+    """The sockets of the page.
+
+    Browsers look for names in ``.localhost`` at ::1 first: another user's program that listens
+    there would get the token.
 
     Raises:
         UserError: the address is every address, or can't be listened on.
     """
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    try:
-        listening = socket.create_server((address, port), family=family, backlog=64)
-    except OSError as error:
-        where, reason = f"command line: --listen {address} --page-port {port}", error.strerror
-        raise _MESSAGES.refusal("not-listening", where, reason=reason or error) from None
-    if listening.getsockname()[0] in EVERY_ADDRESS:  # in any spelling: "", 0, ::0
-        listening.close()
-        raise _MESSAGES.refusal("every-address", "command line: --listen", address=repr(address))
-    return listening
+    sockets: list[socket.socket] = []
+    for place in (address, "::1") if address == LOOPBACK else (address,):
+        family = socket.AF_INET6 if ":" in place else socket.AF_INET
+        try:
+            sockets.append(socket.create_server((place, port), family=family, backlog=64))
+        except OSError as error:
+            if sockets and error.errno != errno.EADDRINUSE:
+                break  # no IPv6 on this machine
+            where, reason = f"command line: --listen {place} --page-port {port}", error.strerror
+            raise _MESSAGES.refusal("not-listening", where, reason=reason or error) from None
+        bound, port = sockets[0].getsockname()[:2]
+        if bound in EVERY_ADDRESS:  # however it is written: "", 0, ::0
+            raise _MESSAGES.refusal(
+                "every-address", "command line: --listen", address=repr(address)
+            )
+    return sockets
 
 
 def _tls(address: str) -> ssl.SSLContext:

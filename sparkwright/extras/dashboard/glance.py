@@ -1,7 +1,5 @@
 """Reports all contents of the live page for this host, in one answer. Changes nothing."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -35,16 +33,20 @@ class GlanceRequest:
 
 @dataclass(frozen=True)
 class UnfinishedFetch:
-    """A running, failed or interrupted download.
+    """A running, failed or interrupted download: its progress.json (``host/fetch/progress.py``).
 
     Attributes:
+        name: of the repository or the image.
         runs: whether its job runs; otherwise the download failed or was interrupted.
-        progress: the job's progress.json.
     """
 
-    name: str
-    runs: bool
-    progress: dict[str, object]
+    bytes_total: int
+    state: str = ""
+    bytes_done: int = 0
+    rate: int = 0
+    message: str = ""
+    name: str = ""
+    runs: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,16 +72,15 @@ class Glance:
 def unfinished(state: Path) -> Iterator[UnfinishedFetch]:
     """Yield the last day's downloads that are running or did not complete."""
     for file in sorted(state.glob("sparkwright-*/progress.json")):
-        progress = documents.read(file)
-        old = time.time() - file.stat().st_mtime > _OLD
-        if progress is None or "bytes_total" not in progress or old or progress["state"] == "done":
+        progress = documents.record(UnfinishedFetch, file)
+        if not progress or progress.state == "done" or file.stat().st_mtime < time.time() - _OLD:
             continue
         unit = systemd.unit(f"{file.parent.name}.service", timeout=10)
         request = documents.read(file.with_name("request.json")) or {}
         fetch = request.get("fetch", request)
         name = fetch.get("repo") if isinstance(fetch, dict) else None
         runs = unit.get("ActiveState") in systemd.RUNNING
-        yield UnfinishedFetch(str(name or file.parent.name), runs, progress)
+        yield replace(progress, name=str(name or file.parent.name), runs=runs)
 
 
 def recent(file: Path) -> list[Mapping[str, Any]]:
@@ -124,12 +125,10 @@ def main(request: GlanceRequest) -> Glance:
     """Answer a request."""
     state = Path(request.status.services_root, "state")
     seen = status.main(request.status)
-    services = {
-        name: replace(service, releases={service.current: service.releases[service.current]})
-        if service.current in service.releases
-        else replace(service, releases={})
-        for name, service in seen.services.items()
-    }
+    services = {}
+    for name, service in seen.services.items():
+        current = {key: kept for key, kept in service.releases.items() if key == service.current}
+        services[name] = replace(service, releases=current)
     ring = recent(state / "watch.json")
     return Glance(
         load=load.main(request.load),

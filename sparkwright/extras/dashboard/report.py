@@ -24,6 +24,7 @@ from sparkwright.extras.dashboard.render import html, plain, text
 from sparkwright.findings.finding import Finding
 
 _STATE = Path(".sparkwright")
+LAST_RUN = _STATE / "last-run.json"
 _Command = Callable[..., None]
 _FILE = click.Path(path_type=Path, dir_okay=False)
 DOCUMENT = contents.Page
@@ -37,7 +38,7 @@ def _input(name: str, text: str, option: str) -> Callable[[_Command], _Command]:
 def stored(
     hosts: Selection,
     results: Path = _STATE / "bench",
-    last_run: Path = _STATE / "last-run.json",
+    last_run: Path = LAST_RUN,
     status: Path = _STATE / "status.json",
     *,
     findings: bool = True,

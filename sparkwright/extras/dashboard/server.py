@@ -10,7 +10,6 @@ import json
 import secrets
 import socket
 import ssl
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
@@ -39,7 +38,6 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 _TEXT = "text/plain; charset=utf-8"
-_FETCHED_BY = ("same-origin", "none")
 _PRINTED = "open the address that `sparkwright dashboard` printed"
 
 
@@ -50,6 +48,7 @@ class Site:
     Attributes:
         host: the only name by which browsers may call this server.
         files: path -> content type and a function that makes the content.
+        record: tells when the page's stored part changed; a page loads it again then.
         log: the last lines of a service's log.
         control: runs an action on a host or a service; None for a page that only reads.
         token: part of the printed address, exchanged for the cookie.
@@ -59,6 +58,7 @@ class Site:
     host: str
     port: int
     files: dict[str, tuple[str, Callable[[], str]]]
+    record: Callable[[], float]
     log: Callable[[str, str], str]
     control: Callable[[str, str, str], tuple[bool, str]] | None = None
     tls: ssl.SSLContext | None = None
@@ -86,18 +86,13 @@ class Server(Bounded):
     """Serves a site on a socket that listens."""
 
     def __init__(self, listening: socket.socket, site: Site) -> None:
+        if site.tls:
+            listening = site.tls.wrap_socket(
+                listening, server_side=True, do_handshake_on_connect=False
+            )
         self.connections = Connections(_CONNECTIONS, _CONNECTIONS)
         super().__init__(listening, Handler, self.connections)
         self.site = site
-
-    def get_request(self) -> tuple[socket.socket, Any]:
-        """The next connection."""
-        connection, address = super().get_request()
-        if self.site.tls:
-            connection = self.site.tls.wrap_socket(
-                connection, server_side=True, do_handshake_on_connect=False
-            )
-        return connection, address
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -150,7 +145,7 @@ class Handler(BaseHTTPRequestHandler):
         origins = self.headers.get_all("Origin") or []
         if any(origin != site.url for origin in origins):
             raise Refused(403, "another site may not ask")
-        if self.headers.get("Sec-Fetch-Site", "none") not in _FETCHED_BY:
+        if self.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"):
             raise Refused(403, "another site may not ask: open the address in a tab of its own")
         if self.command == "POST" and not origins:
             raise Refused(403, "a change comes from the page alone")
@@ -205,7 +200,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def _stream(self) -> None:
         """Send every host, and then each that changes, until the page is closed."""
-        fleet, version = self.server.site.fleet, 0
+        site, version = self.server.site, 0
+        fleet = site.fleet
         self.close_connection = True
         self._head(200, "text/event-stream", {"Connection": "close"})
         fleet.open(1)
@@ -213,7 +209,7 @@ class Handler(BaseHTTPRequestHandler):
             while True:
                 version, changed = fleet.since(version, _BEAT)
                 lines = [f"data: {json.dumps(data)}\n\n" for data in changed]
-                beat = f"event: beat\ndata: {time.time():.0f}\n\n"
+                beat = f"event: beat\ndata: {site.record()}\n\n"
                 self.wfile.write("".join([*lines, beat]).encode())
         except OSError:
             return  # the page was closed

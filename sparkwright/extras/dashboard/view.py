@@ -3,8 +3,6 @@
 The page's script formats numbers, and sets text as text: nothing needs escaping here.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -16,7 +14,6 @@ from typing import Any
 from sparkwright.checks.configuration.parts import Memory
 from sparkwright.checks.service.diagnose import watch_findings
 from sparkwright.extras.dashboard.glance import Glance
-from sparkwright.host.lib.metrics import FIRST_TOKEN_COUNT, FIRST_TOKEN_SUM, GENERATED
 from sparkwright.host.lib.records import encode, replace
 from sparkwright.results.load import Line, Seen, lines
 from sparkwright.results.progress import phases
@@ -26,7 +23,8 @@ from sparkwright.text.marks import in_maintenance
 from sparkwright.text.sizes import GIB
 from sparkwright.text.visible import paragraph, visible
 
-#: Seconds after its end during which a switch counts as part of the roll-out.
+Meant = Callable[[str, str], bool]
+#: Seconds after its end for which a switch is part of the roll-out.
 _LATELY = 3600
 #: Seconds after which an answer is outdated.
 _STALE = 30.0
@@ -34,10 +32,6 @@ _STALE = 30.0
 _NEWER = "switched since the dashboard was started: start it again to compare with the plan"
 #: Items of a list, and characters of a text, that a page gets.
 _ITEMS, _LETTERS = 64, 500
-#: Nested lists and records that a page gets: a host's are no deeper.
-_LEVELS = 4
-#: Members of a download's progress that a page gets.
-_PROGRESS = ("state", "message", "rate", "bytes_done", "bytes_total")
 
 
 @dataclass(frozen=True)
@@ -63,10 +57,8 @@ class HostView:
     """A host as the page shows it.
 
     Attributes:
-        answer: the last answer; the host may be off since.
-        at: time of the answer, seconds since the epoch; 0 before the first.
-        first: service -> time and count of tokens when the counter was seen first.
-        ttft: service -> seconds to the first token, of the last requests.
+        answer: the last one; the host may be off since.
+        at: when it came, seconds since the epoch; 0 before the first.
     """
 
     name: str
@@ -74,8 +66,6 @@ class HostView:
     load: Seen = field(default_factory=Seen)
     answer: Glance | None = None
     at: float = 0.0
-    first: dict[str, tuple[float, float]] = field(default_factory=dict)
-    ttft: dict[str, float] = field(default_factory=dict)
 
     def take(self, answer: Glance | Exception) -> None:
         """Record an answer, or the reason for its absence."""
@@ -83,27 +73,12 @@ class HostView:
             self.load = self.load.then(answer)
             return
         last = self.load.now or self.load.before
-        before = last.services if last else {}
         if last and not 0 < answer.load.at - last.at <= _STALE:
-            self.load, last = Seen(), None  # the mean of a pause is no rate of now
-        self.load, self.answer = self.load.then(answer.load), answer
-        self.at = time.time()
-        for name, now in answer.load.services.items():
-            then = before.get(name) or {}
-            if now is None or GENERATED not in now:
-                continue
-            least = self.first.get(name, (0.0, float("inf")))[1]
-            if now[GENERATED] < then.get(GENERATED, least):
-                self.first[name] = answer.load.at, now[GENERATED]
-            if last is None or FIRST_TOKEN_COUNT not in then:
-                continue
-            count = now.get(FIRST_TOKEN_COUNT, 0.0) - then[FIRST_TOKEN_COUNT]
-            total = now.get(FIRST_TOKEN_SUM, 0.0) - then.get(FIRST_TOKEN_SUM, 0.0)
-            if count > 0 and total >= 0:
-                self.ttft[name] = total / count
+            self.load = Seen()  # the mean of a pause is no rate of now
+        self.load, self.answer, self.at = self.load.then(answer.load), answer, time.time()
 
-    def data(self, meant: Callable[[str, str], bool] = lambda *_: True) -> dict[str, Any]:
-        """The host as JSON."""
+    def data(self, meant: Meant) -> dict[str, Any]:
+        """The host as JSON, with the chosen services."""
         problem = "" if self.load.now else self.load.problem
         data: dict[str, Any] = {
             "host": self.name, "state": "off" if problem else "up" if self.load.now else "waiting",
@@ -117,14 +92,11 @@ class HostView:
         last = Seen(self.answer.load, self.load.before)
         loads = {line.service: line for line in lines({self.name: last}, meant)}
         machine = next(iter(loads.values()), Line(self.name, None))
-        clocks = [gpu.clock_mhz for gpu in self.answer.load.gpus if gpu.clock_mhz is not None]
         names = sorted({*seen.services, *seen.planned}, key=lambda name: name not in seen.planned)
         bounded: dict[str, Any] = _bounded(data | {
-            "machine": asdict(machine) | {"clock": min(clocks, default=None)},
+            "machine": asdict(machine),
             "disks": self.answer.disks, "bar": self._bar(machine),
-            "services": [
-                self._service(name, seen, loads.get(name)) for name in sorted(names[:_ITEMS])
-            ],
+            "services": [self._service(name, seen, loads) for name in sorted(names[:_ITEMS])],
             "findings": [
                 {
                     "severity": item.severity, "service": item.subject.service,
@@ -134,13 +106,8 @@ class HostView:
                 for item in watch_findings(self.name, seen.watch, seen.now)
                 if meant(self.name, item.subject.service or "") or item.subject.service is None
             ],
-            "fetches": [
-                {**vars(each), "progress": {name: each.progress.get(name) for name in _PROGRESS}}
-                for each in self.answer.fetches[:_ITEMS]
-            ],
-            "usage": encode(
-                sorted(self.answer.usage, key=lambda row: row.requests, reverse=True)[:_ITEMS]
-            ),
+            "fetches": encode(self.answer.fetches),
+            "usage": encode(sorted(self.answer.usage, key=lambda row: -row.requests)),
             "maintenance": in_maintenance(seen.maintenance, seen.now) if seen.maintenance else "",
             "work": _work(seen),
             "ended": [encode(end) for end in seen.history if 0 <= seen.now - end.at < _LATELY][-5:],
@@ -162,7 +129,7 @@ class HostView:
         service, model = self.expected.services.get(name), self.expected.models.get(name, "")
         return {"name": name, "model": model, "address": service.url if service else ""}
 
-    def _service(self, name: str, seen: Deployment, line: Line | None) -> dict[str, Any]:
+    def _service(self, name: str, seen: Deployment, loads: Mapping[Any, Line]) -> dict[str, Any]:
         _, _, up, _, health, plan = cells(seen, name)
         status, data = seen.services.get(name), self._planned(name)
         kept = status.releases.get(status.current or "") if status else None
@@ -174,16 +141,9 @@ class HostView:
             "well": serves or name in seen.sleeping, "up": up, "health": health, "plan": plan,
             "phase": phases({name: phase}, seen.now) if phase else "",
             "exclusive": bool(record and record.exclusive),
-            "load": asdict(line) if line else {}, "first": self.ttft.get(name), **self._hour(name),
+            "load": asdict(loads[name]) if name in loads else {},
+            "hour": self.answer and self.answer.hour.get(name),
         }  # fmt: skip
-
-    def _hour(self, name: str) -> dict[str, Any]:
-        """Tokens a second of the last hour, or since the first answer where no watch counts."""
-        if self.answer is None or name in self.answer.hour or name not in self.first:
-            return {"hour": self.answer and self.answer.hour.get(name), "counted": True}
-        (at, count), load = self.first[name], self.answer.load
-        tokens = (load.services.get(name) or {}).get(GENERATED, count) - count
-        return {"hour": tokens / (load.at - at) if load.at > at else None, "counted": False}
 
     def _bar(self, line: Line | None) -> list[tuple[str, float]]:
         """Name and GiB of each part of the memory: as planned, or without a plan used and free."""
@@ -195,32 +155,29 @@ class HostView:
         return [("others", line.used / GIB), ("free", (line.total - line.used) / GIB)]
 
 
-def _bounded(value: Any, levels: int = _LEVELS) -> Any:
-    """Cut long lists and texts of a host, and leave out deep values and numbers that JSON lacks."""
-    if isinstance(value, dict | list | tuple) and not levels:
-        return None
+def _bounded(value: Any) -> Any:
+    """Cut long lists and texts of a host, and leave out numbers that JSON does not have."""
     if isinstance(value, dict):
         items = islice(value.items(), _ITEMS)
-        return {str(key)[:_LETTERS]: _bounded(each, levels - 1) for key, each in items}
+        return {key[:_LETTERS]: _bounded(each) for key, each in items}
     if isinstance(value, list | tuple):
-        return [_bounded(each, levels - 1) for each in value[:_ITEMS]]
+        return [_bounded(each) for each in value[:_ITEMS]]
     if isinstance(value, str):
         return value[:_LETTERS]
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def _work(seen: Deployment) -> str:
-    """Owner of the host's lock, and progress of its switch: a roll-out switches hosts one after
-    another.
-    """
-    owner = described(seen.lock, seen.now) if seen.lock else ""
-    step = ""
-    if seen.switch and seen.switch.step not in ("", "ended"):
-        step = phases(seen.switch.phases, seen.now) or visible(seen.switch.step, 40)
-    elif seen.lock:
-        since = seen.now if seen.lock.since is None else seen.lock.since
-        step = "switched" if any(end.at >= since for end in seen.history) else "not switched yet"
-    return ": ".join(filter(None, (owner, step)))
+    """Owner of the host's lock, its batch, and how far its switch is."""
+    lock, switch = seen.lock, seen.switch
+    parts = [described(lock, seen.now), visible(lock.batch, 40)] if lock else []
+    if switch and switch.step not in ("", "ended"):
+        parts.append(phases(switch.phases, seen.now) or visible(switch.step, 40))
+    elif lock:
+        since = seen.now if lock.since is None else lock.since
+        ended = any(end.at >= since for end in seen.history)
+        parts.append("switched" if ended else "not switched yet")
+    return ": ".join(filter(None, parts))
 
 
 class Fleet:
@@ -228,19 +185,18 @@ class Fleet:
 
     Args:
         meant: whether a service of a host is shown.
+
+    Attributes:
+        pages: number of open pages.
     """
 
-    def __init__(
-        self,
-        hosts: Mapping[str, Expected],
-        meant: Callable[[str, str], bool] = lambda *_: True,
-    ) -> None:
+    def __init__(self, hosts: Mapping[str, Expected], meant: Meant = lambda *_: True) -> None:
         self._views = {name: HostView(name, expected) for name, expected in hosts.items()}
         self._meant = meant
         self._changed = threading.Condition()
         self._version = 1
         self._data = {name: (1, view.data(meant)) for name, view in self._views.items()}
-        self._pages = 0
+        self.pages = 0
 
     def take(self, host: str, answer: Glance | Exception) -> None:
         """Record a host's answer or the reason for its absence, and wake every page."""
@@ -255,25 +211,19 @@ class Fleet:
     def open(self, pages: int) -> None:
         """Count a page that opens (1) or closes (-1)."""
         with self._changed:
-            self._pages += pages
-
-    @property
-    def watched(self) -> bool:
-        """Whether a page is open."""
-        return self._pages > 0
+            self.pages += pages
 
     def since(self, version: int, seconds: float) -> tuple[int, list[dict[str, Any]]]:
         """Hosts that changed after a version, at once or within some seconds; and the version."""
         with self._changed:
             self._changed.wait_for(lambda: self._version > version, seconds)
             changed = [data for at, data in self._data.values() if at > version]
-            old, waiting = time.time() - _STALE, {"state": "waiting"}
-        # After a pause of all pages, an earlier answer is no present state.
-        stale = (data["state"] == "up" and data["seen"] < old for data in changed)
-        fresh = [
-            data | waiting if aged else data for data, aged in zip(changed, stale, strict=True)
+            version, old = self._version, time.time() - _STALE
+        # After a pause of all pages, an answer of before it is no state of now.
+        return version, [
+            data | {"state": "waiting"} if data["state"] == "up" and data["seen"] < old else data
+            for data in changed
         ]
-        return self._version, fresh
 
     def services(self, host: str) -> set[str] | None:
         """Names of a host's services; None if the fleet has no such host."""

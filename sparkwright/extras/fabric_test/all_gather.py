@@ -4,8 +4,6 @@ No MPI: torch.distributed meets at MASTER_ADDR. Prints one line of JSON. The fil
 and given to the container's Python; the controller runs nothing of it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Measures the fabric from this host. Runs as root; nothing of the host is changed."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

@@ -1,7 +1,5 @@
 """State of a host before bootstrap. Runs on the host, as root where sudo permits it."""
 
-from __future__ import annotations
-
 import grp
 import os
 import pwd
@@ -14,14 +12,13 @@ from sparkwright.host import observe
 from sparkwright.host.lib import apt, documents, memory, systemd
 from sparkwright.host.lib.processes import run
 from sparkwright.host.lib.records import dataclass, field
-from sparkwright.host.observe import Observation, ObservationRequest
 
 
 @dataclass(frozen=True)
 class BootstrapRequest:
     """Request for a host's state: the observation of every host, and packages by name."""
 
-    observation: ObservationRequest = field(default_factory=ObservationRequest)
+    observation: observe.ObservationRequest = field(default_factory=observe.ObservationRequest)
     packages: tuple[str, ...] = ()
 
 
@@ -54,7 +51,7 @@ class BootstrapState:
         boot: the kernel's id of this boot.
     """
 
-    observed: Observation
+    observed: observe.Observation
     passwordless: bool = False
     groups: tuple[str, ...] = ()
     codename: str = ""

@@ -4,23 +4,20 @@ Runs on the host as root. The record is written first, so that an interrupted st
 too.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from sparkwright.host.lib import apt, documents, files
+from sparkwright.host.lib import apt, documents, files, records
 from sparkwright.host.lib.processes import run
-from sparkwright.host.lib.records import dataclass, field, replace
 
 #: The steps that bootstrap did on a host, by name and in order, so that they can be undone. The
 #: file is not below services_root, which is deleted when services are removed.
 RECORD = "/var/lib/sparkwright/bootstrap.json"
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Undo:
     """The way to undo a step.
 
@@ -34,13 +31,13 @@ class Undo:
     """
 
     packages: tuple[str, ...] = ()
-    files: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str] = records.field(default_factory=dict)
     units: tuple[str, ...] = ()
     commands: tuple[tuple[str, ...], ...] = ()
     apart: str | None = None
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class PrepareRequest:
     """Request to prepare a step.
 
@@ -52,12 +49,12 @@ class PrepareRequest:
     """
 
     step: str
-    undo: Undo = field(default_factory=Undo)
+    undo: Undo = records.field(default_factory=Undo)
     apt: bool = False
     sudoers: tuple[str, str] | None = None
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Step:
     """A completed step. ``before`` names every package that was installed before it."""
 
@@ -74,7 +71,7 @@ def record(step: str, undo: Undo) -> None:
     begun = earlier.get(step)
     if begun is not None:
         before, first = begun.before, begun.undo
-        undo = replace(
+        undo = records.replace(
             undo,
             packages=tuple(dict.fromkeys((*first.packages, *undo.packages))),
             files={**first.files, **undo.files},

@@ -1,14 +1,13 @@
 """Reboot this host after the answer has been sent. Runs on the host as root."""
 
-from __future__ import annotations
+from pathlib import Path
 
 from sparkwright.host.lib.processes import run
 
 
 def main(request: int) -> str:
     """Have systemd reboot after ``request`` seconds, and return the id of the current boot."""
-    with open("/proc/sys/kernel/random/boot_id") as file:  # noqa: PTH123
-        boot = file.read().strip()
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     done = run(
         "systemd-run", "--quiet", f"--on-active={request}", "systemctl", "reboot", timeout=20
     )

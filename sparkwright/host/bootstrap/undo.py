@@ -4,18 +4,15 @@ The last step is undone first. Parts that other software has changed or needs si
 are named in the answer; the driver always stays.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
 from sparkwright.host.bootstrap.prepare import RECORD, Step
-from sparkwright.host.lib import apt, docker, documents, files, systemd
+from sparkwright.host.lib import apt, docker, documents, files, records, systemd
 from sparkwright.host.lib.processes import run
-from sparkwright.host.lib.records import dataclass
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class UndoAnswer:
     """Result of an undo: undone steps and remaining parts, as text."""
 

@@ -4,22 +4,15 @@ The switch is the same systemd job as in a deploy: it drains and stops the runni
 the other one, sends it real requests, and switches back if they fail.
 """
 
-from __future__ import annotations
-
 import secrets
 from pathlib import Path
 
-from sparkwright.host.control import SWITCH
-from sparkwright.host.lib import documents, exclusive, files, homes, systemd
-from sparkwright.host.lib.exclusive import NOBODY
+from sparkwright.host import control, lock, release, service
+from sparkwright.host.lib import documents, exclusive, files, homes, records, systemd
 from sparkwright.host.lib.processes import run
-from sparkwright.host.lib.records import dataclass, field, replace
-from sparkwright.host.lock import Owner
-from sparkwright.host.release import ServiceSwitch, SwitchRequest
-from sparkwright.host.service import Service, current
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class ActivateRequest:
     """Request to run a member of a group.
 
@@ -37,10 +30,10 @@ class ActivateRequest:
     token: str | None = None
     dry: bool = False
     rests: bool = False
-    boot_lines: dict[str, str] = field(default_factory=dict)
+    boot_lines: dict[str, str] = records.field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class ActivateAnswer:
     """Result of an activation.
 
@@ -68,7 +61,7 @@ def main(request: ActivateRequest) -> ActivateAnswer:
     state = Path(request.services_root, "state")
     groups, runs = exclusive.groups(state), exclusive.running(state)
     members = ((name, group) for group, its in groups.groups.items() for name in its.members)
-    of = {name: group for name, group in members if name != NOBODY}
+    of = {name: group for name, group in members if name != exclusive.NOBODY}
     group = of.get(request.service)
     if group is None:
         return ActivateAnswer(tuple(of))
@@ -76,45 +69,45 @@ def main(request: ActivateRequest) -> ActivateAnswer:
     if (runs[group] == request.service) is not request.rests:
         return answer
     root, text = state.parent / "services", f": {request.why}" if request.why else ""
-    new = current(root / request.service)
+    new = service.current(root / request.service)
     if problems := _in_the_way(state, request, new):
-        return replace(answer, faults=(problems,))
+        return records.replace(answer, faults=(problems,))
     if request.dry or new is None:
         return answer
     switches = []
     if not request.rests:
         activated = (f"activated{text}",)
-        switches.append(ServiceSwitch(new, None, activated, restart=True, slept=True))
-    if old := current(root / runs[group]):
+        switches.append(release.ServiceSwitch(new, None, activated, restart=True, slept=True))
+    if old := service.current(root / runs[group]):
         why = f"sleeps{text}" if request.rests else f"sleeps for {request.service}{text}"
-        switches.append(ServiceSwitch(old, old.release, (why,), restart=True, sleeps=True))
-    switch = SwitchRequest(
+        switches.append(release.ServiceSwitch(old, old.release, (why,), restart=True, sleeps=True))
+    switch = release.SwitchRequest(
         id=secrets.token_hex(6),
         by=request.by,
         settle=groups.settle,
         recover=groups.recover,
         services=tuple(switches),
         active={group: runs[group]},
-        activates={group: NOBODY if request.rests else request.service},
+        activates={group: exclusive.NOBODY if request.rests else request.service},
         boot_lines=request.boot_lines,
     )
     path = state / "switch"
     files.write_record(path / "request.json", switch, 0o600, parents=0o750)
     (path / "progress.json").unlink(missing_ok=True)
-    systemd.systemctl("reset-failed", SWITCH)
+    systemd.systemctl("reset-failed", control.SWITCH)
     done = run(*switch.settle)
     if not done.ok:
-        return replace(answer, faults=(f"the switch can't be started: {done.message}",))
-    return replace(answer, switch=switch.id)
+        return records.replace(answer, faults=(f"the switch can't be started: {done.message}",))
+    return records.replace(answer, switch=switch.id)
 
 
-def _in_the_way(state: Path, request: ActivateRequest, new: Service | None) -> str | None:
+def _in_the_way(state: Path, request: ActivateRequest, new: service.Service | None) -> str | None:
     """Reason why the host can't switch to a service now; None if it can."""
     if (mark := homes.maintenance()) is not None:
         return f"the host is in maintenance, by {mark.by}"
-    holder = documents.record(Owner, state / "lock.json")
+    holder = documents.record(lock.Owner, state / "lock.json")
     if holder is not None and holder.token != request.token:
         return f"{holder.by} is at work on this host"
-    if systemd.unit(SWITCH).get("ActiveState") in systemd.RUNNING:
+    if systemd.unit(control.SWITCH).get("ActiveState") in systemd.RUNNING:
         return "a switch is under way: wait for its end"
     return None if new else f"{request.service} was never prepared here: deploy first"

@@ -4,15 +4,12 @@ Only POST requests with a key count, since only they start the service again: a 
 models or reads metrics keeps no service running. Part of the waking program (on_request.py).
 """
 
-from __future__ import annotations
-
 import time
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from sparkwright.host.lib import exclusive, systemd
-from sparkwright.host.lib.records import dataclass
+from sparkwright.host.lib import exclusive, records, systemd
 from sparkwright.host.proxy import place
 from sparkwright.host.service import current
 
@@ -20,7 +17,7 @@ from sparkwright.host.service import current
 _LOOK = 5.0
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Look:
     """State of a service at one look.
 

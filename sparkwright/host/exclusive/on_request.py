@@ -10,8 +10,6 @@ services (idle.py).
 ``sparkwright-wake.socket`` starts the program; only HAProxy's user can reach the socket.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import math
@@ -30,8 +28,6 @@ from socketserver import ThreadingMixIn, UnixStreamServer
 from sparkwright.host.exclusive import unattended
 from sparkwright.host.exclusive.idle import Idle
 from sparkwright.host.lib import exclusive
-from sparkwright.host.lib.annotations import Any
-from sparkwright.host.lib.exclusive import NOBODY
 from sparkwright.host.lib.http import NoAnswer, Server
 from sparkwright.host.service import current
 
@@ -122,7 +118,7 @@ class Waking:
         left = since.at + stay_seconds - time.time() if since else 0.0
         # A clock correction of a few seconds allows no early switch, and a clock set back further
         # delays no switch beyond the least time.
-        runs = since is not None and since.service != NOBODY
+        runs = since is not None and since.service != exclusive.NOBODY
         if since and runs and stay_seconds and 0 < left <= stay_seconds + _CLOCK:
             raise Later(f"{since.service} was started just now", left)
         self._under_way[group] = (service, threading.Event())
@@ -169,7 +165,7 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     timeout = _SILENT
-    server: WakeServer
+    server: "WakeServer"
     _begun = False
 
     def do_POST(self) -> None:
@@ -289,7 +285,7 @@ class WakeServer(ThreadingMixIn, UnixStreamServer):
         self.socket.close()
         self.socket, self.waking = made, Waking(root)
 
-    def handle_error(self, *_: Any) -> None:
+    def handle_error(self, *_: object) -> None:
         """Ignore errors of a client that has left."""
 
 

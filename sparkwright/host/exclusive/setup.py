@@ -1,12 +1,8 @@
 """Install or remove the files and units of a host's exclusive groups. Runs as root."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
-from sparkwright.host.lib import exclusive, systemd
-from sparkwright.host.lib.exclusive import ACTIVE, GROUPS
-from sparkwright.host.lib.records import dataclass, field
+from sparkwright.host.lib import exclusive, records, systemd
 from sparkwright.host.proxy import place
 
 #: Units of a group with a calendar.
@@ -15,7 +11,7 @@ TIMER, SCHEDULE = "sparkwright-schedule.timer", "sparkwright-schedule.service"
 SOCKET, WAKE = "sparkwright-wake.socket", "sparkwright-wake.service"
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class SetupRequest:
     """Files required for a host's groups; without files, the installation is removed.
 
@@ -24,7 +20,7 @@ class SetupRequest:
     """
 
     services_root: str
-    files: dict[str, tuple[str, int]] = field(default_factory=dict)
+    files: dict[str, tuple[str, int]] = records.field(default_factory=dict)
 
 
 def main(request: SetupRequest) -> list[str]:
@@ -36,7 +32,7 @@ def main(request: SetupRequest) -> list[str]:
     for trigger, unit in ((TIMER, SCHEDULE), (SOCKET, WAKE)):
         _set_up(trigger, unit, request, changed)
     if not request.files:
-        for name in (GROUPS, ACTIVE):
+        for name in (exclusive.GROUPS, exclusive.ACTIVE):
             (state / name).unlink(missing_ok=True)
         return ["removed the exclusive groups"]
     exclusive.activate(state, exclusive.running(state), "deploy", "the first of its group")

@@ -9,21 +9,16 @@ An activation holds the host's lock until the switch has ended. A deploy that st
 the lock's holder; during a running deploy the caller tries again later. Runs on the host as root.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import socket
 import time
 from pathlib import Path
 
-from sparkwright.host import lock
-from sparkwright.host.control import SWITCH
+from sparkwright.host import control, lock
 from sparkwright.host.exclusive import activate
 from sparkwright.host.exclusive.activate import ActivateRequest
 from sparkwright.host.lib import documents, exclusive, systemd
-from sparkwright.host.lib.exclusive import due
-from sparkwright.host.lock import Owner
 
 #: Exit code of an activation to try again (sysexits.h).
 AGAIN = 75
@@ -40,9 +35,9 @@ def main(services_root: str) -> int:
     minute = (now.tm_wday * 24 + now.tm_hour) * 60 + now.tm_min
     runs = exclusive.running(root / "state")
     due_services = [
-        due(group, minute)
+        exclusive.due(group, minute)
         for name, group in exclusive.groups(root / "state").groups.items()
-        if group.windows and due(group, minute) != runs[name]
+        if group.windows and exclusive.due(group, minute) != runs[name]
     ]
     return max((run(root, service, "calendar") for service in due_services), default=0)
 
@@ -53,7 +48,7 @@ def run(root: Path, service: str, by: str, *, rests: bool = False) -> int:
     Returns 0, or ``AGAIN`` if the switch could not start.
     """
     state = root / "state"
-    owner = Owner(secrets.token_hex(8), f"{by}@{socket.gethostname()}", _boot(), os.getpid())
+    owner = lock.Owner(secrets.token_hex(8), f"{by}@{socket.gethostname()}", _boot(), os.getpid())
     answer = lock.take(state, owner)
     if not answer.held and answer.by and _is_over(answer.by):
         answer = lock.take(state, owner, answer.by)
@@ -74,7 +69,7 @@ def run(root: Path, service: str, by: str, *, rests: bool = False) -> int:
         lock.release(state, str(owner.token))
 
 
-def _is_over(owner: Owner) -> bool:
+def _is_over(owner: lock.Owner) -> bool:
     """Return whether a lock is left from this program's own run that a power cut or a signal
     ended.
     """
@@ -90,7 +85,7 @@ def _boot() -> str:
 def _ended(state: Path, switch: str) -> str:
     """Wait for the end of a switch and return its result."""
     while True:
-        runs = systemd.unit(SWITCH).get("ActiveState") in systemd.RUNNING
+        runs = systemd.unit(control.SWITCH).get("ActiveState") in systemd.RUNNING
         journal = documents.read(state / "switch/progress.json") or {}
         if journal.get("id") == switch and journal.get("step") == "ended":
             return f"the switch has ended: {journal.get('result')}"

@@ -4,8 +4,6 @@ Hashes prove that the bytes are the repository's. They do not find mistakes in t
 itself: renamed tensors, a missing shard, another quantization.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

@@ -6,8 +6,6 @@ is a JSON file with the keys of FetchRequest. Tasks: `run` fetches a repository 
 Exit codes: 0 done, 1 failed.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import os

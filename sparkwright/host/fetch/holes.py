@@ -10,8 +10,6 @@ holes of zeros and syncs whenever it is asked. On these file systems a part has 
 for each page: 1 once the page is written.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import stat
@@ -23,8 +21,7 @@ from pathlib import Path
 
 from sparkwright.host.fetch.messages import Failed
 from sparkwright.host.fetch.request import PAGE, FetchFile
-from sparkwright.host.lib import disks
-from sparkwright.host.lib.records import dataclass
+from sparkwright.host.lib import disks, records
 
 #: Ranges [start, end) of a file, sorted and without overlaps.
 Ranges = list[tuple[int, int]]
@@ -51,7 +48,7 @@ def reported(directory: Path) -> bool:
             return error.errno in {errno.ENOSPC, errno.EDQUOT}
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Part:
     """A file of a request that is being filled.
 

@@ -9,8 +9,6 @@ space on a file system that can clone files (Btrfs, XFS). A file is hard linked 
 root alone can write to it and to every directory above it. The user's directories are not changed.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil
@@ -26,12 +24,10 @@ from pathlib import Path
 from threading import Event
 from typing import TypeVar
 
-from sparkwright.host.fetch import contents, verify, workspace
-from sparkwright.host.fetch.holes import total
+from sparkwright.host.fetch import contents, holes, transfer, verify, workspace
 from sparkwright.host.fetch.messages import FAILED, OK, Failed, check, log, size, text
 from sparkwright.host.fetch.progress import PEERS, Progress
 from sparkwright.host.fetch.request import FetchFile, FetchRequest, PullRequest, read
-from sparkwright.host.fetch.transfer import Libraries, Transfer
 from sparkwright.host.lib import files, receipt, trusted
 from sparkwright.host.lib.receipt import ReceiptEntry
 
@@ -293,8 +289,8 @@ def fetch(
             libraries = None
             # The libraries offer no limit of the rate.
             if request.downloader != "http" and runtime is not None and request.limit is None:
-                libraries = Libraries(work, runtime, lock)
-            Transfer(work, libraries).run(missing)
+                libraries = transfer.Libraries(work, runtime, lock)
+            transfer.Transfer(work, libraries).run(missing)
         _finish(work)
         shutil.rmtree(work.root, ignore_errors=True)
     received, seconds = progress.received_by.total(), time.monotonic() - began
@@ -321,7 +317,7 @@ def _prepare(work: workspace.Workspace, missing: list[FetchFile]) -> int:
     work.parts.mkdir(exist_ok=True)
     for file, part in parts.items():
         part.prepare(mapped=work.mapped)
-        gap = total(part.missing())
+        gap = holes.total(part.missing())
         work.progress.present(file.path, file.size - gap)
         # On a file system without holes, a part takes its full size from the start.
         lacking += min(gap, max(0, file.size - part.path.lstat().st_blocks * 512))

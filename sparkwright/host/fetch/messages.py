@@ -1,7 +1,5 @@
 """Messages and failures of the program. messages.json has the texts: cause and remedy."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Mapping

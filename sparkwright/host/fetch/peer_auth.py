@@ -6,8 +6,6 @@ other host. Every request signs a challenge that the server accepts once, on one
 answer signs the nonce of its request. Neither side needs a clock.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json

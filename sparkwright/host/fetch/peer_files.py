@@ -4,8 +4,6 @@ Every name is unquoted once and then checked. Every file is opened below a fixed
 name, without following links. Anything but a regular file counts as missing.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import stat
@@ -14,11 +12,8 @@ import urllib.parse
 from contextlib import suppress
 from pathlib import Path
 
-from sparkwright.host.fetch import holes, peer_auth
-from sparkwright.host.fetch.holes import Ranges
-from sparkwright.host.fetch.request import PAGE, PeerServerRequest
-from sparkwright.host.lib import documents, processes
-from sparkwright.host.lib.records import dataclass, replace
+from sparkwright.host.fetch import holes, peer_auth, request
+from sparkwright.host.lib import documents, processes, records
 
 _HEX = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _DIRECTORY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}")
@@ -35,7 +30,7 @@ LIFE = 2 * 86400
 _LARGEST_KEY = 128
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class OpenFile:
     """An open file, which the caller closes.
 
@@ -48,16 +43,16 @@ class OpenFile:
     descriptor: int
     size: int
     complete: bool
-    missing: Ranges | None = None
+    missing: holes.Ranges | None = None
 
-    def __enter__(self) -> OpenFile:
+    def __enter__(self) -> "OpenFile":
         return self
 
     def __exit__(self, *_: object) -> None:
         os.close(self.descriptor)
 
-    def available(self) -> Ranges:
-        """Return the ranges that are on the disk; only the first ranges of very many."""
+    def available(self) -> holes.Ranges:
+        """Return the ranges that are on the disk; only the first ones of very many."""
         if self.complete:
             return [(0, self.size)] if self.size else []
         result, at, missing = [], 0, self.missing
@@ -72,7 +67,7 @@ class OpenFile:
         return result[:_MOST_RANGES]
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Revision:
     """A revision of a model or an image: the names of the directories above it, and its own
     name.
@@ -96,10 +91,10 @@ class Revision:
         part = _regular(self.root, (*below, f"{path[-1]}.part"))
         beside = _regular(self.root, (*below, f"{path[-1]}.part.map")) if part else None
         if part is None or beside is None:
-            return part and replace(part, complete=False)
+            return part and records.replace(part, complete=False)
         with beside, open(beside.descriptor, "rb", closefd=False) as content:
-            pages = content.read(-(-part.size // PAGE))
-        return replace(part, complete=False, missing=holes.unmarked(pages, part.size))
+            pages = content.read(-(-part.size // request.PAGE))
+        return records.replace(part, complete=False, missing=holes.unmarked(pages, part.size))
 
     def fetching(self) -> bool:
         """Return whether a fetch of this revision runs."""
@@ -129,7 +124,7 @@ def names(path: str) -> list[str] | None:
 
 
 def revision(
-    request: PeerServerRequest, parts: list[str]
+    request: request.PeerServerRequest, parts: list[str]
 ) -> tuple[Revision, tuple[str, ...]] | None:
     """Return the revision that a path leads to, and the names below it; None for an invalid
     path.

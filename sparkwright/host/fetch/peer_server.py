@@ -14,8 +14,6 @@ sends a blob's bytes as they arrive, so that Docker unpacks while the rest is do
 can't sign: it shows a password by Basic authentication, which counts over loopback only.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac
@@ -36,14 +34,10 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
-from sparkwright.host.fetch import peer_auth, peer_files
-from sparkwright.host.fetch.messages import FAILED, OK, Failed, log
+from sparkwright.host.fetch import messages, peer_auth, peer_files, peers, request
 from sparkwright.host.fetch.peer_files import OpenFile, Revision
-from sparkwright.host.fetch.peers import PIECE, Held
-from sparkwright.host.fetch.request import PeerServerRequest, read
-from sparkwright.host.lib import bounded, documents
+from sparkwright.host.lib import bounded, documents, records
 from sparkwright.host.lib.connections import Bounded, Connections
-from sparkwright.host.lib.records import encode
 
 #: The first descriptor that systemd passes (sd_listen_fds(3)).
 _FIRST_PASSED = 3
@@ -76,7 +70,7 @@ _RANGE = re.compile(r"bytes=(\d{1,15})-(\d{0,15})", re.ASCII)
 class PeerServer:
     """Server on sockets that already listen."""
 
-    def __init__(self, request: PeerServerRequest, listening: list[socket.socket]) -> None:
+    def __init__(self, request: request.PeerServerRequest, listening: list[socket.socket]) -> None:
         self.request = request
         self.connections = Connections(MOST, MOST_OF_ONE)
         self._listening = listening
@@ -216,8 +210,8 @@ class Conversation(BaseHTTPRequestHandler):
         with file or nullcontext():
             if query == "ranges":
                 ranges = tuple(file.available()) if file else ()
-                held = Held(ranges, revision.fetching(), revision.ended())
-                body = json.dumps(encode(held)).encode()
+                held = peers.Held(ranges, revision.fetching(), revision.ended())
+                body = json.dumps(records.encode(held)).encode()
                 self._head(200, len(body), hashlib.sha256(body).hexdigest())
                 self.wfile.write(body)
             elif file:
@@ -228,7 +222,7 @@ class Conversation(BaseHTTPRequestHandler):
     def _piece(self, file: OpenFile) -> None:
         wanted = _RANGE.fullmatch(self._header("Range"))
         start, end = (int(wanted[1]), int(wanted[2]) + 1) if wanted and wanted[2] else (0, 0)
-        if not 0 < end - start <= PIECE or end > file.size:
+        if not 0 < end - start <= peers.PIECE or end > file.size:
             self._head(416)
             return
         # Read the bytes twice; the second time they are in the page cache. So the signature can go
@@ -336,7 +330,7 @@ class Conversation(BaseHTTPRequestHandler):
         while self.command == "GET" and at < end:
             settled = [last for first, last in file.available() if first <= at < last]
             if settled:
-                upto = min(end, settled[0], at + PIECE)
+                upto = min(end, settled[0], at + peers.PIECE)
                 self._send_file(file.descriptor, at, upto, _DOCKER_TIME)
                 at, idle = upto, time.monotonic()
             elif self._has_its_name(image, file, digest):
@@ -400,11 +394,11 @@ def listening() -> list[socket.socket]:
 def run(request_path: Path, _runtime: Path | None) -> int:
     """Serve until the server was idle for long enough, or until a signal. Returns the exit code."""
     try:
-        server = PeerServer(read(PeerServerRequest, request_path), listening())
-    except (Failed, OSError) as error:
-        log(str(error))
-        return FAILED
+        server = PeerServer(request.read(request.PeerServerRequest, request_path), listening())
+    except (messages.Failed, OSError) as error:
+        messages.log(str(error))
+        return messages.FAILED
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: server.ended.set())
     server.run()
-    return OK
+    return messages.OK

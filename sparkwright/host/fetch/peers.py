@@ -10,8 +10,6 @@ signature was checked. The client follows no redirects and uses no proxy: the co
 peers' addresses.
 """
 
-from __future__ import annotations
-
 import hashlib
 import http.client
 import re
@@ -24,14 +22,11 @@ from pathlib import Path
 from queue import SimpleQueue
 from threading import Event, Lock
 
-from sparkwright.host.fetch import peer_auth
+from sparkwright.host.fetch import peer_auth, progress, ranges
 from sparkwright.host.fetch.holes import Part, Ranges
 from sparkwright.host.fetch.messages import Failed, check, log
-from sparkwright.host.fetch.progress import PEERS
-from sparkwright.host.fetch.ranges import Limit, side_by_side
 from sparkwright.host.fetch.request import PAGE, FetchRequest, PeerKeys
-from sparkwright.host.lib import bounded, disks, documents
-from sparkwright.host.lib.records import dataclass
+from sparkwright.host.lib import bounded, disks, documents, records
 
 #: Seconds that a peer has to start its own fetch: all hosts are started at the same time.
 _GRACE = 20.0
@@ -58,7 +53,7 @@ class Unproven(Exception):
     """The answer is not signed with the key: another program sent it, or somebody altered it."""
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Held:
     """Bytes of a file that a peer has.
 
@@ -170,7 +165,7 @@ class PeerClient(http.client.HTTPConnection):
 class Peers:
     """The peers of one request, shared by all of its files."""
 
-    def __init__(self, request: FetchRequest, stop: Event, limit: Limit) -> None:
+    def __init__(self, request: FetchRequest, stop: Event, limit: ranges.Limit) -> None:
         self._request = request
         self._stop = stop
         self._limit = limit
@@ -267,8 +262,8 @@ class Peers:
             for start, end in wanted
             for at in range(start, end, self._piece)
         ]
-        with part.writing(PEERS) as write:
-            side_by_side(take, pieces, len(clients), abort)
+        with part.writing(progress.PEERS) as write:
+            ranges.side_by_side(take, pieces, len(clients), abort)
 
     def _drop(self, peer: str, reason: str) -> None:
         with self._lock:

@@ -1,19 +1,15 @@
 """Progress of a fetch: counters, progress.json for followers, and log lines."""
 
-from __future__ import annotations
-
-import json
 import time
 from collections import Counter, deque
 from pathlib import Path
 from threading import Event, RLock, Thread
 
 from sparkwright.host.fetch.messages import log
-from sparkwright.host.lib import files
-from sparkwright.host.lib.records import dataclass, encode
+from sparkwright.host.lib import files, records
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class FetchProgress:
     """progress.json: progress of a fetch or a pull.
 
@@ -107,7 +103,7 @@ class Progress:
                 message=self.message,
             )
             try:
-                files.write(self._path, json.dumps(encode(progress)) + "\n", 0o644, durable=False)
+                files.write_record(self._path, progress, durable=False)
             except OSError as error:
                 log(f"cannot write {self._path}: {error.strerror}")
 

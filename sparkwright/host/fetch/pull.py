@@ -5,8 +5,6 @@ model's. Docker pulls from this host's peer server while the blobs arrive, and s
 unpacks them itself. The digest identifies the image, whatever its origin.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
@@ -18,11 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
-from sparkwright.host.fetch import peer_auth
-from sparkwright.host.fetch.job import carry_out, fetch
-from sparkwright.host.fetch.messages import Failed, check, log
-from sparkwright.host.fetch.progress import Progress
-from sparkwright.host.fetch.request import ImageBuild, PullRequest
+from sparkwright.host.fetch import job, messages, peer_auth, progress, request
 from sparkwright.host.lib import docker, documents
 
 _TRIES = 3
@@ -42,7 +36,7 @@ def known_layers(layers: tuple[str, ...]) -> set[str]:
     """Return the layers that Docker has already unpacked, which need no download."""
     info = docker.get("/info")
     if info is None:
-        raise Failed("docker_silent")
+        raise messages.Failed("docker_silent")
     root, driver = Path(info["DockerRootDir"]), info["Driver"]
     if docker.in_containerd(info):
         blobs = Path(docker.store(info), "io.containerd.content.v1.content/blobs/sha256")
@@ -62,29 +56,29 @@ def known_layers(layers: tuple[str, ...]) -> set[str]:
     return in_docker
 
 
-def _pull(request: PullRequest, progress: Progress, stop: Event) -> str:
+def _pull(request: request.PullRequest, progress: progress.Progress, stop: Event) -> str:
     """Pull the image. Returns the message of success; raises Failed on failure."""
     in_docker = known_layers(request.layers)
     if in_docker:
-        log(f"{len(in_docker)} of {len(request.layers)} layers are in Docker already")
+        messages.log(f"{len(in_docker)} of {len(request.layers)} layers are in Docker already")
     files = tuple(file for file in request.fetch.files if file.path not in in_docker)
     pulled = ThreadPoolExecutor(1).submit(_into_docker, request, stop)
     try:
-        message = fetch(replace(request.fetch, files=files), progress, stop)
+        message = job.fetch(replace(request.fetch, files=files), progress, stop)
         progress.write()
         while not wait([pulled], timeout=0.5).done:
-            check(stop)
+            messages.check(stop)
     finally:
         stop.set()
     if (error := pulled.result()) is not None:
-        raise Failed("docker_rejects", reason=error)
+        raise messages.Failed("docker_rejects", reason=error)
     _name(request, progress)
     if not request.keep:
         shutil.rmtree(request.fetch.destination, ignore_errors=True)
     return message
 
 
-def _into_docker(request: PullRequest, stop: Event) -> str | None:
+def _into_docker(request: request.PullRequest, stop: Event) -> str | None:
     """Have Docker pull from this host. Returns the reason of a failure, or None."""
     key = Path(request.token_file)
     account = f"{key.name}:{peer_auth.docker_password(key.read_text().strip())}"
@@ -99,12 +93,12 @@ def _into_docker(request: PullRequest, stop: Event) -> str | None:
     return None if pulled.ok else pulled.message
 
 
-def _name(request: PullRequest, progress: Progress) -> None:
+def _name(request: request.PullRequest, progress: progress.Progress) -> None:
     """Give the image its final name, and remove the name of the pull."""
     name = request.build.base_name if request.build else request.name
     tagged = docker.docker("tag", request.source, name)
     if not tagged.ok:
-        raise Failed("docker_name", reason=tagged.message)
+        raise messages.Failed("docker_name", reason=tagged.message)
     if request.build:
         progress.state = "building"
         progress.write()
@@ -112,7 +106,7 @@ def _name(request: PullRequest, progress: Progress) -> None:
     docker.docker("image", "rm", "--no-prune", request.source)
 
 
-def _build(request: PullRequest, build: ImageBuild) -> None:
+def _build(request: request.PullRequest, build: request.ImageBuild) -> None:
     """Build an image. A patched image gets its name only after its checks have passed."""
     name = request.name.replace("/", "/unproven-", 1) if build.steps else request.name
     # Not in /tmp: the job has a private /tmp, and the container must see the directory.
@@ -131,7 +125,7 @@ def _build(request: PullRequest, build: ImageBuild) -> None:
             Path(folder, "layer.tar").write_bytes(base64.b64decode(layer))
         built = docker.docker("build", *passed, "--tag", name, folder)
         if not built.ok:
-            raise Failed("docker_build", reason=built.message or "failed without output")
+            raise messages.Failed("docker_build", reason=built.message or "failed without output")
         if build.steps:
             try:
                 _in_container(request.name, name, folder, "check")
@@ -146,10 +140,10 @@ def _in_container(name: str, image: str, folder: str, mode: str) -> str:
     program = ("--mount", mount, image, "-B", f"{_CONTEXT}/steps.py", mode)
     done = docker.docker(*_CONTAINER, *program, timeout=_SECONDS)
     if not done.ok:
-        raise Failed("docker_steps", name=name.partition(":")[0], reason=done.message)
+        raise messages.Failed("docker_steps", name=name.partition(":")[0], reason=done.message)
     return done.out
 
 
 def run(path: Path, _runtime: Path | None) -> int:
     """Carry out the request. Returns the exit code."""
-    return carry_out(path, PullRequest, _pull)
+    return job.carry_out(path, request.PullRequest, _pull)

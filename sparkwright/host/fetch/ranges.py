@@ -1,7 +1,5 @@
 """Fetch the missing ranges of a file into its part over plain HTTP, several at once."""
 
-from __future__ import annotations
-
 import http.client
 import time
 import urllib.error
@@ -13,7 +11,6 @@ from threading import Event, Lock
 from typing import Any, NoReturn
 
 from sparkwright.host.fetch import holes, sources
-from sparkwright.host.fetch.holes import Part, Ranges
 from sparkwright.host.fetch.messages import Failed, log
 from sparkwright.host.fetch.request import PAGE, FetchRequest
 from sparkwright.host.fetch.sources import Location, Source, origin
@@ -88,7 +85,7 @@ class RangeFetch:
 
     request: FetchRequest
     source: Source
-    part: Part
+    part: holes.Part
     stop: Event
     limit: Limit
     _abort: Event = field(default_factory=Event)
@@ -218,8 +215,8 @@ class RangeFetch:
         return filled, None
 
 
-def _pieces(missing: Ranges, connections: int, least: int) -> Iterator[tuple[int, int]]:
-    """Cut ranges into requests: large requests first, smaller requests towards the end.
+def _pieces(missing: holes.Ranges, connections: int, least: int) -> Iterator[tuple[int, int]]:
+    """Cut ranges into requests: large ones first, smaller ones towards the end.
 
     So no connection ends up alone with a large request, and few bytes remain to be hashed at the
     end.

@@ -3,19 +3,16 @@
 A mistake raises Failed with one message that names the key.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from sparkwright.host.fetch.messages import Failed
-from sparkwright.host.lib import receipt
-from sparkwright.host.lib.records import dataclass, decode, encode, field
+from sparkwright.host.lib import receipt, records
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class FetchFile:
     """A file of a repository.
 
@@ -31,7 +28,7 @@ class FetchFile:
     blob_id: str | None = None
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class ContentCheck:
     """Check of a model's headers and small files, in one of three forms.
 
@@ -50,7 +47,7 @@ class ContentCheck:
     contains: tuple[object, ...] | None = None
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class ExpectedContents:
     """Contents of a model according to the catalog.
 
@@ -62,7 +59,7 @@ class ExpectedContents:
     checks: tuple[ContentCheck, ...] = ()
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class FetchRequest:
     """Request to fetch a repository at one commit, or an image at one digest.
 
@@ -117,7 +114,7 @@ class FetchRequest:
     adopt: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class BuildFile:
     """A file of a build context; ``content`` is in base64."""
 
@@ -125,7 +122,7 @@ class BuildFile:
     executable: bool = False
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class ImageBuild:
     """Build of an image over the pulled image.
 
@@ -140,7 +137,7 @@ class ImageBuild:
     steps: bool = False
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class PullRequest:
     """Request to pull an image into Docker.
 
@@ -162,7 +159,7 @@ class PullRequest:
     build: ImageBuild | None = None
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class PeerServerRequest:
     """Request for a server from which peers and this host's Docker read files, even during their
     download.
@@ -182,7 +179,7 @@ class PeerServerRequest:
     certificate: str | None = None
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class TlsIdentity:
     """The TLS name and CA by which other programs verify a host.
 
@@ -195,7 +192,7 @@ class TlsIdentity:
     ca: str | None
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class PeerKeys:
     """A host's credentials for its peers in one run.
 
@@ -209,7 +206,7 @@ class PeerKeys:
     run: str
     peer: str
     keys: dict[str, str]
-    tls: dict[str, TlsIdentity] = field(default_factory=dict)
+    tls: dict[str, TlsIdentity] = records.field(default_factory=dict)
 
 
 Request = TypeVar("Request", FetchRequest, PullRequest, PeerServerRequest)
@@ -235,13 +232,13 @@ _PINNED = {
 
 def document(request: object) -> str:
     """Return the text of a request's file."""
-    return json.dumps(encode(request))
+    return json.dumps(records.encode(request))
 
 
 def read(cls: type[Request], path: Path) -> Request:
     """Read a request. Raises Failed with a message that names the key."""
     try:
-        request = decode(cls, json.loads(path.read_text(encoding="utf-8")))
+        request = records.decode(cls, json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise Failed("request_unreadable", path=path, reason=error.strerror) from error
     except ValueError as error:

@@ -6,8 +6,6 @@ to its own scheme, host and port only. A registry is asked by the OCI distributi
 sent to the registry's own token service only, and a token to the registry only.
 """
 
-from __future__ import annotations
-
 import base64
 import http.client
 import json
@@ -15,7 +13,6 @@ import re
 import socket
 import ssl
 import urllib.error
-import urllib.parse
 import urllib.request
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,12 +20,11 @@ from functools import partial
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any, TypeVar
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 from sparkwright.host.fetch.messages import Failed, log, refusal
 from sparkwright.host.fetch.request import FetchFile, FetchRequest
-from sparkwright.host.lib import bounded
-from sparkwright.host.lib.records import dataclass
+from sparkwright.host.lib import bounded, records
 
 _T = TypeVar("_T")
 #: HTTP statuses that are worth another try.
@@ -72,7 +68,7 @@ class Tries:
             raise Failed("stopped")
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Xet:
     """A file in the hub's Xet storage.
 
@@ -85,7 +81,7 @@ class Xet:
     headers: dict[str, str]
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Location:
     """Address of a file, the headers for it, and the same file in Xet storage."""
 
@@ -407,7 +403,7 @@ class Registry(_Queried):
         realm = challenge.pop("realm", "")
         if urlsplit(realm).scheme not in ("https", urlsplit(self._request.endpoint).scheme):
             raise self.failed("no_token_service")
-        query = urllib.request.Request(f"{realm}?{urllib.parse.urlencode(challenge)}")
+        query = urllib.request.Request(f"{realm}?{urlencode(challenge)}")
         if basic is not None:
             query.add_unredirected_header("Authorization", basic)
         with QUERIES.open(query, timeout=30) as answer:

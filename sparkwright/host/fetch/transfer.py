@@ -6,8 +6,6 @@ part from the hub's Xet storage. Ranges that they leave out remain holes in the 
 fetches them.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -23,14 +21,10 @@ from pathlib import Path
 from threading import Lock, Semaphore
 from typing import Any
 
-from sparkwright.host.fetch import sources, verify
+from sparkwright.host.fetch import peers, ranges, request, sources, verify, workspace
 from sparkwright.host.fetch.holes import Part, total
 from sparkwright.host.fetch.messages import Failed, check, log, size
-from sparkwright.host.fetch.peers import Peers
-from sparkwright.host.fetch.ranges import Limit, RangeFetch
-from sparkwright.host.fetch.request import PAGE, FetchFile
 from sparkwright.host.fetch.sources import Location, Source
-from sparkwright.host.fetch.workspace import Workspace
 from sparkwright.host.lib.records import dataclass, encode
 
 _AT_ONCE = (4, 2)  # small files and large ones that are fetched; as many are hashed meanwhile
@@ -52,7 +46,7 @@ class Transfer:
     libraries: None to use plain HTTP for everything.
     """
 
-    def __init__(self, work: Workspace, libraries: Libraries | None) -> None:
+    def __init__(self, work: workspace.Workspace, libraries: "Libraries | None") -> None:
         self._work = work
         self._request = work.request
         self._stop = work.stop
@@ -60,10 +54,10 @@ class Transfer:
         self._libraries = libraries
         self._connecting = Lock()
         self._filling = [Semaphore(count) for count in _AT_ONCE]
-        self._limit = Limit(work.request.limit)
-        self._peers = Peers(work.request, work.stop, self._limit)
+        self._limit = ranges.Limit(work.request.limit)
+        self._peers = peers.Peers(work.request, work.stop, self._limit)
 
-    def run(self, missing: list[FetchFile]) -> None:
+    def run(self, missing: list[request.FetchFile]) -> None:
         """Fetch the files. The first final error ends the run."""
         if not self._peers.left:
             self._connected()
@@ -105,10 +99,10 @@ class Transfer:
                 self._source = source
             return self._source
 
-    def _is_large(self, file: FetchFile) -> bool:
+    def _is_large(self, file: request.FetchFile) -> bool:
         return file.size >= 2 * self._request.chunk_size
 
-    def _fetch(self, file: FetchFile) -> None:
+    def _fetch(self, file: request.FetchFile) -> None:
         """Fetch a file and put it in place. A file with wrong content is set aside and fetched once
         more.
         """
@@ -147,7 +141,7 @@ class Transfer:
         if not part.missing():
             return True
         source, file = self._connected(), part.file
-        fetch = RangeFetch(self._request, source, part, self._stop, self._limit)
+        fetch = ranges.RangeFetch(self._request, source, part, self._stop, self._limit)
         if not self._is_large(file):
             return fetch.run(source.direct(file.path), 1)
         location = source.locate(file)
@@ -167,7 +161,7 @@ class Libraries:
             ends.
     """
 
-    work: Workspace
+    work: workspace.Workspace
     runtime: Path
     lock: int
 
@@ -205,7 +199,7 @@ class Libraries:
         }
         count = partial(part.received, name)
         if location.xet is not None and name == "Xet":
-            job |= {"size": part.file.size, "ranges": part.missing(), "page": PAGE}
+            job |= {"size": part.file.size, "ranges": part.missing(), "page": request.PAGE}
             return self._run(job | encode(location.xet), count)
         # hf_transfer deletes its file on failure, so it gets a second hard link of the part.
         link = part.path.with_suffix(".hf_transfer")

@@ -1,16 +1,12 @@
 """Hashes of files on the disk, compared with the expected hashes."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
 
-from sparkwright.host.fetch.holes import Part
-from sparkwright.host.fetch.messages import Failed, check
-from sparkwright.host.fetch.request import FetchFile
+from sparkwright.host.fetch import holes, messages, request
 from sparkwright.host.lib.receipt import ReceiptEntry
 
 _BUFFER = 4 << 20
@@ -28,7 +24,7 @@ def _digests(path: Path, size: int, with_blob_id: bool, stop: Event) -> list[str
     buffer = memoryview(bytearray(min(_BUFFER, max(size, 1))))
     with path.open("rb", buffering=0) as file:
         while count := file.readinto(buffer):
-            check(stop)
+            messages.check(stop)
             for digest in digests:
                 digest.update(buffer[:count])
     return [digest.hexdigest() for digest in digests]
@@ -46,7 +42,7 @@ class Follower(Thread):
     _STEP = 64 << 20
     _POLL = 0.05
 
-    def __init__(self, part: Part, stop: Event) -> None:
+    def __init__(self, part: holes.Part, stop: Event) -> None:
         super().__init__(daemon=True)
         self._part = part
         self._end = stop
@@ -54,7 +50,7 @@ class Follower(Thread):
         self._over = Event()
         self._sha256: str | None = None
 
-    def __enter__(self) -> Follower:
+    def __enter__(self) -> "Follower":
         self.start()
         return self
 
@@ -99,7 +95,7 @@ class Follower(Thread):
 
 
 def entry(
-    file: FetchFile, path: Path, stop: Event, hashed: str | None = None
+    file: request.FetchFile, path: Path, stop: Event, hashed: str | None = None
 ) -> ReceiptEntry | str:
     """Return the receipt entry of a complete file, or its fault.
 
@@ -114,7 +110,7 @@ def entry(
     if digests[-1] != expected:
         return f"expected {kind} {expected}, got {digests[-1]}"
     if is_pointer(path):
-        raise Failed("pointer", file=file.path)
+        raise messages.Failed("pointer", file=file.path)
     return ReceiptEntry(file.size, status.st_mtime_ns, digests[0], file.blob_id)
 
 

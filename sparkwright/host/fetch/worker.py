@@ -6,8 +6,6 @@ stdin (an address can contain a signature and a header the token: neither belong
 line). Each line on stdout is a number of bytes that arrived; the last line on stderr is the error.
 """
 
-from __future__ import annotations
-
 import ctypes
 import importlib
 import json

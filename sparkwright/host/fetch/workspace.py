@@ -1,7 +1,5 @@
 """Workspace of a fetch: its directories with owners and modes, and the files in place."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil
@@ -14,9 +12,8 @@ from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from threading import Event, Lock
 
-from sparkwright.host.fetch import holes
+from sparkwright.host.fetch import holes, progress
 from sparkwright.host.fetch.messages import Failed, log
-from sparkwright.host.fetch.progress import Progress
 from sparkwright.host.fetch.request import FetchFile, FetchRequest
 from sparkwright.host.lib import documents, files, receipt, trusted
 from sparkwright.host.lib.receipt import ReceiptEntry
@@ -40,7 +37,7 @@ class Workspace:
         verified: entries of the coming receipt.
     """
 
-    def __init__(self, request: FetchRequest, progress: Progress, stop: Event) -> None:
+    def __init__(self, request: FetchRequest, progress: progress.Progress, stop: Event) -> None:
         self.request = request
         self.progress = progress
         self.stop = stop

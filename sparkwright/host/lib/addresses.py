@@ -1,19 +1,16 @@
 """A host's own addresses, and the reachable addresses of other hosts."""
 
-from __future__ import annotations
-
 import errno
 import ipaddress
 import re
 import socket
 import threading
 
-from sparkwright.host.lib import documents
+from sparkwright.host.lib import documents, records
 from sparkwright.host.lib.processes import Running
-from sparkwright.host.lib.records import dataclass
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Reach:
     """Another host with names and addresses to try, the best first.
 
@@ -26,7 +23,7 @@ class Reach:
     port: int
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Reached:
     """Result of the attempt to reach another host.
 

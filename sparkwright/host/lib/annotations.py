@@ -1,7 +1,5 @@
 """Names of annotations. Carried programs do without ``typing``, whose import takes 3 ms."""
 
-from __future__ import annotations
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypeVar

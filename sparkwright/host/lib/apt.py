@@ -2,8 +2,6 @@
 any.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import re

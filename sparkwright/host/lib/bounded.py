@@ -1,7 +1,5 @@
 """Bounds on servers' answers: their number of bytes, and their time."""
 
-from __future__ import annotations
-
 import functools
 import http.client
 import io

@@ -1,7 +1,5 @@
 """Bounded connections of a server, each in its own thread; no connection ends the server."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import socketserver

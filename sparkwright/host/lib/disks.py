@@ -1,17 +1,14 @@
 """File systems by paths, which need not exist yet."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from sparkwright.host.lib import documents
-from sparkwright.host.lib.records import dataclass
+from sparkwright.host.lib import documents, records
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Disk:
     """A file system by a path on it; sizes in bytes, ``exists`` whether the path itself exists.
 

@@ -1,7 +1,5 @@
 """Docker: read over its socket, in a tenth of its command's time; changed with its command."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

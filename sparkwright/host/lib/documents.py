@@ -1,7 +1,5 @@
 """Text and JSON files that may be missing, damaged, or of another version."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

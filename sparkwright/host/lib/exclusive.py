@@ -1,13 +1,10 @@
 """Exclusive groups of this host: their services, the running service of each, and the sleeping
 services."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 
-from sparkwright.host.lib import documents, files, systemd
-from sparkwright.host.lib.records import dataclass, field, replace
+from sparkwright.host.lib import documents, files, records, systemd
 
 #: Names of the two files below ``state``.
 GROUPS, ACTIVE = "exclusive.json", "active.json"
@@ -19,7 +16,7 @@ WAKE_SOCKET = "/run/sparkwright-wake/requests.sock"
 NOBODY = "(nobody)"
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Group:
     """A group; its first member runs until another member is activated.
 
@@ -32,7 +29,7 @@ class Group:
     windows: tuple[tuple[int, int, str], ...] = ()
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Groups:
     """Every group of a host, with the settings of a switch between members: exclusive.json.
 
@@ -46,17 +43,17 @@ class Groups:
         admin: HAProxy's socket.
     """
 
-    groups: dict[str, Group] = field(default_factory=dict)
+    groups: dict[str, Group] = records.field(default_factory=dict)
     settle: tuple[str, ...] = ()
     recover: str = ""
     on_request: tuple[str, ...] = ()
     stay_seconds: float = 600.0
     wait_seconds: float = 900.0
-    idle: dict[str, float] = field(default_factory=dict)
+    idle: dict[str, float] = records.field(default_factory=dict)
     admin: str = ""
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Active:
     """The member of a group that runs.
 
@@ -89,7 +86,7 @@ def groups(state: Path) -> Groups:
     """Return the last deploy's exclusive groups; empty if a user other than root wrote the file."""
     read = files.record(Groups, state / GROUPS) or Groups()
     # Skip a group without members.
-    return replace(
+    return records.replace(
         read, groups={name: group for name, group in read.groups.items() if group.members}
     )
 

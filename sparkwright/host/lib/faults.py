@@ -1,12 +1,14 @@
 """A fault of an answer, with its cause: the verdict of a check that failed."""
 
-from __future__ import annotations
-
 import re
+import struct
 
 #: Control characters except tabs and line ends, and U+FFFD except at a text's end, where a token
 #: budget may cut a character of several bytes.
 _NOISE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\ufffd(?!\ufffd{0,2}\Z)")
+
+#: Errors of reading an answer whose shape no engine would give it.
+SHAPE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error)
 
 
 class Fault(Exception):

@@ -4,17 +4,14 @@ Every name is opened relative to its directory's descriptor; the directory must 
 (trusted.py), and links are not followed. So another user can't make root write or read elsewhere.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
 import stat
 from pathlib import Path
 
-from sparkwright.host.lib import documents, trusted
-from sparkwright.host.lib.annotations import T
-from sparkwright.host.lib.records import encode
+from sparkwright.host.lib import documents, records, trusted
+from sparkwright.host.lib.annotations import Any, T
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -52,9 +49,9 @@ def write(path: Path, text: str, mode: int, *, parents: int = 0o755, durable: bo
     return True
 
 
-def write_record(path: Path, record: object, mode: int = 0o644, *, parents: int = 0o755) -> bool:
+def write_record(path: Path, record: object, mode: int = 0o644, **how: Any) -> bool:
     """Write a record as JSON; see ``write``. Returns whether the file changed."""
-    return write(path, json.dumps(encode(record)) + "\n", mode, parents=parents)
+    return write(path, json.dumps(records.encode(record)) + "\n", mode, **how)
 
 
 def append(path: Path, text: str, mode: int = 0o644) -> None:

@@ -1,9 +1,10 @@
 """nvidia-smi: one query, and a parser that expects no field to be present."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Callable
+from functools import partial
 
+from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.processes import Running
 from sparkwright.host.lib.records import dataclass
 
@@ -78,13 +79,23 @@ STATE = (
 LOAD = (*STATE, "memory.total", "memory.used")
 #: Arguments that list the programs computing on a GPU, without the desktop's.
 HOLDERS = ("--query-compute-apps=process_name,used_gpu_memory", "--format=csv,noheader")
-#: Meaning of each answer.
-_NUMBERS = {
-    "temperature.gpu": "temperature_c",
-    "power.draw": "power_w",
-    "utilization.gpu": "busy_percent",
-    "clocks.sm": "clock_mhz",
-    "clocks.max.sm": "clock_max_mhz",
+#: Patterns of a number (``10.20 W``) and of mebibytes.
+_NUMBER, _MIB = r"(-?\d+(?:\.\d+)?).*", r"(\d+)(?:\s*MiB)?"
+#: Query field -> its name in a Gpu, the pattern of a value that is one, and the value's conversion.
+_FIELDS: dict[str, tuple[str, str, Callable[[str], object]]] = {
+    "name": ("name", "(.*)", str),
+    "compute_cap": ("compute_cap", r"(\d+\.\d+)", str),
+    "driver_version": ("driver", r"(\d.*)", str),
+    "memory.total": ("memory_mib", _MIB, int),
+    "memory.used": ("memory_used_mib", _MIB, int),
+    "temperature.gpu": ("temperature_c", _NUMBER, float),
+    "power.draw": ("power_w", _NUMBER, float),
+    "utilization.gpu": ("busy_percent", _NUMBER, float),
+    "clocks.sm": ("clock_mhz", _NUMBER, float),
+    "clocks.max.sm": ("clock_max_mhz", _NUMBER, float),
+    "clocks_event_reasons.active": ("event_reasons", "(0[xX][0-9a-fA-F]+)", partial(int, base=16)),
+    "index": ("index", "([0-9]{1,3})", int),
+    "uuid": ("uuid", "(GPU-[0-9a-fA-F-]{36})", str),
 }
 
 
@@ -131,28 +142,9 @@ def holders(text: str) -> tuple[str, ...]:
 
 
 def _gpu(fields: dict[str, str]) -> Gpu:
-    capability, driver = fields.get("compute_cap", ""), fields.get("driver_version", "")
-    index, uuid = fields.get("index", ""), fields.get("uuid", "")
-    reasons = re.fullmatch(r"0[xX][0-9a-fA-F]+", fields.get("clocks_event_reasons.active", ""))
-    return Gpu(
-        name=fields["name"],
-        compute_cap=capability if re.fullmatch(r"\d+\.\d+", capability) else None,
-        driver=driver if re.match(r"\d+", driver) else None,
-        memory_mib=_mib(fields.get("memory.total", "")),
-        memory_used_mib=_mib(fields.get("memory.used", "")),
-        event_reasons=int(reasons[0], 16) if reasons else 0,
-        index=int(index) if re.fullmatch(r"[0-9]{1,3}", index) else None,
-        uuid=uuid if re.fullmatch(r"GPU-[0-9a-fA-F-]{36}", uuid) else None,
-        **{ours: _number(fields.get(name, "")) for name, ours in _NUMBERS.items()},
-    )
-
-
-def _mib(text: str) -> int | None:
-    match = re.fullmatch(r"(\d+)(?:\s*MiB)?", text)
-    return int(match[1]) if match else None
-
-
-def _number(text: str) -> float | None:
-    """Return 10.2 for ``10.20 W``; None for ``[N/A]`` and similar texts."""
-    match = re.match(r"-?\d+(\.\d+)?", text)
-    return float(match[0]) if match else None
+    values: dict[str, Any] = {}
+    for field, text in fields.items():
+        name, pattern, convert = _FIELDS[field]
+        if match := re.fullmatch(pattern, text):
+            values[name] = convert(match[1])
+    return Gpu(**values)

@@ -1,21 +1,18 @@
 """The services of this host, found by their files, and the files beside their releases."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from sparkwright.host.lib import documents, files
-from sparkwright.host.lib.records import dataclass, encode
+from sparkwright.host.lib import documents, files, records
 
 #: The file is beside bootstrap's record: there it outlives services and their root, and is root's
 #: alone.
 MAINTENANCE = "/var/lib/sparkwright/maintenance.json"
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Stopped:
     """Record of a stop by request: stopped.json beside the service's releases.
 
@@ -37,7 +34,7 @@ class Stopped:
         return unit.get("ActiveState") in ("inactive", "failed") and since in ("", self.active)
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Maintenance:
     """Maintenance of a host: its author, start (seconds since the epoch, host's clock) and
     reason.
@@ -48,7 +45,7 @@ class Maintenance:
     why: str = ""
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Action:
     """An action on a service or its host other than a switch: a line of state/actions.jsonl.
 
@@ -65,16 +62,17 @@ class Action:
     why: str = ""
 
 
-STOPPED = "stopped.json"
+STOPPED, ACTIONS = "stopped.json", "state/actions.jsonl"
 
 
-def note(services_root: str | Path, actions: Iterable[Action]) -> None:
-    """Add actions to the host's history. A full disk is ignored, since the actions are already
-    done.
+def note(history: Path, entries: Iterable[object]) -> None:
+    """Add entries to a history, each as a line of JSON. A full disk is ignored, since the actions
+    are already done.
     """
-    lines = "".join(f"\n{json.dumps(encode(action))}\n" for action in actions)
+    # A line torn by a power cut must not spoil the next line.
+    lines = "".join(f"\n{json.dumps(records.encode(entry))}\n" for entry in entries)
     with suppress(OSError):
-        files.append(Path(services_root, "state/actions.jsonl"), lines)
+        files.append(history, lines)
 
 
 def services(services_root: str | Path) -> dict[str, Path]:

@@ -9,14 +9,13 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from sparkwright.host.lib.annotations import TYPE_CHECKING, Any
 from sparkwright.host.lib.documents import pairs
 from sparkwright.host.lib.records import dataclass
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing takes 3 ms to import
+if TYPE_CHECKING:
     import http.client
     import ssl
-    from typing import Any
 
 
 @dataclass(frozen=True)
@@ -180,9 +179,18 @@ class Server:
             NoAnswer: the server can't be reached.
         """
         import http.client  # 30 ms
+        import socket
 
         if self.address.startswith("/"):
-            return self._at_socket(timeout)
+            connection = http.client.HTTPConnection("localhost", timeout=timeout)
+            connection.sock = socket.socket(socket.AF_UNIX)
+            connection.sock.settimeout(timeout)
+            try:
+                connection.sock.connect(self.address)
+            except OSError as error:
+                connection.close()
+                raise _no_answer(error) from error
+            return connection
         if not self.certificate or not Path(self.certificate).exists():
             return http.client.HTTPConnection(self.address, self.port, timeout=timeout)
         try:
@@ -192,20 +200,6 @@ class Server:
         return http.client.HTTPSConnection(
             self.address, self.port, timeout=timeout, context=context
         )
-
-    def _at_socket(self, timeout: float) -> http.client.HTTPConnection:
-        import http.client
-        import socket
-
-        connection = http.client.HTTPConnection("localhost", timeout=timeout)
-        connection.sock = socket.socket(socket.AF_UNIX)
-        connection.sock.settimeout(timeout)
-        try:
-            connection.sock.connect(self.address)
-        except OSError as error:
-            connection.close()
-            raise _no_answer(error) from error
-        return connection
 
 
 class ErrorAnswer(Exception):

@@ -3,8 +3,6 @@
 Raw sockets need root.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import socket

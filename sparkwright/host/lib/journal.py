@@ -1,7 +1,5 @@
 """Output of units, from systemd's journal."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Iterable

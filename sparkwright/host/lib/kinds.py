@@ -3,8 +3,6 @@ answer. Chat is not among them, since its token budget and thinking depend on th
 (check.py).
 """
 
-from __future__ import annotations
-
 import base64
 import io
 import math
@@ -15,11 +13,9 @@ import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from sparkwright.host.lib import documents, voice
+from sparkwright.host.lib import documents, http, records, voice
 from sparkwright.host.lib.annotations import Any
-from sparkwright.host.lib.faults import Fault, clip, fail_if, fail_if_only_marks
-from sparkwright.host.lib.http import Answer, Form
-from sparkwright.host.lib.records import dataclass
+from sparkwright.host.lib.faults import SHAPE, Fault, clip, fail_if, fail_if_only_marks
 
 _DOCUMENTS = ("Sow the carrots in spring.", "Paris is the capital of France.", "The oil is low.")
 #: The question, and the document that answers it.
@@ -33,7 +29,7 @@ _SILENCE, _SHORTEST = 50.0, 0.2
 _FORM = "sparkwright-smoke-form"
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Kind:
     """A kind of model.
 
@@ -47,11 +43,11 @@ class Kind:
     """
 
     request: Mapping[str, Any]
-    judge: Callable[[Answer, Path], str]
+    judge: Callable[[http.Answer, Path], str]
     least: Mapping[str, Any]
 
 
-def body(fields: Mapping[str, Any], model: str) -> dict[str, Any] | Form:
+def body(fields: Mapping[str, Any], model: str) -> dict[str, Any] | http.Form:
     """Return the body of a request to a model."""
     whole = {"model": model, **fields}
     if not any(map(callable, whole.values())):
@@ -62,10 +58,10 @@ def body(fields: Mapping[str, Any], model: str) -> dict[str, Any] | Form:
         head = f'--{_FORM}\r\nContent-Disposition: form-data; name="{name}"{file}\r\n\r\n'
         content = value() if callable(value) else str(value).encode()
         parts += head.encode() + content + b"\r\n"
-    return Form(f"multipart/form-data; boundary={_FORM}", parts + f"--{_FORM}--\r\n".encode())
+    return http.Form(f"multipart/form-data; boundary={_FORM}", parts + f"--{_FORM}--\r\n".encode())
 
 
-def judged(kind: str, answer: Answer, files: Path | None = None) -> str:
+def judged(kind: str, answer: http.Answer, files: Path | None = None) -> str:
     """Judge the answer to a kind's request, and describe it in a few words.
 
     Raises:
@@ -74,14 +70,7 @@ def judged(kind: str, answer: Answer, files: Path | None = None) -> str:
     try:
         return KINDS[kind].judge(answer, files or Path(os.devnull))
     # The health program judges answers of engines: no file may crash it.
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        TypeError,
-        ValueError,
-        struct.error,
-    ) as error:
+    except SHAPE as error:
         raise Fault("shape", f"an answer that no engine would give: {error!r}") from None
 
 
@@ -90,7 +79,7 @@ def cheapest(routes: Mapping[str, str]) -> str:
     return next(kind for kind in KINDS if kind in routes)
 
 
-def _continued(answer: Answer, _: Path) -> str:
+def _continued(answer: http.Answer, _: Path) -> str:
     data = answer.json()
     text = data["choices"][0]["text"]
     empty = not text.strip() or not data["usage"]["completion_tokens"]
@@ -99,12 +88,12 @@ def _continued(answer: Answer, _: Path) -> str:
     return clip(text, 40)
 
 
-def _ranked(answer: Answer, _: Path) -> str:
+def _ranked(answer: http.Answer, _: Path) -> str:
     scores = {item["index"]: item["relevance_score"] for item in answer.json()["results"]}
     return f"the right document first, {_best(scores):.3g}"
 
 
-def _scored(answer: Answer, _: Path) -> str:
+def _scored(answer: http.Answer, _: Path) -> str:
     scores = {item["index"]: item["score"] for item in answer.json()["data"]}
     return f"its score highest, {_best(scores):.3g}"
 
@@ -120,7 +109,7 @@ def _best(scores: Mapping[int, float]) -> float:
     return scores[first]
 
 
-def _vectors(answer: Answer, files: Path) -> str:
+def _vectors(answer: http.Answer, files: Path) -> str:
     vectors = [item["embedding"] for item in answer.json()["data"]]
     numbers = [number for vector in vectors for number in vector]
     finite = all(isinstance(number, int | float) and math.isfinite(number) for number in numbers)
@@ -135,14 +124,14 @@ def _vectors(answer: Answer, files: Path) -> str:
     return f"vectors of {lengths.pop()} numbers"
 
 
-def _transcribed(answer: Answer, _: Path) -> str:
+def _transcribed(answer: http.Answer, _: Path) -> str:
     text = str(answer.json()["text"])
     deaf = not all(word in text.lower() for word in voice.KEYWORDS)
     fail_if(deaf, "deaf", f"spoken: {voice.SENTENCE!r}; written: {clip(text)!r}")
     return f"written: {clip(text, 40)}"
 
 
-def _spoken(answer: Answer, _: Path) -> str:
+def _spoken(answer: http.Answer, _: Path) -> str:
     try:
         with wave.open(io.BytesIO(answer.body)) as sound:
             width, rate, data = (
@@ -161,7 +150,7 @@ def _spoken(answer: Answer, _: Path) -> str:
     return shown
 
 
-def _drawn(answer: Answer, _: Path) -> str:
+def _drawn(answer: http.Answer, _: Path) -> str:
     data = base64.b64decode(answer.json()["data"][0]["b64_json"], validate=True)
     head = struct.unpack(">8sI4sIIBBBBB", data[:29]) if len(data) > 29 else ()
     if not head or (head[0], head[2], head[5]) != (b"\x89PNG\r\n\x1a\n", b"IHDR", 8) or head[9]:

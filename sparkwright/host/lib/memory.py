@@ -1,7 +1,5 @@
 """The host's memory and its other users; on a GB10 the GPU uses the same memory."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

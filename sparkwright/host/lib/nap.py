@@ -4,8 +4,6 @@ An engine that does not confirm afterwards that it sleeps, or is awake, counts a
 caller stops its unit, and the next request starts it again.
 """
 
-from __future__ import annotations
-
 from sparkwright.host.lib.http import NoAnswer, Server
 from sparkwright.host.lib.records import dataclass
 

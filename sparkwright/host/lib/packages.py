@@ -1,7 +1,5 @@
 """Packages of the distribution: installed and installable versions."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import threading

@@ -1,7 +1,5 @@
 """Commands with time limits; a failure is a result and never an exception."""
 
-from __future__ import annotations
-
 import os
 import selectors
 import shutil

@@ -1,14 +1,10 @@
 """Progress of the ranks of a cluster's service, as their programs record it on each host."""
 
-from __future__ import annotations
-
 import time
 from contextlib import suppress
 from pathlib import Path
 
-from sparkwright.host.lib import documents
-from sparkwright.host.lib.http import Health, NoAnswer, Server, api_key
-from sparkwright.host.lib.records import dataclass, field
+from sparkwright.host.lib import documents, http, records
 
 #: File with the rank's progress, in the service's directory.
 STATE = "rank-state.json"
@@ -21,7 +17,7 @@ FABRIC = "fabric.env"
 WAITING, SERVING = "waiting", "serving"
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class RankConfig:
     """A rank's part of a cluster's service.
 
@@ -41,10 +37,10 @@ class RankConfig:
     port: int
     command: tuple[str, ...]
     shape: str | None = None
-    environment: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = records.field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class RankState:
     """Progress of a rank.
 
@@ -87,7 +83,7 @@ def missing(home: str | Path) -> str | None:
     )
 
 
-def server(home: str | Path, address: str, port: int) -> Server:
+def server(home: str | Path, address: str, port: int) -> http.Server:
     """Return the engine of the service with this directory, with its key, which some engines
     require for /metrics.
 
@@ -96,24 +92,24 @@ def server(home: str | Path, address: str, port: int) -> Server:
     key, rank = None, state(home)
     if not (rank and rank.number):
         with suppress(OSError, KeyError):
-            key = api_key(f"{home}/secrets.env")
-    return Server(address, port, key)
+            key = http.api_key(f"{home}/secrets.env")
+    return http.Server(address, port, key)
 
 
-def health(home: str | Path, server: Server | None = None) -> Health | None:
+def health(home: str | Path, server: http.Server | None = None) -> http.Health | None:
     """Return the health of a service: from its state for a follower and for a waiting head, else
     from its server. None if only the server knows it and no server is given.
     """
     rank = state(home)
     if rank and rank.step == WAITING:
-        return Health(None, message=missing(home) or "")
+        return http.Health(None, message=missing(home) or "")
     if rank and rank.number:
-        return Health(200, message=f"rank {rank.number} serves with its head")
+        return http.Health(200, message=f"rank {rank.number} serves with its head")
     if server is None:
         return None
     began = time.monotonic()
     try:
         answer = server.get("/health")
-    except NoAnswer as error:
-        return Health(None, message=str(error)[:200])
-    return Health(answer.status, time.monotonic() - began, answer.text[:200])
+    except http.NoAnswer as error:
+        return http.Health(None, message=str(error)[:200])
+    return http.Health(answer.status, time.monotonic() - began, answer.text[:200])

@@ -4,17 +4,14 @@ A receipt says what was verified once. It is valid for files that only root can 
 size and time prove nothing about a file that another user may change.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path
 
-from sparkwright.host.lib import files, trusted
-from sparkwright.host.lib.records import dataclass
+from sparkwright.host.lib import files, records, trusted
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class ReceiptEntry:
     """A verified file.
 
@@ -31,7 +28,7 @@ class ReceiptEntry:
     blob_id: str | None = None
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Receipt:
     """Receipt of a directory, written after every file was verified.
 

@@ -4,8 +4,6 @@ A field may be a record, ``tuple[X, ...]``, ``tuple[X, Y]``, ``dict[str, X]``, `
 value, or ``object`` for data that is passed on unchanged.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, replace

@@ -5,8 +5,6 @@ The units run as root, because root owns Docker's socket and the files with keys
 capabilities.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 SET = (
@@ -47,8 +45,8 @@ def properties(*others: str) -> tuple[str, ...]:
     Args:
         others: ``Name=value`` properties, which replace or extend the set.
     """
-    named = set(map(_name, others))
-    return (*(item for item in SET if _name(item) not in named), *others)
+    named = tuple(f"{item.partition('=')[0]}=" for item in others)
+    return (*(item for item in SET if not item.startswith(named)), *others)
 
 
 def lines(*others: str) -> str:
@@ -59,7 +57,3 @@ def lines(*others: str) -> str:
 def arguments(others: Iterable[str]) -> list[str]:
     """Return the properties as arguments of ``systemd-run``."""
     return [f"--property={item}" for item in properties(*others)]
-
-
-def _name(setting: str) -> str:
-    return setting.partition("=")[0]

@@ -5,13 +5,10 @@ containers. It is only needed if systemd has loaded an older text of a unit, and
 unit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from sparkwright.host.lib import files
-from sparkwright.host.lib.documents import pairs
+from sparkwright.host.lib import documents, files
 from sparkwright.host.lib.processes import Outcome, Running, run
 
 UNITS = Path("/etc/systemd/system")
@@ -33,13 +30,13 @@ def showing(*units: str, fields: str = FIELDS, timeout: float | None = 10) -> Ru
 
 def shown(text: str) -> dict[str, dict[str, str]]:
     """Parse the output of ``systemctl show`` for several units, by their names."""
-    blocks = map(pairs, text.strip().split("\n\n"))
+    blocks = map(documents.pairs, text.strip().split("\n\n"))
     return {properties["Id"]: properties for properties in blocks if "Id" in properties}
 
 
 def unit(name: str, timeout: float | None = None) -> dict[str, str]:
     """Return systemd's properties of a unit; empty if systemd does not answer."""
-    return pairs(showing(name, timeout=timeout).outcome().out)
+    return documents.pairs(showing(name, timeout=timeout).outcome().out)
 
 
 def systemctl(*arguments: str) -> Outcome:

@@ -5,8 +5,6 @@ below its own directories, which are opened one by one, by descriptor, without f
 user's link. A process without root's rights has nothing to lose, so it accepts every path.
 """
 
-from __future__ import annotations
-
 import os
 import pwd
 import stat

@@ -5,8 +5,6 @@ The frames are a linear prediction of a recording in the test data of CMU Pocket
 sounds like a man on a bad telephone line, and PocketSphinx recognises the sentence in it.
 """
 
-from __future__ import annotations
-
 import base64
 import io
 import math

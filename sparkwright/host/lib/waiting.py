@@ -1,7 +1,5 @@
 """Wait until a fault has passed."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -5,8 +5,6 @@ Bodies are JSON or forms (``multipart/form-data``). A body that would delay othe
 by a separate process with bounded time and memory.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

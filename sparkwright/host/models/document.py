@@ -1,7 +1,5 @@
 """Document of an address for all models (``models.json``): models, pools, and rights of keys."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -5,17 +5,13 @@ answer ends, so requests under way may exceed a token limit. Several addresses s
 grants its part without contacting the others.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sparkwright.host.models.document import Key
-from sparkwright.host.models.refusal import Refused
-from sparkwright.host.models.usage import Ledger
+from sparkwright.host.models import document, refusal, usage
 
 _MINUTE, _DAY = 60, 86400
 
@@ -23,14 +19,14 @@ _MINUTE, _DAY = 60, 86400
 class Limits:
     """Charges of this minute and day, by the names of keys."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: usage.Ledger) -> None:
         self._ledger, self._minute = ledger, 0
         self._requests, self._tokens = Counter[str](), Counter[str]()
         #: Requests that were admitted and have not ended, by key.
         self.under_way = Counter[str]()
 
     @contextmanager
-    def admitted(self, name: str, key: Key, addresses: int) -> Iterator[None]:
+    def admitted(self, name: str, key: document.Key, addresses: int) -> Iterator[None]:
         """Charge a request of a key; the request is under way until the block ends.
 
         Raises:
@@ -44,7 +40,7 @@ class Limits:
         finally:
             self.under_way[name] -= 1
 
-    def judge(self, name: str, key: Key, addresses: int) -> None:
+    def judge(self, name: str, key: document.Key, addresses: int) -> None:
         """Check whether a request of a key may be served now, without charging it.
 
         Args:
@@ -67,7 +63,7 @@ class Limits:
             granted = limit and max(1, limit // addresses)
             if granted and charged >= granted:
                 why = f"The API key {name} has used its {granted} {unit}."
-                raise Refused(429, why, max(1, math.ceil(seconds)))
+                raise refusal.Refused(429, why, max(1, math.ceil(seconds)))
 
     def charge(self, name: str, tokens: int) -> None:
         """Charge the tokens of a finished answer. The ledger counts the day's tokens."""

@@ -1,7 +1,5 @@
 """Replicas that have read the beginning of a request before, and may have it in their caches."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 

@@ -1,7 +1,5 @@
 """Errors with which the address itself answers a request."""
 
-from __future__ import annotations
-
 import json
 
 _TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}

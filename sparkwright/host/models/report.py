@@ -1,7 +1,5 @@
 """Rows of usage since a given day, from an address's database."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from urllib.parse import quote

@@ -10,8 +10,6 @@ at SIGTERM, the serving process accepts no more connections and finishes its ans
 successor already serves; for this the unit has ``KillMode=process``. SIGHUP reloads the document.
 """
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import json
@@ -29,12 +27,7 @@ from pathlib import Path
 
 from sparkwright.host.lib.annotations import Any
 from sparkwright.host.lib.records import Malformed
-from sparkwright.host.models import bodies, document, wire
-from sparkwright.host.models.document import Key, Model
-from sparkwright.host.models.limits import Limits
-from sparkwright.host.models.prefixes import LENGTHS, Prefixes
-from sparkwright.host.models.refusal import Refused
-from sparkwright.host.models.usage import COLUMNS, Ledger, Meter
+from sparkwright.host.models import bodies, document, limits, prefixes, refusal, usage, wire
 
 #: Seconds for a head; for a whole body; for an unread body after a refusal; for HAProxy's count of
 #: servers, and its largest age; between two writes of usage; for answers after the main process's
@@ -66,10 +59,10 @@ class Address:
 
     def __init__(self, path: str) -> None:
         self._path, self.door, self.loaded = path, document.read(path), int(time.time())
-        self.ledger = Ledger(self.door.usage)
-        self.limits, self.room = Limits(self.ledger), bodies.Room()
+        self.ledger = usage.Ledger(self.door.usage)
+        self.limits, self.room = limits.Limits(self.ledger), bodies.Room()
         self.refused = Counter[int]()
-        self.prefixes = Prefixes()
+        self.prefixes = prefixes.Prefixes()
         self.parsers = asyncio.Semaphore(_PARSERS)
         self.parsing = defaultdict[str, asyncio.Lock](asyncio.Lock)
         self._state: dict[str, int] | None = None
@@ -84,9 +77,9 @@ class Address:
         except Malformed as error:
             print(error, flush=True)
 
-    def models_of(self, name: str) -> dict[str, Model]:
+    def models_of(self, name: str) -> dict[str, document.Model]:
         """Return the models that a key may use."""
-        allowed = self.door.keys.get(name, Key()).models
+        allowed = self.door.keys.get(name, document.Key()).models
         models = self.door.models.items()
         return {model: item for model, item in models if allowed is None or model in allowed}
 
@@ -97,7 +90,7 @@ class Address:
         async with self._state_lock:
             if time.monotonic() - self._state_at >= _STATE_AGE:
                 self._state = None
-                with suppress(OSError, ValueError, asyncio.TimeoutError, Refused, *_BROKEN):
+                with suppress(OSError, ValueError, asyncio.TimeoutError, refusal.Refused, *_BROKEN):
                     self._state = await asyncio.wait_for(self._ask_state(), _STATE)
                 self._state_at = time.monotonic()
             return self._state
@@ -127,7 +120,7 @@ class Address:
         samples: list[tuple[str, str, float]] = [
             (f"{column}_total", f'key="{key}",model={json.dumps(model, ensure_ascii=False)}', count)
             for (_, key, model), row in self.ledger.totals.items()
-            for column, count in zip(COLUMNS, row, strict=True)
+            for column, count in zip(usage.COLUMNS, row, strict=True)
         ]
         servers = await self.servers() or {}
         samples += [("refused_total", f'status="{each}"', n) for each, n in self.refused.items()]
@@ -162,7 +155,7 @@ class Exchange:
         self, address: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         self._address, self._reader, self._writer = address, reader, writer
-        self._begun, self._meter = time.monotonic(), Meter()
+        self._begun, self._meter = time.monotonic(), usage.Meter()
         #: Whether the body is partly unread; whether the replica's answer is complete; and the
         #: answer's status, 0 before it.
         self._unread, self._complete, self._status = False, False, 0
@@ -177,16 +170,16 @@ class Exchange:
             head = await asyncio.wait_for(wire.read_head(self._reader), _HEAD)
             self._unread = head.chunked or bool(head.length)
             await self._route(head)
-        except Refused as error:
+        except refusal.Refused as error:
             self._refuse(error)
         except asyncio.TimeoutError:  # noqa: UP041 (another class in Python 3.10)
-            self._refuse(Refused(408, "The request did not come in time."))
+            self._refuse(refusal.Refused(408, "The request did not come in time."))
         except OSError as error:
             if isinstance(error, ConnectionError) or self._status:
                 raise
             status = 507 if error.errno in _FULL else 503
             why = f"The address can't take this request: {error.strerror}."
-            self._refuse(Refused(status, why, _SOON))
+            self._refuse(refusal.Refused(status, why, _SOON))
         if self._unread:  # closing a connection with unread data loses the answer
             with suppress(asyncio.TimeoutError, *_BROKEN):
                 await asyncio.wait_for(self._discard(), _UNREAD)
@@ -196,11 +189,11 @@ class Exchange:
         path = target.partition("?")[0]
         if (method, path) == ("GET", "/health"):
             if await self._address.servers() is None:
-                raise Refused(503, "HAProxy does not answer for its pools.", _SOON)
+                raise refusal.Refused(503, "HAProxy does not answer for its pools.", _SOON)
             return self._answer(200, "", "text/plain")
         keys = head.values(b"x-sparkwright-key")
         if len(keys) != 1:  # HAProxy sets it, and removes a client's
-            raise Refused(401, "The request came without the name of its API key.")
+            raise refusal.Refused(401, "The request came without the name of its API key.")
         if method == "POST":
             return await self._post(head, path, keys[0])
         if (method, path) == ("GET", "/v1/models"):
@@ -208,11 +201,11 @@ class Exchange:
         if (method, path) == ("GET", "/metrics"):
             text = await self._address.metrics()
             return self._answer(200, text, "text/plain; version=0.0.4")
-        raise Refused(404, "There is no such route.")
+        raise refusal.Refused(404, "There is no such route.")
 
     async def _post(self, head: wire.Head, path: str, key: str) -> None:
         address, door = self._address, self._address.door
-        rights, addresses = door.keys.get(key, Key()), 1 + len(door.peers)
+        rights, addresses = door.keys.get(key, document.Key()), 1 + len(door.peers)
         address.limits.judge(key, rights, addresses)
         with ExitStack() as held:
             folder = str(Path(door.usage).parent)
@@ -228,12 +221,12 @@ class Exchange:
             if (model := models.get(fields.model)) is None:
                 names = ", ".join(sorted(models)) or "none"
                 why = f"There is no model {fields.model[:100]!r}. The models are: {names}."
-                raise Refused(404, why)
+                raise refusal.Refused(404, why)
             self._prompt = 0 if boundary else min(size // 4, model.context or size)
             pool, tail = model.pool, b""
             if path in _CACHED and not boundary:
                 file.seek(0)
-                self._digests = address.prefixes.digests(pool, file.read(LENGTHS[0]))
+                self._digests = address.prefixes.digests(pool, file.read(prefixes.LENGTHS[0]))
             near = address.prefixes.server(self._digests)
             if model.wakes and (await address.servers() or {}).get(pool) == 0:
                 pool = document.WAKE + pool
@@ -261,7 +254,7 @@ class Exchange:
             size += len(piece)
             whole = max(size, head.length or 0)
             if whole > bodies.LARGEST:
-                raise Refused(413, f"A request has {bodies.LARGEST >> 20} MiB at most.")
+                raise refusal.Refused(413, f"A request has {bodies.LARGEST >> 20} MiB at most.")
             self._address.room.hold(key, len(piece), whole)
             held.callback(self._address.room.release, key, len(piece))
             file.write(piece)
@@ -307,7 +300,7 @@ class Exchange:
             try:
                 answer = await wire.read_head(reader)
             except _BROKEN:
-                raise Refused(502, "HAProxy broke off before it answered.") from None
+                raise refusal.Refused(502, "HAProxy broke off before it answered.") from None
             await self._relay(answer, reader)
 
     async def _relay(self, head: wire.Head, reader: asyncio.StreamReader) -> None:
@@ -343,7 +336,7 @@ class Exchange:
         head += "Access-Control-Allow-Origin: *\r\n"
         self._send(f"{head}Content-Length: {len(body)}\r\n{again}".encode(), body)
 
-    def _refuse(self, error: Refused) -> None:
+    def _refuse(self, error: refusal.Refused) -> None:
         self._address.refused[error.status] += 1
         self._answer(error.status, error.body, _JSON, error.retry)
 
@@ -371,7 +364,7 @@ async def connected(path: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyn
     try:
         reader, writer = await asyncio.open_unix_connection(path, limit=wire.HEAD)
     except OSError:
-        raise Refused(503, "HAProxy does not answer for its pools.", _SOON) from None
+        raise refusal.Refused(503, "HAProxy does not answer for its pools.", _SOON) from None
     try:
         yield reader, writer
     finally:

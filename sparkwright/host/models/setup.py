@@ -1,14 +1,11 @@
 """Install or remove the program of an address for all models. Runs as root."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path
 
-from sparkwright.host.lib import systemd
+from sparkwright.host.lib import records, systemd
 from sparkwright.host.lib.processes import run
-from sparkwright.host.lib.records import dataclass, field
 from sparkwright.host.models.document import PAGE, PAGE_DATA, USAGE
 
 #: Units: the socket at which HAProxy hands requests over, and the program.
@@ -17,7 +14,7 @@ SOCKET, SERVICE = "sparkwright-models.socket", "sparkwright-models.service"
 USERS = Path("/etc/sysusers.d/sparkwright-models.conf")
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class AddressRequest:
     """Files required for the address; without files, the installation is removed.
 
@@ -29,7 +26,7 @@ class AddressRequest:
     """
 
     home: str
-    files: dict[str, tuple[str, int]] = field(default_factory=dict)
+    files: dict[str, tuple[str, int]] = records.field(default_factory=dict)
     pools: str = ""
     user: str = ""
 

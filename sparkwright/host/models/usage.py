@@ -1,7 +1,5 @@
 """Usage of models by key and day: read from answers, and kept in a small database."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """HTTP/1.1 messages over streams, as HAProxy sends them at a Unix socket."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import AsyncIterator

@@ -3,16 +3,12 @@
 Runs on the host as root.
 """
 
-from __future__ import annotations
-
 import shutil
 import time
 from pathlib import Path
 
-from sparkwright.host.lib import systemd
-from sparkwright.host.lib.processes import run
+from sparkwright.host.lib import processes, systemd
 from sparkwright.host.proxy import install, place
-from sparkwright.host.proxy.install import HAPROXY
 from sparkwright.host.proxy.pool import HEALTH_UNIT, UNIT, ProxyRequest
 
 
@@ -41,7 +37,7 @@ def main(request: ProxyRequest) -> list[str]:
     changed = systemd.write_files(request.files)
     if request.asleep:
         place.write_sleeping(Path(request.asleep))
-    checked = run(HAPROXY, "-c", "-q", "-f", request.config)
+    checked = processes.run(install.HAPROXY, "-c", "-q", "-f", request.config)
     if not checked.ok:
         raise SystemExit(f"haproxy refuses its configuration: {checked.err.strip()}")
     units = (HEALTH_UNIT, UNIT) if str(systemd.UNITS / HEALTH_UNIT) in request.files else (UNIT,)

@@ -8,8 +8,6 @@ only if no token comes out meanwhile.
 `health.py CONFIG` runs as `sparkwright-health.service`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import threading
 import time
@@ -18,12 +16,9 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socketserver import ThreadingMixIn, UnixStreamServer
 
-from sparkwright.host.lib import documents, homes, kinds, metrics
-from sparkwright.host.lib.annotations import Any
-from sparkwright.host.lib.faults import Fault
+from sparkwright.host.lib import documents, faults, homes, kinds, metrics, threads
 from sparkwright.host.lib.http import Answer, Late, NoAnswer, Server, api_key
 from sparkwright.host.lib.nap import sleeps
-from sparkwright.host.lib.threads import at_once
 from sparkwright.host.proxy.pool import MARK, HealthConfig, HealthService
 
 #: Seconds without a token after which the program requests one.
@@ -34,7 +29,7 @@ _COUNTERS = (metrics.READ, metrics.GENERATED, metrics.CACHE)
 #: Number of successive answers that may be late.
 _LATE = 3
 #: Errors: an unreachable server, a missing key, an invalid answer.
-_WRONG = (NoAnswer, OSError, KeyError, ValueError, Fault)
+_WRONG = (NoAnswer, OSError, KeyError, ValueError, faults.Fault)
 
 
 class Service:
@@ -66,9 +61,8 @@ class Service:
     def look(self) -> None:
         """Check the service once."""
         if homes.maintenance():
-            self._away(
-                "in maintenance"
-            )  # and stays so after a boot, which clears HAProxy's own state
+            # It stays so after a boot, which clears HAProxy's own state.
+            self._away("in maintenance")
             return
         engine = Server(self.config.address, self.config.port)
         if self.config.sleeps and sleeps(engine, self.config.sleeps):
@@ -141,7 +135,7 @@ class _Server(ThreadingMixIn, UnixStreamServer):
     #: Queue of connections; a Unix socket refuses any beyond it.
     request_queue_size = 128
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, *_: object) -> None:
         """Print nothing about a connection that the client closed."""
 
 
@@ -175,4 +169,4 @@ def main(path: str) -> None:
         serve(service, service.config.health)
     # Wait for its end: Python 3.12.0 to 3.12.2 can't start a thread for an answer after the main
     # thread's end.
-    at_once(Service.watch, services)
+    threads.at_once(Service.watch, services)

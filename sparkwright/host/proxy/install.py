@@ -3,8 +3,6 @@
 Runs on the host as root.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from sparkwright.host.lib import apt, systemd

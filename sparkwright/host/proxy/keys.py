@@ -3,18 +3,14 @@
 Runs on the host as root. Clients stay connected.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
-from sparkwright.host.lib import files, systemd
-from sparkwright.host.lib.records import dataclass
-from sparkwright.host.lib.waiting import remaining
+from sparkwright.host.lib import files, records, systemd, waiting
 from sparkwright.host.proxy import configure, place
 from sparkwright.host.proxy.pool import UNIT, ProxyRequest
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class KeysRequest:
     """Request to load or list HAProxy's API keys.
 
@@ -66,6 +62,6 @@ def main(request: KeysRequest) -> list[str]:
     # Ask the worker instead of reading the file: after a failed reload it has not loaded the file.
     if running and accepted(proxy.admin, request.place) != wanted:
         configure.reload(proxy)
-        if remaining(differs, _PATIENCE):
+        if waiting.remaining(differs, _PATIENCE):
             raise SystemExit(f"{UNIT} did not take the new keys: see journalctl -u {UNIT}")
     return wanted

@@ -6,8 +6,6 @@ reads, and a copy in the worker that takes new requests. Both follow active.json
 is refused needlessly.
 """
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import re
@@ -16,9 +14,7 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from sparkwright.host.lib import bounded, exclusive, files
-from sparkwright.host.lib.records import dataclass
-from sparkwright.host.lib.waiting import remaining
+from sparkwright.host.lib import bounded, exclusive, files, records, waiting
 from sparkwright.host.proxy.pool import ASLEEP_MAP, Pool
 
 _VERSION = re.compile(r"New version created: ([0-9]+)")
@@ -59,7 +55,7 @@ def kept(answer: str, keep: Iterable[Sequence[str]]) -> str:
     return "\n".join([version, head, *stay, ""])
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class ServerState:
     """A replica as HAProxy sees it.
 
@@ -111,7 +107,7 @@ def leave(pool: Pool) -> None:
     """Have the fleet's addresses send no new requests, and wait for the end of running requests."""
     announce(pool)
     _command(pool, f"set server {pool.proxy}/{pool.replica} state drain")
-    remaining(lambda: in_flight(pool), pool.drain_seconds)
+    waiting.remaining(lambda: in_flight(pool), pool.drain_seconds)
 
 
 def admit(pool: Pool) -> None:
@@ -135,7 +131,7 @@ def back(pool: Pool, seconds: float = 15.0) -> bool:
 
     The function does not wait if a user took the service out, or if there is no proxy.
     """
-    return not remaining(lambda: _down(pool), seconds)
+    return not waiting.remaining(lambda: _down(pool), seconds)
 
 
 def _down(pool: Pool) -> bool:

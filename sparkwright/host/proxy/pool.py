@@ -1,7 +1,5 @@
 """HAProxy on a host: its files, and the pools that services leave and join."""
 
-from __future__ import annotations
-
 from sparkwright.host.lib.records import dataclass, field
 
 #: Units of HAProxy and of the health program.
@@ -69,20 +67,14 @@ class Pool:
 class HealthService:
     """A service whose health the program reports.
 
-        Attributes:
-            address, port: the engine's address and port; or a socket's path and 0.
-            health: path of the socket that reports its health; empty for none.
-            secrets: file with the API key.
-    <<<<<<< HEAD
-            model: a served name.
-            patience_seconds: for one token.
-            routes: kinds of requests that the model is asked by, each with its route.
-            sleeps: route that says whether the engine sleeps; empty for an engine that never does.
-    =======
-            model: a name under which the model is served.
-            patience_seconds: longest time to wait for one token, in seconds.
-            routes: kind of request -> route, for all kinds that the model supports.
-    >>>>>>> main
+    Attributes:
+        address, port: the engine's address and port; or a socket's path and 0.
+        health: path of the socket that reports its health; empty for none.
+        secrets: file with the API key.
+        model: a name under which the model is served.
+        patience_seconds: longest time to wait for one token, in seconds.
+        routes: kind of request -> route, for all kinds that the model supports.
+        sleeps: route that says whether the engine sleeps; empty for an engine that never does.
     """
 
     name: str

@@ -5,8 +5,6 @@ the cable may have moved to the other cage. They contain no GID index, which dif
 and changes with an address; NCCL finds the GID by address family and RoCE version.
 """
 
-from __future__ import annotations
-
 from sparkwright.host.fabric import FabricState, Rail
 
 #: Cabling of hosts: two by one cable, three or four each to the next, or all to a switch.

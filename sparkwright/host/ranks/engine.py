@@ -1,16 +1,11 @@
 """Start of a rank: its engine, and the rank's recorded state on its host."""
 
-from __future__ import annotations
-
-import json
 import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
 
-from sparkwright.host.lib import documents, files, journal, systemd
-from sparkwright.host.lib.ranks import SERVING, STATE, WAITING, RankConfig, RankState
-from sparkwright.host.lib.records import encode
+from sparkwright.host.lib import documents, files, journal, ranks, systemd
 from sparkwright.host.service import Service
 
 #: Exit codes after which systemd starts the unit again: counted as a failed start, or not.
@@ -23,13 +18,13 @@ HEAD_LINGER, LINGER = 1.0, 3.0
 class Rank:
     """A head or a follower. Its engine is a child of this process, so both belong to one unit."""
 
-    def __init__(self, service: Service, rank: RankConfig, key: str, release: str) -> None:
+    def __init__(self, service: Service, rank: ranks.RankConfig, key: str, release: str) -> None:
         self._service, self._rank, self._key, self._release = service, rank, key, release
         self._process: subprocess.Popen[bytes] | None = None
-        self._file = Path(service.home, STATE)
-        state = documents.record(RankState, self._file)
+        self._file = Path(service.home, ranks.STATE)
+        state = documents.record(ranks.RankState, self._file)
         failures = state.failures if state and state.release == release else 0
-        self._state = RankState(rank.number, release, failures=failures)
+        self._state = ranks.RankState(rank.number, release, failures=failures)
 
     def start_engine(self) -> None:
         """Start the engine."""
@@ -52,14 +47,14 @@ class Rank:
         itself.
         """
         self._state = replace(self._state, failures=self._state.failures + 1, since=0.0)
-        self.say(WAITING, why)
+        self.say(ranks.WAITING, why)
         return FAILED
 
     def again(self, why: str, pause: float = 0.0) -> int:
         """Return the exit code of an end that is not this rank's fault; systemd does not
         count it.
         """
-        self.say(WAITING, why)
+        self.say(ranks.WAITING, why)
         time.sleep(pause)
         systemd.systemctl("reset-failed", self._service.unit)
         return AGAIN
@@ -70,14 +65,14 @@ class Rank:
         if state == self._state and self._state.since:
             return
         self._state = replace(state, since=round(time.time(), 1))
-        files.write(self._file, json.dumps(encode(self._state)) + "\n", 0o644, durable=False)
+        files.write_record(self._file, self._state, durable=False)
         print("; ".join((step, *missing)), flush=True)
 
 
-def ended(service: Service, rank: RankConfig) -> None:
+def ended(service: Service, rank: ranks.RankConfig) -> None:
     """Record that the rank has stopped: a serving rank no longer serves, a waiting rank keeps its
     reason.
     """
-    state = documents.record(RankState, Path(service.home, STATE))
-    if state is not None and state.step == SERVING:
-        Rank(service, rank, "", state.release).say(WAITING, "the rank's unit has ended")
+    state = documents.record(ranks.RankState, Path(service.home, ranks.STATE))
+    if state is not None and state.step == ranks.SERVING:
+        Rank(service, rank, "", state.release).say(ranks.WAITING, "the rank's unit has ended")

@@ -5,19 +5,15 @@ the head's switch, its way back and a rollback apply to all ranks, even if a hos
 meanwhile.
 """
 
-from __future__ import annotations
-
 import errno
 import socket
 import time
 from pathlib import Path
 
 from sparkwright.host.fetch.peer_auth import nonce
-from sparkwright.host.lib import documents, files, systemd
-from sparkwright.host.lib.ranks import SERVED, SERVING, WAITING
+from sparkwright.host.lib import documents, files, ranks, systemd
 from sparkwright.host.ranks import link as links
 from sparkwright.host.ranks.engine import LINGER, Rank
-from sparkwright.host.ranks.link import GREETING, PATIENCE, Link, Lost
 
 #: Seconds between two attempts to reach the head, and after an attempt from an address that the
 #: host lacks.
@@ -40,19 +36,19 @@ class Follower(Rank):
         while True:
             try:
                 connection = socket.create_connection(
-                    (addresses[0], self._rank.port + 1), timeout=GREETING, source_address=own
+                    (addresses[0], self._rank.port + 1), timeout=links.GREETING, source_address=own
                 )
-                return self._session(Link(connection))
-            except (OSError, Lost) as error:
+                return self._session(links.Link(connection))
+            except (OSError, links.Lost) as error:
                 why = f"{self._head} is not there: {error}"
                 # The rank's own address, and with it the engine's variables, exist only while the
                 # cable is plugged in.
                 if isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL:
                     return self.again(why, _ABSENT)
-                self.say(WAITING, why)
+                self.say(ranks.WAITING, why)
             time.sleep(_RETRY)
 
-    def _session(self, link: Link) -> int:
+    def _session(self, link: links.Link) -> int:
         """Serve one session with the head. Returns the exit code.
 
         Raises:
@@ -63,36 +59,36 @@ class Follower(Rank):
             if release != self._release:
                 return self._other(link, release)
             link.send(ready=session)
-            self.say(WAITING, "the other ranks")
-            while link.receive(PATIENCE).get("go") != session:
+            self.say(ranks.WAITING, "the other ranks")
+            while link.receive(links.PATIENCE).get("go") != session:
                 link.send(beat=1)
             self.start_engine()
             link.send(started=session)
-            self.say(SERVING, session=session)
+            self.say(ranks.SERVING, session=session)
             return self._together(link)
         finally:
             link.close()
 
-    def _greeted(self, link: Link) -> tuple[str, str]:
+    def _greeted(self, link: links.Link) -> tuple[str, str]:
         """Return session and release of a head that has proved its identity."""
         mine, number = nonce(), self._rank.number
-        theirs = str(link.receive(GREETING).get("nonce"))
+        theirs = str(link.receive(links.GREETING).get("nonce"))
         proof = links.follower_proof(self._key, self._service.name, number, theirs)
         link.send(rank=number, nonce=mine, mac=proof)
-        greeting = link.receive(GREETING)
+        greeting = link.receive(links.GREETING)
         session, release = str(greeting.get("session")), str(greeting.get("release"))
         proof = links.head_proof(self._key, self._service.name, mine, session, release)
         links.check_proof(greeting, proof)
         return session, release
 
-    def _other(self, link: Link, release: str) -> int:
+    def _other(self, link: links.Link, release: str) -> int:
         """Switch to the head's release as soon as this host has it. Returns the exit code."""
         path = Path(self._service.home, "releases", release)
         # Accept only names of existing releases; release.json is written last.
         while release not in {each.name for each in path.parent.iterdir()} or (
             documents.read(path / "release.json") is None
         ):
-            self.say(WAITING, f"release {release}, which {self._head} runs, is not here")
+            self.say(ranks.WAITING, f"release {release}, which {self._head} runs, is not here")
             link.keep(links.BEAT / 2, lacks=release)
         unit = systemd.UNITS / self._service.unit
         text = files.read(path / "unit.service")
@@ -101,21 +97,21 @@ class Follower(Rank):
         files.point(Path(self._service.home, "current"), f"releases/{release}")
         return self.again(f"going to release {release}")
 
-    def _together(self, link: Link) -> int:
+    def _together(self, link: links.Link) -> int:
         """Serve until the head or the engine ends. Returns the exit code."""
         served = False
         try:
             while not (ended := self.engine_ended()):
                 if link.keep(0.5, beat=1).get("well") and not served:
                     served = True
-                    Path(self._service.home, SERVED).touch()
+                    Path(self._service.home, ranks.SERVED).touch()
             # The engine ended by itself, or because the head's engine did, which the head reports
             # in a moment.
             until = time.monotonic() + LINGER
             while (left := until - time.monotonic()) > 0:
                 link.keep(left, beat=1)
             link.send(ended=ended)
-        except Lost as error:
+        except links.Lost as error:
             # The head is gone with its engine, and the next head needs a fresh follower.
             return self.again(f"{self._head} is gone: {error}")
         return self.failed(ended)

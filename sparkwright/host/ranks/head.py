@@ -5,22 +5,16 @@ One start of the head is a session. All engines of a session run one release, to
 `current` points. A rank that ends also ends the session, and systemd starts each rank again.
 """
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading
 import time
 
 from sparkwright.host.fetch.peer_auth import nonce
-from sparkwright.host.lib import homes
-from sparkwright.host.lib.annotations import Any
-from sparkwright.host.lib.ranks import SERVING, WAITING, RankConfig
-from sparkwright.host.proxy import health
-from sparkwright.host.proxy.pool import HealthService
+from sparkwright.host.lib import homes, ranks
+from sparkwright.host.proxy import health, pool
 from sparkwright.host.ranks import link as links
 from sparkwright.host.ranks.engine import AGAIN, FAILED, HEAD_LINGER, Rank
-from sparkwright.host.ranks.link import GREETING, PATIENCE, Link, Lost
 from sparkwright.host.service import Service
 
 #: Largest number of connections: the ranks', and some of clients that have not identified
@@ -34,11 +28,11 @@ IDLE, TOKEN, SILENT = 60.0, 300.0, 120.0
 class Head(Rank):
     """The head during one start."""
 
-    def __init__(self, service: Service, rank: RankConfig, key: str, release: str) -> None:
+    def __init__(self, service: Service, rank: ranks.RankConfig, key: str, release: str) -> None:
         super().__init__(service, rank, key, release)
         self._session = nonce()
         self._changed = threading.Condition()
-        self._links: dict[int, Link] = {}
+        self._links: dict[int, links.Link] = {}
         #: Each follower's last reported step: lacks, ready or started.
         self._steps: dict[int, str] = {}
         self._gone = self._well = False
@@ -59,7 +53,7 @@ class Head(Rank):
             self._gather()
             if not self._over:
                 self.start_engine()
-                self.say(SERVING, session=self._session)
+                self.say(ranks.SERVING, session=self._session)
                 threading.Thread(target=self._watch, daemon=True).start()
             while not self._over:
                 ended = self.engine_ended()
@@ -78,7 +72,7 @@ class Head(Rank):
         """Wait for every follower without a time limit, then have all ranks start."""
         with self._changed:
             while not self._all("ready"):
-                self.say(WAITING, *self._missing())
+                self.say(ranks.WAITING, *self._missing())
                 self._changed.wait(1.0)
             self._gone = True
             self._send(go=self._session)
@@ -110,7 +104,7 @@ class Head(Rank):
     def _watch(self) -> None:
         """Check whether the engines generate: /health only shows that the head's own loop runs."""
         gate = self._service.gate
-        config = HealthService(
+        config = pool.HealthService(
             gate.name, gate.address, gate.secrets, gate.served_names[0], TOKEN, gate.port,
             routes=gate.routes,
         )  # fmt: skip
@@ -132,9 +126,9 @@ class Head(Rank):
 
     # Followers
 
-    def _send(self, **message: Any) -> None:
+    def _send(self, **message: object) -> None:
         for link in list(self._links.values()):
-            with contextlib.suppress(Lost):
+            with contextlib.suppress(links.Lost):
                 link.send(**message)
 
     def _beat(self) -> None:
@@ -152,16 +146,16 @@ class Head(Rank):
             if address[0] not in self._rank.addresses[1:] or not self._few.acquire(blocking=False):
                 connection.close()
                 continue
-            arguments = (Link(connection), address[0])
+            arguments = (links.Link(connection), address[0])
             threading.Thread(target=self._serve, args=arguments, daemon=True).start()
 
-    def _serve(self, link: Link, address: str) -> None:
+    def _serve(self, link: links.Link, address: str) -> None:
         number = None
         try:
             number = self._greeted(link, address)
             while self._heard(link, number):
                 pass
-        except Lost as error:
+        except links.Lost as error:
             with self._changed:
                 if number is not None and self._links.get(number) is link:
                     del self._links[number]
@@ -173,7 +167,7 @@ class Head(Rank):
             link.close()
             self._few.release()
 
-    def _greeted(self, link: Link, address: str) -> int:
+    def _greeted(self, link: links.Link, address: str) -> int:
         """Authenticate a follower and return its rank.
 
         Raises:
@@ -181,7 +175,7 @@ class Head(Rank):
         """
         rank, mine = self._rank, nonce()
         link.send(nonce=mine)
-        greeting = link.receive(GREETING)
+        greeting = link.receive(links.GREETING)
         number, theirs = greeting.get("rank"), greeting.get("nonce")
         if (
             type(number) is not int
@@ -189,7 +183,7 @@ class Head(Rank):
             or not isinstance(theirs, str)
             or rank.addresses[number] != address
         ):
-            raise Lost("it is no rank of this cluster")
+            raise links.Lost("it is no rank of this cluster")
         name = self._service.name
         links.check_proof(greeting, links.follower_proof(self._key, name, number, mine))
         mac = links.head_proof(self._key, name, theirs, self._session, self._release)
@@ -205,11 +199,11 @@ class Head(Rank):
             before.close()
         return number
 
-    def _heard(self, link: Link, number: int) -> bool:
+    def _heard(self, link: links.Link, number: int) -> bool:
         """Receive a follower's next message. Returns whether the link is still the follower's
         current one.
         """
-        message = link.receive(PATIENCE)
+        message = link.receive(links.PATIENCE)
         with self._changed:
             if self._links.get(number) is not link:
                 return False

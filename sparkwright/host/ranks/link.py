@@ -4,8 +4,6 @@ Both sides prove that they know the ranks' key without sending it. Each side sen
 seconds, so a power cut or a pulled cable ends the link as surely as the end of a process.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hmac
 import json

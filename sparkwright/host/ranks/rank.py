@@ -6,27 +6,19 @@ it: both end leftover engines; the first makes the rules of the service's firewa
 removes them.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
 from sparkwright.host import fabric, service_firewall
-from sparkwright.host.fabric import FabricRequest
-from sparkwright.host.lib import documents, files
-from sparkwright.host.lib.ranks import FABRIC, RankConfig
-from sparkwright.host.ranks.collective import NoFabric, collective_environment
-from sparkwright.host.ranks.engine import ended
-from sparkwright.host.ranks.follower import Follower
-from sparkwright.host.ranks.head import Head
-from sparkwright.host.ranks.link import key_of
+from sparkwright.host.lib import documents, files, ranks
+from sparkwright.host.ranks import collective, engine, follower, head, link
 from sparkwright.host.service import Service
 
 #: Values that Compose reads from a file unchanged.
 _PLAIN = re.compile(r"[A-Za-z0-9_.,:/+-]*")
 
 
-def write_environment(home: str, rank: RankConfig) -> None:
+def write_environment(home: str, rank: ranks.RankConfig) -> None:
     """Write the engine's variables that only the rank's host knows, such as the cage of the cable.
     The rank's Compose file names the file; on a plain network there is none.
 
@@ -36,13 +28,13 @@ def write_environment(home: str, rank: RankConfig) -> None:
         return
     variables = dict(rank.environment)
     try:
-        state = fabric.main(FabricRequest(ask=False))
-        variables |= collective_environment(state, rank.shape, ranks=len(rank.hosts))
-    except (NoFabric, OSError, ValueError) as error:
-        print(f"the fabric is not as planned: {error}", flush=True)
+        state = fabric.main(fabric.FabricRequest(ask=False))
+        variables |= collective.collective_environment(state, rank.shape, ranks=len(rank.hosts))
+    except (collective.NoFabric, OSError, ValueError) as error:
+        print(f"the fabric is not as it is to be: {error}", flush=True)
     plain = sorted(name for name in variables if _PLAIN.fullmatch(variables[name]))
     text = "".join(f"{name}={variables[name]}\n" for name in plain)
-    files.write(Path(home, FABRIC), text, 0o644)
+    files.write(Path(home, ranks.FABRIC), text, 0o644)
 
 
 def main(action: str, path: str) -> int:
@@ -53,14 +45,14 @@ def main(action: str, path: str) -> int:
     if service is None or service.rank is None:
         raise SystemExit(f"{path} can't be read")
     if action == "close":
-        ended(service, service.rank)  # the host may have lost power while the engine ran
+        engine.ended(service, service.rank)  # the host may have lost power while the engine ran
         write_environment(service.home, service.rank)
         service_firewall.write(service, closed=True)
     elif action == "open":
-        ended(service, service.rank)
+        engine.ended(service, service.rank)
         service_firewall.write(service, closed=False)
     else:
         release = files.target(Path(service.home, "current")) or service.release
-        role = Follower if service.follower else Head
-        return role(service, service.rank, key_of(service.rank_secrets), release).run()
+        role = follower.Follower if service.follower else head.Head
+        return role(service, service.rank, link.key_of(service.rank_secrets), release).run()
     return 0

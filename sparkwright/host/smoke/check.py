@@ -3,19 +3,15 @@
 It runs as root because the API key is in a file of mode 0600; the key never leaves the host.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from sparkwright.host.lib import journal, metrics, model_list, ranks, systemd
-from sparkwright.host.lib.faults import Fault, fail_if, fail_if_noise, fail_if_only_marks
-from sparkwright.host.lib.http import Health, NoAnswer, Server, api_key
+from sparkwright.host.lib import http, journal, metrics, model_list, ranks, systemd, waiting
+from sparkwright.host.lib.faults import SHAPE, Fault, fail_if, fail_if_noise, fail_if_only_marks
 from sparkwright.host.lib.kinds import KINDS, body, judged
 from sparkwright.host.lib.records import dataclass, replace
-from sparkwright.host.lib.waiting import remaining
 from sparkwright.host.service import CheckResult, SmokeRequest
 from sparkwright.host.smoke.client import Client, Skip, succeeded
 
@@ -82,7 +78,7 @@ def health(
                 look()
                 return "200"
             observed = f"HTTP {answer.status}"
-        except NoAnswer as error:
+        except http.NoAnswer as error:
             observed = str(error)
         now = time.monotonic()
         if now > deadline:
@@ -110,11 +106,11 @@ def joined(client: Client) -> str:
     """Wait until a follower serves together with its head, which answers for it."""
     request, home = client.request, _home(client.request)
 
-    def state() -> Health:
+    def state() -> http.Health:
         unknown = "it has not begun to wait for its head"
-        return ranks.health(home) or Health(None, message=unknown)
+        return ranks.health(home) or http.Health(None, message=unknown)
 
-    if remaining(lambda: not state().code, request.boot_seconds, 0.5):
+    if waiting.remaining(lambda: not state().code, request.boot_seconds, 0.5):
         raise Fault("down", state().message)
     unit = systemd.unit(request.unit).get("ActiveState", "unknown")
     if unit != "active":
@@ -220,20 +216,20 @@ def proxy_fault(request: SmokeRequest) -> str | None:
     """
     assert request.proxy is not None
     address, port = request.proxy
-    server = Server(address, port, api_key(request.secrets), request.certificate)
+    server = http.Server(address, port, http.api_key(request.secrets), request.certificate)
 
     def fault() -> str | None:
         try:
             with_key, without_key = (
                 server.ask("GET", "/v1/models", key=key).status for key in (True, False)
             )
-        except NoAnswer as error:
+        except http.NoAnswer as error:
             return f"port {port} does not answer: {error}"
         if (with_key, without_key) == (200, 401):
             return None
         return f"HTTP {with_key} with the key, {without_key} without it, and it must be 200 and 401"
 
-    return remaining(fault, _PROXY_SECONDS, 0.5)
+    return waiting.remaining(fault, _PROXY_SECONDS, 0.5)
 
 
 def proxy_faults(gates: Mapping[str, SmokeRequest]) -> list[str]:
@@ -264,11 +260,11 @@ def observed(name: str, check: Callable[[], str]) -> DeepCheckResult:
         verdict, detail = "skipped", str(skip)
     except Fault as fault:
         detail, cause = str(fault), fault.cause
-    except NoAnswer as error:
+    except http.NoAnswer as error:
         detail, cause = f"{error.kind}: {error}", "cut"
     except OSError as error:
         detail, cause = f"{type(error).__name__}: {error}", "cut"
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+    except SHAPE as error:
         detail, cause = f"an answer that no engine would give: {error!r}", "shape"
     return DeepCheckResult(name, verdict, round(time.monotonic() - begun, 3), detail, cause)
 
@@ -318,9 +314,8 @@ def main(request: tuple[SmokeRequest, ...]) -> dict[str, SmokeAnswer]:
     """Test the services, all at the same time. Returns the results by name."""
     if len(request) < 2:
         return {service.name: run(service) for service in request}
-    from concurrent.futures import (
-        ThreadPoolExecutor,
-    )  # a single service needs no threads, so they are not imported
+    # A single service needs no threads, so they are not imported for it.
+    from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(max_workers=len(request)) as pool:
         names = (service.name for service in request)

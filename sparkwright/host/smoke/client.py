@@ -1,20 +1,16 @@
 """Requests of a check to its service, all within one deadline, and their answers."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sparkwright.host.lib import metrics, model_list
+from sparkwright.host.lib import faults, metrics, model_list, records
 from sparkwright.host.lib.annotations import Any
-from sparkwright.host.lib.faults import Fault, clip, fail_if, fail_if_noise, fail_if_only_marks
 from sparkwright.host.lib.http import Answer, ErrorAnswer, Late, NoAnswer, Server, api_key
-from sparkwright.host.lib.records import dataclass, field, replace
 from sparkwright.host.service import SmokeRequest
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class DeepRequest(SmokeRequest):
     """Request for a deep test: additions to the short test's request.
 
@@ -36,7 +32,7 @@ class DeepRequest(SmokeRequest):
     max_num_seqs: int | None = None
     context: int | None = None
     prefix_caching: bool | None = None
-    skip: dict[str, str] = field(default_factory=dict)
+    skip: dict[str, str] = records.field(default_factory=dict)
     guarded: tuple[str, ...] = ()
     tokenizer: str = ""
     tokenized: str = ""
@@ -47,7 +43,7 @@ class Skip(Exception):
     """A check that does not apply to this service; the text has the reason."""
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Completion:
     """An answer of the chat route.
 
@@ -75,18 +71,18 @@ class Completion:
     def check_budget(self, budget: int) -> None:
         """Fail the check if reasoning took the whole budget."""
         small = f"content: null with finish_reason: length: {budget} tokens are too small a budget"
-        text = f"{small}, reasoning took them all: {clip(self.reasoning)}"
-        fail_if(self.only_reasoning, "budget", text)
+        text = f"{small}, reasoning took them all: {faults.clip(self.reasoning)}"
+        faults.fail_if(self.only_reasoning, "budget", text)
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Metrics:
     """The engine's counters and gauges at one time, and the settings of its KV cache."""
 
     values: dict[str, float]
     texts: dict[str, str]
 
-    def since(self, before: Metrics, name: str) -> float:
+    def since(self, before: "Metrics", name: str) -> float:
         """Return by how much a counter rose; a missing counter counts as 0."""
         return self.values.get(name, 0.0) - before.values.get(name, 0.0)
 
@@ -116,7 +112,7 @@ class Client:
             Fault: the deadline has passed.
         """
         left = self._deadline - time.monotonic()
-        fail_if(left <= 0, "late", self.late)
+        faults.fail_if(left <= 0, "late", self.late)
         return left
 
     @contextmanager
@@ -125,9 +121,9 @@ class Client:
         try:
             yield
         except Late:
-            raise Fault("late", self.late) from None
+            raise faults.Fault("late", self.late) from None
         except NoAnswer as error:
-            raise Fault("cut", f"{asked}: the connection was cut ({error})") from None
+            raise faults.Fault("cut", f"{asked}: the connection was cut ({error})") from None
 
     def call(self, method: str, path: str, body: object = None, *, key: bool = True) -> Answer:
         """Send a request and return its answer, whatever the status."""
@@ -202,14 +198,14 @@ class DeepClient(Client):
         if answer.only_reasoning:
             body["max_tokens"] = tokens + self.request.thinking_tokens
             note = f" (content: null at {tokens} tokens, a budget too small for its reasoning)"
-            answer = replace(self.chat(body), note=note)
+            answer = records.replace(self.chat(body), note=note)
         answer.check_budget(body["max_tokens"])
         # The answer had tokens but no text: engines leave special tokens out.
         silent = not (answer.text or answer.reasoning or answer.calls) and answer.tokens > 0
         text = f"{answer.tokens} tokens without any text (finish_reason {answer.finish})"
-        fail_if(silent, "silent", f"{text}: special tokens alone")
-        fail_if_only_marks(answer.text or "")
-        fail_if_noise(answer.text or "")
+        faults.fail_if(silent, "silent", f"{text}: special tokens alone")
+        faults.fail_if_only_marks(answer.text or "")
+        faults.fail_if_noise(answer.text or "")
         return answer
 
     def events(self, path: str, body: dict[str, Any]) -> Iterator[tuple[float, str]]:
@@ -248,8 +244,8 @@ def succeeded(path: str, answer: Answer) -> Answer:
     Raises:
         Fault: the answer is an error; the text has the server's message.
     """
-    text = f"{path} answers HTTP {answer.status}: {clip(error_of(answer), 200)}"
-    fail_if(answer.status != 200, "broken" if answer.status >= 500 else "refused", text)
+    text = f"{path} answers HTTP {answer.status}: {faults.clip(error_of(answer), 200)}"
+    faults.fail_if(answer.status != 200, "broken" if answer.status >= 500 else "refused", text)
     return answer
 
 

@@ -5,21 +5,16 @@ controller decides which abilities a service must have (sparkwright/checks/smoke
 them in the request; sparkwright/checks/smoke/checks.yaml has the meaning of each failure.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from sparkwright.host.lib import files, journal
-from sparkwright.host.lib.faults import fail_if
-from sparkwright.host.lib.records import dataclass
-from sparkwright.host.smoke import load, picture, routes, structured
-from sparkwright.host.smoke.check import DeepCheckResult, health, observed
-from sparkwright.host.smoke.client import DeepClient, DeepRequest, Skip
+from sparkwright.host.lib import faults, files, journal, records
+from sparkwright.host.smoke import client, load, picture, routes, structured
+from sparkwright.host.smoke.check import DeepCheckResult, answered, health, observed
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class DeepAnswer:
     """The checks of one service.
 
@@ -33,7 +28,7 @@ class DeepAnswer:
     journal: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Check:
     """A check of the deep test.
 
@@ -43,8 +38,8 @@ class Check:
     """
 
     name: str
-    ask: Callable[[DeepClient], str]
-    seconds: Callable[[DeepRequest], float] = lambda _: 0.0
+    ask: Callable[[client.DeepClient], str]
+    seconds: Callable[[client.DeepRequest], float] = lambda _: 0.0
 
 
 #: In order: abilities that all others need come first, and checks that may kill the engine last.
@@ -55,7 +50,7 @@ CHECKS = (
     Check("aliases", routes.names, lambda request: 10.0 * len(request.served_names)),
     Check("key", routes.key),
     Check("chat", routes.chat),
-    Check("completion", routes.completion),
+    Check("completion", partial(answered, kind="completion")),
     Check("stream", routes.stream),
     Check("thinking-off", routes.switched_off),
     Check("thinking-on", routes.switched_on, lambda request: request.thinking_tokens / 2),
@@ -76,7 +71,7 @@ _SMALLEST = ("aliases", "chat")
 _HANGING_SECONDS = 10.0
 
 
-def run(request: DeepRequest) -> DeepAnswer:
+def run(request: client.DeepRequest) -> DeepAnswer:
     """Run all checks of one service. A failed check does not stop the others, except for health."""
     results = [observed("health", partial(_health, request))]
     if results[0].verdict == "passed":
@@ -93,19 +88,19 @@ def run(request: DeepRequest) -> DeepAnswer:
     )
 
 
-def _asked(check: Check, request: DeepRequest, seconds: float) -> str:
+def _asked(check: Check, request: client.DeepRequest, seconds: float) -> str:
     if check.name in request.skip:
-        raise Skip(request.skip[check.name])
-    return check.ask(DeepClient(request, seconds))
+        raise client.Skip(request.skip[check.name])
+    return check.ask(client.DeepClient(request, seconds))
 
 
-def _health(request: DeepRequest) -> str:
+def _health(request: client.DeepRequest) -> str:
     absent = f"{request.secrets} does not exist: the service is not deployed here"
-    fail_if(not Path(request.secrets).exists(), "absent", absent)
-    return health(DeepClient(request, 0))
+    faults.fail_if(not Path(request.secrets).exists(), "absent", absent)
+    return health(client.DeepClient(request, 0))
 
 
-def main(request: tuple[DeepRequest, ...]) -> dict[str, DeepAnswer]:
+def main(request: tuple[client.DeepRequest, ...]) -> dict[str, DeepAnswer]:
     """Test the services one after the other, since they share a GPU. Returns the results by
     name.
     """

@@ -1,15 +1,12 @@
 """Checks of the engine under load: long prompts, prompts above the limit, drafts, cached prefixes,
 and the planned number of requests at once."""
 
-from __future__ import annotations
-
 import random
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 
-from sparkwright.host.lib import metrics
+from sparkwright.host.lib import http, metrics
 from sparkwright.host.lib.faults import Fault, clip, fail_if
-from sparkwright.host.lib.http import NoAnswer
 from sparkwright.host.smoke import check
 from sparkwright.host.smoke.client import DeepClient, Skip, error_of
 
@@ -147,7 +144,7 @@ def _health(client: DeepClient) -> str:
     """Return the status of /health, however long the check took."""
     try:
         return f"HTTP {client.server.get('/health', timeout=10).status}"
-    except NoAnswer as error:
+    except http.NoAnswer as error:
         return f"not: {error}"
 
 

@@ -4,8 +4,6 @@ Each check draws a new picture, so that no answer can be known beforehand. It us
 struct, so a host needs no image library.
 """
 
-from __future__ import annotations
-
 import base64
 import random
 import re

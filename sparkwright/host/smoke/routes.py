@@ -1,15 +1,12 @@
 """Checks of the basic routes (names, key, chat, completion and stream) and of reasoning, which is
 absent when off, separate from the content when on, and within a budget."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
 from sparkwright.host.lib.faults import clip, fail_if, fail_if_only_marks
 from sparkwright.host.lib.kinds import KINDS
-from sparkwright.host.smoke import check
-from sparkwright.host.smoke.client import DeepClient
+from sparkwright.host.smoke import check, client
 
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 #: Routes to check even if a server does not list its routes (--disable-fastapi-docs).
@@ -30,7 +27,7 @@ _SMALL = 16
 _MARKS = ("<think>", "</think>", "<|channel>", "<channel|>")
 
 
-def names(client: DeepClient) -> str:
+def names(client: client.DeepClient) -> str:
     """Check that every served name is listed and answers."""
     served = check.models(client)
     if "chat" not in client.request.routes:
@@ -45,7 +42,7 @@ def names(client: DeepClient) -> str:
     return served
 
 
-def key(client: DeepClient) -> str:
+def key(client: client.DeepClient) -> str:
     """Check that every protected route in the server's list requires the key."""
     listed = client.call("GET", "/openapi.json", key=False)
     paths: dict[str, dict[str, Any]] = listed.json()["paths"] if listed.status == 200 else {}
@@ -67,7 +64,7 @@ def key(client: DeepClient) -> str:
     return f"{len(guarded)} protected routes answer 401 without it{rest}"
 
 
-def chat(client: DeepClient) -> str:
+def chat(client: client.DeepClient) -> str:
     """Check that the model adds two numbers in a complete answer."""
     answer = client.ask(check.QUESTION, client.request.max_tokens)
     text = answer.text or ""
@@ -81,12 +78,7 @@ def chat(client: DeepClient) -> str:
     return f"{clip(text, 40)}{answer.note}"
 
 
-def completion(client: DeepClient) -> str:
-    """Check that a text is continued."""
-    return check.answered(client, "completion")
-
-
-def stream(client: DeepClient) -> str:
+def stream(client: client.DeepClient) -> str:
     """Check that tokens arrive while they are generated, one event after the other, with usage at
     the end.
     """
@@ -125,7 +117,7 @@ def stream(client: DeepClient) -> str:
     return f"{tokens} tokens in {len(times)} events over {spread:.2f} s, first at {first}"
 
 
-def switched_off(client: DeepClient) -> str:
+def switched_off(client: client.DeepClient) -> str:
     """Check that a few tokens are enough for an answer without reasoning."""
     answer = client.chat(client.body(check.QUESTION, 64, think=False))
     thoughts = answer.reasoning or _marked(answer.text)
@@ -135,7 +127,7 @@ def switched_off(client: DeepClient) -> str:
     return f"{answer.tokens} tokens, none of them reasoning"
 
 
-def switched_on(client: DeepClient) -> str:
+def switched_on(client: client.DeepClient) -> str:
     """Check that reasoning is separate from the content, and that an exhausted budget is
     reported.
     """

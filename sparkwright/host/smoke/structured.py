@@ -1,7 +1,5 @@
 """Checks of structured answers: a tool call and its result, and JSON by a schema."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

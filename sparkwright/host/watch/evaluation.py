@@ -3,8 +3,6 @@
 The doctor uses them, too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
@@ -234,10 +232,8 @@ def _hours_left(points: list[tuple[float, float]]) -> float | None:
 
 def _slope(points: list[tuple[float, float]]) -> float:
     """Return the slope in bytes per second, by least squares."""
-    from statistics import (
-        StatisticsError,
-        linear_regression,
-    )  # takes 20 ms, so only a watched disk pays for it
+    # The import takes 20 ms, so only a watched disk pays for it.
+    from statistics import StatisticsError, linear_regression
 
     try:
         return linear_regression(*zip(*points, strict=True)).slope if len(points) > 2 else 0.0

@@ -1,15 +1,12 @@
 """Install or remove the watch on this host. Runs as root."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
-from sparkwright.host.lib import systemd, trusted
-from sparkwright.host.lib.records import dataclass, field
+from sparkwright.host.lib import records, systemd, trusted
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class WatchInstallRequest:
     """Files required for the watch; without files, the watch is removed.
 
@@ -21,7 +18,7 @@ class WatchInstallRequest:
     home: str
     timer: str
     service: str
-    files: dict[str, tuple[str, int]] = field(default_factory=dict)
+    files: dict[str, tuple[str, int]] = records.field(default_factory=dict)
 
 
 def main(request: WatchInstallRequest) -> list[str]:

@@ -3,8 +3,6 @@
 config.json and watch.json are read across versions: their keys are these names.
 """
 
-from __future__ import annotations
-
 from sparkwright.host.lib.records import dataclass, field
 
 

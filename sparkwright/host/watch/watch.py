@@ -3,9 +3,6 @@
 ``sparkwright-watch.timer`` runs it every minute as root, with the path of its configuration.
 """
 
-from __future__ import annotations
-
-import json
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,24 +20,15 @@ from sparkwright.host.lib import (
     ranks,
     systemd,
 )
-from sparkwright.host.lib.records import encode
 from sparkwright.host.service import current
-from sparkwright.host.watch import evaluation
-from sparkwright.host.watch.state import (
-    Sample,
-    ServiceSample,
-    WatchConfig,
-    WatchedService,
-    WatchFinding,
-    WatchState,
-)
+from sparkwright.host.watch import evaluation, state
 
 
-def sample(config: WatchConfig, now: float) -> Sample:
+def sample(config: state.WatchConfig, now: float) -> state.Sample:
     """Take a sample."""
     root = Path(config.services_root)
     systems = disks.file_systems(config.paths).items()
-    return Sample(
+    return state.Sample(
         at=round(now),
         switching=homes.switching(root / "state"),
         gpu=evaluation.gpu_state(gpu.ask(), config.limits),
@@ -52,7 +40,9 @@ def sample(config: WatchConfig, now: float) -> Sample:
     )
 
 
-def service(watched: WatchedService, home: Path, names: Mapping[str, str]) -> ServiceSample:
+def service(
+    watched: state.WatchedService, home: Path, names: Mapping[str, str]
+) -> state.ServiceSample:
     """Sample a service's unit, health, counters and drift."""
     unit = ranks.unit(home, systemd.unit(homes.unit(watched.name), timeout=10))
     server = ranks.server(home, watched.address, watched.port)
@@ -64,7 +54,7 @@ def service(watched: WatchedService, home: Path, names: Mapping[str, str]) -> Se
     if totals is not None:
         kept = {name: totals[name] for name in metrics.WATCHED if name in totals}
         kept[metrics.PROGRESSED] = metrics.progress(totals)
-    return ServiceSample(
+    return state.ServiceSample(
         health=code,
         active=unit.get("ActiveState"),
         restarts=int(unit.get("NRestarts") or 0),
@@ -93,18 +83,17 @@ def drift(home: Path) -> Iterator[str]:
         yield f"the container is of release {runs}"
 
 
-def look(config: WatchConfig, now: float) -> list[str]:
+def look(config: state.WatchConfig, now: float) -> list[str]:
     """Take a sample, evaluate it and record the findings. Returns new and ended findings, as
     lines.
     """
-    before = documents.record(WatchState, config.report) or WatchState(0)
+    before = documents.record(state.WatchState, config.report) or state.WatchState(0)
     ring = evaluation.kept([*before.ring, sample(config, now)])
     boots = {watched.name: watched.boot_seconds for watched in config.services}
     result = evaluation.judge(ring, boots, config.limits)
     result = evaluation.carried(result, before.findings, round(now))
-    state = WatchState(round(now), tuple(result), tuple(ring))
-    text = json.dumps(encode(state), separators=(",", ":"))
-    files.write(Path(config.report), text, 0o600, durable=False)
+    report = state.WatchState(round(now), tuple(result), tuple(ring))
+    files.write_record(Path(config.report), report, 0o600, durable=False)
     exports = Path(config.services_root, "watch/metrics/sparkwright.prom")
     files.write(exports, exported(result, round(now)), 0o644, durable=False)
     earlier, now_wrong = ({item.subject for item in part} for part in (before.findings, result))
@@ -113,7 +102,7 @@ def look(config: WatchConfig, now: float) -> list[str]:
     return [*begun, *(f"over: {line}" for line in over)]
 
 
-def exported(findings: Iterable[WatchFinding], now: int) -> str:
+def exported(findings: Iterable[state.WatchFinding], now: int) -> str:
     """Return the findings in the text format of node_exporter's textfile collector."""
     lines = [
         "# HELP sparkwright_watch_seconds When the watch looked last, since the epoch.",
@@ -129,14 +118,14 @@ def exported(findings: Iterable[WatchFinding], now: int) -> str:
     return "\n".join([*dict.fromkeys(lines), ""])
 
 
-def _line(finding: WatchFinding) -> str:
+def _line(finding: state.WatchFinding) -> str:
     where = f"{finding.service}: " if finding.service else ""
     return f"{where}{finding.severity}: {finding.name}: {finding.seen}"
 
 
 def run(path: str) -> int:
     """Run the watch once; changes go to the journal. Returns the exit code."""
-    config = documents.record(WatchConfig, path)
+    config = documents.record(state.WatchConfig, path)
     if config is None:
         raise SystemExit(f"{path} can't be read")
     for line in look(config, time.time()):

@@ -200,7 +200,7 @@ def test_help_is_in_whole_sentences(text: str, command: click.Command) -> None:
             assert re.fullmatch(r"[A-Z].*[.]", message, re.S), (text, option.opts)
 
 
-def _loaded(script: str) -> set[str]:
+def loaded_modules(script: str) -> set[str]:
     """Modules that a program has loaded at its end."""
     program = f"try:\n    {script}\nfinally:\n    import sys; print(*sys.modules)"
     done = subprocess.run(
@@ -210,8 +210,8 @@ def _loaded(script: str) -> set[str]:
 
 
 def test_check_loads_nothing_that_it_does_not_need() -> None:
-    """0.3 s for four hosts leave no room for modules of other commands."""
-    loaded = _loaded("from sparkwright.cli import main; main(['check', 'inventory/lab.py'])")
+    """0.3 s for four hosts leave no room for what only other commands use."""
+    loaded = loaded_modules("from sparkwright.cli import main; main(['check', 'inventory/lab.py'])")
     assert "pydantic" in loaded
     assert not loaded & {"pyinfra", "paramiko", "gevent", "requests", "urllib3", "huggingface_hub",
                          "cryptography", "jinja2", "rich",
@@ -220,10 +220,10 @@ def test_check_loads_nothing_that_it_does_not_need() -> None:
 
 def test_help_and_modules_of_commands_that_ask_hosts_load_no_planner() -> None:
     """Sessions load it, once hosts are asked: help and mistakes need none of it."""
-    assert "sparkwright.cli.lib.options" not in _loaded("import sparkwright.cli")
+    assert "sparkwright.cli.lib.options" not in loaded_modules("import sparkwright.cli")
     asking = (
         "activate deploy diff history logs maintenance models remove restart rollback shell start"
         " status stop top verify"
     )
     imports = ", ".join({module_of(name) for name in asking.split()})
-    assert not {"pydantic", "yaml", "sparkwright.plan.plan"} & _loaded(f"import {imports}")
+    assert not {"pydantic", "yaml", "sparkwright.plan.plan"} & loaded_modules(f"import {imports}")

@@ -17,10 +17,13 @@ from sparkwright.host.lib.http import Health
 from sparkwright.host.load import HostLoad
 from sparkwright.host.status import HostStatus, ServiceStatus
 from sparkwright.results.status import Planned
+from tests.unit.builders import catalog
+from tests.unit.extras.bench.builders import NOON
 from tests.unit.extras.dashboard.pages import page_of
 
 NOW = 1_790_000_000.0
 RELEASE = "1b45a560efec"
+ACTED: list[tuple[str, str, str]] = []
 MODEL = "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4"
 
 
@@ -54,6 +57,17 @@ def expected(*names: str, memory: Any = None) -> Expected:
     return Expected(services, dict.fromkeys(services, MODEL), memory)
 
 
+def act(action: str, host: str, name: str) -> tuple[bool, str]:
+    """Note an action."""
+    ACTED.append((action, host, name))
+    return True, "<b>done</b>"
+
+
+def empty() -> Page:
+    """The page of a site without a run."""
+    return page_of(made=NOON, catalog=catalog())
+
+
 @contextmanager
 def serving(
     fleet: Fleet,
@@ -76,6 +90,7 @@ def serving(
                 "/style.css": ("text/css", lambda: part("style.css")),
                 "/script.js": ("text/javascript", lambda: part("script.js")),
             },
+            "record": lambda: 0.0,
             "log": lambda host, service: f"{host} {service}: <b>a line</b>",
             "control": control,
             **more,
@@ -90,6 +105,3 @@ def serving(
         server.shutdown()
         thread.join()
         listening.close()
-
-
-__all__ = ["MODEL", "NOW", "RELEASE", "expected", "glance", "page_of", "service", "serving"]

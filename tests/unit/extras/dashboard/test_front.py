@@ -131,7 +131,6 @@ def test_the_absence_of_findings_is_shown_with_its_time() -> None:
     assert well.well
     missing = page("spark-1", planned={"spark-1": ["qwen36"], "spark-2": ["qwen36"]})
     assert missing.front == "spark-2: qwen36: is not deployed"
-    assert page_of(made=NOON, catalog=catalog()).front == "Nothing to show: no run, no results."
 
 
 def test_a_warning_alone_is_shown_and_is_no_failure() -> None:

@@ -18,7 +18,6 @@ from lab import example_report
 from sparkwright.checks.configuration.parts import Memory, Part, memory_of
 from sparkwright.extras.bench.history import Regression
 from sparkwright.extras.bench.judgement import findings, likely
-from sparkwright.extras.bench.results import Result
 from sparkwright.extras.dashboard.contents import (
     LastRun,
     Page,
@@ -32,7 +31,7 @@ from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake
 from sparkwright.results.run_summary import Row, as_json
 from sparkwright.results.status import switches
-from sparkwright.text.short import hosts_in_short, natural
+from sparkwright.text.short import natural
 from sparkwright.text.visible import visible_text
 from tests.golden import compare
 from tests.tables import Tables
@@ -244,22 +243,6 @@ def test_an_inventory_selects_the_hosts_and_names_undeployed_services() -> None:
     assert times == sorted(times, reverse=True)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"rows": [replace(ROW, refused="no answer")]},
-        {"results": {("spark-1", "qwen36"): (result(cell(decode=1)),)}},
-        {"results": {("spark-1", "qwen36"): (result(cell(errors=1)),)}},
-        {"problems": (mistake("file", "broken", "correct it"),)},
-        {"planned": {"spark-7": ["qwen36"]}},
-    ],
-)
-def test_a_page_is_good_only_without_findings(changes: dict[str, Any]) -> None:
-    fine: dict[str, Any] = {"rows": [ROW], "results": MEASURED}
-    assert page(**fine).well
-    assert not page(**{**fine, **changes}).well
-
-
 def test_versions_stand_side_by_side() -> None:
     drivers = [(v.value, v.hosts) for v in page().versions if v.component == "driver"]
     assert drivers == [("580.142", ("spark-2",)), ("580.95.05", ("rtx-1", "spark-1"))]
@@ -299,12 +282,9 @@ def test_the_terminal_shows_a_summary_of_the_page() -> None:
     assert "spark-1/qwen36: 2 requests failed" in failing
 
 
-def test_hosts_sort_as_people_count_and_many_are_named_in_short() -> None:
-    assert sorted(["spark-10", "spark-2", "10", "a", "9b"], key=natural) == [
-        "9b", "10", "a", "spark-2", "spark-10",
-    ]  # fmt: skip
-    assert hosts_in_short(["a", "b"]) == "a, b"
-    assert hosts_in_short([str(n) for n in range(100)]) == "0, 1, 2, 3, 4 and 95 more"
+def test_hosts_sort_as_people_count() -> None:
+    mixed = ["spark-10", "spark-2", "10", "a", "9b"]
+    assert sorted(mixed, key=natural) == ["9b", "10", "a", "spark-2", "spark-10"]
 
 
 def test_a_stored_run_is_read_back(tmp_path: Path) -> None:
@@ -356,14 +336,6 @@ def test_the_history_is_that_of_the_status_command(tmp_path: Path) -> None:
     (switch,) = read_status(kept, problems).history
     assert not problems
     assert (switch.host, switch.after, switch.ended) == ("spark-1", "b" * 12, "serving")
-
-
-def test_the_newest_result_is_shown_and_the_others_are_its_past() -> None:
-    past: tuple[Result, ...] = example()["results"]["spark-2", "qwen36"]
-    bench = benches(page(results={("spark-2", "qwen36"): past}))[0]
-    assert (bench.result, bench.runs) == (past[-1], 6)
-    assert bench.regressions
-    assert not benches(page(results={("spark-2", "qwen36"): past[-1:]}))[0].regressions
 
 
 def test_a_deep_smoke_test_of_the_same_release_is_shown_instead_of_a_runs(tmp_path: Path) -> None:

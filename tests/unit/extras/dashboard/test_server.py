@@ -3,15 +3,19 @@
 import http.client
 import json
 import os
+import signal
+import socket
 import ssl
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -19,10 +23,16 @@ from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.engines import metric_names
 from sparkwright.extras.dashboard import dashboard
 from sparkwright.extras.dashboard.contents import Page
-from sparkwright.extras.dashboard.glance import UnfinishedFetch, counted, rates, recent, unfinished
+from sparkwright.extras.dashboard.glance import (
+    UnfinishedFetch,
+    counted,
+    rates,
+    recent,
+    unfinished,
+)
 from sparkwright.extras.dashboard.server import Site
 from sparkwright.extras.dashboard.view import Fleet
-from sparkwright.findings.user_error import refusal
+from sparkwright.findings.user_error import UserError, refusal
 from sparkwright.host.lib import systemd
 from sparkwright.host.lib.homes import Maintenance
 from sparkwright.host.lib.metrics import totals
@@ -31,34 +41,22 @@ from sparkwright.host.models.report import UsageRequest, UsageRow
 from sparkwright.host.release import HistoryEntry, Phase, SwitchJournal
 from sparkwright.host.watch.state import WatchFinding, WatchReport
 from tests.tables import Tables
-from tests.unit.builders import catalog
+from tests.unit.builders import ROOT
 from tests.unit.cli.answering import run
 from tests.unit.extras.dashboard.glances import (
+    ACTED,
     MODEL,
     NOW,
     RELEASE,
+    act,
+    empty,
     expected,
     glance,
-    page_of,
     service,
     serving,
 )
-from tests.unit.extras.dashboard.test_page import NOON
 
 cases = Tables(__file__)
-
-#: Each engine's counter of generated tokens.
-GENERATED_BY = {
-    "vllm": "vllm:generation_tokens_total", "sglang": "sglang:generation_tokens_total",
-    "llamacpp": "llamacpp:tokens_predicted_total",
-}  # fmt: skip
-ACTED: list[tuple[str, str, str]] = []
-
-
-def act(action: str, host: str, name: str) -> tuple[bool, str]:
-    """Note an action."""
-    ACTED.append((action, host, name))
-    return True, "done"
 
 
 @pytest.fixture
@@ -71,7 +69,7 @@ def fleet() -> Fleet:
 def site(fleet: Fleet) -> Iterator[Site]:
     """A server with all its functions."""
     ACTED.clear()
-    with serving(fleet, lambda: page_of(made=NOON, catalog=catalog()), act) as site:
+    with serving(fleet, empty, act) as site:
         yield site
 
 
@@ -130,51 +128,59 @@ def test_only_the_page_itself_may_read(
         assert "Set-Cookie" not in answer.headers
 
 
-@cases("status", "headers", "body", more=[(400, {}, "[" * 4000)])
-def test_only_the_page_may_make_changes(
-    site: Site, status: int, headers: dict[str, str | None], body: Any
+@cases("status", "headers")
+def test_a_change_comes_from_the_page_alone(
+    site: Site, status: int, headers: dict[str, str | None]
 ) -> None:
-    answer = ask(site, "/control", "POST", body, headers)
+    answer = ask(site, "/control", "POST", CONTROL, headers)
     assert answer.status == status, answer.read()
     assert ([("stop", "spark-1", "qwen36")] if status == 200 else []) == ACTED
 
 
+@pytest.mark.parametrize("body", [[1], "[" * 4000])
+def test_a_request_that_is_no_change_is_refused(site: Site, body: Any) -> None:
+    assert (ask(site, "/control", "POST", body).status, ACTED) == (400, [])
+
+
 def test_a_page_without_control_changes_nothing(fleet: Fleet) -> None:
-    with serving(fleet, lambda: page_of(made=NOON, catalog=catalog())) as site:
+    with serving(fleet, empty) as site:
         assert ask(site, "/control", "POST", CONTROL).status == 403
         assert 'data-actions=""' in ask(site).read().decode()
 
 
 def events(answer: HTTPResponse, count: int) -> list[dict[str, Any]]:
     """The next hosts of a stream."""
-    result: list[dict[str, Any]] = []
-    beat = False
-    while len(result) < count:
-        line = answer.readline().decode()
-        if line.startswith("event: "):
-            beat = True
-        elif line.startswith("data: ") and not (beat and (beat := False) is False):
-            result.append(json.loads(line[6:]))
-    return result
+    lines = (line for line in iter(answer.readline, b"") if line.startswith(b"data: {"))
+    return [json.loads(next(lines)[6:]) for _ in range(count)]
+
+
+def test_an_open_page_learns_that_a_run_has_ended(fleet: Fleet) -> None:
+    times = iter([1.0, 2.0])
+    with serving(fleet, empty, record=lambda: next(times, 2.0)) as site:
+        answer = ask(site, "/events")
+        for at in (b"1.0", b"2.0"):
+            while answer.readline() != b"event: beat\n":
+                pass
+            assert answer.readline() == b"data: %s\n" % at
+            fleet.take("spark-1", glance())
 
 
 def test_hosts_are_asked_only_while_a_page_is_open(site: Site, fleet: Fleet) -> None:
-    assert not fleet.watched
     ask(site).read()
-    assert not fleet.watched
+    assert not fleet.pages
     answer = ask(site, "/events")
     assert answer.headers["Content-Type"] == "text/event-stream"
     assert [data["state"] for data in events(answer, 2)] == ["waiting", "waiting"]
-    assert fleet.watched
+    assert fleet.pages
     fleet.take("spark-1", glance())
     (data,) = events(answer, 1)
     assert (data["host"], data["state"]) == ("spark-1", "up")
     answer.close()
     deadline = time.monotonic() + 10
-    while fleet.watched and time.monotonic() < deadline:
+    while fleet.pages and time.monotonic() < deadline:
         fleet.take("spark-1", glance())
         time.sleep(0.02)
-    assert not fleet.watched
+    assert not fleet.pages
 
 
 def seen(fleet: Fleet, host: str = "spark-1") -> dict[str, Any]:
@@ -186,7 +192,9 @@ def test_an_answer_of_before_a_pause_is_no_state_and_no_rate_of_now(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fleet.take("spark-1", glance(100.0))
-    assert seen(fleet)["services"][0]["first"] is None  # a mean since the engine began
+    assert (
+        seen(fleet)["services"][0]["load"]["first_token"] is None
+    )  # a mean since the engine began
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 40)
     assert seen(fleet)["state"] == "waiting"
@@ -195,26 +203,16 @@ def test_an_answer_of_before_a_pause_is_no_state_and_no_rate_of_now(
 
 
 def test_a_hostile_host_sends_no_endless_page(fleet: Fleet) -> None:
-    fetch = UnfinishedFetch("x" * 9999, True, {"rate": float("nan")})
+    fetch = UnfinishedFetch(9, message="x" * 9999)
     names = tuple(f"a{n}" for n in range(999))
-    fleet.take("spark-1", glance(names=names, fetches=(fetch,) * 999))
+    nan = {"qwen36": float("nan")}
+    fleet.take("spark-1", glance(names=names, fetches=(fetch,) * 999, hour=nan))
     text = json.dumps(seen(fleet), allow_nan=False)
     assert len(text) < 100_000
     assert '"qwen36"' in text
 
 
-def test_a_hosts_data_is_cut_to_the_pages_depth(fleet: Fleet) -> None:
-    deep: Any = []
-    for _ in range(60):
-        deep = [deep] * 2
-    progress = {"message": deep, "state": {"a": deep}, "more": "x"}
-    fleet.take("spark-1", glance(fetches=(UnfinishedFetch("org/model", True, progress),)))
-    (fetch,) = seen(fleet)["fetches"]
-    assert (fetch["progress"]["message"], fetch["progress"]["state"]) == (None, None)
-    assert "more" not in fetch["progress"]
-
-
-def test_usage_by_key_lists_the_most_used_first(fleet: Fleet, tmp_path: Path) -> None:
+def test_use_by_key_comes_with_the_most_used_first(fleet: Fleet, tmp_path: Path) -> None:
     rows = [UsageRow("2026-11-24", f"key-{n}", "m", n, 0, 7, 9, 1.5, 0) for n in range(99)]
     fleet.take("spark-1", glance(usage=tuple(rows)))
     shown = seen(fleet)["usage"]
@@ -257,20 +255,16 @@ def test_a_host_is_shown_by_its_last_two_answers(fleet: Fleet) -> None:
     for at in (100.0, 105.0):
         fleet.take("spark-1", glance(at))
     data = seen(fleet)
-    (service,) = data["services"]
-    assert (service["model"], service["address"]) == (MODEL, "https://10.0.0.1:8000/v1")
-    assert (service["well"], service["plan"]) == (True, "as planned")
-    assert (service["load"]["tokens"], service["load"]["running"], service["first"]) == (
+    (one,) = data["services"]
+    assert (one["model"], one["address"]) == (MODEL, "https://10.0.0.1:8000/v1")
+    assert (one["well"], one["plan"]) == (True, "as planned")
+    assert (one["load"]["tokens"], one["load"]["running"], one["load"]["first_token"]) == (
         40.0, 2.0, pytest.approx(0.12),
     )  # fmt: skip
-    assert (service["hour"], service["counted"]) == (40.0, False)
     assert (data["machine"]["temperature"], data["machine"]["clock"]) == (66.0, 2405.0)
     fleet.take("spark-1", glance(110.0, hour={"qwen36": 7.5}))
     shown = seen(fleet)
-    assert (shown["services"][0]["hour"], seen(fleet)["services"][0]["counted"]) == (
-        7.5,
-        True,
-    )
+    assert (one["hour"], shown["services"][0]["hour"]) == (None, 7.5)
     fleet.take("spark-1", OSError("no route"))
     gone = seen(fleet)
     assert (gone["state"], gone["problem"], gone["seen"]) == ("off", "no route", shown["seen"])
@@ -326,24 +320,22 @@ def test_running_and_interrupted_downloads_are_found(
     assert shown == [("sparkwright-cut", False), ("org/model", True)]
 
 
-@pytest.mark.parametrize(
-    ("engine", "first"), [("vllm", 0.25), ("sglang", 0.25), ("llamacpp", None)]
-)
+@cases("generated", "first")
 def test_the_time_to_the_first_token_is_that_of_every_engine_that_measures_it(
-    fleet: Fleet, engine: str, first: float | None
+    fleet: Fleet, generated: str, first: float | None
 ) -> None:
     for at in (100.0, 105.0):
-        name = f"{engine}:time_to_first_token_seconds"
-        text = f"{name}_sum {at / 4}\n{name}_count {at}\n{GENERATED_BY[engine]} {at}\n"
+        name = f"{generated.partition(':')[0]}:time_to_first_token_seconds"
+        text = f"{name}_sum {at / 4}\n{name}_count {at}\n{generated} {at}\n"
         answer = glance(at)
         load = replace(answer.load, services={"qwen36": totals(text, metric_names())})
         fleet.take("spark-1", replace(answer, load=load))
     (service,) = seen(fleet)["services"]
-    assert (service["first"], service["load"]["tokens"]) == (first, 1.0)
+    assert (service["load"]["first_token"], service["load"]["tokens"]) == (first, 1.0)
 
 
 def test_each_host_of_a_roll_out_waits_is_switched_or_is_done(fleet: Fleet) -> None:
-    lock = Owner(by="me@pc", since=NOW + 40)
+    lock = Owner(by="me@pc", since=NOW + 40, batch="batch 2 of 3")
     end = HistoryEntry("qwen36", "a1", RELEASE, "me@pc", NOW + 70, (), 3.2, "good", ())
     before, phases = replace(end, at=NOW + 20), {"qwen36": Phase("loading weights", NOW + 80)}
     for switch, history, step in (
@@ -354,7 +346,7 @@ def test_each_host_of_a_roll_out_waits_is_switched_or_is_done(fleet: Fleet) -> N
     ):
         status = {"lock": lock, "switch": switch, "history": history}
         fleet.take("spark-1", glance(status=status))
-        assert seen(fleet)["work"] == f"me@pc (for 1 min): {step}"
+        assert seen(fleet)["work"] == f"me@pc (for 1 min): batch 2 of 3: {step}"
 
 
 def test_a_release_of_a_newer_plan_does_not_differ_from_the_plan_of_the_start() -> None:
@@ -379,24 +371,53 @@ def test_a_command_line_that_can_not_be_used_is_refused(
     assert message in done.output
 
 
-def test_another_address_has_a_certificate_of_the_sites_own_ca(here: Any, fleet: Fleet) -> None:
-    context = dashboard._tls("127.0.0.1")
-    page = page_of(made=NOON, catalog=catalog())
-    with serving(fleet, lambda: page, tls=context) as site:
-        port = site.port
-        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=5)) as clear:
-            clear.request("GET", "/")
-            with pytest.raises((ConnectionError, http.client.HTTPException)):
-                clear.getresponse()
-        trusted = ssl.create_default_context(cafile=".sparkwright/ca/ca.crt")
-        trusted.check_hostname = True
-        with closing(
-            http.client.HTTPSConnection("127.0.0.1", port, context=trusted, timeout=5)
-        ) as ours:
-            ours.request("GET", f"/?token={site.token}")
-            cookie = ours.getresponse().headers["Set-Cookie"]
-    assert cookie.startswith("__Host-sparkwright-")
-    assert cookie.endswith("; HttpOnly; SameSite=Strict; Secure")
+def test_nobody_else_gets_the_token_at_the_address_that_browsers_try_first() -> None:
+    with closing(socket.create_server(("::1", 0), family=socket.AF_INET6)) as other_user:
+        port = other_user.getsockname()[1]
+        with pytest.raises(UserError, match="Address already in use"):
+            dashboard._listening("127.0.0.1", port)
+    _ours = dashboard._listening("127.0.0.1", port)
+    with pytest.raises(OSError, match="already in use"):
+        socket.create_server(("::1", port), family=socket.AF_INET6)
+
+
+@pytest.mark.parametrize("listen", ["127.0.0.1", "127.0.0.2"])
+def test_the_command_shows_a_host_that_is_off_and_ends_with_ctrl_c(
+    here: Path, request: pytest.FixtureRequest, listen: str
+) -> None:
+    Path("lab.py").write_text('boxes = [("box", {"ssh_hostname": "127.0.0.1", "ssh_port": 9})]')
+    program = subprocess.Popen(
+        [sys.executable, "-m", "sparkwright", "dashboard", "lab.py", "--page-port", "0",
+         "--listen", listen], env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    request.addfinalizer(program.kill)
+    assert program.stdout
+    url = urlsplit(program.stdout.readline().strip())
+    sent, tls = {"Host": url.netloc}, listen != "127.0.0.1"
+
+    def get(path: str) -> HTTPResponse:
+        page = http.client.HTTPConnection(listen, url.port, timeout=20)
+        if tls:
+            trusted = ssl.create_default_context(cafile=".sparkwright/ca/ca.crt")
+            page = http.client.HTTPSConnection(listen, url.port, timeout=20, context=trusted)
+        page.request("GET", path, headers=sent)
+        return page.getresponse()
+
+    assert url.scheme == ("https" if tls else "http")
+    clear = http.client.HTTPConnection(listen, url.port, timeout=5)
+    clear.request("GET", f"/?{url.query}")
+    with pytest.raises((OSError, http.client.HTTPException)) if tls else nullcontext():
+        assert clear.getresponse().status == 421  # by another name
+    cookie = get(f"/?{url.query}").headers["Set-Cookie"]
+    assert cookie.startswith("__Host-") == cookie.endswith("Strict; Secure") == tls
+    sent["Cookie"] = cookie.partition(";")[0]
+    stream = get("/events")
+    while b'"state": "off", "problem": "not reached' not in stream.readline():
+        pass
+    assert get("/").status == 200
+    program.send_signal(signal.SIGINT)  # while the page's thread may be at work
+    assert program.wait(30) == 130
 
 
 @cases("action", "host", "name", "words")
