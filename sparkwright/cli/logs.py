@@ -51,7 +51,7 @@ def command(
     """Show the services' logs of all hosts, oldest first; control characters are escaped.
 
     Access lines of sparkwright's own checks are left out without --probes. Times are this
-    machine's. --f follows until Ctrl-C, by the system's own ssh, and prints one object per line
+    machine's. -f follows until Ctrl-C, by the system's own ssh, and prints one object per line
     with --json. Exit code 1 when a host did not answer, 2 when no host has a service of this name.
     """
     from sparkwright.run import questions

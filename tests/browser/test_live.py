@@ -74,7 +74,7 @@ def test_a_host_dies_a_download_is_cut_and_a_roll_out_runs(
         fleet.take("spark-1", glance(at))
         fleet.take("spark-2", glance(at))
     shown = tab.wait(f"{card('spark-1')}.includes('40.0') && {card('spark-1')}")
-    for words in (
+    for text in (
         "97 of 120 GiB", "66 °C", "2405 MHz", "54 W", "0.12 s", "✓ serves", "AEON-7/Qwen3.6",
         "34 %", "https://10.0.0.1:8000/v1", "1200 of 3700 GB free on /",
         "Running\n2\n", "Waiting\n1\n", "weights 22.9 ", "KV cache 60.9 ", "others 8.0 ",

@@ -68,7 +68,7 @@ def command(hosts: Hosts, port: int, listen: str, control: bool) -> None:
 
     Open the printed address in a browser of this machine. Each host is asked every five seconds
     while a page is open, and not at all otherwise. Without --control the page only reads; with it,
-    the page runs the commands of these names, maintenance too. ----listen serves a phone, with a
+    the page runs the commands of these names, maintenance too. --listen serves a phone, with a
     certificate of the site's own CA (.sparkwright/ca/ca.crt, which the phone imports). Ctrl-C ends
     it.
     """
@@ -117,7 +117,7 @@ def _watch(session: Session, fleet: Fleet) -> None:
 
 
 def _glance(host: Any, run: HostRun) -> glance.Glance:
-    """Everything that the page shows of a host. One remote execution.
+    """Contents of the page for one host. One remote execution.
 
     Raises:
         HostError: gives the reason, in one line.
@@ -161,7 +161,7 @@ def _record() -> float:
 
 
 def _log(session: Session, name: str, service: str) -> str:
-    """The last lines of a service's log, or why there are none."""
+    """The last lines of a service's log, or why it has none."""
     from sparkwright.facts.asking import HostError, ask
     from sparkwright.facts.memory import memory
 
@@ -181,7 +181,9 @@ def _log(session: Session, name: str, service: str) -> str:
 def _act(
     hosts: Hosts, connection: list[str], fleet: Fleet, action: str, host: str, service: str
 ) -> tuple[bool, str]:
-    """Run a command of the page, as the command line does; whether it did, and its output."""
+    """Run a command of the page, like the command line; return whether it succeeded, and its
+    output.
+    """
     subcommand, *words = _ACTIONS.get(action, ("",))
     names = [host] if subcommand == "maintenance" else [host, service]
     services = fleet.services(host)
@@ -218,7 +220,7 @@ def _listening(address: str, port: int) -> list[socket.socket]:
             where, reason = f"command line: --listen {place} --page-port {port}", error.strerror
             raise _MESSAGES.refusal("not-listening", where, reason=reason or error) from None
         bound, port = sockets[0].getsockname()[:2]
-        if bound in EVERY_ADDRESS:  # however it is written: "", 0, ::0
+        if bound in EVERY_ADDRESS:  # in any spelling: "", 0, ::0
             raise _MESSAGES.refusal(
                 "every-address", "command line: --listen", address=repr(address)
             )

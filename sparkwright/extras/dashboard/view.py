@@ -24,7 +24,7 @@ from sparkwright.text.sizes import GIB
 from sparkwright.text.visible import paragraph, visible
 
 Meant = Callable[[str, str], bool]
-#: Seconds after its end for which a switch is part of the roll-out.
+#: Seconds after its end during which a switch counts as part of the roll-out.
 _LATELY = 3600
 #: Seconds after which an answer is outdated.
 _STALE = 30.0
@@ -57,8 +57,8 @@ class HostView:
     """A host as the page shows it.
 
     Attributes:
-        answer: the last one; the host may be off since.
-        at: when it came, seconds since the epoch; 0 before the first.
+        answer: the last answer; the host may be off since.
+        at: time of the answer, seconds since the epoch; 0 before the first.
     """
 
     name: str
@@ -219,7 +219,7 @@ class Fleet:
             self._changed.wait_for(lambda: self._version > version, seconds)
             changed = [data for at, data in self._data.values() if at > version]
             version, old = self._version, time.time() - _STALE
-        # After a pause of all pages, an answer of before it is no state of now.
+        # After a pause of all pages, an earlier answer is no present state.
         return version, [
             data | {"state": "waiting"} if data["state"] == "up" and data["seen"] < old else data
             for data in changed

@@ -210,7 +210,7 @@ def loaded_modules(script: str) -> set[str]:
 
 
 def test_check_loads_nothing_that_it_does_not_need() -> None:
-    """0.3 s for four hosts leave no room for what only other commands use."""
+    """0.3 s for four hosts leave no room for modules of other commands."""
     loaded = loaded_modules("from sparkwright.cli import main; main(['check', 'inventory/lab.py'])")
     assert "pydantic" in loaded
     assert not loaded & {"pyinfra", "paramiko", "gevent", "requests", "urllib3", "huggingface_hub",

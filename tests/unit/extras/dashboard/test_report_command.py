@@ -50,7 +50,7 @@ def test_an_inventory_adds_the_memory_and_chooses_the_hosts(project: Path, check
     assert run("report", "inventory/lab.py", "--limit", "spark-9", *paths).exit_code == 2
 
 
-def test_json_is_all_of_it_and_writes_no_page(project: Path) -> None:
+def test_report_json_has_all_contents_and_writes_no_page(project: Path) -> None:
     assert json.loads(run("report", "--json").output)["well"] is False
     assert not (project / ".sparkwright/report.html").exists()
     run("report", "--json", "--output", "also.html")
@@ -67,6 +67,6 @@ def test_a_broken_result_is_a_warning_in_terminal_and_page(project: Path) -> Non
     assert bad.name in page
 
 
-def test_it_runs_without_pyinfra() -> None:
+def test_report_runs_without_pyinfra() -> None:
     words = ["report", "--json", "--results", "x", "--last-run", "x", "--status", "x"]
     assert "pyinfra" not in loaded_modules(f"from sparkwright.cli import main; main({words})")

@@ -129,7 +129,7 @@ def test_only_the_page_itself_may_read(
 
 
 @cases("status", "headers")
-def test_a_change_comes_from_the_page_alone(
+def test_only_the_page_may_make_changes(
     site: Site, status: int, headers: dict[str, str | None]
 ) -> None:
     answer = ask(site, "/control", "POST", CONTROL, headers)
@@ -212,7 +212,7 @@ def test_a_hostile_host_sends_no_endless_page(fleet: Fleet) -> None:
     assert '"qwen36"' in text
 
 
-def test_use_by_key_comes_with_the_most_used_first(fleet: Fleet, tmp_path: Path) -> None:
+def test_usage_by_key_lists_the_most_used_first(fleet: Fleet, tmp_path: Path) -> None:
     rows = [UsageRow("2026-11-24", f"key-{n}", "m", n, 0, 7, 9, 1.5, 0) for n in range(99)]
     fleet.take("spark-1", glance(usage=tuple(rows)))
     shown = seen(fleet)["usage"]
@@ -420,7 +420,7 @@ def test_the_command_shows_a_host_that_is_off_and_ends_with_ctrl_c(
     assert program.wait(30) == 130
 
 
-@cases("action", "host", "name", "words")
+@cases("action", "host", "name", "command")
 def test_an_action_is_the_command_of_its_name(
     monkeypatch: pytest.MonkeyPatch, checkout: Any, fleet: Fleet, action: str, host: str,
     name: str, command: list[str] | None,
