@@ -245,7 +245,7 @@ def long(answer: Reply) -> Callable[[str, Any], Reply]:
     return answers
 
 
-def test_a_tokenizer_that_is_unknown_is_taken_to_make_a_token_of_a_word() -> None:
+def test_an_unknown_tokenizer_counts_a_token_for_each_word() -> None:
     def answers(path: str, body: Any) -> Reply:
         if path == "/tokenize":
             return 404, ""

@@ -321,7 +321,7 @@ def test_running_and_interrupted_downloads_are_found(
 
 
 @cases("generated", "first")
-def test_the_time_to_the_first_token_is_that_of_every_engine_that_measures_it(
+def test_every_engine_that_measures_the_time_to_the_first_token_shows_it(
     fleet: Fleet, generated: str, first: float | None
 ) -> None:
     for at in (100.0, 105.0):
