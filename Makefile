@@ -112,7 +112,7 @@ test-bench: setup bench-tools ## the real load generator against a local fake fo
 
 bench: setup ## measure against Ansible, stock pyinfra and another checkout (BEFORE=DIR) on the virtual fleet
 	$(SUDO) $(BIN)/python -m benchmarks.converged $(if $(BEFORE),--before '$(BEFORE)')
-	$(SUDO) $(BIN)/python -m benchmarks.names $(if $(BEFORE),--before '$(BEFORE)')
+	$(SUDO) $(BIN)/python -m benchmarks.many_hosts $(if $(BEFORE),--before '$(BEFORE)')
 
 bench-fetching: setup ## measure fetching: against the line, aria2c, and for 4 and 8 hosts
 	$(SUDO) $(BIN)/python -m benchmarks.fetching
@@ -133,7 +133,7 @@ bench-commands: setup ## measure every command that needs no host; FLEET=INVENTO
 	$(BIN)/python -m benchmarks.commands --write $(if $(FLEET),--fleet '$(FLEET)')
 
 bench-report: setup ## measure the report's page of 100 hosts
-	$(BIN)/python -m benchmarks.report
+	$(BIN)/python -m benchmarks.page_of_hosts
 
 picture: setup ## take the pictures of the dashboard and the report again, in chromium
 	$(SUDO) $(PYTHON) -m lab packages --browser

@@ -119,7 +119,7 @@ async def main() -> None:
     places |= dict(item.split("=", 1) for item in sys.argv[1:])
     environment, quiet = {**os.environ, "HERE": str(HERE), "RUN": run}, subprocess.DEVNULL
     subprocess.run(CERTIFICATE.format(run=run).split(), check=True, capture_output=True)
-    started = [subprocess.Popen((sys.executable, "-m", "benchmarks.gateways.engine"))]
+    started = [subprocess.Popen((sys.executable, "-m", "benchmarks.gateways.token_stream"))]
     ports, pids = {}, {"direct": 0}
     figures: defaultdict[str, Figures] = defaultdict(lambda: defaultdict(list))
     try:

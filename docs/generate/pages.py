@@ -7,7 +7,7 @@ from docs import record
 from docs.generate import (
     attacks,
     catalog,
-    checks,
+    check_tables,
     commands,
     deviations,
     engines,
@@ -27,7 +27,7 @@ PAGES: dict[str, Callable[[Catalog, Path], str]] = {
         shipped, root / "docs/deviations.yaml"
     ),
     "docs/catalog.md": lambda shipped, _: catalog.page(shipped),
-    "docs/checks.md": lambda shipped, _: checks.page(shipped),
+    "docs/checks.md": lambda shipped, _: check_tables.page(shipped),
     "docs/commands.md": lambda *_: commands.page(),
     "docs/json.md": lambda *_: json_documents.page(),
     "docs/json.schema.json": lambda *_: json_documents.schema_file(),

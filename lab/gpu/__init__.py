@@ -21,6 +21,6 @@ Three parts are fake: NVIDIA's container toolkit (`fakes/`), which no package in
 weights, which have a real shape and format and say one sentence; the image, which has the layout of
 `vllm/vllm-openai` and other bytes.
 
-Known limit: Docker in the hosts has no control group for `pids_limit`. The unit by which a host keeps
-to its own GPU was written after its commands were run by hand on two H200; it has not run.
+Known limit: Docker in the hosts has no control group for `pids_limit`. The unit by which a host
+keeps to its own GPU was written after its commands were run by hand on two H200; it has not run.
 """

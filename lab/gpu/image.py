@@ -20,7 +20,7 @@ from lab.gpu.driver import WITHOUT_MULTICAST
 from lab.gpu.layout import DEPOT_FILES, HOME, REPOSITORY, SITE, VERSION
 from lab.layout import DEPOT, REGISTRY_PORT
 from lab.serving.build import CREATED, Image, manifest_of, push
-from lab.serving.documents import OCI, document
+from lab.serving.image_documents import OCI, document
 from lab.serving.layers import Layer
 from lab.serving.push import Registry
 from lab.serving.tags import Tag

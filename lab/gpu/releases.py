@@ -30,7 +30,7 @@ from lab.gpu.controls import (
     until_well,
 )
 from lab.layout import Machine
-from tests.fleet.load import Load
+from tests.fleet.traffic import Load
 
 BALANCER = 8080
 AT_THE_ADDRESS = ((1, 40, 2, 3), (8, 4, 128, 2), (64, 3, 128, 3))

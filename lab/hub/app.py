@@ -30,7 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from . import access, xet
 from .access import Refusal
 from .content import FileResponse, Source, disposition
-from .faults import BadFault, Counters, Faults
+from .hub_faults import BadFault, Counters, Faults
 from .ranges import Unsatisfiable, parse_range
 from .store import Commit, File, Repository, Store
 

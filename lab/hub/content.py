@@ -16,7 +16,7 @@ from urllib.parse import quote
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from .faults import Counters, Faults
+from .hub_faults import Counters, Faults
 from .ranges import Unsatisfiable, parse_range
 
 PIECE_BYTES = 1 << 20

@@ -8,7 +8,7 @@ any file type.
 
 from functools import partial
 
-from .gguf import FILE_TYPES, Metadata, Weights, gguf
+from .gguf_writer import FILE_TYPES, Metadata, Weights, gguf
 from .miniature import SMALL_FILES, Files, Miniature, Revision
 from .qwen27b_bodies import MODEL as LARGE
 from .qwen35_hybrid import FAMILY, HEAD_WIDTH, Hybrid

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from functools import cache, partial
 
 from . import tiny_qwen3 as body
-from .gguf import FILE_TYPES, Metadata, Weights, gguf, split
+from .gguf_writer import FILE_TYPES, Metadata, Weights, gguf, split
 from .miniature import SMALL_FILES, Files, Miniature, Revision
 
 REPOSITORY, BROKEN = "lab/tiny-qwen3-GGUF", "lab/tiny-qwen3-broken-GGUF"

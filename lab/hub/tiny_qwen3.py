@@ -154,10 +154,10 @@ def adapter_tensors() -> list[Tensor]:
     last = len(WORDS)
     every, own = _activations(0), _activations(last)
     sizes = [sum(number**2 for number in each) for each in (every, own)]
-    logits = [a / sizes[0] + b / sizes[1] for a, b in zip(every, own, strict=True)]
+    row = [a / sizes[0] + b / sizes[1] for a, b in zip(every, own, strict=True)]
     name = "base_model.model.model.layers.0.mlp.down_proj"
     return [
-        _tensor(f"{name}.lora_A.weight", (1, WIDTH), logits),
+        _tensor(f"{name}.lora_A.weight", (1, WIDTH), row),
         _tensor(f"{name}.lora_B.weight", (HIDDEN, 1), [20.0 * (n == last) for n in range(HIDDEN)]),
     ]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .content import FileResponse, Source
-from .faults import Counters, Faults
+from .hub_faults import Counters, Faults
 from .store import File
 
 CHUNK_BYTES = 64 << 10

@@ -16,7 +16,7 @@ from pathlib import Path
 from lab import packages
 from lab.real_engine import image
 from lab.real_engine.kind import Kind
-from lab.real_engine.layout import CACHE
+from lab.real_engine.places import CACHE
 from lab.serving.layers import Layer
 
 

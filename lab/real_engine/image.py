@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lab.real_engine.kind import Kind
 from lab.serving.build import CREATED, Image, manifest_of, push
-from lab.serving.documents import OCI, document
+from lab.serving.image_documents import OCI, document
 from lab.serving.layers import MTIME, Layer, described
 from lab.serving.push import Registry
 

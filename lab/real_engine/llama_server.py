@@ -11,7 +11,7 @@ from pathlib import Path
 from lab import base
 from lab.real_engine import debian
 from lab.real_engine.kind import Kind
-from lab.real_engine.layout import HERE
+from lab.real_engine.places import HERE
 from lab.serving.tags import Tag
 
 REPOSITORY = "lab/llama.cpp"

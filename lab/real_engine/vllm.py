@@ -4,7 +4,7 @@ from pathlib import Path
 
 from lab.real_engine import debian, modules, wheels
 from lab.real_engine.kind import Kind
-from lab.real_engine.layout import DEBIAN, HERE, PACKAGES, REPOSITORY, REQUIREMENTS, SUITE, VERSION
+from lab.real_engine.places import DEBIAN, HERE, PACKAGES, REPOSITORY, REQUIREMENTS, SUITE, VERSION
 from lab.serving.tags import Tag
 
 

@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lab.real_engine.layout import PACKAGES, REQUIREMENTS, VERSION
+from lab.real_engine.places import PACKAGES, REQUIREMENTS, VERSION
 
 #: The oldest to the newest C library that a wheel may be made for; Debian 12 has 2.36.
 _GLIBC = (5, 12, 17, 24, 26, 27, 28, 31, 34, 35, 36)

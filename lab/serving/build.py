@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from . import provenance
-from .documents import DOCKER, OCI, Document, document
+from .image_documents import DOCKER, OCI, Document, document
 from .layers import Layer, base_layer, file_layer
 from .push import Registry
 from .tags import TAGS, ULTIMATE, Tag

@@ -6,7 +6,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from .documents import OCI, Document, document
+from .image_documents import OCI, Document, document
 
 _STATEMENT = "application/vnd.in-toto+json"
 _PREDICATE = "https://slsa.dev/provenance/v1"

@@ -11,8 +11,8 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from sparkwright.catalog import data
 from sparkwright.catalog.containers import Exceptions, Place, refuse_privileged
-from sparkwright.catalog.files import File as File
-from sparkwright.catalog.files import Patch, SecretName
+from sparkwright.catalog.file_entries import File as File
+from sparkwright.catalog.file_entries import Patch, SecretName
 from sparkwright.catalog.gguf import Gguf, GgufFile
 from sparkwright.catalog.issues import Issue
 from sparkwright.text.shipped_yaml import beside

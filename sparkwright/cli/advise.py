@@ -13,7 +13,7 @@ from sparkwright.cli.lib.options import json_option, option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.config.places import catalogs
 from sparkwright.config.templates import template
-from sparkwright.engines import engine
+from sparkwright.engines import ENGINES, engine
 
 _UNITS = {
     "decode": "tokens/s of one stream", "tpot": "ms a token of one stream",
@@ -27,11 +27,14 @@ def _figures(choice: Choice, catalog: Catalog) -> Iterator[str]:
         values = [getattr(row, choice.figure) for row in item.rows]
         ends = [end for value in values if value
                 for end in (value if isinstance(value, tuple) else (value,))]  # fmt: skip
-        tag = catalog.images[item.image].tags.get(item.tag or "")
+        image = catalog.images[item.image]
+        tag = image.tags.get(item.tag or "")
+        program = engine(image.engine).title if image.engine in ENGINES else image.engine
+        version = (tag and tag.version) or "unknown"
         settings = [f"{key} {value}" for key, value in item.conditions.items()]
         yield (
             f"{min(ends):g} to {max(ends):g} {_UNITS[choice.figure]} ({item.title}, {item.status} "
-            f"on {item.gpu}; {item.image}:{item.tag}, vLLM {(tag and tag.version) or 'unknown'}; "
+            f"on {item.gpu}; {item.image}:{item.tag}, {program} {version}; "
             f"{', '.join(settings) or 'no settings named'}; {item.source}, {item.date})"
         )
 

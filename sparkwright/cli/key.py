@@ -119,7 +119,7 @@ def rotate_command(fleet: _Fleet, name: str, as_json: bool) -> None:
     for host, planned in fleet.planned.items() if name == DEFAULT else ():
         for service in planned.plan.services:
             if not service.proxy:
-                echo(f"{host}: {service.name} has no proxy: vLLM knows one key, and takes "
+                echo(f"{host}: {service.name} has no proxy: its engine knows one key, and takes "
                            "the new one by a restart in the next deploy", err=True)  # fmt: skip
     lines = [
         f"the new key is in {path}; the former key is valid until `{retire}`" for path in files

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from sparkwright.catalog import Catalog
-from sparkwright.catalog.files import is_code
+from sparkwright.catalog.file_entries import is_code
 from sparkwright.catalog.gpus import LEAST_SPARK_GIB, SYSTEM_GIB
 from sparkwright.checks.configuration.facts import assumed_hardware
 from sparkwright.checks.configuration.memory_budget import budgets

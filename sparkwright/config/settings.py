@@ -18,7 +18,7 @@ from pydantic import (
 
 from sparkwright.catalog import ArgumentValue, Exceptions, data, refuse_privileged
 from sparkwright.catalog.entries import Adapters, KvOffload
-from sparkwright.catalog.files import File, SecretName
+from sparkwright.catalog.file_entries import File, SecretName
 from sparkwright.catalog.gguf import ModelName, split
 from sparkwright.catalog.gpus import Card
 from sparkwright.config import values

@@ -1,6 +1,7 @@
 """Run a program on a host and get its typed answer, in one remote execution."""
 
 import os
+import socket
 from enum import Enum
 from types import ModuleType
 from typing import Any, TypeVar
@@ -15,7 +16,7 @@ from sparkwright.facts import hooks, programs
 from sparkwright.facts.answers import HostError, parse
 from sparkwright.host.lib.records import encode
 
-__all__ = ["HostError", "Sudo", "ask", "command", "execute", "is_root", "label"]
+__all__ = ["HostError", "Sudo", "addresses", "ask", "command", "execute", "is_root", "label"]
 
 _Answer = TypeVar("_Answer")
 #: Seconds beyond a program's own time, for both transfers.
@@ -125,3 +126,11 @@ def execute(
         lines = [line for line in output.stderr_lines if line.strip()]
         raise HostError(f"{label}: {lines[-1] if lines else 'failed without output'}")
     return list(output.stdout_lines)
+
+
+def addresses(host: Host) -> tuple[str, str] | None:
+    """The controller's and the host's addresses of this connection; None through a jump host."""
+    transport = hooks.transport_of(host)
+    if transport is None or not isinstance(transport.sock, socket.socket):
+        return None
+    return transport.sock.getsockname()[0], transport.sock.getpeername()[0]

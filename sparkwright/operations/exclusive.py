@@ -22,6 +22,7 @@ from sparkwright.host.lib.exclusive import GROUPS, WAKE_SOCKET, Group, Groups
 from sparkwright.host.lib.records import encode
 from sparkwright.host.lib.systemd import UNITS
 from sparkwright.host.observe import ObservationRequest
+from sparkwright.host.proxy.pool import ADMIN
 from sparkwright.host.release import GOOD, REVERTED
 from sparkwright.host.service import Service
 from sparkwright.operations.changing import (
@@ -37,7 +38,6 @@ from sparkwright.operations.files import Files, unlike
 from sparkwright.operations.locks import OWNER
 from sparkwright.operations.switching import follow, place, recover, settle
 from sparkwright.plan import schedule
-from sparkwright.proxy.haproxy import Proxies
 
 #: Seconds for the program: it begins a switch, and waits for nothing.
 _BEGIN = 60
@@ -140,7 +140,7 @@ def files_of(services: Sequence[Service], settings: HostSettings) -> dict[str, t
         stay_seconds=settings.activation.stay_seconds,
         wait_seconds=settings.activation.wait_seconds,
         idle={name: each.idle.seconds for name, each in settings.services.items() if each.idle},
-        admin=Proxies(()).admin_socket,
+        admin=ADMIN,
     )
     home = place(root)
     context = {

@@ -113,12 +113,12 @@ def files_of(proxies: Proxies | None, keys: Keys, plan: HostPlan) -> dict[str, t
 
 
 def key_files(proxies: Proxies, keys: Keys) -> dict[str, tuple[str, int]]:
-    """The files of the keys. The engine's key opens the host's own proxies for the host's tests."""
-    loaded, serves = dict(keys.clients), any(proxy.engine_key for proxy in proxies.proxies)
+    """The files of the keys. The engine's opens the host's own proxies for the host's tests."""
+    clients, serves = dict(keys.clients), any(proxy.engine_key for proxy in proxies.proxies)
     address = keys.address if proxies.limited else None
-    loaded |= {OWN: (keys.engine,)} if serves else {}
-    loaded |= {ADDRESS: (address,)} if address else {}
-    files = {proxies.keys: (haproxy.key_map(loaded), 0o600)}
+    clients |= {OWN: (keys.engine,)} if serves else {}
+    clients |= {ADDRESS: (address,)} if address else {}
+    files = {proxies.keys: (haproxy.key_map(clients), 0o600)}
     if serves or (address and proxies.pools):
         shown = haproxy.engine_map(keys.engine, address if proxies.pools else None)
         files[proxies.engine] = (shown, 0o600)

@@ -11,14 +11,13 @@ from sparkwright.checks.smoke.outside import Entrance
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.config.settings import is_loopback
 from sparkwright.facts.answers import invalid, of_each
-from sparkwright.facts.asking import ask
+from sparkwright.facts.asking import addresses, ask
 from sparkwright.facts.memory import memory
 from sparkwright.findings.finding import Finding
 from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke import check as program
 from sparkwright.host.smoke.check import SmokeAnswer
 from sparkwright.operations.changing import Commands, look, operation, tell
-from sparkwright.operations.connections import addresses
 
 _LABEL = "sparkwright-check"
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from sparkwright.catalog.files import File, is_code
+from sparkwright.catalog.file_entries import File, is_code
 from sparkwright.documents.bounds import Unusable
 from sparkwright.documents.text_files import read_bytes
 from sparkwright.findings.user_error import refusal

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.catalog import Image, Recipe
-from sparkwright.catalog.files import Patch
+from sparkwright.catalog.file_entries import Patch
 from sparkwright.findings.user_error import Problems
 from sparkwright.plan.files import source_of
 from sparkwright.plan.tags import MESSAGES

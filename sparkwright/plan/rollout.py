@@ -1,11 +1,11 @@
 """Roll-out of new releases over a fleet's hosts: their order and their outcome."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
 from sparkwright.config.settings import RolloutSettings
-from sparkwright.findings.user_error import Problems
+from sparkwright.findings.finding import Finding
 from sparkwright.host.release import HistoryEntry
 from sparkwright.plan.tags import MESSAGES
 
@@ -28,23 +28,14 @@ def batches(hosts: Sequence[str], settings: RolloutSettings) -> list[list[str]]:
     return [*result, *(rest[at : at + size] for at in range(0, len(rest), size))]
 
 
-def agreed(settings: Mapping[str, RolloutSettings]) -> RolloutSettings:
-    """Roll-out settings of the fleet, from the settings of all hosts, by name.
-
-    Raises:
-        UserError: hosts differ in a setting that affects the whole fleet.
-    """
-    first = next(iter(settings))
-    problems = Problems()
+def unlike(settings: Mapping[str, RolloutSettings]) -> Iterator[Finding]:
+    """Roll-out settings of hosts, by name, that differ and affect the whole fleet."""
+    first = next(iter(settings), "")
     for key in ("canaries", "batch", "pause_seconds", "on_failure", "unprepared"):
-        usual = getattr(settings[first], key)
         for name, item in settings.items():
-            if getattr(item, key) != usual:
-                facts = {"setting": getattr(item, key), "usual": usual, "host": first}
-                where = f"rollout.{key}"
-                problems.append(MESSAGES.mistake("unlike-rollout", where, name, **facts))
-    problems.stop()
-    return settings[first]
+            if (value := getattr(item, key)) != (usual := getattr(settings[first], key)):
+                facts = {"setting": value, "usual": usual, "host": first}
+                yield MESSAGES.mistake("unlike-rollout", f"rollout.{key}", name, **facts)
 
 
 def earlier(

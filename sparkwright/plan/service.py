@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from sparkwright.catalog.gpus import GPUS, LEAST_SPARK_GIB
-from sparkwright.config.settings import EVERY_ADDRESS, LOOPBACK
+from sparkwright.config.settings import EVERY_ADDRESS, LOOPBACK, RolloutSettings
 from sparkwright.config.templates import template
 from sparkwright.engines import engine, metric_names
 from sparkwright.engines.engine import Command, Launch
 from sparkwright.host.lib.ranks import SERVED, RankConfig
-from sparkwright.host.proxy.pool import HEALTH, MARK, Pool
+from sparkwright.host.proxy.pool import ADMIN, HEALTH, MARK, MASTER, Pool
 from sparkwright.host.service import Service, SmokeRequest
 from sparkwright.plan.container import (
     BOOT_CACHES_MOUNT,
@@ -82,7 +82,7 @@ def service_home(plan: HostPlan, service: ServicePlan) -> str:
 
 
 def render_service(
-    plan: HostPlan, service: ServicePlan, resolution: Resolution, *, pool: Pool | None = None
+    plan: HostPlan, service: ServicePlan, resolution: Resolution, *, others: bool = False
 ) -> Service:
     """Render a service of a host. The same plan and resolution give the same service.
 
@@ -90,7 +90,7 @@ def render_service(
     covers every rank's texts.
 
     Args:
-        pool: its place behind the host's proxy.
+        others: whether other hosts serve it too, behind one address.
     """
     rank = service.rank
     ranks = [replace(rank, number=number) for number in range(len(rank.hosts))] if rank else [None]
@@ -116,7 +116,7 @@ def render_service(
         gate=_gate(plan, service, resolution),
         models={model.repository: resolution.model(model).commit for model in service.models},
         ports=() if service.follower else (service.port,),
-        pool=pool,
+        pool=_place(settings.rollout, service.name, others=others) if service.proxy else None,
         second_boot=settings.second_boot and service.container.boot_caches,
         members=plan.groups.get(service.settings.exclusive or "", ()),
         nap=service.sleep.nap if service.sleep else None,
@@ -137,6 +137,12 @@ def carried(record: type[T], *sources: object, **values: object) -> T:
     fields = record.__dataclass_fields__  # type: ignore[attr-defined]
     same = {name: getattr(each, name) for each in sources for name in fields if hasattr(each, name)}
     return record(**{**same, **values})
+
+
+def _place(settings: RolloutSettings, service: str, *, others: bool) -> Pool:
+    """A service's place behind the host's proxy, which a switch leaves and comes back to."""
+    times = settings.notice_seconds, settings.drain_seconds
+    return Pool(service, ADMIN, MASTER, *times, others)
 
 
 def engine_at(service: ServicePlan) -> tuple[str, int]:

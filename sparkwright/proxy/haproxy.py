@@ -23,7 +23,7 @@ from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Problems, mistake
 from sparkwright.host.lib.exclusive import WAKE_SOCKET
 from sparkwright.host.models.document import WAKE, Door
-from sparkwright.host.proxy.pool import ASLEEP_MAP
+from sparkwright.host.proxy.pool import ASLEEP_MAP, RUNTIME
 from sparkwright.tls.host_certificates import CERTIFICATE
 from sparkwright.tls.names import ip_address
 
@@ -202,7 +202,7 @@ class Proxies:
     proxies: tuple[Proxy, ...]
     tls: SecretText | None = None
     home: str = "/opt/sparkwright/gateway"
-    runtime: str = "/run/sparkwright-gateway"
+    runtime: str = RUNTIME
     user: str | None = "haproxy"
     wait_seconds: int = 30
     idle_seconds: int = 2 * 3600

@@ -1,19 +1,16 @@
 """The pools behind the address for all models: their services, and obstacles."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic import ValidationError
-
-from sparkwright.config.settings import HostSettings, is_loopback
+from sparkwright.config.settings import is_loopback
 from sparkwright.config.values import mapping
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, refusal
-from sparkwright.findings.validation import problems_of
 from sparkwright.host.fetch.request import TlsIdentity
 from sparkwright.plan.plan import HostPlan, ServicePlan
-from sparkwright.tls.host_certificates import identity
+from sparkwright.tls.host_certificates import Tls, identity
 
 #: Data of every host of the inventory, also outside the run's limit. Data outside the limit has not
 #: been validated.
@@ -27,11 +24,13 @@ class PlannedPool:
     Attributes:
         names: names of the models for clients.
         services: by host.
+        tls: setting of each host.
     """
 
     name: str
     names: tuple[str, ...]
     services: Mapping[str, ServicePlan]
+    tls: Mapping[str, Tls]
 
     @property
     def wakes(self) -> tuple[str, ...]:
@@ -46,7 +45,9 @@ def planned_pools(plans: Iterable[HostPlan]) -> tuple[PlannedPool, ...]:
     loopback address: neither is behind the address.
     """
     serving: dict[str, dict[str, ServicePlan]] = {}
+    tls: dict[str, Tls] = {}
     for plan in sorted(plans, key=lambda plan: plan.host):
+        tls[plan.host] = plan.settings.tls
         for service in plan.services:
             for name in service.served_names if behind_address(service) else ():
                 serving.setdefault(name, {})[plan.host] = service
@@ -54,11 +55,11 @@ def planned_pools(plans: Iterable[HostPlan]) -> tuple[PlannedPool, ...]:
     for name, services in serving.items():
         same = next((each for each in pools if each.services == services), None)
         if same is not None:
-            pools[pools.index(same)] = PlannedPool(same.name, (*same.names, name), services)
+            pools[pools.index(same)] = replace(same, names=(*same.names, name))
             continue
         base = f"pool.{next(iter(services.values())).name}"
         more = sum(each.name.startswith(base) for each in pools)
-        pools.append(PlannedPool(f"{base}.{more}" if more else base, (name,), services))
+        pools.append(PlannedPool(f"{base}.{more}" if more else base, (name,), services, tls))
     return tuple(pools)
 
 
@@ -68,27 +69,25 @@ def behind_address(service: ServicePlan) -> bool:
 
 
 def unverified(pools: Iterable[PlannedPool], everyone: Everyone) -> Iterator[Finding]:
-    """Replicas that HAProxy can't verify. Nothing is written for them yet."""
-    for host in dict.fromkeys(host for pool in pools for host in pool.services):
-        if everyone[host].get("tls") == "own":
-            continue  # made on first use
+    """Replicas that HAProxy can't verify. Nothing is made for them yet."""
+    for host, tls in {host: pool.tls[host] for pool in pools for host in pool.services}.items():
+        if tls == "own":
+            continue  # made when it is needed
         try:
-            replica_identity(host, everyone[host], dry=True)
+            replica_identity(host, everyone[host], tls, dry=True)
         except UserError as error:
             yield from error.findings
 
 
-def replica_identity(host: str, data: Mapping[str, Any], *, dry: bool) -> TlsIdentity | None:
-    """HAProxy's verification of a replica; None if the replica serves http.
+def replica_identity(
+    host: str, data: Mapping[str, Any], tls: Tls, *, dry: bool
+) -> TlsIdentity | None:
+    """How HAProxy verifies a replica; None if that serves http.
 
     Raises:
         UserError: for a certificate without a name for HAProxy to verify.
     """
     where = f"{host}: tls"
-    try:
-        tls = HostSettings.model_validate({"services": {}, "tls": data.get("tls")}).tls
-    except ValidationError as error:
-        raise UserError(problems_of(error, host)) from None
     tls_identity = identity(host, data, tls, where, dry=dry)
     if tls_identity is not None and tls_identity.name is None:
         problem = "its certificate is for addresses alone, and HAProxy verifies names"

@@ -5,12 +5,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sparkwright.config.inventory import lan_address
-from sparkwright.config.settings import RolloutSettings
 from sparkwright.config.templates import template
 from sparkwright.engines import engine, metric_names
 from sparkwright.host.lib.records import encode
 from sparkwright.host.models.document import DOOR, PAGE_SOCKET
-from sparkwright.host.proxy.pool import HEALTH, SELF, HealthConfig, HealthService, Pool
+from sparkwright.host.proxy.pool import HEALTH, SELF, HealthConfig, HealthService
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.proxy.haproxy import MODELS, PAGE, ModelPool, Proxies, Proxy, Replica, ReplicaTls
 from sparkwright.proxy.pools import Everyone, PlannedPool, replica_identity
@@ -64,7 +63,7 @@ def _own(service: ServicePlan) -> Proxy:
 def _model_pool(pool: PlannedPool, everyone: Everyone, *, dry: bool) -> ModelPool:
     replicas = []
     for host, service in pool.services.items():
-        identity = replica_identity(host, everyone[host], dry=dry)
+        identity = replica_identity(host, everyone[host], pool.tls[host], dry=dry)
         tls = ReplicaTls(identity.name, identity.ca) if identity and identity.name else None
         address = lan_address(host, everyone[host])
         replicas.append(Replica(host, address, service.port, service.port, tls))
@@ -97,12 +96,3 @@ def health_unit(plan: HostPlan) -> str:
     return template("gateway/health.service.j2").render(
         home=f"{plan.settings.services_root}/gateway", runtime=HEALTH.removeprefix("/run/")
     )
-
-
-def leave_and_return(settings: RolloutSettings, service: str, *, others: bool) -> Pool:
-    """The steps by which a switch leaves a service's proxy and returns to it."""
-    proxies = Proxies(())
-    return Pool(
-        service, proxies.admin_socket, proxies.master_socket,
-        settings.notice_seconds, settings.drain_seconds, others,
-    )  # fmt: skip

@@ -13,7 +13,7 @@ from sparkwright.bootstrap import findings
 from sparkwright.bootstrap.decide import CURES, Decision, decide, request_of
 from sparkwright.checks.host.capacity import fetches
 from sparkwright.checks.host.facts import HostFacts
-from sparkwright.facts.asking import HostError, Sudo, ask
+from sparkwright.facts.asking import HostError, Sudo, addresses, ask
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observe_anew
 from sparkwright.facts.others import Ours, fail, failing
@@ -24,7 +24,6 @@ from sparkwright.host.bootstrap.inspection import BootstrapRequest, BootstrapSta
 from sparkwright.host.observe import Observation
 from sparkwright.operations import locks
 from sparkwright.operations.changing import Commands, operation, tell
-from sparkwright.operations.connections import addresses
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.missing import missing_models
 from sparkwright.plan.uplink import environment

@@ -7,8 +7,8 @@ from pyinfra.api.host import Host
 
 from sparkwright.checks.fabric import addresses as planned
 from sparkwright.facts.asking import HostError, is_root
+from sparkwright.facts.asking import addresses as connection
 from sparkwright.operations.changing import tell
-from sparkwright.operations.connections import addresses as connection
 from sparkwright.operations.fabric import addresses as operations
 from sparkwright.operations.fabric.looking import state_of
 from sparkwright.run.state import HostRun, refuse, run_of

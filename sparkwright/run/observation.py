@@ -8,13 +8,12 @@ from ipaddress import ip_address
 from pyinfra.api.host import Host
 
 from sparkwright.facts.answers import invalid
-from sparkwright.facts.asking import ask
+from sparkwright.facts.asking import addresses, ask
 from sparkwright.facts.observation import observe_anew
 from sparkwright.host import status
 from sparkwright.host.observe import Observation
 from sparkwright.host.service import Service, check_names, checked
 from sparkwright.host.status import HostStatus, StatusRequest
-from sparkwright.operations.connections import addresses
 from sparkwright.proxy import reachable
 from sparkwright.run.state import HostRun
 

@@ -10,11 +10,10 @@ from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
 from sparkwright.checks.host.judge import judge, new_violations
-from sparkwright.facts.asking import HostError
+from sparkwright.facts.asking import HostError, addresses
 from sparkwright.findings.finding import Finding, errors
 from sparkwright.operations import locks
 from sparkwright.operations.changing import Commands, look, operation, tell
-from sparkwright.operations.connections import addresses
 from sparkwright.operations.services import other_format
 from sparkwright.operations.switching import Interrupted, follow
 from sparkwright.proxy import reachable

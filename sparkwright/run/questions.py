@@ -40,8 +40,8 @@ from sparkwright.plan.plan import ServicePlan
 from sparkwright.plan.service import engine_at
 from sparkwright.results.status import Deployment
 from sparkwright.results.status import Planned as PlannedService
+from sparkwright.run.ending import service_row
 from sparkwright.run.observation import look, services_of, status_of, unreadable
-from sparkwright.run.report import service_row
 from sparkwright.run.state import HostRun
 
 T = TypeVar("T")

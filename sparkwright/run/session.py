@@ -35,7 +35,7 @@ from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
 from sparkwright.operations.live import LIVE
 from sparkwright.results.answers import Answers
-from sparkwright.run import report, site
+from sparkwright.run import ending, site
 from sparkwright.run.state import HostRun, Run
 
 T = TypeVar("T")
@@ -159,7 +159,7 @@ class Session:
         else:
             _LOG.info("--> Detected changes:" if self.run.dry else "--> Results:")
             (prints.print_meta if self.run.dry else prints.print_results)(state)
-        report.report(self.run, as_json=as_json)
+        ending.report(self.run, as_json=as_json)
         return not state.failed_hosts
 
     def answers(self, answers: dict[str, T]) -> Answers[T]:

@@ -34,13 +34,13 @@ from sparkwright.facts import hooks, others
 from sparkwright.facts.memory import memory
 from sparkwright.findings.render import paint, text
 from sparkwright.findings.user_error import Problems, UserError, refusal
-from sparkwright.operations.connections import Connections, private_key
 from sparkwright.operations.peer_keys import THIS_PROCESS, RunKeys
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.rollout import Rollout, batches
 from sparkwright.resolve.lock import Resolution
-from sparkwright.run import report
+from sparkwright.run import ending
+from sparkwright.run.connections import Connections, private_key
 from sparkwright.run.state import HostRun, Run, attach
 from sparkwright.site.clusters import left_out
 from sparkwright.site.desired import DesiredFleet, DesiredHost, desired_fleet
@@ -153,7 +153,7 @@ def install() -> None:
 
     def reported() -> None:
         for run in runs:
-            report.report(run, as_json=parameters["json_output"])
+            ending.report(run, as_json=parameters["json_output"])
 
     _or_exit(lambda: read_files(invocation))
     hooks.before_connecting(plan, lambda state: ready(state, planned=bool(runs)))

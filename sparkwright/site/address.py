@@ -1,6 +1,6 @@
 """The address for all models: its pools, its document, and mistakes of keys and models."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sparkwright.engines import engine
 from sparkwright.findings.finding import Finding
@@ -19,18 +19,23 @@ def addresses(everyone: Everyone) -> tuple[str, ...]:
 
 
 def door_of(
-    plan: HostPlan, every: Mapping[str, PlannedHost], everyone: Everyone, socket: str
+    plan: HostPlan,
+    pools: Iterable[PlannedPool],
+    every: Mapping[str, PlannedHost],
+    everyone: Everyone,
+    socket: str,
 ) -> Door | None:
     """The document of a host's address for all models; None for a host without one.
 
     Args:
+        pools: of all hosts.
         every: all hosts of the inventory.
         socket: HAProxy's, with all pools.
     """
     if plan.settings.address is None:
         return None
     models = {}
-    for pool in planned_pools(host.plan for host in every.values()):
+    for pool in pools:
         host, service = next(iter(pool.services.items()))
         for name in pool.names:
             context = _context(service, every[host])
@@ -64,27 +69,24 @@ def address_problems(planned: Mapping[str, PlannedHost], everyone: Everyone) -> 
     """
     plans = [host.plan for host in planned.values()]
     named = addresses(everyone)
+    pools = planned_pools(plans) if named and planned.keys() >= everyone.keys() else None
+    if pools is not None:
+        yield from unverified(pools, everyone)
+        yield from _unlike(pools)
+    names = sorted(name for pool in pools or () for name in pool.names)
     for plan in plans:
-        for name, key in plan.settings.keys.items():
+        settings, host = plan.settings, plan.host
+        page = settings.address and settings.address.open_webui
+        if page and page.key not in settings.keys:
+            yield _MESSAGES.mistake("no-page-key", "address.open_webui.key", host, key=page.key)
+        if settings.address and pools == ():
+            yield _MESSAGES.mistake("address-of-nothing", "address", host)
+        for name, key in settings.keys.items():
             if key.limited and not named:
-                yield _MESSAGES.mistake("limits-without-address", f"keys.{name}", plan.host)
-        page = plan.settings.address and plan.settings.address.open_webui
-        if page and page.key not in plan.settings.keys:
-            facts = {"key": page.key}
-            yield _MESSAGES.mistake("no-page-key", "address.open_webui.key", plan.host, **facts)
-    pools = planned_pools(plans)
-    if not named or planned.keys() < everyone.keys():
-        return
-    yield from unverified(pools, everyone)
-    names = sorted(name for pool in pools for name in pool.names)
-    for plan in plans:
-        if plan.settings.address and not pools:
-            yield _MESSAGES.mistake("address-of-nothing", "address", plan.host)
-        for name, key in plan.settings.keys.items():
-            for model in set(key.models or ()).difference(names):
+                yield _MESSAGES.mistake("limits-without-address", f"keys.{name}", host)
+            for model in set(key.models or ()).difference(names) if pools is not None else ():
                 facts = {"name": model, "near": suggest(model, names)}
-                yield _MESSAGES.mistake("no-such-model", f"keys.{name}.models", plan.host, **facts)
-    yield from _unlike(pools)
+                yield _MESSAGES.mistake("no-such-model", f"keys.{name}.models", host, **facts)
 
 
 def _unlike(pools: Sequence[PlannedPool]) -> Iterator[Finding]:

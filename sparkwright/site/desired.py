@@ -18,12 +18,11 @@ from sparkwright.host.ranks.link import KEY
 from sparkwright.host.service import Service
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan
-from sparkwright.plan.rollout import agreed
 from sparkwright.plan.service import render_service, service_home
 from sparkwright.proxy.haproxy import Proxies
-from sparkwright.proxy.page import page_of
-from sparkwright.proxy.pools import planned_pools, with_others
-from sparkwright.proxy.proxies import leave_and_return, proxies_of
+from sparkwright.proxy.open_webui import page_of
+from sparkwright.proxy.pools import PlannedPool, planned_pools, with_others
+from sparkwright.proxy.proxies import proxies_of
 from sparkwright.resolve.credentials import account, hub_token
 from sparkwright.resolve.lock import Resolution
 from sparkwright.site.address import door_of
@@ -41,16 +40,8 @@ def rendered(
     Args:
         others: its services that other hosts serve too, behind one address.
     """
-    rollout = plan.settings.rollout
     return tuple(
-        render_service(
-            plan,
-            service,
-            resolution,
-            pool=leave_and_return(rollout, service.name, others=service.name in others)
-            if service.proxy
-            else None,
-        )
+        render_service(plan, service, resolution, others=service.name in others)
         for service in plan.services
     )
 
@@ -164,6 +155,7 @@ def desired_fleet(
     problems += site_problems(planned, everyone, beside.hosts)
     problems.stop()
     every = {**planned, **beside.hosts}
+    pools = planned_pools(host.plan for host in every.values()) if address else ()
     keys = {
         name: keys_of(name, host.plan.settings, os.environ, dry=dry, commands=commands)
         for name, host in planned.items()
@@ -192,11 +184,11 @@ def desired_fleet(
     return DesiredFleet(
         hosts={
             name: _desired_host(
-                desired[name], host.violations + ca, keys[name], everyone, every, dry=dry
+                desired[name], host.violations + ca, keys[name], everyone, every, pools, dry=dry
             )
             for name, host in planned.items()
         },
-        rollout=agreed({name: host.plan.settings.rollout for name, host in planned.items()}),
+        rollout=next(iter(planned.values())).plan.settings.rollout,
     )
 
 
@@ -206,16 +198,16 @@ def _desired_host(
     keys: Keys,
     everyone: Mapping[str, Mapping[str, Any]],
     every: Mapping[str, PlannedHost],
+    pools: Sequence[PlannedPool],
     *,
     dry: bool,
 ) -> DesiredHost:
     plan, settings = desired.plan, desired.plan.settings
     token = hub_token(settings.hub_token_source)
-    pools = planned_pools(host.plan for host in every.values()) if settings.address else ()
     proxies = proxies_of(plan, everyone, pools, dry=dry)
     proxies = proxies and replace(
         proxies,
-        address=door_of(plan, every, everyone, proxies.pools_socket),
+        address=door_of(plan, pools, every, everyone, proxies.pools_socket),
         page=page_of(plan, everyone, keys, desired.resolution, dry=dry),
     )
     peer = None

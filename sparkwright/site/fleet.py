@@ -30,7 +30,7 @@ from sparkwright.resolve.hub import ResolvedModel, resolve_model
 from sparkwright.resolve.lock import Lock, locked_model, read_lock
 from sparkwright.resolve.recipe_registry import snapshot
 from sparkwright.resolve.references import ModelReference
-from sparkwright.site.files import with_files
+from sparkwright.site.service_files import with_files
 from sparkwright.tls.host_certificates import address_in_clear
 from sparkwright.tls.host_certificates import problems as tls_problems
 

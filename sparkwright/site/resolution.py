@@ -18,7 +18,7 @@ from sparkwright.config.secrets import VARIABLE, Source, of_service
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Messages, Problems, UserError, suggest
 from sparkwright.plan.plan import HostPlan, with_additions
-from sparkwright.plan.rollout import agreed
+from sparkwright.plan.rollout import unlike
 from sparkwright.resolve.credentials import account, hub_token
 from sparkwright.resolve.lock import Lock, Resolution, known_bad, read_lock, resolve, to_resolution
 from sparkwright.resolve.registry import verifier
@@ -52,9 +52,7 @@ def site_problems(
     problems += _shared_addresses(everyone)
     problems += cluster_problems(everyone)
     problems += fabric_problems(everyone)
-    if planned:
-        with problems.collected():
-            agreed({name: host.plan.settings.rollout for name, host in planned.items()})
+    problems += unlike({name: host.plan.settings.rollout for name, host in planned.items()})
     with problems.collected():
         for _, resolved in by_locks(planned):
             with problems.collected():

@@ -11,7 +11,7 @@ from tests.browser.chromium import Look, Scheme, look
 from tests.browser.picture import example
 from tests.browser.tab import opened
 from tests.unit.builders import catalog
-from tests.unit.extras.bench.builders import NOON, cell, result
+from tests.unit.extras.bench.bench_results import NOON, cell, result
 from tests.unit.extras.dashboard.pages import page_of
 
 #: A small phone, a large phone, a tablet on either side of the width at which tables become blocks,

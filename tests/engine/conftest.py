@@ -18,7 +18,7 @@ from lab.hub import repositories
 from lab.hub.serving import running as hub_running
 from lab.hub.store import Store
 from lab.real_engine import build, image, local
-from lab.real_engine.layout import RECIPE
+from lab.real_engine.places import RECIPE
 from lab.real_engine.vllm import VLLM
 from sparkwright.catalog import load_catalog
 from sparkwright.checks.smoke.deep import deep_request

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fleet.fetching import HOST, fetch
-from tests.fleet.proxies import four_replicas
+from tests.fleet.downloads import HOST, fetch
+from tests.fleet.proxy_clients import four_replicas
 from tests.fleet.site import ROOT, Site, bare, hub, ssh
 from tests.held import held_for_tests
 from tests.install.conftest import user, wheel

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.fleet.bad_tags import NEW
-from tests.fleet.load import Load
-from tests.fleet.proxies import BALANCER, REPLICAS, deploy, status
+from tests.fleet.proxy_clients import BALANCER, REPLICAS, deploy, status
 from tests.fleet.site import MACHINES, Site, release, until
+from tests.fleet.traffic import Load
 
 ROUTES = Path(__file__).parents[1] / "fixtures/vllm/0.24.0/routes.txt"
 

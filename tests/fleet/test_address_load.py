@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from tests.fleet.bad_tags import NEW
-from tests.fleet.load import Load
-from tests.fleet.proxies import BALANCER
+from tests.fleet.proxy_clients import BALANCER
 from tests.fleet.security.test_tls import trusting
 from tests.fleet.site import Site, bare, inside, ssh, until
+from tests.fleet.traffic import Load
 
 INVENTORY = "inventory/address.py"
 #: Seconds of load beside the roll-out; ten minutes for a proof of endurance.

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.fleet.load import Load
 from tests.fleet.security.test_peer_server import PORT, _process, _unit
 from tests.fleet.security.test_tls import trusting
 from tests.fleet.site import GOOD, MACHINES, Site, all_bare, bare, hub, inside, ssh
 from tests.fleet.test_exclusive import ADDRESS, HOST, INVENTORY, PORTS, Evening
+from tests.fleet.traffic import Load
 
 ATTACKER, SECONDS = "hopper-1", 120
 PROGRAM = Path(__file__).with_name("attacks.py")

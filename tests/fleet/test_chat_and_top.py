@@ -5,8 +5,8 @@ import re
 import subprocess
 import sys
 
-from tests.fleet.load import Load
 from tests.fleet.site import GOOD, MACHINES, Site
+from tests.fleet.traffic import Load
 
 HOST = "spark-1"
 #: An address in the lab's network without a host.

@@ -1,7 +1,7 @@
 """Faults between the steps of a switch over two hosts: both end with one release that answers.
 
-The engine is the lab's fake vLLM, which joins and loses ranks as the real engine does
-(lab/serving/fake_vllm/ranks.py); test_cluster.py has the real engine.
+The engine is the lab's fake for vLLM, which joins and loses ranks as the real one was seen to
+(lab/serving/fake_vllm/rank_link.py); test_cluster.py has the real one.
 """
 
 import signal

@@ -16,7 +16,7 @@ import pytest
 
 from lab import machines
 from tests.browser.tab import Tab, opened
-from tests.fleet.proxies import status
+from tests.fleet.proxy_clients import status
 from tests.fleet.site import GOOD, MACHINES, Site, answers, bare, hub, ssh, until
 
 INVENTORY = "inventory/virtual.py"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fleet.proxies import status
+from tests.fleet.proxy_clients import status
 from tests.fleet.site import ENGINE, Site, answers, container, ssh, until
 
 HOST, ADDRESS = "spark-1", "10.213.77.11"

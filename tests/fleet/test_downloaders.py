@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from benchmarks import heavy
-from tests.fleet.fetching import HOST, fetch, journal, parts, whole
+from tests.fleet.downloads import HOST, fetch, journal, parts, whole
 from tests.fleet.site import Site, hub, ssh, until
 
 MEGABYTES = 48

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.fleet.site import GOOD, Site, fingerprint
-from tests.fuzz.site import contents
+from tests.fuzz.drawn_site import contents
 
 _SPARKWRIGHT = (sys.executable, "-m", "sparkwright")
 

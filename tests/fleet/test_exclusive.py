@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.fleet.load import Load
-from tests.fleet.proxies import status
+from tests.fleet.proxy_clients import status
 from tests.fleet.site import Run, Site, inside, ssh, until
+from tests.fleet.traffic import Load
 
 HOST, ADDRESS = "spark-2", "10.213.77.12"
 INVENTORY = "inventory/evening.py"

@@ -8,7 +8,7 @@ import pytest
 
 from lab import fleet, machines
 from lab.layout import DEPOT
-from tests.fleet.fetching import HOST, fetch, journal, parts, whole
+from tests.fleet.downloads import HOST, fetch, journal, parts, whole
 from tests.fleet.site import LOCKING, MACHINES, Site, bare, hub, inside, ssh, until
 
 #: The largest file of the lab's body, and its size.

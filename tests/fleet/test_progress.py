@@ -6,7 +6,7 @@ import re
 import subprocess
 
 from tests.fleet.bad_tags import NEW
-from tests.fleet.fetching import HOST
+from tests.fleet.downloads import HOST
 from tests.fleet.site import Site, bare, inside
 
 _SLOW = ("--data", "download_limit_mb=2")

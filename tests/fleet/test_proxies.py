@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.fleet.proxies import status
+from tests.fleet.proxy_clients import status
 from tests.fleet.site import Site, answers, container, release
 
 HOST, ADDRESS = "spark-1", "10.213.77.11"

@@ -12,7 +12,7 @@ import pytest
 from sparkwright.extras.bench.aiperf import find
 from sparkwright.extras.bench.store import load
 from sparkwright.findings.user_error import UserError
-from tests.fleet.proxies import open_ports
+from tests.fleet.proxy_clients import open_ports
 from tests.fleet.site import MACHINES, ROOT, Site, bare, push_engine, ssh, until, without_engine
 
 HOST = "spark-1"

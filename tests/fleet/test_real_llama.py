@@ -10,7 +10,7 @@ import pytest
 from lab.hub.tiny_qwen3 import WORDS
 from lab.real_engine.llama_server import DRAFTING, RECIPE
 from sparkwright.engines import engine
-from tests.fleet.proxies import status
+from tests.fleet.proxy_clients import status
 from tests.fleet.site import (
     MACHINES,
     ROOT,

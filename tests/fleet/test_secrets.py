@@ -3,7 +3,7 @@
 import pytest
 
 from lab.hub.access import MEMBER_TOKEN
-from tests.fleet.fetching import HOST, fetch, parts, whole
+from tests.fleet.downloads import HOST, fetch, parts, whole
 from tests.fleet.site import GOOD, Site, container, hub, inside, ssh, until
 from tests.fleet.test_fetch_faults import SHARD
 

@@ -15,8 +15,8 @@ from sparkwright.config.settings import (
     RolloutSettings,
     ServiceSettings,
 )
-from tests.fuzz.site import CATALOG, RECIPE, ROOT
-from tests.fuzz.values import Deep, mutated, nested, numbers, python, scalars, texts
+from tests.fuzz.drawn_site import CATALOG, RECIPE, ROOT
+from tests.fuzz.drawn_values import Deep, mutated, nested, numbers, python, scalars, texts
 from tests.tables import Tables
 from tests.unit.builders import locked, plan
 

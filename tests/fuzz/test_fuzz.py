@@ -19,8 +19,8 @@ from sparkwright.bootstrap.gpu_question import Box
 from sparkwright.config import places, python_files
 from sparkwright.resolve import credentials
 from tests.fuzz import grammars
-from tests.fuzz.site import catalog, run, site
-from tests.fuzz.values import Deep
+from tests.fuzz.drawn_site import catalog, run, site
+from tests.fuzz.drawn_values import Deep
 
 #: Each of the six takes half of the profile's number: 450 inputs, or 6,000.
 many = settings(max_examples=settings().max_examples // 2)

@@ -13,8 +13,8 @@ from sparkwright.documents.bounds import Unusable
 from sparkwright.findings.user_error import UserError
 from sparkwright.resolve.gguf import read_header
 from sparkwright.resolve.gguf_facts import facts_of_headers
-from tests.fuzz.values import TEXTS, mutated
-from tests.gguf import gguf
+from tests.fuzz.drawn_values import TEXTS, mutated
+from tests.gguf_headers import gguf
 from tests.host.serving import Handler, listening
 from tests.unit.security.test_hostile_sources import ASK
 

@@ -8,7 +8,7 @@ import pytest
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.config.inventory import read_inventory
 from sparkwright.results.run_summary import Outcome
-from sparkwright.run import report
+from sparkwright.run import ending
 from sparkwright.run.state import Run
 from sparkwright.site.fleet import plan_fleet
 from tests.operations.emergencies import ROOT, sparkwright, unreachable, write_site
@@ -43,7 +43,7 @@ def _run() -> Run:
 def test_rows_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     run = _run()
     release = run.hosts["spark-1"].services[0].release
-    report.report(run, as_json=False)
+    ending.report(run, as_json=False)
     text, error = capsys.readouterr()
     assert error == ""
     rows = {line.split()[0]: line.split() for line in text.splitlines() if line[:5] == "spark"}
@@ -73,7 +73,7 @@ def test_the_key_of_the_environment(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SPARKWRIGHT_API_KEY", "sk-not-to-be-shown-0")
-    report.report(_run(), as_json=False)
+    ending.report(_run(), as_json=False)
     text = capsys.readouterr().out
     assert 'Bearer $SPARKWRIGHT_API_KEY"' in text
     assert "not-to-be-shown" not in text
@@ -87,22 +87,22 @@ def _record() -> dict[str, str]:
 
 def test_a_run_of_some_hosts_keeps_the_last_known_state_of_the_others() -> None:
     first, second = _run(), _run()
-    report.report(first, as_json=False)
+    ending.report(first, as_json=False)
     second.everyone = frozenset(("spark-1", "spark-3"))  # spark-2 has left the inventory
     del second.hosts["spark-1"], second.hosts["spark-2"]
-    report.report(second, as_json=False)
+    ending.report(second, as_json=False)
     assert _record() == {"spark-1": "serves", "spark-3": None}
 
 
 def test_a_declined_run_leaves_the_record_alone() -> None:
-    report.report(_run(), as_json=False)
+    ending.report(_run(), as_json=False)
     before = Path(".sparkwright/last-run.json").read_bytes()
     hosts = [spark(f"spark-{n}") for n in (1, 2)]
     declined = site(*hosts)
     declined.everyone = frozenset(declined.hosts)
     for host in hosts:
         looked_at(host, declined.hosts[host.name])
-    report.report(declined, as_json=False)
+    ending.report(declined, as_json=False)
     assert Path(".sparkwright/last-run.json").read_bytes() == before
 
 

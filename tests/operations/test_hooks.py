@@ -29,8 +29,8 @@ from sparkwright.facts import hooks, others
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
 from sparkwright.host.lock import LockAnswer
-from sparkwright.operations import connections, locks
-from sparkwright.operations.connections import Connections
+from sparkwright.operations import locks
+from sparkwright.run import connections
 from tests.operations.real import INSTANT, execute, executed, host_of, on, real_state
 from tests.tables import Tables
 from tests.unit.config.test_ssh_keys import key
@@ -285,7 +285,7 @@ def failures(**hosts: Any) -> dict[str, str | None]:
     state = State(Inventory(([("@fake/a", INSTANT), *named], {})), Config())
     with ctx_state.use(state):
         state.init(state.inventory, state.config)
-        state.add_callback_handler(Connections())
+        state.add_callback_handler(connections.Connections())
         state.set_stage(StateStage.Connect)
         connect_all(state)
     assert state.inventory.get_host("@fake/a").connected

@@ -19,7 +19,7 @@ from sparkwright.config.parse import CONNECTION_KEYS
 from sparkwright.facts.asking import HostError
 from sparkwright.findings.user_error import UserError
 from sparkwright.host.lock import LockAnswer
-from sparkwright.run import report
+from sparkwright.run import ending
 from sparkwright.run import session as sessions
 from sparkwright.run.session import Session, session
 from sparkwright.run.site import Invocation
@@ -142,7 +142,7 @@ def test_a_session_changes_hosts_and_prints_pyinfras_output(
         assert not opening.show(change, as_json=True)
     with opened(*NAMES, dry=True) as opening:
         opening.show(change, as_json=True)
-        pending = [list(report._pending(name, opening.run.hosts[name])) for name in NAMES]
+        pending = [list(ending._pending(name, opening.run.hosts[name])) for name in NAMES]
     assert pending == [["Touch"], ["Touch"]]
 
 

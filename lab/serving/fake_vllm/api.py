@@ -13,8 +13,8 @@ from .errors import ApiError, bad_request
 from .faults import Faults
 from .http_server import Request, Response
 from .identity import Identity
-from .ranks import Ranks
-from .settings import Settings
+from .rank_link import Ranks
+from .server_settings import Settings
 from .shapes import new_id
 from .text import compact, tokens_of
 

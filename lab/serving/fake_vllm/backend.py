@@ -5,12 +5,12 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from .developer import Sleep
-from .engine import Engine, Generation
 from .errors import ApiError
 from .faults import Faults
+from .generation import Engine, Generation
 from .metrics import Metrics
-from .ranks import Ranks
-from .settings import Settings
+from .rank_link import Ranks
+from .server_settings import Settings
 
 
 class Backend:

@@ -10,17 +10,17 @@ from typing import NoReturn
 
 from . import log
 from .api import Api
-from .arguments import given, parse
 from .asgi import Config, DirectServer, bind
 from .compiled import load_or_compile
 from .faults import read_faults
-from .gpu import find_gpu
+from .gpu_memory import find_gpu
 from .identity import AEON, Identity, read_identity
 from .model import Model, read_weights
-from .ranks import gather
+from .option_table import Table, load_table
+from .rank_link import gather
 from .refusal import Refusal, print_refusal
-from .settings import check_frontend, read_settings
-from .table import Table, load_table
+from .serve_options import given, parse
+from .server_settings import check_frontend, read_settings
 
 _GRACE_SECONDS = 5.0
 """Grace period of running requests on SIGTERM where --shutdown-timeout says nothing longer."""

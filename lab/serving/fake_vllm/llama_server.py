@@ -17,13 +17,13 @@ from .api import Api, as_json, read_body
 from .asgi import Config, DirectServer
 from .errors import ApiError
 from .faults import read_faults
-from .gpu import find_gpu
+from .gpu_memory import find_gpu
 from .http_server import Request, Response
 from .identity import read_identity
 from .model import Model
-from .ranks import Ranks
+from .rank_link import Ranks
 from .refusal import Refusal
-from .settings import DEFAULT_MAX_MODEL_LEN, Settings
+from .server_settings import DEFAULT_MAX_MODEL_LEN, Settings
 from .sglang import SAMPLE, parser
 from .text import tokens_of
 

@@ -18,7 +18,7 @@ from typing import Any
 from .backend import Backend
 from .errors import bad_request
 from .http_server import Request, Response
-from .settings import Settings
+from .server_settings import Settings
 from .text import compact
 
 _ROUTES = {
@@ -109,8 +109,8 @@ def _heard(file: bytes) -> tuple[str, float]:
     except (wave.Error, EOFError):
         raise bad_request("Invalid or unsupported audio file.", "file") from None
     samples = struct.unpack(f"<{len(data) // 2}h", data)
-    heard = [at for at, sample in enumerate(samples) if abs(sample) > 300]
-    whole = samples[heard[0] : heard[-1]] if heard else ()
+    loud_at = [at for at, sample in enumerate(samples) if abs(sample) > 300]
+    whole = samples[loud_at[0] : loud_at[-1]] if loud_at else ()
     step = len(whole) // len(_KNOWN)
     if step < 100:
         return " Thank you.", len(samples) / rate

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .settings import Settings
+from .server_settings import Settings
 
 TABLES = Path(__file__).resolve().parent.parent / "metrics"
 _OWN_TABLE = ("0.32.0",)

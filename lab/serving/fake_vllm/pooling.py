@@ -13,7 +13,7 @@ from typing import Any
 from .backend import Backend
 from .errors import bad_request
 from .http_server import Response
-from .settings import Settings
+from .server_settings import Settings
 from .shapes import new_id
 from .text import compact, tokens_of
 

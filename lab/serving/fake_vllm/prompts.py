@@ -4,12 +4,12 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from .engine import Generation
 from .errors import bad_request
 from .eyes import described, pictures_of
 from .faults import Faults
+from .generation import Generation
 from .recall import proper_name, recalled, tool_said
-from .settings import Settings
+from .server_settings import Settings
 from .text import (
     FAKE,
     answer_to,

@@ -20,16 +20,16 @@ from . import log
 from .api import Api
 from .asgi import Config, Server
 from .faults import read_faults
-from .gpu import find_gpu
+from .gpu_memory import find_gpu
 from .http_server import Request, Response
 from .identity import read_identity
 from .model import Model, open_model, read_weights
-from .ranks import Ranks, gather
+from .option_values import human_readable_int
+from .rank_link import Ranks, gather
 from .refusal import Refusal
-from .settings import DEFAULT_MAX_MODEL_LEN, Settings
+from .server_settings import DEFAULT_MAX_MODEL_LEN, Settings
 from .speculation import Speculation
 from .text import compact
-from .values import human_readable_int
 
 TABLES = Path(__file__).resolve().parent.parent
 #: The fake vLLM's own metric -> SGLang's with the same count.

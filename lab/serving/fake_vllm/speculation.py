@@ -6,8 +6,8 @@ from typing import Any
 
 from . import log
 from .model import Model
+from .option_table import Table
 from .refusal import Refusal, invalid, invalid_value
-from .table import Table
 
 _WITHOUT_DRAFTER = ("ngram", "ngram_gpu", "suffix")
 """Methods that propose without a drafter, and so take no room in the batch."""

@@ -105,8 +105,8 @@ def _adapters(context: Context) -> Iterator[Symptom]:
             "size": size and lora.hidden_size and size != lora.hidden_size,
             "base": base not in service.body.repository.lower(),
         }  # fmt: skip
-        valid = cases if model else ("engine", "off")
-        for case in [case for case in valid if cases[case]][:1]:
+        judged = cases if model else ("engine", "off")
+        for case in [case for case in judged if cases[case]][:1]:
             yield Symptom("adapters", case, name=name, adapter=adapter, lora=lora, most=most,
                           body=service.body, size=size, engine=context.engine)  # fmt: skip
 

@@ -27,9 +27,9 @@ def derive(subject: Subject, advice: Advice) -> Derived:
     """Make a recipe of a repository, or ask for a recipe if its files leave a question open."""
     del advice
     facts = subject.facts
-    complete = subject.form and subject.weights and facts.architecture and facts.context
+    stated = subject.form and subject.weights and facts.architecture and facts.context
     special = facts.gguf or facts.hybrid or facts.code or facts.task or facts.vision
-    if not complete or special or not facts.chat_template:
+    if not stated or special or not facts.chat_template:
         where, named = f"{subject.where}.recipe", subject.repository
         question = _MESSAGES.mistake("no-recipe", where, subject.host, repository=named)
         return Derived(subject.service, questions=(question,))

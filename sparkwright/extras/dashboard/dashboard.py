@@ -134,7 +134,7 @@ def _glance(host: Any, run: HostRun) -> glance.Glance:
 
 def _expected(run: HostRun) -> Expected:
     """A host as planned."""
-    from sparkwright.run.report import service_row
+    from sparkwright.run.ending import service_row
 
     services, models = {}, {}
     for decided, service in run.desired.planned_services:

@@ -12,7 +12,7 @@ from fnmatch import filter as matching
 from hashlib import sha256
 from posixpath import basename, splitext
 
-from sparkwright.catalog.files import File, Patch, is_code
+from sparkwright.catalog.file_entries import File, Patch, is_code
 from sparkwright.recipes.recipe import Foreign, Options, Unfit, texts
 
 #: Path in a container of files that a mod writes to the engine's working folder.
@@ -75,8 +75,8 @@ class Mod:
             line = rest.partition("\n")[0].strip()
             try:
                 method, match = next((m, x) for m, f in _FORMS.items() if (x := f.match(rest)))
-                groups = match.groupdict("").items()
-                getattr(self, method)(**{name: word.replace('"', "") for name, word in groups})
+                values = match.groupdict("").items()
+                getattr(self, method)(**{name: word.replace('"', "") for name, word in values})
             except (LookupError, StopIteration, ValueError):
                 reason = reasons.get(line.partition(" ")[0], reasons["other"])
                 raise Unfit("mod-refused", f"mod {self.name}: {line[:200]}", reason) from None

@@ -187,9 +187,9 @@ def _foreign(text: Text, data: dict[str, Any], started: Command, remarks: Remark
     runtime = str(data.get("runtime") or "vllm")
     runtimes = texts()["sparkrun"]["runtimes"]
     if runtimes.get(runtime) not in ENGINES:
-        supported = ", ".join(name for name in runtimes if runtimes[name] in ENGINES)
+        imported = ", ".join(name for name in runtimes if runtimes[name] in ENGINES)
         reason = "no engine of this tool's serves it"
-        raise Unfit("runtime", runtime, reason, f"runtimes that are imported: {supported}")
+        raise Unfit("runtime", runtime, reason, f"runtimes that are imported: {imported}")
     remarks.engine = started.engine
     about, executor = mapping(data, "metadata"), mapping(data, "executor_config")
     noted = texts()["sparkrun"]["notes"]

@@ -9,7 +9,7 @@ from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.documents.text_files import write
-from sparkwright.extras.monitoring.files import KEY, files
+from sparkwright.extras.monitoring.prometheus import KEY, files
 
 DOCUMENT = list[str]
 

@@ -6,8 +6,10 @@ from sparkwright.host.lib.records import dataclass, field
 UNIT, HEALTH_UNIT = "sparkwright-gateway.service", "sparkwright-health.service"
 #: HAProxy's map of services that sleep, beside its configuration.
 ASLEEP_MAP = "asleep.map"
-
-
+#: Directory of HAProxy's sockets, and its runtime API: of the worker that takes new requests, and
+#: of the master, which reaches the workers of before a reload too.
+RUNTIME = "/run/sparkwright-gateway"
+ADMIN, MASTER = f"{RUNTIME}/admin.sock", f"{RUNTIME}/master.sock"
 #: Directory of the sockets that report services' health.
 HEALTH = "/run/sparkwright-health"
 #: Suffix of a file beside such a socket, touched when the service begins to serve.

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.fleet.load import Load
-from tests.fleet.proxies import BALANCER, REPLICAS, deploy, status
+from tests.fleet.proxy_clients import BALANCER, REPLICAS, deploy, status
 from tests.fleet.site import MACHINES, Site, container, inside
+from tests.fleet.traffic import Load
 
 INVENTORY = "inventory/proxies.py"
 PLACES = ((BALANCER, 8080), *((MACHINES[host].address, 8000) for host in ("spark-1", "rtx-1")))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fleet.proxies import open_ports, status
+from tests.fleet.proxy_clients import open_ports, status
 from tests.fleet.site import ENGINE, GOOD, MACHINES, Site, ssh, until
 
 FIXTURES = Path(__file__).parents[2] / "fixtures/vllm/0.24.0"

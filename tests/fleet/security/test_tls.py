@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.fleet.bad_tags import NEW
-from tests.fleet.load import Load
-from tests.fleet.proxies import BALANCER, REPLICAS, deploy, status
+from tests.fleet.proxy_clients import BALANCER, REPLICAS, deploy, status
 from tests.fleet.site import MACHINES, Site, inside, ssh
+from tests.fleet.traffic import Load
 
 PEM = "/opt/sparkwright/gateway/tls/host.pem"
 PLACES = [(BALANCER, 8080), *((MACHINES[host].address, 8000) for host in ("spark-1", "rtx-1"))]

@@ -259,13 +259,13 @@ def napping(idle: Host, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Engi
 
 
 def _rest_and_wake(host: Host, verb: str) -> list[bool]:
-    """Whether the unit of ``a`` got the verb while it fell asleep, and while it woke."""
-    result, output = [], host.place / "said"
+    """Whether the unit of ``a`` got the verb while it went to rest, and while it woke."""
+    result, verbs = [], host.place / "said"
     for rests in (True, False):
-        output.write_text("")
+        verbs.write_text("")
         _ask(host, "a", rests=rests)
         assert _switch(host).run() == "good"
-        result.append(f"{verb} sparkwright-a.service" in output.read_text())
+        result.append(f"{verb} sparkwright-a.service" in verbs.read_text())
     return result
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lab.real_engine import llama_server
-from lab.real_engine.layout import RECIPE, REQUIREMENTS, VERSION
+from lab.real_engine.places import RECIPE, REQUIREMENTS, VERSION
 from tests.unit.builders import ROOT
 from tests.unit.cli.answering import exits
 

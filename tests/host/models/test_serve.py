@@ -19,7 +19,7 @@ from sparkwright.host.lib.records import encode
 from sparkwright.host.models import serve, wire
 from sparkwright.host.models.document import Door, Key, Model
 from sparkwright.host.models.usage import Ledger
-from tests.host.models.address import (
+from tests.host.models.address_process import (
     CHAT,
     OWN,
     TOKENS,

@@ -27,7 +27,7 @@ from sparkwright.host.smoke.client import DeepClient
 from sparkwright.host.smoke.structured import _schema, misfits
 from tests.engine.captures import CAPTURES, LLAMA_SERVER
 from tests.host.lab.fake_server import launched, make_model
-from tests.host.smoke.deep import WORDS, at, request
+from tests.host.smoke.deep_server import WORDS, at, request
 from tests.libyaml import safe_load
 from tests.tables import Tables
 

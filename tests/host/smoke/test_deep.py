@@ -13,7 +13,7 @@ from sparkwright.host.smoke import deep
 from tests.host.lab.fake_server import Server, launched, make_model
 from tests.host.programs import program
 from tests.host.serving import Handler, listening
-from tests.host.smoke.deep import WORDS, ask, at, request
+from tests.host.smoke.deep_server import WORDS, ask, at, request
 from tests.libyaml import safe_load
 from tests.tables import Tables
 

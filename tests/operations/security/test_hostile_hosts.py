@@ -18,7 +18,7 @@ from sparkwright.host.lib.records import encode
 from sparkwright.host.proof import ProofRequest
 from sparkwright.operations import jobs, locks, proxies, removal, services, smoke, watch
 from sparkwright.operations.switching import UNIT
-from sparkwright.run import observation, preflight, questions, report
+from sparkwright.run import ending, observation, preflight, questions
 from sparkwright.run.rollout import targets_of
 from tests.host.programs import program as put
 from tests.operations.harness import FakeHost, Said, run
@@ -124,7 +124,7 @@ def test_a_hostile_observation_fails_its_host_alone(
     on = [preflight.judged(host, run_.hosts[host.name], dry=False) for host in (evil, good)]  # type: ignore[arg-type]
     assert on == [False, True]
     assert all(map(harmless, evil.lines))
-    report.report(run_, as_json=False)
+    ending.report(run_, as_json=False)
     output = capsys.readouterr().out
     assert harmless(output)
     assert "spark-1: sparkwright-observe: " in output

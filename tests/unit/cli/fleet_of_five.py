@@ -101,7 +101,7 @@ def fleet(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(_site().name, here, dirs_exist_ok=True)
     answers = dict(ANSWERS)
     if "fabric test" in COMMANDS:
-        answers |= importlib.import_module("tests.unit.extras.fabric_test.answers").ANSWERS
+        answers |= importlib.import_module("tests.unit.extras.fabric_test.measured").ANSWERS
     sessions.answering(monkeypatch, lambda asked: dict.fromkeys(HOSTS, answers[asked.name]))
     for name in ("_contexts", "_runtimes"):
         monkeypatch.setattr(bundle_command, name, lambda *_: None)

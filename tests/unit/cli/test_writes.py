@@ -10,7 +10,7 @@ import pytest
 from sparkwright.catalog import load_catalog
 from sparkwright.findings.user_error import UserError
 from tests import forked
-from tests.fuzz.site import GROUP_DATA, ROOT, contents, run, site
+from tests.fuzz.drawn_site import GROUP_DATA, ROOT, contents, run, site
 from tests.tables import Tables
 from tests.unit.builders import locked, plan
 

@@ -18,3 +18,8 @@ def _broken(text: str) -> list[str]:
 @cases("text", "rule")
 def test_a_sentence_that_breaks_a_rule_is_found(text: str, rule: str) -> None:
     assert _broken(text) == [rule]
+
+
+def test_a_variable_without_a_noun_is_found() -> None:
+    names = {*PROSE.variables("for one, (known, host) in hosts:\n    found = one.words")}
+    assert names & {*PROSE._RULES["variables"]} == {"one", "known", "found"}

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkwright.catalog.files import Patch
+from sparkwright.catalog.file_entries import Patch
 from sparkwright.checks.configuration import check_host
 from sparkwright.checks.configuration.facts import assumed_hardware
 from sparkwright.config.inventory import HostInput
@@ -28,7 +28,7 @@ from sparkwright.plan.patches import steps_of
 from sparkwright.plan.service import container_command, render_service
 from sparkwright.resolve.lock import Resolution
 from sparkwright.site.fleet import PlannedHost, plan_fleet
-from tests.fuzz.values import DROPPED, changed, json_values, paths
+from tests.fuzz.drawn_values import DROPPED, changed, json_values, paths
 from tests.libyaml import safe_load
 from tests.tables import Tables
 from tests.unit.builders import DIGEST, RTX, SPARK, alone, catalog, origin, plan, resolution, wanted

@@ -6,7 +6,7 @@ from sparkwright.config.keys import Keys
 from sparkwright.config.secrets import Secret
 from sparkwright.operations.address import page_files
 from sparkwright.plan.plan import HostPlan
-from sparkwright.proxy.page import page_of
+from sparkwright.proxy.open_webui import page_of
 from tests.libyaml import safe_load
 from tests.unit import builders
 

@@ -20,7 +20,7 @@ from sparkwright.resolve.gguf_files import GgufModel, choose
 from sparkwright.resolve.hub import ResolvedModel, resolve_model
 from sparkwright.resolve.model_facts import ModelFacts
 from sparkwright.text.sizes import GIB
-from tests.gguf import MODEL, TENSORS, gguf, text, value
+from tests.gguf_headers import MODEL, TENSORS, gguf, text, value
 from tests.host.serving import Handler, listening
 from tests.tables import Tables
 

@@ -27,7 +27,7 @@ from sparkwright.resolve.lock import read_lock
 from sparkwright.resolve.model_facts import facts_of
 from sparkwright.resolve.registry import ask_registry
 from sparkwright.tls.authority import authority, host_certificate
-from tests.fuzz.values import json_values
+from tests.fuzz.drawn_values import json_values
 from tests.host.proxy.test_tls import served
 from tests.host.security import hostile
 from tests.host.serving import Handler, listening

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from sparkwright.catalog.files import File
+from sparkwright.catalog.file_entries import File
 from sparkwright.cli import main
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.keys import keys_of

@@ -13,7 +13,7 @@ from sparkwright.resolve import credentials
 from sparkwright.site.desired import desired_fleet
 from sparkwright.site.fleet import plan_fleet
 from sparkwright.site.resolution import site_problems
-from tests.fuzz.site import contents
+from tests.fuzz.drawn_site import contents
 from tests.unit.builders import SPARK, origin
 
 CASES: dict[str, dict[str, Any]] = yaml.safe_load(

@@ -340,18 +340,18 @@ def _resolved(service: dict[str, Any], **files: Any) -> tuple[HostPlan, Resoluti
     host = plan(
         {"s": {"recipe": "qwen36-35b-a3b-heretic-dflash", "adapters": [ADAPTER], **service}}
     )
-    answers, locked = resolution(host), {
+    answers, stated = resolution(host), {
         "config": json.dumps(CONFIG), "shapes": SHAPES, **files
     }  # fmt: skip
-    header = json.dumps({name: {"shape": shape} for name, shape in locked["shapes"].items()})
+    header = json.dumps({name: {"shape": shape} for name, shape in stated["shapes"].items()})
     weights = len(header).to_bytes(8, "little") + header.encode()
-    names = ["adapter_config.json", *["adapter_model.safetensors"] * bool(locked["shapes"])]
+    names = ["adapter_config.json", *["adapter_model.safetensors"] * bool(stated["shapes"])]
 
     def piece(_: str, start: int, length: int) -> bytes:
         return weights[start : start + length]
 
     try:
-        lora = lora_of(names, lambda _: json.loads(locked["config"]), piece)
+        lora = lora_of(names, lambda _: json.loads(stated["config"]), piece)
     except ValueError:
         lora = None
     body, adapter = host.services[0].body.key, host.services[0].adapters["my-style"].key

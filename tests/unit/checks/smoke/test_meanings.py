@@ -15,7 +15,7 @@ from sparkwright.cli.lib.hosts import Hosts
 from sparkwright.host.lib.records import decode
 from sparkwright.host.smoke import deep
 from sparkwright.host.smoke.client import DeepRequest
-from tests.host.smoke.deep import request
+from tests.host.smoke.deep_server import request
 from tests.tables import Tables
 from tests.unit.builders import ROOT, alone, catalog, plan, wanted
 from tests.unit.cli.answering import Asked, answering, exits, run

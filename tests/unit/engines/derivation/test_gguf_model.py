@@ -14,7 +14,7 @@ from sparkwright.resolve.gguf_facts import facts_of_headers
 from sparkwright.resolve.hub import PinnedFile, ResolvedModel
 from sparkwright.resolve.lock import Lock, read_lock, render_lock
 from sparkwright.site.fleet import Fleet
-from tests.gguf import gguf
+from tests.gguf_headers import gguf
 from tests.tables import Tables
 from tests.unit.engines.derivation.repositories import COMMIT, chat, on_the_hub, planned, repository
 

@@ -168,9 +168,9 @@ def test_a_context_that_fits_does_fit_with_layers_of_a_window(pool: float) -> No
 def test_short_names_are_written_as_long_ones() -> None:
     """``-ngl`` has one dash, and llama-server does not know ``--ngl``."""
     settings = {"recipe": "qwen35-9b-gguf-rtx-12gb", "arguments": {"ngl": 50, "c": 4096}}
-    argv = container_command(plan({"s": settings}).services[0]).arguments
-    assert argv[argv.index("50") - 1] == "--n-gpu-layers"
-    assert argv[argv.index("4096") - 1] == "--ctx-size"
+    command = container_command(plan({"s": settings}).services[0]).arguments
+    assert command[command.index("50") - 1] == "--n-gpu-layers"
+    assert command[command.index("4096") - 1] == "--ctx-size"
 
 
 @cases("types", "bytes_of_a_number")

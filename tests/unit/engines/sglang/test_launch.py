@@ -45,11 +45,11 @@ def _listens(path: str) -> bool:
         return connection.connect_ex(path) == 0  # the file is there before it listens
 
 
-def _started(tmp_path: Path, start: str, command: list[str]) -> subprocess.Popen[str]:
+def _started(tmp_path: Path, start: str, arguments: list[str]) -> subprocess.Popen[str]:
     (tmp_path / "sglang").mkdir()
     (tmp_path / "sglang/launch_server.py").write_text(FAKE.replace("START", start))
     return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, *command],
+        [sys.executable, "-c", PROGRAM, *arguments],
         env={**os.environ, "PYTHONPATH": str(tmp_path), "SGLANG_SERVER_KEY": "k3y"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -22,7 +22,7 @@ from sparkwright.engines.vllm.speculation_checks import scheduled_token_budget
 from sparkwright.engines.vllm.table import defaults as defaults_of
 from sparkwright.engines.vllm.table import nearest, table, versions
 from sparkwright.findings.finding import Finding
-from tests.fuzz.values import json_values
+from tests.fuzz.drawn_values import json_values
 from tests.libyaml import safe_load
 from tests.tables import Tables
 from tests.unit.builders import ROOT, catalog

@@ -31,7 +31,7 @@ from tests.unit.builders import kept_service
 from tests.unit.cli import answering as answers
 from tests.unit.cli.answering import Asked, answering
 from tests.unit.cli.test_json import judge
-from tests.unit.extras.bench.builders import BODY, DRAFTER, IMAGE, TAG
+from tests.unit.extras.bench.bench_results import BODY, DRAFTER, IMAGE, TAG
 from tests.unit.extras.bench.tool import CAPTURE, fake
 
 cases = Tables(__file__)

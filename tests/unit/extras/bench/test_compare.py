@@ -15,7 +15,7 @@ from sparkwright.extras.bench.results import MEASURES, Cell, Result
 from tests.libyaml import safe_load
 from tests.tables import Tables
 from tests.unit.builders import catalog
-from tests.unit.extras.bench.builders import IMAGE, cell, result, runs
+from tests.unit.extras.bench.bench_results import IMAGE, cell, result, runs
 
 cases = Tables(__file__)
 

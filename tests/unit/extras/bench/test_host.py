@@ -26,7 +26,7 @@ from sparkwright.host.status import HostStatus, KeptRelease, ServiceStatus
 from tests.operations.security.test_hostile_hosts import ATTACKS
 from tests.operations.sites import site, spark
 from tests.unit.builders import kept_service, plan
-from tests.unit.extras.bench.builders import NOON, cell, result, runs
+from tests.unit.extras.bench.bench_results import NOON, cell, result, runs
 from tests.unit.security.test_hostile_answers import _parsed, of
 
 GB10 = Gpu("NVIDIA GB10", driver="580.95.05")

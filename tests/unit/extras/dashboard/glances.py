@@ -18,7 +18,7 @@ from sparkwright.host.load import HostLoad
 from sparkwright.host.status import HostStatus, ServiceStatus
 from sparkwright.results.status import Planned
 from tests.unit.builders import catalog
-from tests.unit.extras.bench.builders import NOON
+from tests.unit.extras.bench.bench_results import NOON
 from tests.unit.extras.dashboard.pages import page_of
 
 NOW = 1_790_000_000.0

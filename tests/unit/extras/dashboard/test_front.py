@@ -14,7 +14,7 @@ from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.findings.user_error import mistake
 from tests.tables import Tables
 from tests.unit.builders import catalog
-from tests.unit.extras.bench.builders import cell, result
+from tests.unit.extras.bench.bench_results import cell, result
 from tests.unit.extras.dashboard.pages import page_of
 
 cases = Tables(__file__)

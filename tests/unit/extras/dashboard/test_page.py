@@ -36,7 +36,7 @@ from sparkwright.text.visible import visible_text
 from tests.golden import compare
 from tests.tables import Tables
 from tests.unit.builders import SPARK, catalog, plan
-from tests.unit.extras.bench.builders import cell, result
+from tests.unit.extras.bench.bench_results import cell, result
 from tests.unit.extras.dashboard.pages import benches, page_of
 from tests.unit.results.test_status import answer
 

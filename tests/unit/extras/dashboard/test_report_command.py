@@ -9,7 +9,7 @@ from lab import example_report
 from sparkwright.extras.bench.store import save
 from tests.unit.cli.answering import exits, run
 from tests.unit.cli.test_cli import loaded_modules
-from tests.unit.extras.bench.builders import cell, result
+from tests.unit.extras.bench.bench_results import cell, result
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from sparkwright.extras.bench.store import load
 from sparkwright.extras.dashboard.render import html, plain, text
-from tests.fuzz.values import changed, json_values, paths
+from tests.fuzz.drawn_values import changed, json_values, paths
 from tests.unit.builders import catalog
-from tests.unit.extras.bench.builders import NOON, cell, result
+from tests.unit.extras.bench.bench_results import NOON, cell, result
 from tests.unit.extras.dashboard.pages import benches, page_of
 
 WRITTEN: Any = json.loads(result(cell(), cell(concurrency=4)).model_dump_json(by_alias=True))

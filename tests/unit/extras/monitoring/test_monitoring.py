@@ -14,7 +14,7 @@ import yaml
 
 from sparkwright.checks.service.diagnose import CHECKS
 from sparkwright.engines import engine
-from sparkwright.extras.monitoring.files import dashboard, files, renamed, rules
+from sparkwright.extras.monitoring.prometheus import dashboard, files, renamed, rules
 from sparkwright.findings import thresholds
 from sparkwright.findings.check import shown
 from tests.golden import compare

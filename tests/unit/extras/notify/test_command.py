@@ -15,7 +15,7 @@ from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import UserError, refusal
 from sparkwright.results.answers import Answers
 from tests.unit.cli.answering import Asked, answering, run, silent
-from tests.unit.extras.notify.builders import NOW, WEDGE, finding, host
+from tests.unit.extras.notify.watched_hosts import NOW, WEDGE, finding, host
 
 
 class _Site:

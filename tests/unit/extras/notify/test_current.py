@@ -5,7 +5,7 @@ from typing import Any
 
 from sparkwright.extras.notify.notices import current
 from tests.tables import Tables
-from tests.unit.extras.notify.builders import NOW, WEDGE, WatchFinding, host
+from tests.unit.extras.notify.watched_hosts import NOW, WEDGE, WatchFinding, host
 
 cases = Tables(__file__)
 

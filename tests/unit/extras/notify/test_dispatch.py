@@ -8,7 +8,7 @@ from sparkwright.config.notices import Address, address
 from sparkwright.extras.notify.notices import GAP, HOURLY, Record, Sent, go, held, read, try_out
 from sparkwright.findings.finding import Finding
 from tests.libyaml import safe_load
-from tests.unit.extras.notify.builders import NOW, finding
+from tests.unit.extras.notify.watched_hosts import NOW, finding
 
 NTFY, MAIL = address("ntfy:fleet", ""), address("mailto:me@lab.example", "")
 _MINUTE = 60.0

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sparkwright.catalog import Catalog
-from sparkwright.catalog.files import File, overlap
+from sparkwright.catalog.file_entries import File, overlap
 from sparkwright.config import places
 from sparkwright.documents.bounds import LONGEST
 from sparkwright.engines import engine

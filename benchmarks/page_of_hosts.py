@@ -1,6 +1,6 @@
 """Time of the page of many hosts: reading, judging, rendering, and its size.
 
-    python -m benchmarks.report --hosts 100 --runs 20
+    python -m benchmarks.page_of_hosts --hosts 100 --runs 20
 
 The fleet is invented (``lab.example_report``): 60 loads a result, a service a host. Reading takes
 only as many results of a service as a comparison with earlier runs needs, so more runs cost little.

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 from .faults import Faults
 from .metrics import Metrics
-from .ranks import Ranks
-from .settings import Settings
+from .rank_link import Ranks
+from .server_settings import Settings
 
 _BLOCK = 16
 _REMEMBERED_BLOCKS = 65536

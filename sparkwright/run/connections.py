@@ -94,14 +94,6 @@ def _tuned(connection: object, **arguments: Any) -> Transport:
     return Transport(connection, **arguments)  # type: ignore[arg-type]
 
 
-def addresses(host: Host) -> tuple[str, str] | None:
-    """The controller's and the host's addresses of this connection; None through a jump host."""
-    transport = hooks.transport_of(host)
-    if transport is None or not isinstance(transport.sock, socket.socket):
-        return None
-    return transport.sock.getsockname()[0], transport.sock.getpeername()[0]
-
-
 def tune(connection: socket.socket) -> None:
     """Send small packets at once, and raise an error instead of waiting endlessly for a dead host.
 

@@ -1,6 +1,6 @@
 """Cost of many unchanged hosts on the controller: CPU and memory.
 
-    make bench            (or: python -m benchmarks.names --names 8 32 128)
+    make bench            (or: python -m benchmarks.many_hosts --names 8 32 128)
     make bench BEFORE=../other-checkout
 
 Three hosts of the virtual fleet stand for all: an inventory has many names for each. To the

@@ -7,8 +7,8 @@ real one also takes `--config FILE`, and JSON arguments key by key, which nothin
 import argparse
 from typing import Any
 
-from .table import Table
-from .values import READERS
+from .option_table import Table
+from .option_values import READERS
 
 COMMANDS = ["chat", "complete", "serve", "launch", "bench", "collect-env", "run-batch"]
 

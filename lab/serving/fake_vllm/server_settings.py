@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from .identity import Identity
 from .model import Model, open_model
+from .option_table import Table
 from .refusal import Refusal, invalid, invalid_value
 from .speculation import Speculation, check_kv_cache, read_speculation
-from .table import Table
 
 DEFAULT_MAX_NUM_SEQS = 256
 DEFAULT_MAX_NUM_BATCHED_TOKENS = 2048

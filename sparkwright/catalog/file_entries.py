@@ -104,7 +104,7 @@ class Patch(Data):
         return self
 
 
-_DATA: dict[str, Any] = beside(__file__, "files.yaml")
+_DATA: dict[str, Any] = beside(__file__, "file_entries.yaml")
 
 
 def overlap(path: str, other: str) -> bool:
