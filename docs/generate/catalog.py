@@ -32,9 +32,8 @@ _CARDS = """\
 Facts and figures come from the publishers' cards, as they were read on the given day. Pages,
 messages and `source` in the catalog cite them by these names, with the section. If two contradict
 each other for one tag, the newer dated statement holds, and a comment in the catalog's file names
-both. "vLLM as observed" means input and output of real vLLM servers. "sparkwright"
-marks this project's own values, and "sparkwright, after …" its own words for others' observations.
-"""
+both. "vLLM as observed" means input and output of real vLLM servers. "sparkwright" marks this
+project's own values, and "sparkwright, after …" its own words for others' observations."""
 
 _RECIPES = """\
 Speeds are tokens a second of a single stream for code, and in brackets the range over other

@@ -17,8 +17,8 @@ speculation are tested against the answers of a real engine.
    build.ensure(VLLM).layers)`. A second call sends nothing. Run it after `up`, which pushes the
    fakes alone, and with an interpreter that has `venv`.
 2. The pair is on the depot's hub since `up`: its repositories are among `MINIATURES`.
-   `inventory/virtual.py` names `lab/catalog` and the mirror of `lab.invalid`, the image's registry in the
-   catalog.
+   `inventory/virtual.py` names `lab/catalog` and the mirror of `lab.invalid`, the image's registry
+   in the catalog.
 3. Give the host, and no other, the recipe, for instance by host data of an inventory of your own:
    `"services": {"tiny": {"recipe": "lab-tiny-qwen3-dflash", "port": 8000}}`; then deploy. To keep
    the host's other service, name both. The image is for x86_64, as the lab's hosts all are.

@@ -1,8 +1,8 @@
 """Hooks into pyinfra outside its public interface, each with its reason and its worth: a measured
 figure, or a behaviour that a test checks.
 
-Read in pyinfra 3.10.0. Anything that its public ``BaseStateCallback`` offers is used where it
-suffices (``run/connections.py``).
+Read in pyinfra 3.10.0. Anything that its public ``BaseStateCallback`` offers is used if it suffices
+(``run/connections.py``).
 """
 
 import inspect

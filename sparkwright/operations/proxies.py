@@ -113,7 +113,7 @@ def files_of(proxies: Proxies | None, keys: Keys, plan: HostPlan) -> dict[str, t
 
 
 def key_files(proxies: Proxies, keys: Keys) -> dict[str, tuple[str, int]]:
-    """The files of the keys. The engine's opens the host's own proxies for the host's tests."""
+    """The files of the keys. The engine's key opens the host's own proxies for the host's tests."""
     clients, serves = dict(keys.clients), any(proxy.engine_key for proxy in proxies.proxies)
     address = keys.address if proxies.limited else None
     clients |= {OWN: (keys.engine,)} if serves else {}

@@ -69,10 +69,10 @@ def behind_address(service: ServicePlan) -> bool:
 
 
 def unverified(pools: Iterable[PlannedPool], everyone: Everyone) -> Iterator[Finding]:
-    """Replicas that HAProxy can't verify. Nothing is made for them yet."""
+    """Replicas that HAProxy can't verify. Nothing is written for them yet."""
     for host, tls in {host: pool.tls[host] for pool in pools for host in pool.services}.items():
         if tls == "own":
-            continue  # made when it is needed
+            continue  # made on first use
         try:
             replica_identity(host, everyone[host], tls, dry=True)
         except UserError as error:
@@ -82,7 +82,7 @@ def unverified(pools: Iterable[PlannedPool], everyone: Everyone) -> Iterator[Fin
 def replica_identity(
     host: str, data: Mapping[str, Any], tls: Tls, *, dry: bool
 ) -> TlsIdentity | None:
-    """How HAProxy verifies a replica; None if that serves http.
+    """HAProxy's verification of a replica; None if the replica serves http.
 
     Raises:
         UserError: for a certificate without a name for HAProxy to verify.

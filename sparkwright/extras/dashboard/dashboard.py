@@ -184,7 +184,7 @@ def _act(
     """Run a command of the page, like the command line; return whether it succeeded, and its
     output.
     """
-    subcommand, *words = _ACTIONS.get(action, ("",))
+    subcommand, *options = _ACTIONS.get(action, ("",))
     names = [host] if subcommand == "maintenance" else [host, service]
     services = fleet.services(host)
     chosen = services is not None and {host, *services} >= {*names}
@@ -193,7 +193,7 @@ def _act(
     data = [word for value in hosts.overrides for word in ("--data", value)]
     done = subprocess.run(
         [sys.executable, "-m", "sparkwright", subcommand, str(hosts.inventory), "/".join(names),
-         *words, *data, *connection],
+         *options, *data, *connection],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         errors="replace", check=False,
     )  # fmt: skip

@@ -259,7 +259,7 @@ def napping(idle: Host, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Engi
 
 
 def _rest_and_wake(host: Host, verb: str) -> list[bool]:
-    """Whether the unit of ``a`` got the verb while it went to rest, and while it woke."""
+    """Whether the unit of ``a`` got the verb while it fell asleep, and while it woke."""
     result, verbs = [], host.place / "said"
     for rests in (True, False):
         verbs.write_text("")

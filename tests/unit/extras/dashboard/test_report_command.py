@@ -68,5 +68,5 @@ def test_a_broken_result_is_a_warning_in_terminal_and_page(project: Path) -> Non
 
 
 def test_report_runs_without_pyinfra() -> None:
-    words = ["report", "--json", "--results", "x", "--last-run", "x", "--status", "x"]
-    assert "pyinfra" not in loaded_modules(f"from sparkwright.cli import main; main({words})")
+    arguments = ["report", "--json", "--results", "x", "--last-run", "x", "--status", "x"]
+    assert "pyinfra" not in loaded_modules(f"from sparkwright.cli import main; main({arguments})")

@@ -255,16 +255,16 @@ def test_a_host_is_shown_by_its_last_two_answers(fleet: Fleet) -> None:
     for at in (100.0, 105.0):
         fleet.take("spark-1", glance(at))
     data = seen(fleet)
-    (one,) = data["services"]
-    assert (one["model"], one["address"]) == (MODEL, "https://10.0.0.1:8000/v1")
-    assert (one["well"], one["plan"]) == (True, "as planned")
-    assert (one["load"]["tokens"], one["load"]["running"], one["load"]["first_token"]) == (
+    (service,) = data["services"]
+    assert (service["model"], service["address"]) == (MODEL, "https://10.0.0.1:8000/v1")
+    assert (service["well"], service["plan"]) == (True, "as planned")
+    assert (service["load"]["tokens"], service["load"]["running"], service["load"]["first_token"]) == (
         40.0, 2.0, pytest.approx(0.12),
     )  # fmt: skip
     assert (data["machine"]["temperature"], data["machine"]["clock"]) == (66.0, 2405.0)
     fleet.take("spark-1", glance(110.0, hour={"qwen36": 7.5}))
     shown = seen(fleet)
-    assert (one["hour"], shown["services"][0]["hour"]) == (None, 7.5)
+    assert (service["hour"], shown["services"][0]["hour"]) == (None, 7.5)
     fleet.take("spark-1", OSError("no route"))
     gone = seen(fleet)
     assert (gone["state"], gone["problem"], gone["seen"]) == ("off", "no route", shown["seen"])
