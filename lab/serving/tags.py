@@ -31,7 +31,7 @@ class Tag:
     docker_types: bool = False
     repository: str = ULTIMATE
     flavour: str = "aeon"
-    # As the real image: started without `entrypoint: vllm`, bash is given bash to read.
+    # Like the real image: without `entrypoint: vllm`, bash starts and reads the file bash.
     entrypoint: tuple[str, ...] = ("/bin/bash",)
     environment: tuple[str, ...] = ()
 

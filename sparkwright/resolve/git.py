@@ -18,7 +18,7 @@ from sparkwright.resolve.queries import Server, asking, basic
 
 #: Bytes of a repository's file that is written during a fetch: of its pack, above all.
 MOST_BYTES = 300 * 1024**2
-#: Bytes of a repository's list of references: one with 100,000 of them has some 8 MiB.
+#: Bytes of a repository's list of references: a list of 100,000 references has some 8 MiB.
 _MOST_REFERENCES = 16 << 20
 #: Bytes of git's own output.
 _MOST_OUTPUT = 8 << 20

@@ -75,7 +75,7 @@ def week(fleet: None, wheel: Path, tmp_path: Path) -> Iterator[Shell]:
 
 
 @pytest.mark.timeout(1200)
-def test_every_block_of_the_first_week(week: Shell) -> None:
+def test_every_block_of_the_first_week_runs(week: Shell) -> None:
     """One test for all: each block depends on the block before."""
     for block in blocks(PAGE.read_text(encoding="utf-8")):
         match block.before.split():
@@ -95,7 +95,7 @@ def test_every_block_of_the_first_week(week: Shell) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_every_block_of_the_ten_tasks(week: Shell) -> None:
+def test_every_block_of_the_ten_tasks_runs(week: Shell) -> None:
     """Beside a serving Spark, in a folder like the first week's."""
     first = [block for block in blocks(PAGE.read_text()) if block.title.startswith("Monday")]
     for block in first[:3]:

@@ -29,7 +29,7 @@ ADAPTED = SERVICES.replace(
     """"arguments": {"speculative_config": None},
              "adapters": [{"name": "tiny-last-word", "model": "lab/tiny-qwen3-lora"}], "port\"""",
 )
-#: Every object that torch.compile made, and when.
+#: Objects of torch.compile, with their times.
 OBJECTS = (
     "sudo find -L /opt/sparkwright/services/tiny/caches/current -name '*.so' -printf '%P %T@\\n'"
 )

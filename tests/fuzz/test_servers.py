@@ -71,7 +71,9 @@ class _Drawn(Handler):
     source=st.sampled_from(sorted(ASK)),
     answers=st.lists(st.tuples(_STATUS, _BODIES, _HEADERS), min_size=1, max_size=3),
 )
-def test_servers(source: str, answers: list[tuple[int, bytes, dict[str, str]]]) -> None:
+def test_no_answer_of_a_server_raises_an_unexpected_error(
+    source: str, answers: list[tuple[int, bytes, dict[str, str]]]
+) -> None:
     with listening(_Drawn, answers=answers) as port, suppress(UserError):
         ASK[source](f"http://127.0.0.1:{port}")
 

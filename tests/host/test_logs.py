@@ -37,7 +37,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_last_lines_of_every_service(host: Path) -> None:
+def test_the_last_lines_of_every_service_are_returned(host: Path) -> None:
     (host / "journal").write_text(
         "\n".join([
             _entry("\x1b[2KINFO ready"), _entry("two\nlines", "sparkwright-b.service"), "torn {",

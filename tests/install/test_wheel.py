@@ -30,12 +30,12 @@ def _below(folder: str) -> dict[str, bytes]:
     }
 
 
-def test_nothing_but_library_roles_and_metadata(carried: dict[str, bytes]) -> None:
+def test_the_wheel_has_nothing_but_library_roles_and_metadata(carried: dict[str, bytes]) -> None:
     metadata = f"sparkwright-{__version__}.dist-info"
     assert {name.partition("/")[0] for name in carried} == {"sparkwright", "roles", metadata}
 
 
-def test_every_file_of_library_and_roles(carried: dict[str, bytes]) -> None:
+def test_the_wheel_has_every_file_of_library_and_roles(carried: dict[str, bytes]) -> None:
     ours = _below("sparkwright").keys() | _below("roles").keys()
     pages = {name for name in ours if name.startswith("docs/generate/")}
     assert ours - pages == {

@@ -40,7 +40,7 @@ def _run() -> Run:
     return run
 
 
-def test_rows_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_prints_a_row_for_each_host(capsys: pytest.CaptureFixture[str]) -> None:
     run = _run()
     release = run.hosts["spark-1"].services[0].release
     ending.report(run, as_json=False)
@@ -69,7 +69,7 @@ def test_rows_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert Path(".sparkwright").stat().st_mode & 0o777 == 0o700
 
 
-def test_the_key_of_the_environment(
+def test_the_key_of_the_environment_is_not_printed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SPARKWRIGHT_API_KEY", "sk-not-to-be-shown-0")

@@ -242,7 +242,7 @@ def _back(
     return host, rollout.targets_of(host, run.hosts["spark-1"], to=to, only=only)  # type: ignore[arg-type]
 
 
-def test_back_to_the_release_before() -> None:
+def test_a_rollback_goes_to_the_former_release() -> None:
     host, result = _back(_status("now", OLDER, OLD, "now", history=(_went(OLD, "now"),)))
     assert host.programs == ["observe", "status"]
     assert result is not None

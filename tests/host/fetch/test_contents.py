@@ -162,18 +162,18 @@ def model(tmp_path: Path) -> Path:
     return directory
 
 
-def test_good(model: Path) -> None:
+def test_an_intact_directory_has_no_fault(model: Path) -> None:
     assert receipt.check(str(model), COMMIT) is None
     assert receipt.check(str(model.parent / "none"), COMMIT) == "is missing"
 
 
 @cases("harm", "fault")
-def test_harm(model: Path, harm: str, fault: str) -> None:
+def test_each_harm_to_a_directory_is_reported(model: Path, harm: str, fault: str) -> None:
     subprocess.run(["sh", "-c", harm], cwd=model, check=True)
     assert receipt.check(str(model), COMMIT) == fault
 
 
-def test_other_commit_and_linked_directory(model: Path) -> None:
+def test_another_commit_and_a_linked_directory_are_faults(model: Path) -> None:
     assert receipt.check(str(model), "b" * 40) == f"has commit {COMMIT}"
     link = model.parent / "link"
     link.symlink_to(model)

@@ -97,7 +97,7 @@ def test_terminate_keeps_the_parts(fetch: Fetch) -> None:
     assert int(kept[1]) > 300_000
 
 
-def test_corrupt_small_file(fetch: Fetch) -> None:
+def test_a_corrupt_small_file_is_fetched_again(fetch: Fetch) -> None:
     fetch.hub.faults = [Fault("vocab.json", corrupt_at=3)]
     fetch.complete("tokenizer/vocab.json: expected git blob")
 
@@ -152,7 +152,7 @@ def test_hashing_holds_no_line(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) ->
     fetch.complete()
 
 
-def test_server_without_ranges(fetch: Fetch) -> None:
+def test_a_server_without_ranges_is_read_from_the_beginning(fetch: Fetch) -> None:
     fetch.hub.ranges = False
     fetch.hub.faults = [Fault(ONE, times=2, cut_after=100_000)]
     fetch.complete("supports no ranges", downloader="hf_transfer")
@@ -205,7 +205,7 @@ def _token(fetch: Fetch, token: str) -> dict[str, Any]:
     return {"token_file": str(path), "allow_token_over_http": True}
 
 
-def test_gated_hub_without_cdn(fetch: Fetch) -> None:
+def test_hf_transfer_gets_the_token_of_a_gated_hub_without_a_cdn(fetch: Fetch) -> None:
     """If the hub itself sends the bytes, hf_transfer needs the token too."""
     fetch.hub.gated, fetch.hub.redirects = True, False
     output = fetch.complete(**_token(fetch, TOKEN), downloader="hf_transfer")
@@ -218,7 +218,7 @@ def test_token_is_not_sent_unencrypted(fetch: Fetch) -> None:
     assert not any("authorization" in hit.headers for hit in fetch.hub.hits)
 
 
-def test_unknown_commit_and_file(fetch: Fetch) -> None:
+def test_an_unknown_commit_or_file_fails_the_fetch(fetch: Fetch) -> None:
     fetch.fail(f"has no commit {'1' * 40}", revision="1" * 40)
     assert len(fetch.hub.hits) == 1  # no server is asked again for each file
     files = fetch.hub.listing()
@@ -226,7 +226,7 @@ def test_unknown_commit_and_file(fetch: Fetch) -> None:
     fetch.fail("org/model/gone.json does not exist at commit", files=files)
 
 
-def test_locked_size_differs(fetch: Fetch) -> None:
+def test_a_size_that_differs_from_the_lock_fails_the_fetch(fetch: Fetch) -> None:
     files = fetch.hub.listing()
     next(f for f in files if f["path"] == ONE)["size"] += 1
     fetch.fail(f"{ONE} has {2 * MIB} bytes", "lock the model again", files=files)

@@ -30,7 +30,7 @@ def _request(
     return lab.request(fetch, name, **changes)
 
 
-def test_truncated_for_good(lab: LabHub, fetch: Fetch) -> None:
+def test_a_file_that_stays_truncated_fails_the_fetch(lab: LabHub, fetch: Fetch) -> None:
     name, file = _largest(lab)
     lab.fault(match=f"/cdn/*{file.path}", truncate=100_000)
     fetch.fail("serves another file than the locked one", **_request(lab, fetch, name))
@@ -38,7 +38,9 @@ def test_truncated_for_good(lab: LabHub, fetch: Fetch) -> None:
 
 
 @cases("name", "token", "message")
-def test_refusals(lab: LabHub, fetch: Fetch, name: str, token: str | None, message: str) -> None:
+def test_the_message_of_a_failed_fetch_names_the_cause(
+    lab: LabHub, fetch: Fetch, name: str, token: str | None, message: str
+) -> None:
     code, output = fetch.here(**_request(lab, fetch, name, token))
     assert code == 1
     assert message in output.splitlines()[-1]

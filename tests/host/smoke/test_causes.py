@@ -176,7 +176,7 @@ def test_a_stream_of_content_or_of_thoughts_is_a_stream() -> None:
         ([*[delta(content="a")] * 3, "[DONE]"], "usage", "ends without usage"),
     ],
 )
-def test_stream(events: list[Any], cause: str, message: str) -> None:
+def test_a_bad_stream_has_its_cause(events: list[Any], cause: str, message: str) -> None:
     text = fault(routes.stream, streaming(*events))
     assert text[0] == cause
     assert message in text[1]
@@ -222,7 +222,7 @@ def test_a_server_without_a_list_of_routes_gets_the_default_routes() -> None:
         (chat(None, finish="length"), chat("<think>hm</think>391"), "leaks"),
     ],
 )
-def test_thinking(small: Reply, answer: Reply, cause: str) -> None:
+def test_a_bad_thinking_switch_has_its_cause(small: Reply, answer: Reply, cause: str) -> None:
     client = scripted(lambda _, body: small if body["max_tokens"] < 100 else answer)
     assert fault(routes.switched_on, client)[0] == cause
 

@@ -46,7 +46,7 @@ def test_check_names_host_file_key_reason_source_and_remedy() -> None:
     assert "    remedy:   max_num_seqs: 31; or image_tag: 2026-07-01-v0.24.0" in result.output
 
 
-def test_check_as_json() -> None:
+def test_check_prints_its_findings_as_json() -> None:
     arguments = (
         "check",
         "--recipe",

@@ -24,7 +24,7 @@ def _refused(**data: Any) -> str:
     return str(error.value)
 
 
-def test_addresses_of_the_settings() -> None:
+def test_the_settings_give_an_address_and_its_shown_form() -> None:
     for written, shown, url in cases.data["addresses"]:
         assert _of(notify=[written]) == [(shown, url)]
 

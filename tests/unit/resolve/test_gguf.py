@@ -63,7 +63,7 @@ def test_a_header_says_how_a_model_is_served() -> None:
 
 
 @cases("values", "layers")
-def test_blocks_that_keep_keys_and_values(
+def test_layers_with_a_kv_cache_are_read_from_a_header(
     values: dict[str, Any], layers: list[list[int | None]]
 ) -> None:
     listed = {key: tuple(item) if isinstance(item, list) else item for key, item in values.items()}
