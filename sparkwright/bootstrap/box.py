@@ -1,4 +1,4 @@
-"""Which box a host is, by /etc/os-release, the files of DGX OS, architecture and GPU."""
+"""Kind of a box, by /etc/os-release, the files of DGX OS, architecture and GPU."""
 
 from dataclasses import dataclass
 from enum import StrEnum

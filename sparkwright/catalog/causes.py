@@ -36,7 +36,7 @@ class Cause(Data):
         tags: image tags with this cause; empty for any tag.
         ruled_out_by: vLLM argument -> value with which it can't be the cause.
         explanation: the cause in a phrase, after "perhaps".
-        look: how to find out.
+        look: way to find out.
     """
 
     id: Name

@@ -135,7 +135,7 @@ class Tag(data.Data):
         components: further program in the image -> version, as its card gives it.
         adds, fixes, breaks: in words, over the tag before; breakage that can be checked is in the
             image's issues.
-        date: when the tag was pushed, if a card says so.
+        date: day of the push, if a card names it.
     """
 
     date: dt.date | None = None
@@ -282,7 +282,7 @@ class KvLayers(data.Data):
     """Layers of one kind that keep keys and values.
 
     Attributes:
-        layers: how many there are.
+        layers: number of layers.
         heads: heads of keys and values in each.
         head_dim: numbers in a head.
         window: tokens that sliding-window layers keep; None for full attention.

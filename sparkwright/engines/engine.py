@@ -39,7 +39,7 @@ class Rank:
         number: 0 is the head, which alone has the key, the proxy and clients.
         hosts, addresses: of all ranks, in their order.
         interface: network device that connects the ranks.
-        shape: how ConnectX-7 are cabled, ``pair``, ``ring`` or ``switch``; None on a plain network.
+        shape: cabling of ConnectX-7, ``pair``, ``ring`` or ``switch``; None on a plain network.
         port: port at which the head's engine gathers the ranks; the next port is the rank programs'
             own.
     """

@@ -40,7 +40,7 @@ class BuildReference:
 
 @dataclass(frozen=True)
 class Steps:
-    """Steps that derive an image of its base.
+    """Steps that derive an image from its base.
 
     Attributes:
         recipe: recipe with the steps.

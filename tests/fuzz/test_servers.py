@@ -84,7 +84,9 @@ def test_no_answer_of_a_server_raises_an_unexpected_error(
     changes=st.dictionaries(st.integers(0, 999), st.integers(0, 255), max_size=4),
     more=st.binary(max_size=20),
 )
-def test_headers_of_gguf_files(cut: int, changes: dict[int, int], more: bytes) -> None:
+def test_no_header_of_a_gguf_file_raises_an_unexpected_error(
+    cut: int, changes: dict[int, int], more: bytes
+) -> None:
     data = bytearray(gguf(order="<>"[cut % 2], more=more if cut % 3 == 0 else b""))
     for place, value in changes.items():
         data[place % len(data)] = value

@@ -35,7 +35,7 @@ def _lock(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (site / "fleet.lock").write_text(locked(*[host.plan for host in hosts]))
 
 
-def test_an_entry_point_and_a_module_of_this_version(user: User) -> None:
+def test_the_entry_point_and_the_module_have_this_version(user: User) -> None:
     for arguments in (("sparkwright", "--version"), ("python", "-m", "sparkwright", "--version")):
         assert user.run(*arguments).stdout == f"sparkwright, version {__version__}\n"
 

@@ -63,7 +63,7 @@ HALF = FetchProgress(bytes_done=GB, bytes_total=2 * GB, rate=10**8, source="the 
 FIGURES = "1.00 of 2.00 GB at 100 MB/s from the internet, 10 s left"
 
 
-def test_a_bar_for_each_host_and_their_sum(terminal: Terminal) -> None:
+def test_each_host_has_a_bar_beside_the_sum(terminal: Terminal) -> None:
     shown = Live()
     shown.fetching(_host("a"), HALF)
     assert _seen(terminal.message()) == [f"[a] {FIGURES}"]

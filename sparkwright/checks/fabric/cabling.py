@@ -1,4 +1,4 @@
-"""Which port of which host is cabled to which, by the neighbours that each host sees."""
+"""Cables between the ports of hosts, from the neighbours that each host sees."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping

@@ -32,7 +32,7 @@ class Verdict:
         published: the card's figure, or the two ends of its range.
         ratio: measured ÷ published; for a published range relative to its nearer end, 1 within the
         range. low, high: the range in which a healthy service's figure may lie.
-        why: why the range is that wide.
+        why: reason of the width of the range.
         source: the card's table.
         basis: differences of the card's run; empty without a difference.
     """

@@ -46,7 +46,7 @@ class Load:
 
     Attributes:
         concurrency: requests at a time.
-        requests: how many are measured.
+        requests: number of measured requests.
         warm_up: number of requests before the measurement: the first request of a boot and of each
             concurrency takes longer (card of vllm-ultimate-dgx-spark, 4 concurrent streams: 1222 ms
             cold, 276 steady).

@@ -19,7 +19,7 @@ class ProbeRequest:
     Attributes:
         services: name -> address and port of the engine, and the route of its version.
         samples: number of samples of the GPU, one a second while a service is busy; 0 for none.
-        seconds: how long the load is waited for.
+        seconds: longest wait for the load.
         metric_names: an engine's name of a metric -> the neutral name (``host/lib/metrics.py``).
         services_root: directory of the services, which has their keys.
     """

@@ -47,7 +47,7 @@ class Answer:
     """An answer to one prompt, or the part received so far.
 
     Attributes:
-        finish: why it ended, such as ``stop`` or ``length``; None before the end.
+        finish: reason of the end, such as ``stop`` or ``length``; None before the end.
         tokens: of reasoning and text together; None if the server did not report them.
         first_seconds, seconds: time from the request to the first and to the last piece; None
         before it.

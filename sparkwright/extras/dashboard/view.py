@@ -42,7 +42,7 @@ class Expected:
         services: by name; none for a host without a plan.
         models: service -> repository of the model.
         memory: None without a plan.
-        read: when the plan was read, seconds since the epoch.
+        read: time when the plan was read, seconds since the epoch.
     """
 
     services: Mapping[str, Planned] = field(default_factory=dict)

@@ -32,7 +32,7 @@ class Measure:
         where: hosts and device.
         value: the measured value, with its unit in ``unit``; None without a measurement.
         published: values that others measured.
-        output: why it failed or was skipped.
+        output: cause of a failure or skip.
     """
 
     test: str

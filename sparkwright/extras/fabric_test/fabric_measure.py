@@ -55,7 +55,7 @@ class Measurement:
         test: ``ping``, ``ib_write_bw`` or ``all-gather``.
         value: bytes of a ping, Gb/s of a stream, or GB/s of bus bandwidth as in nccl-tests.
         backend: of an all-gather.
-        fault: why it failed.
+        fault: cause of the failure.
     """
 
     test: str

@@ -137,9 +137,9 @@ class Recipient(BaseModel):
     """An address: its reported findings, times of notices, and failures to send since.
 
     Attributes:
-        sent: of the last hour.
-        retry: not before; seconds since the epoch.
-        why: why sending failed.
+        sent: times of notices in the last hour.
+        retry: earliest time of the next try, seconds since the epoch.
+        why: reason of the last failure.
     """
 
     reported: dict[str, Reported] = {}

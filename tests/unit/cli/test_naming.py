@@ -39,7 +39,7 @@ def _site(here: Path) -> None:
 
 
 @cases("names", "limit", "of_hosts")
-def test_names_of_hosts_groups_and_services(
+def test_names_select_hosts_groups_and_services(
     names: list[str], limit: list[str], of_hosts: dict[str, list[str]]
 ) -> None:
     chosen = selection(Selection, names, whole=False)

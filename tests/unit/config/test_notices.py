@@ -29,7 +29,7 @@ def test_the_settings_give_an_address_and_its_shown_form() -> None:
         assert _of(notify=[written]) == [(shown, url)]
 
 
-def test_addresses_of_a_file_and_of_a_command(tmp_path: Path) -> None:
+def test_a_file_and_a_command_give_addresses(tmp_path: Path) -> None:
     file = tmp_path / "addresses"
     file.write_text("# mine\n\nntfy:https://me:p@ss@ntfy.lab/fleet\ntgram://1234:abc/5678\n")
     file.chmod(0o600)

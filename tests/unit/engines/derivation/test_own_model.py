@@ -184,7 +184,7 @@ def test_the_settings_know_every_gpu_of_the_catalog() -> None:
 
 
 @cases("service")
-def test_a_recipe_or_a_model_and_not_both(service: dict[str, Any]) -> None:
+def test_a_service_has_a_recipe_or_a_model_and_not_both(service: dict[str, Any]) -> None:
     (problem,) = planned(service).problems
     assert "services.chat" in problem.subject.place
     assert "'model'" in problem.observed
