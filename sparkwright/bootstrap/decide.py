@@ -195,7 +195,7 @@ class Decision:
     Attributes:
         steps: in their order; empty if everything is as asked for.
         reboot: whether the driver needs a reboot after the steps.
-        findings: why a step is not done; if one is an error, no step is done.
+        findings: reasons why a step is not done; if one is an error, no step is done.
     """
 
     steps: tuple[StepPlan, ...] = ()

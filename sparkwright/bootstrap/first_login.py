@@ -113,7 +113,7 @@ class Login:
         """Ensure that a key of the user's opens the box, and that its user can become root.
 
         Raises:
-            UserError: why not, with the remedy.
+            UserError: the reason, with the remedy.
         """
         code, out = self._by_key(_LOOK)
         if code == 0 or "0" in out.splitlines():

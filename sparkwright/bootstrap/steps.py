@@ -27,7 +27,7 @@ class StepPlan:
         commands: run after the files are written, without a shell.
         restarts: units that read the changed files only at their start.
         enables: units that run from now on, and at boot.
-        undo: how to undo the step.
+        undo: way to undo the step.
     """
 
     name: str

@@ -55,12 +55,12 @@ class SecretText(str):
 
 
 def shown(source: Source) -> str:
-    """How a shell of the controller puts the secret in: ``$(cat FILE)`` or ``$(COMMAND)``."""
+    """Expression by which a shell of the controller inserts the secret: ``$(cat FILE)`` or ``$(COMMAND)``."""
     return f"$({shlex.join(('cat', source) if isinstance(source, str) else source)})"
 
 
 def pasted(source: Source) -> str:
-    """How a shell of the controller puts the API key in, in any folder."""
+    """Expression by which a shell of the controller inserts the API key, in any folder."""
     if os.environ.get(VARIABLE):
         return f"${VARIABLE}"
     return shown(str(Path(source).absolute()) if isinstance(source, str) else source)

@@ -11,7 +11,7 @@ CA = CA_DIRECTORY / "ca.crt"
 
 
 def scheme(settings: HostSettings, *, proxied: bool) -> str:
-    """How clients reach a service: vLLM itself serves in clear."""
+    """Clients' way to a service: vLLM itself serves in clear."""
     return "https" if settings.tls and proxied else "http"
 
 

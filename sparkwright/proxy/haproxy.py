@@ -188,7 +188,7 @@ class Proxies:
         runtime: directory of its sockets; systemd makes and removes it.
         user: user of the workers; None keeps the starting user.
         wait_seconds: longest wait of a request if no replica is ready.
-        idle_seconds: how long a connection may be silent. A prompt of 262144 tokens is read for
+        idle_seconds: longest silence of a connection. A prompt of 262144 tokens is read for
             minutes, and an answer without streaming is silent to its end.
         check_milliseconds: between two health checks of a replica.
         wake: socket of the program that activates a service (``host/exclusive/on_request.py``).

@@ -92,7 +92,7 @@ class Server:
             Unusable, ValueError: the answer is beyond the bounds or redirects elsewhere.
             OSError: for a server out of reach.
         """
-        # A locked run sends no request, and these take 0.1 s to import.
+        # A locked run sends no request, and these modules take 0.1 s to import.
         from http.client import HTTPException
         from urllib.error import HTTPError
         from urllib.request import Request
@@ -181,7 +181,7 @@ def _proxies() -> urllib.request.ProxyHandler:
 
 
 def _depth(ip: str) -> int:
-    """How far within the network an address is: 0 for the internet, 3 for the link alone."""
+    """Return the depth of an address within the network: 0 for the internet, 3 for the link alone."""
     try:
         address = _address(ip)
     except ValueError:  # a name, which a proxy resolves

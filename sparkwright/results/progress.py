@@ -1,4 +1,4 @@
-"""How far hosts are: their fetches, and boots of their engines by phase."""
+"""Progress of hosts: their fetches, and boots of their engines by phase."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace

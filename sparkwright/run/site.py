@@ -209,7 +209,7 @@ def plan(
 
     Args:
         limit: names of the chosen hosts; all without.
-        broken: why group_data can't be read.
+        broken: reason why group_data can't be read.
 
     Raises:
         UserError: names every mistake in the user's input.

@@ -71,9 +71,7 @@ class _Drawn(Handler):
     source=st.sampled_from(sorted(ASK)),
     answers=st.lists(st.tuples(_STATUS, _BODIES, _HEADERS), min_size=1, max_size=3),
 )
-def test_no_answer_of_a_server_raises_an_unexpected_error(
-    source: str, answers: list[tuple[int, bytes, dict[str, str]]]
-) -> None:
+def test_no_answer_crashes(source: str, answers: list[tuple[int, bytes, dict[str, str]]]) -> None:
     with listening(_Drawn, answers=answers) as port, suppress(UserError):
         ASK[source](f"http://127.0.0.1:{port}")
 
@@ -84,9 +82,7 @@ def test_no_answer_of_a_server_raises_an_unexpected_error(
     changes=st.dictionaries(st.integers(0, 999), st.integers(0, 255), max_size=4),
     more=st.binary(max_size=20),
 )
-def test_no_header_of_a_gguf_file_raises_an_unexpected_error(
-    cut: int, changes: dict[int, int], more: bytes
-) -> None:
+def test_no_gguf_header_crashes(cut: int, changes: dict[int, int], more: bytes) -> None:
     data = bytearray(gguf(order="<>"[cut % 2], more=more if cut % 3 == 0 else b""))
     for place, value in changes.items():
         data[place % len(data)] = value

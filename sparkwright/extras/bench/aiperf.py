@@ -86,7 +86,7 @@ class Service:
         return _MESSAGES.refusal("no-answer", f"{self.url}{path}", error=reason)
 
     def tokens(self, text: str) -> int:
-        """How many tokens the engine makes of a text. Raises UserError as ``ask``."""
+        """Return the number of tokens of a text. Raises UserError as ``ask``."""
         probes = engine(self.engine).probes
         body = {"model": self.model, probes.tokenized: text, "add_special_tokens": False}
         return len(self.ask("POST", probes.tokenizer, body)["tokens"])

@@ -46,12 +46,12 @@ class Bench:
         return tuple(verdict for cell in self.cells for verdict in cell.verdicts)
 
     def count(self, state: str) -> int:
-        """How many figures are ``worse``, ``better`` or ``in range``."""
+        """Number of figures that are ``worse``, ``better`` or ``in range``."""
         return sum(verdict.state == state for verdict in self.verdicts)
 
     @property
     def errors(self) -> int:
-        """How many requests failed."""
+        """Number of failed requests."""
         return sum(cell.cell.errors for cell in self.cells)
 
     @property
@@ -155,5 +155,5 @@ def one_stream(result: Result) -> tuple[float | None, float | None]:
 
 
 def _distance(verdict: Verdict) -> float:
-    """How far from the card, alike for rates and times."""
+    """Return the distance from the card, alike for rates and times."""
     return abs(math.log(verdict.ratio)) if verdict.ratio > 0 else math.inf
