@@ -96,11 +96,12 @@ class ActivationSettings(_Settings):
     Attributes:
         stay_seconds: time that a service runs at least before a request activates another service
             of its group.
-        wait_seconds: longest wait of a request until its service gives real answers.
+        wait_seconds: longest wait of a request until its service gives real answers; 0 answers with
+            503 and ``Retry-After``.
     """
 
     stay_seconds: float = Field(default=600, ge=0)
-    wait_seconds: float = Field(default=900, ge=1, le=3600)
+    wait_seconds: float = Field(default=900, ge=0, le=3600)
 
 
 class IdleSettings(_Settings):

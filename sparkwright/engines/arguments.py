@@ -305,6 +305,12 @@ def amount(value: object) -> float | None:
     return _number(float(digits) * base ** ("kmgt".index(suffix.lower()) + 1))
 
 
+def whole(arguments: Mapping[str, Any], name: str) -> int | None:
+    """An argument's whole number; None where it is missing or not above 0."""
+    number = amount(arguments.get(name))
+    return int(number) if number is not None and number > 0 else None
+
+
 def _number(value: object) -> float | None:
     if isinstance(value, bool):
         return None

@@ -22,7 +22,7 @@ from sparkwright.engines import client_routes
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Problems, mistake
 from sparkwright.host.lib.exclusive import WAKE_SOCKET
-from sparkwright.host.models.document import WAKE, Door
+from sparkwright.host.models.document import REPEATABLE, WAKE, Door
 from sparkwright.host.proxy.pool import ASLEEP_MAP, RUNTIME
 from sparkwright.tls.host_certificates import CERTIFICATE
 from sparkwright.tls.names import ip_address
@@ -298,6 +298,7 @@ def render_proxies(proxies: Proxies) -> Files:
         "own": OWN,
         "address": ADDRESS,
         "wake": WAKE,
+        "repeatable": REPEATABLE,
         "user": USER,
         "asleep_seconds": ASLEEP_SECONDS,
     }

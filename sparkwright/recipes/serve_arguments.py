@@ -100,7 +100,7 @@ class Arguments:
                 return full, each.arguments[full]
         for each in self.tables:
             begun = [full for full in each.arguments if full.startswith(name)]
-            if len(begun) == 1 and len(name) > 3:
+            if len(begun) == 1 and len(name) > 1:
                 return begun[0], each.arguments[begun[0]]
         return name, None
 

@@ -15,11 +15,12 @@ class Load:
     """Workers that send one request after another until stopped.
 
     Attributes:
-        served: number of complete answers.
-        wrong: failures: status, broken line, or a missing end.
-        context: verification of https; None for http.
-        model: model name in requests.
-        tokens: of prompts and answers, as complete answers report them, if streams report them.
+        served: answers that came whole.
+        wrong: what was not: status, broken line, or an end that is missing.
+        context: what a client by https trusts; http without.
+        model: name that requests have.
+        tokens: of prompts and answers, as whole answers say, where streams are asked for them.
+        streams: whether half of the workers ask for streams now.
     """
 
     address: str
@@ -33,6 +34,7 @@ class Load:
     model: str = "qwen36-fast"
     counting: bool = False
     tokens: int = 0
+    streams: bool = True
     _stop: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
 
@@ -54,7 +56,7 @@ class Load:
         while not self._stop.is_set():
             began = time.monotonic()
             try:
-                fault = self._ask(streaming)
+                fault = self._ask(streaming and self.streams)
             except (OSError, http.client.HTTPException, ValueError, KeyError) as error:
                 fault = f"{type(error).__name__}: {error}"
             self.longest = max(self.longest, time.monotonic() - began)

@@ -38,10 +38,8 @@ def derive(subject: Subject, advice: Advice) -> Derived:
     """Make a recipe of a GGUF file of a repository."""
     if subject.facts.gguf is None:
         texts = Path(__file__).with_name("questions.yaml")
-        return Derived(
-            subject.service,
-            questions=tuple(questions(texts, subject, advice, [Symptom("weights")])),
-        )
+        asked = questions(texts, subject, advice, [Symptom("weights")])
+        return Derived(subject.service, questions=tuple(asked))
     model = model_of(subject, tuple(_capabilities(subject)))
     arguments, service = dict(_arguments(subject, model)), subject.service
     given = {key: value for key, (value, _) in arguments.items()}

@@ -10,9 +10,6 @@ from sparkwright.engines.llamacpp import arguments, derive, limits, memory, mode
 from sparkwright.engines.llamacpp.arguments import DATA, PARSER
 from sparkwright.findings.user_error import Fault
 
-#: For an image with an unknown build: names by the newest table.
-_ANY = "b9999999"
-
 
 def command(launch: Launch) -> Command:
     """``--model FILE --alias ... --host /run/engine/http.sock`` and the recipe's arguments.
@@ -29,16 +26,14 @@ def command(launch: Launch) -> Command:
     # Nothing is fetched at a start; the page and its tools are no served route.
     arguments += ["--offline", "--no-ui", "--metrics"]
     for key, value in launch.arguments.items():
-        # A short name such as -ngl has one dash: the long one is written.
-        arguments += argument_words(PARSER.spelling(key, launch.version or _ANY), value)
+        # A short name such as -ngl has one dash: the long one is written, for an image whose build
+        # nobody knows by the newest table.
+        arguments += argument_words(PARSER.spelling(key, launch.version or "b9999999"), value)
     return Command(arguments, {**environment, **launch.environment})
 
 
-def rank_misuses(arguments: Mapping[str, ArgumentValue | None]) -> Iterator[Fault]:
-    """Refuses every service of several hosts: llama.cpp's ranks (RPC) have no key and no
-    encryption.
-    """
-    del arguments
+def rank_misuses(_: Mapping[str, ArgumentValue | None]) -> Iterator[Fault]:
+    """Every service of several hosts: llama.cpp's ranks (RPC) have no key and no encryption."""
     yield "cluster", "llama.cpp serves on one host", "leave cluster out"
 
 

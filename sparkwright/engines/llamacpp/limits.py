@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sparkwright.engines.arguments import amount
+from sparkwright.engines.arguments import whole
 from sparkwright.engines.engine import Limits
 
 #: Slots that ``--parallel`` -1 starts, which share one KV cache (tools/server/server-context.cpp).
@@ -12,14 +12,14 @@ AUTO_SLOTS = 4
 
 def limits(arguments: Mapping[str, Any]) -> Limits:
     """Limits in arguments of a plan, or of a container's command line, where values are texts."""
-    whole, count = amount(arguments.get("ctx_size")), slots(arguments)
-    shared = _flag(arguments, "kv_unified", default=(amount(arguments.get("parallel")) or -1) < 0)
+    size, count = whole(arguments, "ctx_size"), slots(arguments)
+    shared = _flag(arguments, "kv_unified", default=whole(arguments, "parallel") is None)
     drafts = str(arguments.get("spec_type") or "none")
     ranks = _flag(arguments, "reranking")
     return Limits(
         # The context of all slots together; each has its part, unless they share it.
-        context=int((whole or 0) / (1 if shared else count)),
-        cache=int(whole) if whole else None,
+        context=int((size or 0) / (1 if shared else count)),
+        cache=size,
         sequences=count,
         tools="jinja" if _flag(arguments, "jinja", default=True) else None,
         reasoning=arguments.get("reasoning_format") != "none",
@@ -31,9 +31,8 @@ def limits(arguments: Mapping[str, Any]) -> Limits:
 
 
 def slots(arguments: Mapping[str, Any]) -> int:
-    """Number of requests that are served at once."""
-    number = amount(arguments.get("parallel")) or -1
-    return int(number) if number > 0 else AUTO_SLOTS
+    """Requests that are served at once."""
+    return whole(arguments, "parallel") or AUTO_SLOTS
 
 
 def _flag(arguments: Mapping[str, Any], name: str, *, default: bool = False) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 
 from sparkwright.catalog import ArgumentValue, Model
 from sparkwright.catalog.entries import KvLayers
-from sparkwright.engines.arguments import amount
+from sparkwright.engines.arguments import amount, whole
 from sparkwright.engines.engine import Configuration
 from sparkwright.engines.llamacpp.arguments import DATA
 from sparkwright.engines.llamacpp.limits import limits, slots
@@ -46,8 +46,7 @@ def _cells(layer: KvLayers, arguments: Mapping[str, ArgumentValue | None], token
     """
     if not layer.window or arguments.get("swa_full"):
         return tokens
-    step = amount(arguments.get("ubatch_size")) or _BATCH
-    cells = layer.window * slots(arguments) + step
+    cells = layer.window * slots(arguments) + (whole(arguments, "ubatch_size") or _BATCH)
     return min(tokens, int(cells + _PAD - 1) // _PAD * _PAD)
 
 
@@ -87,17 +86,27 @@ def fitting_context(
     are not known, and 0 if nothing fits.
     """
     weights, context = weights_gib(model, arguments), model.context
-    if weights is None or not context or not (whole := kv_bytes(model, arguments, context)):
+    if weights is None or not context or not (cache := kv_bytes(model, arguments, context)):
         return None
     room = (pool - weights - OVERHEAD_GIB) * GIB
-    if room >= whole:
+    if room >= cache:
         return context
     # A sliding window's memory is the same for every context.
     full = [layer for layer in model.kv if _cells(layer, arguments, context) == context]
     growing = kv_bytes(model.model_copy(update={"kv": tuple(full)}), arguments, context) or 0.0
-    if not growing or room < whole - growing:
+    if not growing or room < cache - growing:
         return 0
-    return int((room - whole + growing) / growing * context) // _STEP * _STEP
+    return int((room - cache + growing) / growing * context) // _STEP * _STEP
+
+
+def _drafter_gib(context: Configuration, tokens: int) -> float:
+    """GiB of the drafter and its KV cache, which is as long as the body's."""
+    if context.drafter is None or not context.limits.speculates:
+        return 0.0
+    names = ("n_gpu_layers", "n_cpu_moe", "cache_type_k", "cache_type_v")
+    own = {name: context.effective.get(f"{name}_draft") for name in names}
+    cache = (kv_bytes(context.drafter, own, tokens) or 0) / GIB
+    return (weights_gib(context.drafter, own) or 0) + cache
 
 
 @check("llamacpp-memory", "llamacpp-layers-in-ram")
@@ -110,18 +119,20 @@ def _memory(context: Configuration) -> Iterator[Symptom]:
     least = None if arguments.get("fit") == "off" else amount(arguments.get("fit_ctx")) or _FIT
     tokens = limits.cache or int(least or context.body.context or 0)
     cache = (kv_bytes(context.body, arguments, tokens) or 0) / GIB
-    if on_gpu + cache + OVERHEAD_GIB > pool:
-        fits = fitting_context(context.body, arguments, pool) or 0
+    drafter = _drafter_gib(context, tokens)
+    if on_gpu + cache + drafter + OVERHEAD_GIB > pool:
+        fits = fitting_context(context.body, arguments, pool - drafter) or 0
         yield Symptom(
             "llamacpp-memory",
             "shorter" if fits else "",
             weights=on_gpu,
             cache=cache,
+            drafter=f", {drafter:.1f} GiB of the drafter and its cache" if drafter else "",
             tokens=tokens,
             engine=OVERHEAD_GIB,
             pool=pool,
             fits=fits,
         )
-    whole = weights_gib(context.body, {}) or 0.0
-    if (ram := whole - on_gpu) > WORTH_A_WORD:
-        yield Symptom("llamacpp-layers-in-ram", ram=ram, whole=whole, share=ram / whole)
+    size = weights_gib(context.body, {}) or 0.0
+    if (ram := size - on_gpu) > WORTH_A_WORD:
+        yield Symptom("llamacpp-layers-in-ram", ram=ram, whole=size, share=ram / size)

@@ -23,9 +23,8 @@ _MESSAGES = Messages(__file__)
 _STEP = 1024
 
 
-def derive(subject: Subject, advice: Advice) -> Derived:
-    """Make a recipe of a repository, or ask for a recipe if its files leave a question open."""
-    del advice
+def derive(subject: Subject, _: Advice) -> Derived:
+    """Make a recipe of a repository, or ask for one where its files leave a question open."""
     facts = subject.facts
     stated = subject.form and subject.weights and facts.architecture and facts.context
     special = facts.gguf or facts.hybrid or facts.code or facts.task or facts.vision

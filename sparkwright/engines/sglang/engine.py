@@ -8,7 +8,7 @@ from typing import Any
 
 from sparkwright.catalog import ArgumentValue, Scalar
 from sparkwright.catalog.entries import SAFETENSORS
-from sparkwright.engines.arguments import amount
+from sparkwright.engines.arguments import amount, whole
 from sparkwright.engines.command_line import argument_words, has_media_list, media_words
 from sparkwright.engines.derived_entries import marks
 from sparkwright.engines.engine import Command, Engine, Launch, Limits, Rank, from_data
@@ -24,19 +24,16 @@ _NEWEST = PARSER.tables.versions()[-1]
 def limits(arguments: Mapping[str, Any]) -> Limits:
     """Limits in arguments of a plan, or of a container's command line, where values are texts."""
     values = {PARSER.spelling(key, _NEWEST): value for key, value in arguments.items()}
-
-    def whole(name: str) -> int | None:
-        number = amount(values.get(name))
-        return int(number) if number is not None and number > 0 else None
+    address = str(values.get("dist_init_addr", ""))
 
     def flag(name: str) -> bool:
         return values.get(name) not in (None, False)
 
     return Limits(
-        context=whole("context_length"),
-        sequences=whole("max_running_requests"),
+        context=whole(values, "context_length"),
+        sequences=whole(values, "max_running_requests"),
         share=amount(values.get("mem_fraction_static")) or DEFAULT_SHARE,
-        gpus=math.prod(whole(name) or 1 for name in PARALLEL),
+        gpus=math.prod(whole(values, name) or 1 for name in PARALLEL),
         tools=str(values["tool_call_parser"]) if values.get("tool_call_parser") else None,
         reasoning=bool(values.get("reasoning_parser")),
         speculative=_speculative(values),
@@ -44,7 +41,7 @@ def limits(arguments: Mapping[str, Any]) -> Limits:
         blind="language_model_only" if flag("language_model_only") else None,
         remote_code=flag("trust_remote_code"),
         pools=flag("is_embedding"),
-        head=_head(values) if (whole("nnodes") or 1) > 1 else None,
+        head=address.rpartition(":")[0] if (whole(values, "nnodes") or 1) > 1 else None,
     )
 
 
@@ -59,11 +56,7 @@ def _speculative(values: Mapping[str, Any]) -> Mapping[str, Scalar | None] | Non
     }
 
 
-def _head(values: Mapping[str, Any]) -> str:
-    return str(values.get("dist_init_addr", "")).rpartition(":")[0]
-
-
-#: The program that listens on a Unix socket and requires the key, before SGLang.
+#: What listens on a Unix socket and asks for the key, before SGLang.
 LAUNCH = Path(__file__).with_name("launch.py").read_text(encoding="utf-8")
 #: The first version with a list of media domains.
 HAS_DOMAINS = (0, 5, 18)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from sparkwright.engines.arguments import amount, is_auto, mapping
+from sparkwright.engines.arguments import amount, is_auto, mapping, whole
 from sparkwright.engines.engine import Limits
 from sparkwright.engines.vllm.data import PARALLEL
 from sparkwright.engines.vllm.memory import DEFAULT_UTILIZATION
@@ -15,17 +15,12 @@ _POOLED = ("embed", "classify")
 
 def limits(arguments: Mapping[str, Any]) -> Limits:
     """Limits in arguments of a plan, or of a container's command line, where values are texts."""
-
-    def whole(name: str) -> int | None:
-        number = amount(arguments.get(name))
-        return int(number) if number is not None and number > 0 else None
-
     context, config = arguments.get("max_model_len"), arguments.get("speculative_config")
     return Limits(
-        context=0 if is_auto(context) else whole("max_model_len"),
-        sequences=whole("max_num_seqs"),
+        context=0 if is_auto(context) else whole(arguments, "max_model_len"),
+        sequences=whole(arguments, "max_num_seqs"),
         share=amount(arguments.get("gpu_memory_utilization")) or DEFAULT_UTILIZATION,
-        gpus=math.prod(whole(name) or 1 for name in PARALLEL),
+        gpus=math.prod(whole(arguments, name) or 1 for name in PARALLEL),
         tools=_tools(arguments),
         reasoning=bool(arguments.get("reasoning_parser")),
         speculative=None if config is None else mapping(config) or {},
@@ -33,7 +28,9 @@ def limits(arguments: Mapping[str, Any]) -> Limits:
         blind=_blind(arguments),
         remote_code=bool(_flag(arguments, "trust_remote_code")),
         pools=arguments.get("runner") == "pooling" or arguments.get("convert") in _POOLED,
-        head=str(arguments.get("master_addr", "")) if (whole("nnodes") or 1) > 1 else None,
+        head=str(arguments.get("master_addr", ""))
+        if (whole(arguments, "nnodes") or 1) > 1
+        else None,
     )
 
 

@@ -122,7 +122,8 @@ def command(
     catalog = load_catalog(catalogs([directory] if directory.is_dir() else []))
     options["mods"] = partial(mod_of, trees=trees)
     wanted = Options(**options, allowed=allowed_names(inventory))
-    results = list(import_texts(chosen(texts_of(trees[0]), recipes), catalog, wanted))
+    texts = texts_of(trees[0]) if source else []
+    results = list(import_texts(chosen(texts, recipes), catalog, wanted))
     if not results:
         raise refusal(source, "the source has no recipe", f"formats: {', '.join(FORMATS)}")
     if options["name"] is not None and len(results) > 1:

@@ -26,8 +26,7 @@ def command(hosts: Selection, output: Path, node_port: int, as_json: bool) -> No
     prometheus.yml that joins them. GPU and drift come from the watch: give node_exporter
     --collector.textfile.directory=/opt/sparkwright/watch/metrics and --collector.systemd.
     """
-    planned = load(hosts).or_raise()
-    plans = [(host.address, host.plan) for host in planned.values()]
+    plans = [(host.address, host.plan) for host in load(hosts).or_raise().values()]
     texts = files(plans, node_port)
     for path, text in texts.items():
         write(output / path, text)

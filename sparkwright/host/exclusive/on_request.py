@@ -47,6 +47,8 @@ _SOON = 30
 #: Largest usual correction of a host's clock, in seconds.
 _CLOCK = 60.0
 _NAME = "X-Sparkwright-Service"
+#: Last chunk of an answer.
+_END = b"0\r\n\r\n"
 
 
 class Later(Exception):
@@ -166,7 +168,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = _SILENT
     server: "WakeServer"
-    _begun = False
+    _begun, _chunked = False, False
 
     def do_POST(self) -> None:
         """Wait for the service, and pass its answer on."""
@@ -216,7 +218,7 @@ class Handler(BaseHTTPRequestHandler):
                     comment_at = time.monotonic() + _COMMENT
                     # A stream's client ignores comments; the first one begins the stream.
                     self._head(200, ("Content-Type", "text/event-stream; charset=utf-8"))
-                    self.wfile.write(f": {service} is being started\n\n".encode())
+                    self._write(f": {service} is being started\n\n".encode())
                 self._check_client()
             self._check_client()
         if waking.asleep(service) is not None:
@@ -225,13 +227,21 @@ class Handler(BaseHTTPRequestHandler):
             raise Later(f"{service} did not come up: sparkwright history says why", 10 * _SOON)
 
     def _head(self, status: int, *headers: tuple[str, str]) -> None:
-        """Send the head of the answer, once."""
+        """Send the head of the answer, once. A body without a length is sent in chunks, since the
+        end of the connection would look like the end of an answer that was cut off.
+        """
         if not self._begun:
             self._begun = True
+            self._chunked = not any(name.lower() == "content-length" for name, _ in headers)
+            framing = [("Transfer-Encoding", "chunked")] if self._chunked else []
             self.send_response(status)
-            for name, value in (*headers, ("Connection", "close")):
+            for name, value in (*headers, *framing, ("Connection", "close")):
                 self.send_header(name, value)
             self.end_headers()
+
+    def _write(self, data: bytes, end: bytes = b"") -> None:
+        """Send a piece of the body; ``end`` is the last chunk."""
+        self.wfile.write(b"%x\r\n%b\r\n%b" % (len(data), data, end) if self._chunked else data)
 
     def _check_client(self) -> None:
         """Raise ConnectionError if the client is gone: after its request, only the connection's end
@@ -253,19 +263,26 @@ class Handler(BaseHTTPRequestHandler):
                 raise Later(f"{service} gives no answer", _SOON) from None
             if self._begun and answer.status != 200:
                 # The head was sent already: send the error within the stream, as vLLM does.
-                self.wfile.write(b"data: " + answer.read(_SMALL).replace(b"\n", b" ") + b"\n\n")
+                text = answer.read(_SMALL).replace(b"\n", b" ")
+                self._write(b"data: " + text + b"\n\n", _END)
                 return
             own = (*_HOP, "server", "date")
-            self._head(answer.status, *(h for h in answer.getheaders() if h[0].lower() not in own))
+            fields = [item for item in answer.getheaders() if item[0].lower() not in own]
+            if answer.length is not None:
+                fields.append(("Content-Length", str(answer.length)))
+            self._head(answer.status, *fields)
             while data := answer.read1(65536):
-                self.wfile.write(data)
+                self._write(data)
+            if answer.length:
+                raise ConnectionError  # cut off
+            self._write(b"")  # the last chunk
 
     def _refuse(self, service: str, why: Later) -> None:
         runs = self.server.waking.asleep(service)
         error = {"message": f"{why}.", "type": "server_error", "code": 503, "running": runs}
         text = json.dumps({"error": error}).encode()
         if self._begun:
-            self.wfile.write(b"data: " + text + b"\n\ndata: [DONE]\n\n")
+            self._write(b"data: " + text + b"\n\ndata: [DONE]\n\n", _END)
             return
         headers = {"Content-Type": "application/json", "Retry-After": str(why.seconds)}
         self._head(503, *headers.items(), ("Content-Length", str(len(text))))

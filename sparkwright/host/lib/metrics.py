@@ -14,7 +14,7 @@ GENERATED, READ, STEPS = "generated", "prompt_tokens", "steps"
 #: Present requests; preempted requests; and ended requests by reason.
 RUNNING, WAITING, PREEMPTED, ENDED = "running", "waiting", "preempted", "ended"
 #: Requests by the tokens of their answer; smoke tests and health checks ask for at most 50.
-SHORT = "budget:50.0"
+BUDGET, SHORT = "budget", "budget:50.0"
 #: The used share of the KV cache.
 CACHE = "cache_used"
 DRAFTS, DRAFTED, ACCEPTED = "drafts", "drafted", "accepted"

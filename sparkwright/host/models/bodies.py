@@ -24,7 +24,8 @@ _FOR_LARGE = 0.75
 _SMALL, _ELEMENTS = 1 << 20, 50_000
 #: CPU seconds and bytes of memory that the process for large bodies may use.
 _SECONDS, _MEMORY = 5, 768 << 20
-#: Largest number of a form's parts, of bytes of a part's head, and of bytes of a field's value.
+#: Largest number of a form's parts, of bytes of a part's head, and of bytes of a field's value and
+#: of an inserted member.
 _PARTS, _VALUE = 1000, 1024
 _BOUNDARY = re.compile(r'multipart/form-data;.*\bboundary="?([^";]{1,70})', re.I)
 #: Accepted head of a part: another parser could find the model's name in any other form. .NET
@@ -65,7 +66,7 @@ class Room:
         self._held = Counter[str]()
 
     def hold(self, key: str, size: int, whole: int) -> None:
-        """Count bytes of a body.
+        """Count bytes of a body; a negative number releases them.
 
         Args:
             whole: bytes of the whole body, if known.
@@ -77,10 +78,6 @@ class Room:
         if held[key] + size > OF_A_KEY * share or held.total() + size > OF_ALL * share:
             raise Refused(503, "Too many large requests are under way.", 10)
         held[key] += size
-
-    def release(self, key: str, size: int) -> None:
-        """Release the bytes of a body."""
-        self._held[key] -= size
 
 
 def boundary(content_type: str = "") -> str:
@@ -180,7 +177,10 @@ def _member(request: dict[str, Any]) -> str:
     # would not have received usage in each event either.
     flags = {k: v for k, v in options.items() if isinstance(v, bool) and k.isascii()}
     flags.pop("continuous_usage_stats", None)
-    return f',"stream_options":{json.dumps({**flags, "include_usage": True})}'
+    member = f',"stream_options":{json.dumps({**flags, "include_usage": True})}'
+    if len(member) > _VALUE:  # it is in memory until the answer's end
+        raise Refused(400, "The body's stream_options are too long.")
+    return member
 
 
 def _form(data: bytes, boundary: bytes) -> Fields:

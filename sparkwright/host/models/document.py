@@ -21,6 +21,8 @@ USAGE = "/var/lib/sparkwright-models/usage.db"
 #: Name of a pool with the same servers but without checks, through which a request reaches a
 #: sleeping service.
 WAKE = "wake-"
+#: Largest body in bytes that may be sent to a second replica.
+REPEATABLE = 1 << 20
 #: Pattern of names, which appear in headers and in labels of metrics.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 

@@ -2,8 +2,9 @@
 
 HAProxy has checked the API key and hands requests over at a socket of systemd's. The program sends
 the request to HAProxy's socket of pools, with the pool's name in a header, passes the answer on
-unchanged, and counts its usage. It sends no request twice, and does not repair an answer that was
-cut off.
+unchanged, and counts its usage. A request whose replica is down, or breaks off before its answer,
+is sent to one other replica: a prompt that kills engines kills two at most. An answer that was cut
+off is not repaired.
 
 There are two processes: systemd's main process only waits. When it ends (``systemctl restart``) or
 at SIGTERM, the serving process accepts no more connections and finishes its answers while its
@@ -20,8 +21,9 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import ExitStack, asynccontextmanager, suppress
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 
@@ -45,11 +47,13 @@ _STREAMS = ("/v1/chat/completions", "/v1/completions")
 _CACHED = (*_STREAMS, "/v1/messages", "/v1/responses")
 #: Headers that the address sets itself, or drops, such as compression: it must read the answer.
 _OURS = (
-    b"x-sparkwright-key", b"x-sparkwright-pool", b"x-sparkwright-near", b"content-length",
-    b"accept-encoding",
+    b"x-sparkwright-key", b"x-sparkwright-pool", b"x-sparkwright-near", b"x-sparkwright-not",
+    b"content-length", b"accept-encoding",
 )  # fmt: skip
 #: Headers of an answer that the client does not get.
-_REPLACED = (b"content-length", b"x-sparkwright-server")
+_REPLACED = (b"content-length", b"x-sparkwright-server", b"x-sparkwright-unserved")
+#: Yields a request with one more line of its head.
+_Sent = Callable[[str], Iterator[bytes]]
 #: Errors when a client or HAProxy ends a connection, at any time.
 _BROKEN = (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError)
 
@@ -235,37 +239,40 @@ class Exchange:
                 size, tail = fields.end, fields.member.encode() + b"}"
             lines = (
                 f"X-Sparkwright-Key: {key}\r\nX-Sparkwright-Pool: {pool}\r\n"
-                f"Content-Length: {size + len(tail)}\r\nConnection: close\r\n\r\n"
+                f"Content-Length: {size + len(tail)}\r\nConnection: close\r\n"
             )
-            lines = f"X-Sparkwright-Near: {near}\r\n{lines}" if near else lines
+            lines += f"X-Sparkwright-Near: {near}\r\n" if near else ""
             text = head.first + b"\r\n" + head.rest(*_OURS) + lines.encode("latin-1")
-            body = _pieces(file, size, tail)
+            sent = partial(_sent, text, file, size, tail)
+            again = size + len(tail) <= document.REPEATABLE and pool == model.pool
             with address.limits.admitted(key, rights, addresses):
                 try:
-                    await self._watched(self._pass_on(text, body, held))
+                    await self._watched(self._pass_on(sent, held, again))
                 finally:
                     self._count(key, fields.model)
 
     async def _receive(self, head: wire.Head, key: str, file: Any, held: ExitStack) -> int:
-        size = 0
+        size, room = 0, self._address.room
+        # One callback for all pieces: a chunk may have a single byte.
+        held.callback(lambda: room.hold(key, -size, 0))
         if head.value(b"expect").lower() == "100-continue":
             self._writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         async for piece in wire.content(self._reader, head, until_closed=False):
-            size += len(piece)
-            whole = max(size, head.length or 0)
+            whole = max(size + len(piece), head.length or 0)
             if whole > bodies.LARGEST:
                 raise refusal.Refused(413, f"A request has {bodies.LARGEST >> 20} MiB at most.")
-            self._address.room.hold(key, len(piece), whole)
-            held.callback(self._address.room.release, key, len(piece))
+            room.hold(key, len(piece), whole)
+            size += len(piece)
             file.write(piece)
         self._unread = False
         return size
 
     def _count(self, key: str, model: str) -> None:
         meter = self._meter
-        left = not self._complete and (self._reader.at_eof() or self._writer.is_closing())
-        cut = not self._complete and (left or self._status > 0)
-        failed = self._status >= 400 or meter.error or not (self._complete or left)
+        complete = self._complete or meter.done
+        left = not complete and (self._reader.at_eof() or self._writer.is_closing())
+        cut = not complete and (left or self._status > 0)
+        failed = self._status >= 400 or meter.error or not (complete or left)
         # In a stream without an end or without usage, an event is roughly a token.
         counted = meter.tokens_in or meter.tokens_out
         tokens_out = (
@@ -276,7 +283,7 @@ class Exchange:
         self._address.ledger.add(key, model, 1, failed, *tokens, seconds, cut)
         self._address.limits.charge(key, sum(tokens))
 
-    async def _watched(self, answering: Coroutine[Any, Any, None]) -> None:
+    async def _watched(self, answering: Coroutine[Any, Any, object]) -> None:
         """Answer the request as long as the client stays connected."""
         answer = asyncio.ensure_future(answering)
         end = asyncio.ensure_future(self._reader.read(1))
@@ -289,19 +296,41 @@ class Exchange:
         if isinstance(result, Exception):
             raise result
 
-    async def _pass_on(self, head: bytes, body: Iterator[bytes], held: ExitStack) -> None:
+    async def _pass_on(self, sent: _Sent, held: ExitStack, again: bool, other: str = "") -> bool:
+        """Send the request to a replica, and pass the answer on.
+
+        Args:
+            again: whether to send the request to one other replica if the first one is down or
+                breaks off before its answer.
+            other: name of that first replica.
+
+        Returns:
+            False if no other replica is up, and nothing was passed on.
+        """
+        own = f"X-Sparkwright-Not: {other}\r\n" if other else ""
         async with connected(self._address.door.pools) as (reader, writer):
-            writer.write(head)
             with suppress(ConnectionError):  # HAProxy may answer before it has read the whole body
-                for piece in body:
+                for piece in sent(own):
                     writer.write(piece)
                     await writer.drain()
-            held.close()
+            if not again:
+                held.close()
             try:
                 answer = await wire.read_head(reader)
             except _BROKEN:
+                if other:
+                    return False
                 raise refusal.Refused(502, "HAProxy broke off before it answered.") from None
-            await self._relay(answer, reader)
+            server = answer.value(b"x-sparkwright-server")
+            if server.startswith("<"):  # <NOSRV>: no replica got the request
+                if other:
+                    return False
+                again = False
+            unserved = again and answer.values(b"x-sparkwright-unserved")
+            if not unserved or not await self._pass_on(sent, held, False, server):
+                held.close()
+                await self._relay(answer, reader)
+        return True
 
     async def _relay(self, head: wire.Head, reader: asyncio.StreamReader) -> None:
         """Pass an answer on as it arrives."""
@@ -345,8 +374,9 @@ class Exchange:
             pass
 
 
-def _pieces(file: Any, size: int, tail: bytes) -> Iterator[bytes]:
-    """Yield the first ``size`` bytes of a body, and another end."""
+def _sent(head: bytes, file: Any, size: int, tail: bytes, own: str) -> Iterator[bytes]:
+    """Yield a request: its head with one more line, ``size`` bytes of a body, and another end."""
+    yield head + own.encode("latin-1") + b"\r\n"
     file.seek(0)
     while size and (piece := file.read(min(size, wire.PIECE))):
         size -= len(piece)

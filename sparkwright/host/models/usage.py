@@ -45,13 +45,14 @@ class Meter:
         tokens_in, tokens_out: tokens that the answer reports; 0 before.
         events: events with data so far: roughly the tokens of an incomplete stream.
         error: whether an event was an error.
+        done: whether the stream's last event came; OpenAI's client closes after it.
     """
 
     def __init__(self, *, stream: bool = False, hide: bool = False) -> None:
         self.stream, self.hide = stream, hide
         self._kept, self._whole = b"", True
         self.tokens_in = self.tokens_out = self.events = 0
-        self.error = False
+        self.error = self.done = False
 
     def feed(self, data: bytes) -> bytes:
         """Process a piece of the answer. Returns the bytes for the client: all but a usage event
@@ -91,6 +92,7 @@ class Meter:
         first = data[0].strip() if data else b"[DONE]"
         error = first.startswith(b'{"error"')
         self.error |= error
+        self.done |= bool(data) and first == b"[DONE]"
         self.events += first != b"[DONE]" and not error
         document: Any = None
         if b'"usage"' in event:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import machines
+from lab import fakes, machines
 from lab.layout import BRIDGE, HOSTS, SSH, USER
 from tests.fleet.bootstrap.test_bare_host import BARE, SOURCES
 from tests.fleet.site import ROOT, Site, inside, until
@@ -88,10 +88,12 @@ def _untouched(folder: Path) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_a_box_as_delivered_to_an_answer_in_one_command_and_back(mine: Path) -> None:
+def test_a_box_as_delivered_to_an_answer_in_one_command_and_back(site: Site, mine: Path) -> None:
+    """With a card of 12 GB, and a repository of GGUF files by its name."""
+    site.gpu(BARE.name, kind="rtx5070")
     watch = "while :; do cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ; sleep 0.05; done"
     inside(BARE.name, "systemd-run", "--unit=eyes", "sh", "-c", f"{watch} > /root/seen 2>/dev/null")
-    with _up(mine, TARGET) as shown:
+    with _up(mine, TARGET, "--model", "unsloth/Qwen3.5-9B-GGUF") as shown:
         for line in ("install docker.io", "become root without a password", "GiB of weights"):
             assert line in shown.got
         shown.type("y\n")
@@ -133,11 +135,13 @@ def test_impossible_settings_are_reported_before_any_change(site: Site, mine: Pa
     assert "disk: " in shown.got
     _untouched(mine)
     site.gpu(BARE.name, kind="h200")
+    card = BARE.root / fakes.GPU_FILE
+    card.write_text(card.read_text().replace("H200", "L40S").replace('"9.0"', '"8.9"'))
     with terminal(mine, "up", TARGET) as shown:
         shown.until(TOLD)  # sudo's: the key is installed by now
         shown.type(f"{PASSWORD}\n")
         assert shown.ended(60) == 2, shown.got
-    assert "H200" in shown.got
+    assert "L40S" in shown.got
     _untouched(mine)
 
 

@@ -11,9 +11,11 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from http.client import IncompleteRead
 
 import pytest
 
+from sparkwright.config.settings import ActivationSettings
 from sparkwright.host.exclusive import on_request
 from sparkwright.host.lib import exclusive, files
 from tests.host.exclusive.waking import CHAT, Waking, waking
@@ -65,7 +67,20 @@ def test_a_stream_hears_comments_and_then_its_tokens(
     assert b"data: 0 of llm\n\n" in text
 
 
-def test_a_failed_start_is_reported(night: Waking, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_answer_that_the_engine_cuts_off_is_not_made_whole(
+    night: Waking, monkeypatch: pytest.MonkeyPatch, stream: bool
+) -> None:
+    monkeypatch.setattr(on_request, "_COMMENT", 0.1)
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(night.proxy.send, "POST", CHAT, {"stream": stream, "cut": True})
+        until(lambda: night.begun, "the switch")
+        night.go.set()
+        with pytest.raises(IncompleteRead):
+            answer.result(60).read()
+
+
+def test_one_that_does_not_come_up_is_said(night: Waking, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(on_request, "_COMMENT", 0.1)
     night.well = False
     stream = night.proxy.send("POST", CHAT, {"stream": True})
@@ -80,11 +95,14 @@ def test_a_failed_start_is_reported(night: Waking, monkeypatch: pytest.MonkeyPat
     assert text.endswith("data: [DONE]\n\n")
 
 
-def test_a_request_waits_no_longer_than_it_may(night: Waking) -> None:
-    night.say(wait_seconds=0.5)
-    answer = night.proxy.post(CHAT)
+@pytest.mark.parametrize("seconds", [0, 0.5])
+def test_a_request_waits_no_longer_than_it_may(night: Waking, seconds: float) -> None:
+    wait = ActivationSettings.model_validate({"wait_seconds": seconds}).wait_seconds
+    night.say(wait_seconds=wait)
+    answer = night.proxy.post(CHAT, {"stream": wait == 0})
     assert (answer.status, answer.headers["retry-after"]) == (503, "30")
     assert "still being started" in answer.data["error"]["message"]
+    assert night.begun == ["llm"]
 
 
 def test_a_get_request_does_not_wake_a_service(night: Waking) -> None:

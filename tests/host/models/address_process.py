@@ -24,7 +24,7 @@ from tests.host.serving import accepting, free_port
 
 CHAT = "/v1/chat/completions"
 KEYS = ("laptop", "guest", "metered")
-_PROGRAM = (
+PROGRAM = (
     "import os, sys; os.dup2(int(sys.argv[1]), 3); sys.path.insert(0, sys.argv[2]); "
     "from sparkwright.host.models import serve; sys.exit(serve.main(sys.argv[3]))"
 )
@@ -148,7 +148,7 @@ class Address:
         number, library = self._socket.fileno(), str(Path(__file__).parents[3])
         arguments = [str(number), library, str(self.document)]
         with (self.folder / "log").open("ab") as log:
-            command = [sys.executable, "-IBS", "-c", _PROGRAM, *arguments]
+            command = [sys.executable, "-IBS", "-c", PROGRAM, *arguments]
             process = subprocess.Popen(command, pass_fds=(number,), stdout=log, stderr=log)
         self.programs.append(process)
         until(lambda: self.get("/health").status == 200, "the program")

@@ -47,6 +47,10 @@ def test_the_model_is_that_of_the_outermost_object(parse: Any, text: str) -> Non
         (b'{"model": "a", "stream": 1}', "neither true nor false"),
         (b'{"model": "a", "stream": "true"}', "neither true nor false"),
         (b'{"model": 1}', "names a model"),
+        (
+            b'{"model": "a", "stream": true, "stream_options": {"%b": true}}' % (b"A" * 2000),
+            "stream_options are too long",
+        ),
         (b'["model"]', "no JSON object"),
         (b"model=a", "no JSON."),
         (b"", "no JSON."),

@@ -102,17 +102,6 @@ def test_models_are_listed_with_their_state(address: Address) -> None:
     assert [m["id"] for m in address.get("/v1/models", "guest").data["data"]] == ["small"]
 
 
-def test_a_service_without_a_server_is_woken(address: Address) -> None:
-    with socket.socket(socket.AF_UNIX) as admin:
-        admin.connect(str(address.folder / "admin.sock"))
-        admin.sendall(b"set server large/large state maint\n")
-        admin.recv(100)
-    time.sleep(1.1)  # a state is a second old at most
-    assert address.get("/v1/models").data["data"][1]["state"] == "asleep"
-    assert address.post({"model": "org/large"}).status == 200
-    assert address.large.requests[0].header("x-sparkwright-pool") == "wake-large"
-
-
 @pytest.mark.parametrize("asks", [False, True])
 def test_a_client_sees_its_requested_usage(address: Address, asks: bool) -> None:
     options = {"stream_options": {"include_usage": True}} if asks else {}
@@ -193,6 +182,23 @@ def test_a_client_that_leaves_frees_the_engine(address: Address) -> None:
     assert row.tokens_in == len(json.dumps(_STREAM)) // 4
 
 
+def test_a_client_that_closes_after_the_last_event_is_counted_exactly(address: Address) -> None:
+    """OpenAI's client closes there, and does not wait for the last chunk."""
+    gone = threading.Event()
+
+    def unended(_: Request) -> Iterator[bytes]:
+        yield from chunks([*TOKENS, *TOKENS, OWN, _DONE])
+        gone.wait(30)
+
+    address.small.script = unended
+    answer = address.ask("POST", CHAT, _STREAM)
+    answer.read(len(b"".join([*TOKENS, *TOKENS, _DONE])))
+    answer.close()
+    row = address.counted(1)
+    gone.set()
+    assert (row.failed, row.tokens_in, row.tokens_out, row.cut) == (0, 5, 2, 0)
+
+
 def test_large_bodies_pass_unchanged(address: Address) -> None:
     text = b'{"image": "%b", "model": "small", "stream": true} ' % (b"A" * (20 << 20))
     pieces = (text[at : at + 100_000] for at in range(0, len(text), 100_000))
@@ -233,6 +239,22 @@ def test_one_key_does_not_disturb_another(address: Address) -> None:
     assert most < 150, "MB of memory"
     for connection in slow:
         connection.close()
+
+
+def test_a_body_of_tiny_pieces_takes_no_more_memory_than_its_bytes(address: Address) -> None:
+    status, pieces = address.serving[0] / "status", 150_000
+
+    def memory() -> int:
+        return int(status.read_text().partition("VmRSS:")[2].split()[0]) >> 10
+
+    before = memory()
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(address.folder / "door.sock"))
+        head = f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nX-Sparkwright-Key: guest\r\n"
+        client.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
+        client.sendall(b"1\r\n \r\n" * pieces)
+        time.sleep(1)
+        assert memory() - before < 20, "MB of memory"
 
 
 def test_a_limit_is_refused_with_its_time(address: Address) -> None:
@@ -390,6 +412,7 @@ def test_the_program_itself_takes_no_forged_header(address: Address) -> None:
     """The attack goes to its own socket, which only HAProxy uses."""
     key = b"X-Sparkwright-Key: guest\r\n"
     forged = key + b"X-Sparkwright-Pool: large\r\nX-Sparkwright-Near: large\r\n"
+    forged += b"X-Sparkwright-Not: small\r\n"
     for headers, status in ((b"", 401), (key * 2, 401), (forged, 200)):
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(address.folder / "door.sock"))

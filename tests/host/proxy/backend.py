@@ -32,8 +32,8 @@ class Backend:
     """A replica with a health port of its own.
 
     A body may ask for: ``{"stream": n}``, n chunks, each of which waits for ``go``;
-    ``{"hold": true}``, an answer that waits for ``go``; ``{"die": true}``, a connection that
-    ends without an answer.
+    ``{"hold": true}``, an answer that waits for ``go``; ``{"die": true}``, or with the replica's
+    name, a connection that ends without an answer; ``{"cut": true}``, an answer that is cut off.
 
     Attributes:
         go: released once for every chunk or held answer.
@@ -79,8 +79,11 @@ class _Requests(Handler):
         wanted = json.loads(body) if body.startswith(b"{") else {}
         if wanted:
             self.backend.begun.release()
-        if wanted.get("die"):
+        if wanted.get("die") in (True, self.backend.name):
             self.close_connection = True
+        elif wanted.get("cut"):
+            self.close_connection = True
+            self.reply(200, b"data: 0", {"Content-Length": "100"})
         elif chunks := wanted.get("stream"):
             self._stream(chunks)
         elif wanted.get("hold"):

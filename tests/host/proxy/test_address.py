@@ -6,9 +6,12 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,7 +19,8 @@ import pytest
 from sparkwright.host.lib.records import encode
 from sparkwright.host.models.document import Door, Key, Model
 from sparkwright.proxy.haproxy import MODELS, ModelPool, Proxy, Replica
-from tests.host.proxy.backend import PATIENCE, Backend
+from tests.host.models.address_process import CHAT, PROGRAM
+from tests.host.proxy.backend import PATIENCE, Backend, serving
 from tests.host.proxy.haproxy import (
     ADDRESS,
     ENGINE,
@@ -29,14 +33,9 @@ from tests.host.proxy.haproxy import (
 )
 from tests.host.serving import free_port
 
-CHAT = "/v1/chat/completions"
 GUEST = "sk-the-key-of-a-guest-0123456789"
 NAMED = {"guest": GUEST, "sparkwright": ENGINE.value}
 ROOT = Path(__file__).parents[3]
-_PROGRAM = (
-    "import os, sys; os.dup2(int(sys.argv[1]), 3); sys.path.insert(0, sys.argv[2]); "
-    "from sparkwright.host.models import serve; sys.exit(serve.main(sys.argv[3]))"
-)
 
 
 @pytest.fixture
@@ -50,45 +49,74 @@ def service(folder: Path, first: Backend) -> Iterator[RunningProxy]:
         yield proxy
 
 
-@pytest.fixture
-def address(folder: Path, service: RunningProxy) -> Iterator[RunningProxy]:
-    """The address, before that service and another service that sleeps."""
-    home, door = folder / "address", f"{folder}/door.sock"
+@contextmanager
+def address_of(
+    home: Path, pools: tuple[ModelPool, ...], models: dict[str, Model]
+) -> Iterator[RunningProxy]:
+    """An address with its program, once every model has the state that it is to have."""
     home.mkdir()
-    folder.chmod(0o755)  # HAProxy's workers connect to the program's socket
+    home.parent.chmod(0o755)  # HAProxy's workers come to the program's socket
+    home.chmod(0o755)
+    door = f"{home}/door.sock"
     program = Proxy(MODELS, free_port(), (Replica("program", door, health=door),), "127.0.0.1")
-    there = Replica("spark-1", "127.0.0.1", service.port, service.port)
-    away = Replica("spark-2", "127.0.0.1", service.port, free_port())
-    pools = (ModelPool("pool.llm", (there,)), ModelPool("pool.far", (away,), ("spark-2",)))
     proxies = proxies_of(home, (), proxies=(program,), pools=pools, limited=("guest",))
-    models = {
-        "small": Model("pool.llm", "chat", 4096),
-        "large": Model("pool.far", "chat", wakes=True),
-    }
     keys = {"guest": Key(("small",), requests_minute=3)}
-    document = Door("spark-9", models, f"{folder}/usage.db", proxies.pools_socket, keys)
+    document = Door("spark-9", models, f"{home}/usage.db", proxies.pools_socket, keys)
     (home / "models.json").write_text(json.dumps(encode(document)))
     with closing(socket.socket(socket.AF_UNIX)) as made, opened(proxies) as proxy:
         made.bind(door)
         Path(door).chmod(0o666)
         made.listen(100)
         number = str(made.fileno())
-        command = [sys.executable, "-c", _PROGRAM, number, str(ROOT), f"{home}/models.json"]
+        command = [sys.executable, "-c", PROGRAM, number, str(ROOT), f"{home}/models.json"]
         process = subprocess.Popen(command, pass_fds=(made.fileno(),))
         try:
             proxy.write(named=NAMED)
             proxy.reload()
             until(lambda: proxy.get("/health", key=None).status == 200, "the address is open")
-            states = ("'ready'", "'asleep'")  # a server counts as up until its second check
-
-            def seen() -> bool:
-                return all(state in str(proxy.get("/v1/models").data) for state in states)
-
-            until(seen, "what each service does")
+            states = {name: "asleep" if its.wakes else "ready" for name, its in models.items()}
+            until(lambda: _states(proxy) == states, "what each service does")
             yield proxy
         finally:
             process.terminate()
             process.wait(PATIENCE)
+
+
+def _states(address: RunningProxy) -> dict[str, str]:
+    return {item["id"]: item["state"] for item in address.get("/v1/models").data["data"]}
+
+
+@pytest.fixture
+def address(folder: Path, service: RunningProxy) -> Iterator[RunningProxy]:
+    """The address, before that service and another one that sleeps."""
+    there = Replica("spark-1", "127.0.0.1", service.port, service.port)
+    away = Replica("spark-2", "127.0.0.1", service.port, free_port())
+    pools = (ModelPool("pool.llm", (there,)), ModelPool("pool.far", (away,), ("spark-2",)))
+    models = {
+        "small": Model("pool.llm", "chat", 4096),
+        "large": Model("pool.far", "chat", wakes=True),
+    }
+    with address_of(folder / "address", pools, models) as proxy:
+        yield proxy
+
+
+@contextmanager
+def two_replicas(
+    folder: Path, service: RunningProxy, second: Backend
+) -> Iterator[tuple[RunningProxy, RunningProxy]]:
+    """An address before two replicas, and the proxy of the second one. The address never notices
+    that the second one is down.
+    """
+    (folder / "other").mkdir()
+    llm = Proxy("llm", free_port(), (replica(second),), "127.0.0.1", "/generates", engine_key=True)
+    with opened(proxies_of(folder / "other", (), proxies=(llm,), wait_seconds=20)) as other:
+        until(lambda: other.get("/health", key=None).status == 200, "the replica is up")
+        ports = {"spark-1": service.port, "spark-2": other.port}
+        there = [Replica(name, "127.0.0.1", port, service.port) for name, port in ports.items()]
+        pools, models = (ModelPool("pool.llm", tuple(there)),), {"small": Model("pool.llm", "chat")}
+        with address_of(folder / "address", pools, models) as proxy:
+            until(lambda: _pools(proxy) == "pool.llm 2\n", "both are up")
+            yield proxy, other
 
 
 def test_a_request_goes_to_the_pool_of_its_model(address: RunningProxy, first: Backend) -> None:
@@ -103,56 +131,104 @@ def test_a_request_goes_to_the_pool_of_its_model(address: RunningProxy, first: B
     assert address.post(CHAT, {"model": "large"}).status == 200
     answer = address.post(CHAT, {"model": "none"})
     assert (answer.status, "large, small" in answer.data["error"]["message"]) == (404, True)
-    listed = {item["id"]: item["state"] for item in address.get("/v1/models").data["data"]}
-    assert listed == {"small": "ready", "large": "asleep"}
+    assert _states(address) == {"small": "ready", "large": "asleep"}
+
+
+def test_a_request_that_a_replica_breaks_off_is_answered_by_another(
+    folder: Path, service: RunningProxy, first: Backend, second: Backend
+) -> None:
+    with two_replicas(folder, service, second) as (address, _):
+        body = {"model": "small", "die": "one", "text": "a" * 100_000}  # it is kept on the disk
+        answers = [address.post(CHAT, body) for _ in range(6)]
+        assert [answer.data for answer in answers] == [{"replica": "two"}] * 6
+        assert not [name for name in answers[0].headers if name.startswith("x-sparkwright-")]
+        assert {item.body for item in (*first.seen, *second.seen)} == {json.dumps(body).encode()}
+        assert len(first.seen) >= 1
+        # A prompt that kills engines kills two at most; a body that is not kept is sent once.
+        for text, most in (("", 2), ("a" * (1 << 20), 1)):
+            before = len(first.seen) + len(second.seen)
+            assert address.post(CHAT, {"model": "small", "die": True, "text": text}).status == 502
+            assert len(first.seen) + len(second.seen) - before == most
+
+
+def test_a_replica_whose_engine_is_gone_loses_no_request_and_keeps_none_waiting(
+    folder: Path, service: RunningProxy, first: Backend
+) -> None:
+    with serving("mortal") as mortal, two_replicas(folder, service, mortal) as (address, other):
+        mortal.healthy = False
+        until(lambda: other.get("/health", key=None).status == 503, "the engine is gone")
+        begun = time.monotonic()
+        with ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(lambda _: address.post(CHAT, {"model": "small"}), range(40)))
+        assert [answer.status for answer in answers] == [200] * 40
+        assert {answer.data["replica"] for answer in answers} == {first.name}
+        assert time.monotonic() - begun < 10
+        # Without another replica, a request waits for the only one.
+        address.ask("set server pool.llm/spark-1 state maint")
+        answer = address.post(CHAT, {"model": "small"})
+        assert (answer.status, answer.headers["retry-after"]) == (503, "10")
+        assert time.monotonic() - begun > 15
 
 
 def test_a_pool_sends_to_the_replica_with_the_prefix_while_it_is_hardly_busier(
     folder: Path, service: RunningProxy, first: Backend, second: Backend
 ) -> None:
-    homes = [folder / name for name in ("other", "pools")]
-    for home in homes:
-        home.mkdir()
-    llm = Proxy("llm", free_port(), (replica(second),), "127.0.0.1", "/generates", engine_key=True)
-    program = Proxy(MODELS, free_port(), (Replica("program", "/none", health="/none"),))
-    with opened(proxies_of(homes[0], (), proxies=(llm,))) as other:
-        ports = {"one": service.port, "two": other.port}
-        there = [Replica(name, "127.0.0.1", port, port) for name, port in ports.items()]
-        pools = (ModelPool("pool.llm", tuple(there)),)
-        with opened(proxies_of(homes[1], (), proxies=(program,), pools=pools)) as address:
-            until(lambda: "pool.llm 2" in _pools(address, "GET", "/state", ""), "both are up")
-            served = [_pools(address, "POST", CHAT, "two") for _ in range(4)]
-            assert served == ["two"] * 4
-            # With two requests of its own and none at the other, it is over the mean by one.
-            held = [_later(address, "two") for _ in range(3)]
-            until(lambda: len(second.seen) == 4 + 3, "they are held")
-            assert len(first.seen) == 0
-            more = [_later(address, "two") for _ in range(3)]
-            until(lambda: len(second.seen) + len(first.seen) == 4 + 6, "they are held")
-            assert len(first.seen) >= 1
-            first.go.release(9)
-            second.go.release(9)
-            for thread in held + more:
-                thread.join(PATIENCE)
+    with two_replicas(folder, service, second) as (address, _):
+        begun = len(first.seen) + len(second.seen)
+        assert [_pools(address, "spark-2") for _ in range(4)] == ["spark-2"] * 4
+        # With three of its own and none at the other, it is over the mean by one and a half.
+        held = []
+        for number in range(1, 7):
+            held.append(_later(address, "spark-2"))
+            until(partial(_have, begun + 4 + number, first, second), "it is held")
+        assert len(second.seen) >= 4 + 2
+        assert len(first.seen) > begun
+        first.go.release(9)
+        second.go.release(9)
+        for thread in held:
+            thread.join(PATIENCE)
+
+
+def _have(count: int, *backends: Backend) -> bool:
+    return sum(len(backend.seen) for backend in backends) == count
 
 
 def _later(address: RunningProxy, near: str) -> threading.Thread:
-    thread = threading.Thread(target=_pools, args=(address, "POST", CHAT, near, b'{"hold": true}'))
+    thread = threading.Thread(target=_pools, args=(address, near, b'{"hold": true}'))
     thread.start()
     return thread
 
 
-def _pools(address: RunningProxy, method: str, path: str, near: str, body: bytes = b"{}") -> str:
-    """The name of the replica that answered; of a GET the text."""
+def _pools(address: RunningProxy, near: str = "", body: bytes = b"{}") -> str:
+    """The name of the replica that answered; without a replica the text of the state."""
     with closing(http.client.HTTPConnection("pools", timeout=PATIENCE)) as pools:
         pools.sock = socket.socket(socket.AF_UNIX)
         pools.sock.connect(address.proxies.pools_socket)
         headers = {"X-Sparkwright-Pool": "pool.llm", "X-Sparkwright-Near": near}
         headers |= {"X-Sparkwright-Key": "default", "Authorization": f"Bearer {KEY}"}
-        pools.request(method, path, body if method == "POST" else None, headers)
+        method, path = ("POST", CHAT) if near else ("GET", "/state")
+        pools.request(method, path, body if near else None, headers)
         answer = pools.getresponse()
         text = answer.read().decode()
-        return text if method == "GET" else str(answer.headers["x-sparkwright-server"])
+        return str(answer.headers["x-sparkwright-server"]) if near else text
+
+
+def test_an_address_that_is_cut_off_takes_no_request_of_the_other(
+    folder: Path, service: RunningProxy
+) -> None:
+    pools = (ModelPool("pool.llm", (Replica("a", "127.0.0.1", service.port, service.port),)),)
+    models = {"small": Model("pool.llm", "chat")}
+    with (
+        address_of(folder / "one", pools, models) as cut,
+        address_of(folder / "two", pools, models) as other,
+        ThreadPoolExecutor(8) as pool,
+    ):
+        answers = [pool.submit(other.post, CHAT, {"model": "small"}) for _ in range(40)]
+        assert cut.process
+        cut.process.kill()
+        assert [answer.result().status for answer in answers] == [200] * 40
+        with pytest.raises(OSError, match="refused"):
+            cut.post(CHAT, {"model": "small"})
 
 
 def test_rights_and_limits_are_judged_at_the_address_alone(
@@ -180,12 +256,8 @@ def test_the_address_opens_to_no_key_that_is_not_a_clients(
         assert address.get(path).status == 404, path
 
 
-def test_a_request_to_the_pools_returns_the_number_of_servers_up(address: RunningProxy) -> None:
-    with closing(http.client.HTTPConnection("pools", timeout=PATIENCE)) as pools:
-        pools.sock = socket.socket(socket.AF_UNIX)
-        pools.sock.connect(address.proxies.pools_socket)
-        pools.request("GET", "/state")
-        assert pools.getresponse().read() == b"pool.llm 1\npool.far 0\n"
+def test_whoever_reaches_the_pools_says_how_many_servers_are_up(address: RunningProxy) -> None:
+    assert _pools(address) == "pool.llm 1\npool.far 0\n"
 
 
 def test_a_service_without_limits_takes_every_client(service: RunningProxy, first: Backend) -> None:

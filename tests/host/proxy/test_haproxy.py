@@ -357,10 +357,6 @@ def test_health_of_a_proxy_that_leaves_is_503_and_it_still_takes_requests(
     assert proxy.get("/health").status == 200
 
 
-def test_a_mistaken_name_is_answered(start: Opener, first: Backend) -> None:
-    assert start(first).put("nosuch", "drain") == "No such server."
-
-
 def test_a_request_waits_while_the_only_replica_is_drained(start: Opener, first: Backend) -> None:
     proxy = start(first, wait_seconds=int(PATIENCE))
     proxy.put("one", "drain")

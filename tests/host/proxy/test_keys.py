@@ -72,7 +72,8 @@ def test_the_log_has_names_and_no_key(proxy: RunningProxy) -> None:
     assert proxy.post(CHAT, key="sk-x\r\nkey=laptop"[:4] + "key=laptop").status == 401
     proxy.stop()
     lines = [line.split() for line in proxy.log.read_text().splitlines() if CHAT in line]
-    assert [line[1] for line in lines] == ["key=openclaw", "key=laptop", "key=-", "key=-"]
+    # Two threads write the log.
+    assert sorted(line[1] for line in lines) == ["key=-", "key=-", "key=laptop", "key=openclaw"]
     text = proxy.log.read_text()
     for key in (KEY, OPENCLAW, LAPTOP, problems, ENGINE.value):
         assert key not in text
@@ -108,15 +109,6 @@ def test_the_hosts_own_key_opens_from_the_host_alone(proxy: RunningProxy, first:
         seen.append(elsewhere.getresponse().status)
     assert seen == [401, 200]
     assert len(first.seen) == 2
-
-
-def test_an_address_passes_the_clients_key_on(folder: Path, first: Backend) -> None:
-    """The replica's own proxy checks and logs it again; the engine's key stays on its host."""
-    with opened(proxies_of(folder, (replica(first),))) as balancer:
-        balancer.write(named={"openclaw": OPENCLAW})
-        balancer.reload()
-        assert balancer.post(CHAT, key=OPENCLAW).status == 200
-    assert first.seen[0].headers["authorization"] == f"Bearer {OPENCLAW}"
 
 
 # --- The program that changes keys alone --------------------------------------------------------

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,16 +16,21 @@ from sparkwright.findings.user_error import UserError
 from sparkwright.host.lib import metrics
 from sparkwright.plan.plan import plan_host
 from tests.tables import Tables
-from tests.unit.builders import SPARK, catalog, origin
+from tests.unit.builders import ROOT, SPARK, catalog, origin
 
 cases = Tables(__file__)
 
 NEUTRAL = {
-    value
+    value.partition(":")[0]
     for name, given in vars(metrics).items()
     if name.isupper() and not name.startswith("_") and name != "TYPE_CHECKING"
     for value in ([given] if isinstance(given, str) else given)
 }
+
+
+def _kept(fixture: str) -> Any:
+    """Routes or metrics of a real server."""
+    return json.loads((ROOT / "tests/fixtures" / fixture).read_text())
 
 
 @pytest.mark.parametrize("name", ENGINES)
@@ -42,6 +50,36 @@ def test_a_version_has_a_list_of_media_domains_or_not(
     name: str, version: str | None, listed: bool
 ) -> None:
     assert engine(name).media_list(version) is listed
+
+
+@cases("name", "fixture", "changes")
+def test_clients_routes_exist_and_change_nothing(name: str, fixture: str, changes: str) -> None:
+    real = {re.sub(r"{\w+}", "{id}", each) for each in _kept(fixture)}
+    own = {f"{method} {path}" for method, path in engine(name).routes.clients}
+    assert own <= real
+    assert {each for each in real if re.search(changes, each)}.isdisjoint(own)
+
+
+def test_metrics_of_sglang_are_those_of_its_own_collectors() -> None:
+    real, own = _kept("sglang/0.5.17/metrics.json"), engine("sglang")
+    names = {*own.metrics.values(), *own.graphs.values()}
+    assert {re.sub("_(sum|count)$", "", name) for name in names} <= set(real)
+
+
+def test_figures_of_the_real_sglang_on_a_gpu_are_read() -> None:
+    real, own = _kept("sglang/0.5.17/h200.json"), engine("sglang")
+    neutral = {theirs: name for name, theirs in own.metrics.items()}
+    figures = metrics.totals("\n".join(real["metrics"]), neutral)
+    assert (figures[metrics.GENERATED], figures[metrics.READ]) == (193, 204)
+    assert (figures[metrics.RUNNING], figures[metrics.WAITING]) == (0, 0)
+    assert figures["first_token_count"] == 23
+
+
+def test_without_a_key_the_real_sglang_opens_health_alone() -> None:
+    statuses = _kept("sglang/0.5.17/h200.json")["statuses"]
+    assert {path for path, codes in statuses.items() if codes != [401]} == {
+        "/health", "/health_generate",
+    }  # fmt: skip
 
 
 def test_no_two_engines_share_the_name_of_a_metric() -> None:

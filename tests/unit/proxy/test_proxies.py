@@ -1,14 +1,19 @@
 """Proxies of a host."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from sparkwright.findings.user_error import UserError
+from sparkwright.host.models.document import Key
+from sparkwright.host.models.report import UsageRow
 from sparkwright.plan.plan import HostPlan
 from sparkwright.proxy.pools import planned_pools, with_others
 from sparkwright.proxy.proxies import health_file, proxies_of
+from sparkwright.results.usage import summed
+from sparkwright.site.address import door_of
 from tests.unit import builders
 
 RECIPE = {"recipe": "qwen36-35b-a3b-heretic-dflash"}
@@ -61,7 +66,20 @@ def test_the_address_has_every_hosts_services_behind_it() -> None:
     assert gateway.limited == ("tv",)
 
 
-def test_replicas_beside_a_service_are_named() -> None:
+def test_two_addresses_share_a_keys_limits_and_their_counts_are_summed() -> None:
+    everyone = {host: {**data, "address": {}} for host, data in EVERYONE.items()}
+    keys = {"tv": {"requests_day": 9}}
+    door = door_of(plan(address={}, keys=keys), (), {}, everyone, "/pools.sock")
+    assert door
+    assert (door.peers, door.keys) == (("spark-2",), {"tv": Key(requests_day=9)})
+    row = UsageRow("2026-11-23", "tv", "small", 2, 0, 5, 7, 0.5, 0)
+    other = replace(row, model="large")
+    assert summed([row, other, row]) == [
+        other, replace(row, requests=4, tokens_in=10, tokens_out=14, seconds=1.0),
+    ]  # fmt: skip
+
+
+def test_who_has_others_beside_it() -> None:
     behind: dict[str, dict[str, Any]] = {**EVERYONE, "door": {"address": {}}}
     assert with_others("spark-1", EVERYONE) == frozenset()
     assert with_others("spark-1", behind) == {"qwen36"}

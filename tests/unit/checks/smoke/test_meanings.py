@@ -30,8 +30,10 @@ def raised() -> set[str]:
     host = ROOT / "sparkwright/host"
     for path in (*host.glob("smoke/*.py"), host / "lib/kinds.py", host / "lib/faults.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
-            if isinstance(node, ast.Call) and name in ("Fault", "fail_if"):
+            if not isinstance(node, ast.Call):
+                continue
+            name = getattr(node.func, "id", None) or getattr(node.func, "attr", "")
+            if name in ("Fault", "fail_if"):
                 for part in ast.walk(node.args[name == "fail_if"]):
                     if isinstance(part, ast.Constant) and isinstance(part.value, str):
                         result.add(part.value)

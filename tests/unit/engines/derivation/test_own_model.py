@@ -194,27 +194,19 @@ def test_an_architecture_that_the_tags_vllm_has_not_is_named_with_a_tag_that_has
     config = {**CONFIG, "architectures": ["Qwen3_5ForCausalLM"]}
     with on_the_hub(repository(config=config)):
         fleet = planned({"image_tag": "v0.24.0"})
-    (result,) = [
-        violation
-        for violation in fleet.hosts["spark-1"].violations
-        if violation.id == "model-architecture"
-    ]
+    findings = {item.id: item for item in fleet.hosts["spark-1"].violations}
+    result = findings["model-architecture"]
     assert "vLLM 0.24.0 has no implementation of Qwen3_5ForCausalLM" in result.observed
     assert "v0.28.0" in result.remedy
     with on_the_hub(repository(config=config)):
         newest = planned()
-    assert not [
-        violation
-        for violation in newest.hosts["spark-1"].violations
-        if violation.id == "model-architecture"
-    ]
+    assert "model-architecture" not in {item.id for item in newest.hosts["spark-1"].violations}
 
 
 def _lock(tmp_path: Path, **given: Any) -> Path:
     path = tmp_path / "fleet.lock"
     with on_the_hub(repository(**given)):
-        hosts = planned(lock_file=str(path)).or_raise()
-    (host,) = hosts.values()
+        (host,) = planned(lock_file=str(path)).or_raise().values()
     result = resolution(host.plan)
     result.models.update(host.resolved_models)
     path.write_text(render_lock(from_resolution([host.plan.references], result, None)))

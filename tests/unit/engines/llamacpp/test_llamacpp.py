@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
+from sparkwright.catalog import Mounted
 from sparkwright.catalog.entries import KvLayers
 from sparkwright.catalog.gguf import Gguf
 from sparkwright.checks.configuration import check_host
@@ -110,6 +112,18 @@ def test_memory_is_judged_by_the_card_or_the_pool(
     assert [item.id for item in host.violations] == rules
 
 
+def test_a_drafter_takes_memory_of_the_card() -> None:
+    entries, name = catalog(), "qwen35-9b-gguf-rtx-12gb"
+    drafter = Mounted(model="qwen35-4b-gguf-q4", mount="/models/small")
+    recipe = entries.recipes[name].model_copy(update={"drafter": drafter})
+    changed = replace(entries, recipes={**entries.recipes, name: recipe})
+    arguments = {"spec_type": "draft-simple", "model_draft": "/models/small/x.gguf"}
+    with patch("tests.unit.builders.catalog", lambda: changed):
+        host = plan({"s": {"recipe": name, "arguments": arguments}})
+    findings = {item.id: item for item in check_host(host, entries, assumed_hardware(host))}
+    assert "6.5 GiB of the drafter and its cache" in findings["llamacpp-memory"].observed
+
+
 @cases("pooling", "argument", "routes")
 def test_a_pooling_model_is_started_and_tested_as_such(
     pooling: str, argument: str, routes: list[str]
@@ -117,21 +131,21 @@ def test_a_pooling_model_is_started_and_tested_as_such(
     arguments = dict(chat(derived(pooling=pooling)).arguments)
     assert arguments[argument] is True
     assert [*ENGINE.kinds(arguments, "chat").values()] == routes
+    header = repository(pooling=pooling).facts.gguf  # type: ignore[union-attr]
+    assert "llamacpp-pooling" in _rules(gguf=header)
+
+
+def _rules(**changed: Any) -> set[str]:
+    """Rules that a recipe of the catalog breaks with a changed model."""
     host = plan({"s": {"recipe": "qwen35-9b-gguf-rtx-12gb"}})
     entries, name = catalog(), "qwen35-9b-gguf-q4"
-    model = entries.models[name].model_copy(update={"gguf": repository(pooling=pooling).facts.gguf})  # type: ignore[union-attr]
-    changed = replace(entries, models={**entries.models, name: model})
-    findings = check_host(host, changed, assumed_hardware(host))
-    assert "llamacpp-pooling" in {item.id for item in findings}
+    model = entries.models[name].model_copy(update=changed)
+    entries = replace(entries, models={**entries.models, name: model})
+    return {item.id for item in check_host(host, entries, assumed_hardware(host))}
 
 
 def test_a_format_that_the_engine_does_not_load_is_an_error() -> None:
-    host = plan({"s": {"recipe": "qwen35-9b-gguf-rtx-12gb"}})
-    entries, name = catalog(), "qwen35-9b-gguf-q4"
-    model = entries.models[name].model_copy(update={"format": "awq", "file": None})
-    changed = replace(entries, models={**entries.models, name: model})
-    findings = check_host(host, changed, assumed_hardware(host))
-    assert "engine-format" in {item.id for item in findings}
+    assert "engine-format" in _rules(format="awq", file=None)
 
 
 @cases("arguments", "context", "sequences", "cache")
@@ -184,9 +198,3 @@ def test_arguments_are_judged_by_the_real_programs_help(
     arguments: dict[str, Any], rules: list[str]
 ) -> None:
     assert [item.check for item in ENGINE.parser.check("b11669", arguments, {}, {})] == rules
-
-
-def test_routes_that_change_the_server_are_shut() -> None:
-    shut = ("/slots", "/props", "/lora-adapters", "/models/load", "/tools", "/v1/streams/lookup")
-    clients = {path for _, path in ENGINE.routes.clients}
-    assert clients.isdisjoint(shut)
