@@ -55,7 +55,7 @@ class SecretText(str):
 
 
 def shown(source: Source) -> str:
-    """Expression by which a shell of the controller inserts the secret: ``$(cat FILE)`` or ``$(COMMAND)``."""
+    """Expression of a shell that inserts the secret: ``$(cat FILE)`` or ``$(COMMAND)``."""
     return f"$({shlex.join(('cat', source) if isinstance(source, str) else source)})"
 
 

@@ -66,9 +66,9 @@ class RolloutSettings(_Settings):
         canaries: hosts that go first, by number or by name.
         batch: hosts per batch after the canaries, as a number or a share of all (``"25%"``).
         pause_seconds: pause between two batches.
-        soak_seconds: time in which a switched host is observed before the next batch; some releases die
+        soak_seconds: observation of a switched host before the next batch; some releases die
             after a minute.
-        notice_seconds: time in which a service behind a proxy reports 503 before it drains; must exceed
+        notice_seconds: time in which a proxied service reports 503 before it drains; must exceed
             the time in which the fleet's address notices.
         drain_seconds: time for running requests before a service behind a proxy stops.
         on_failure: ``halt`` rolls back the failed host and stops the roll-out; ``fleet`` rolls back

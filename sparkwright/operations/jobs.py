@@ -42,7 +42,7 @@ def start(host: Host, jobs: Sequence[Job], secrets: Mapping[str, str] | None = N
 def status(
     host: Host, watched: Sequence[WatchedJob], wait: float, jobs: Sequence[Job] = ()
 ) -> dict[str, JobStatus]:
-    """How jobs are, after at most ``wait`` seconds, by unit. ``jobs`` are started before."""
+    """Return the states of jobs after at most ``wait`` seconds, by unit. ``jobs`` start before."""
     request = JobsRequest(start=tuple(jobs), watch=tuple(watched), wait=wait)
     answer = ask(host, program, request, _ANSWER, timeout=wait + 120)
     of_each(_LABEL, [job.unit for job in watched], answer)

@@ -28,7 +28,7 @@ _MOST_PIDS = 1 << 22
 
 
 def _machine() -> str:
-    """Where process ids mean the same: containers may share an id, but not a process namespace."""
+    """Namespace of process ids: containers may share an id, but not a process namespace."""
     parts = [socket.gethostname()]
     with suppress(OSError):
         parts.append(Path("/etc/machine-id").read_text().strip())

@@ -181,7 +181,7 @@ def _proxies() -> urllib.request.ProxyHandler:
 
 
 def _depth(ip: str) -> int:
-    """Return the depth of an address within the network: 0 for the internet, 3 for the link alone."""
+    """Return the depth of an address in the network: 0 for the internet, 3 for the link alone."""
     try:
         address = _address(ip)
     except ValueError:  # a name, which a proxy resolves

@@ -26,7 +26,7 @@ def hex_digits(digest: str) -> str:
 
 @dataclass(frozen=True)
 class BuildReference:
-    """Where a built image is made from: a folder of a git repository, over a pinned base image.
+    """Source of a built image: a folder of a git repository, over a pinned base image.
 
     Attributes:
         base_name: the base's name in the Dockerfile's FROM.

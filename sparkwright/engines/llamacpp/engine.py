@@ -33,7 +33,9 @@ def command(launch: Launch) -> Command:
 
 
 def rank_misuses(_: Mapping[str, ArgumentValue | None]) -> Iterator[Fault]:
-    """Every service of several hosts: llama.cpp's ranks (RPC) have no key and no encryption."""
+    """Refuses every service of several hosts: llama.cpp's ranks (RPC) have no key and no
+    encryption.
+    """
     yield "cluster", "llama.cpp serves on one host", "leave cluster out"
 
 

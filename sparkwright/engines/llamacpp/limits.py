@@ -31,7 +31,7 @@ def limits(arguments: Mapping[str, Any]) -> Limits:
 
 
 def slots(arguments: Mapping[str, Any]) -> int:
-    """Requests that are served at once."""
+    """Number of requests that are served at once."""
     return whole(arguments, "parallel") or AUTO_SLOTS
 
 

@@ -56,7 +56,7 @@ def _speculative(values: Mapping[str, Any]) -> Mapping[str, Scalar | None] | Non
     }
 
 
-#: What listens on a Unix socket and asks for the key, before SGLang.
+#: The program that listens on a Unix socket and requires the key, before SGLang.
 LAUNCH = Path(__file__).with_name("launch.py").read_text(encoding="utf-8")
 #: The first version with a list of media domains.
 HAS_DOMAINS = (0, 5, 18)

@@ -140,8 +140,8 @@ def _note_risks(
         note("unknown-version", "container", observed)
 
 
-#: Least MemTotal: of a Spark, as in every recipe for Sparks; of a box of 32 GB with a dedicated card,
-#: of which the kernel counts 31.0.
+#: Least MemTotal: of a Spark, as in recipes for Sparks; of a box of 32 GB with a dedicated card, of
+#: which the kernel counts 31.0.
 _SPARK_GIB, _BOX_GIB = 110.0, 30.0
 _FORMATS = get_args(get_args(Model.model_fields["format"].annotation)[0])
 #: Other names of formats.

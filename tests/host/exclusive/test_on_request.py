@@ -80,7 +80,7 @@ def test_an_answer_that_the_engine_cuts_off_is_not_made_whole(
             answer.result(60).read()
 
 
-def test_one_that_does_not_come_up_is_said(night: Waking, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_start_is_reported(night: Waking, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(on_request, "_COMMENT", 0.1)
     night.well = False
     stream = night.proxy.send("POST", CHAT, {"stream": True})

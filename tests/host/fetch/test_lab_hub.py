@@ -38,7 +38,7 @@ def test_a_file_that_stays_truncated_fails_the_fetch(lab: LabHub, fetch: Fetch) 
 
 
 @cases("name", "token", "message")
-def test_the_message_of_a_failed_fetch_names_the_cause(
+def test_a_refusal_has_a_message(
     lab: LabHub, fetch: Fetch, name: str, token: str | None, message: str
 ) -> None:
     code, output = fetch.here(**_request(lab, fetch, name, token))

@@ -79,7 +79,7 @@ def test_two_addresses_share_a_keys_limits_and_their_counts_are_summed() -> None
     ]  # fmt: skip
 
 
-def test_who_has_others_beside_it() -> None:
+def test_replicas_beside_a_service_are_named() -> None:
     behind: dict[str, dict[str, Any]] = {**EVERYONE, "door": {"address": {}}}
     assert with_others("spark-1", EVERYONE) == frozenset()
     assert with_others("spark-1", behind) == {"qwen36"}

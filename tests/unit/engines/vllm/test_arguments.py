@@ -178,9 +178,7 @@ CAPTURED = sorted(path.stem for path in (ROOT / "lab/serving/flags").glob("*.jso
 
 
 @cases("name", "others")
-def test_there_is_a_table_of_every_version_that_an_image_holds(
-    name: str, others: list[str]
-) -> None:
+def test_every_version_of_an_image_has_a_table(name: str, others: list[str]) -> None:
     images = [image for image in catalog().images.values() if image.engine == name]
     tags = [tag for image in images for tag in image.tags.values()]
     held = {tag.version for tag in tags if tag.version} | set(others)
