@@ -47,7 +47,7 @@ def opened(key: bytes, shown: str, now: float) -> str | None:
 
 
 def reconstruction(file: File, start: int, end: int, urls: list[str]) -> dict[str, Any]:
-    """Return the parts of bytes [start, end) of a file; urls are the URLs of its xorbs, in order."""
+    """Return the parts of bytes [start, end) of a file; urls are its xorbs' URLs, in order."""
     first, beyond = start // CHUNK_BYTES, -(-end // CHUNK_BYTES)
     terms, fetch = [], {}
     for index in range(first // XORB_CHUNKS, -(-beyond // XORB_CHUNKS)):

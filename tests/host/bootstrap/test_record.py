@@ -43,9 +43,7 @@ def test_gpus_are_found_on_the_bus(
     assert list(inspection.gpus_on_bus()) == expected
 
 
-def test_newer_packages_than_the_boot_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_packages_after_the_boot_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inspection, "_LISTS", tmp_path)
     booted = inspection.booted()
     assert 0 < booted <= time.time()

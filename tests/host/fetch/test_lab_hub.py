@@ -38,7 +38,7 @@ def test_a_file_that_stays_truncated_fails_the_fetch(lab: LabHub, fetch: Fetch) 
 
 
 @cases("name", "token", "message")
-def test_a_refusal_has_a_message(
+def test_refused_fetches_tell(
     lab: LabHub, fetch: Fetch, name: str, token: str | None, message: str
 ) -> None:
     code, output = fetch.here(**_request(lab, fetch, name, token))
