@@ -1,10 +1,10 @@
 """The budget of code: lines by package and lengths of functions, held against .ci/budget.toml.
 
-    python .ci/budget.py            # exits with 1 and lists what is over its ceiling
+    python .ci/budget.py            # exits with 1 and lists counts over their ceilings
     python .ci/budget.py --tighten  # makes the present counts the ceilings
 
-A line of code holds something beside a comment or a docstring. In what users install, files of
-other languages count too, but for data.
+A line of code holds a token beside comments and docstrings. In the installed packages, files of
+other languages count too, except data.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _HEAD = """\
 
 @dataclass(frozen=True)
 class Budget:
-    """Ceilings, or present counts: lines by package, and lengths of functions that are longer."""
+    """Ceilings, or present counts: lines by package, and lengths of longer functions."""
 
     lines: Mapping[str, int]
     longest: int

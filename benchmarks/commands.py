@@ -1,9 +1,9 @@
-"""How long every command takes, as a user runs it: a process, from its start to its end.
+"""Time of every command, as a user runs it: a process, from its start to its end.
 
     python -m benchmarks.commands [--fleet inventory/virtual.py] [--write]
 
 Commands that contact no host run in a new site of four hosts. With --fleet, an inventory whose
-hosts are up and deployed, commands that only look at hosts are measured there, too. --write puts
+hosts are up and deployed, commands that only observe hosts are measured there, too. --write puts
 the table into docs/performance.md.
 """
 
@@ -37,7 +37,7 @@ FLEET = ("status", "history", "diff", "models list", "key list", "doctor", "veri
 
 
 def main() -> int:
-    """Measure, print the table, and write it where that is asked for."""
+    """Measure, print the table, and write it on request."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--fleet", type=Path, help="an inventory whose hosts are up")
     parser.add_argument("--rounds", type=int, default=9)
@@ -46,7 +46,7 @@ def main() -> int:
     rows = list(_here(arguments.rounds))
     if arguments.fleet:
         rows += [_row(f"{item} {arguments.fleet}", item, None, Path.cwd(), 3) for item in FLEET]
-    text = table(("command", "median", "best", "at most"), rows)
+    text = table(("command, seconds", "median", "best", "at most"), rows)
     print(text)
     if arguments.write:
         page = PAGE.read_text(encoding="utf-8")
@@ -66,12 +66,12 @@ def _here(rounds: int) -> Iterator[tuple[str, ...]]:
 def _row(message: str, name: str, most: float | None, folder: Path, rounds: int) -> tuple[str, ...]:
     _seconds(message.split(), folder)  # what is compiled once is compiled
     seconds = [_seconds(message.split(), folder) for _ in range(rounds)]
-    bound = f"{most:g} s" if most else ""
-    return f"`{name}`", f"{statistics.median(seconds):.2f} s", f"{min(seconds):.2f} s", bound
+    bound = f"{most:g}" if most else ""
+    return f"`{name}`", f"{statistics.median(seconds):.2f}", f"{min(seconds):.2f}", bound
 
 
 def _seconds(arguments: Sequence[str], folder: Path) -> float:
-    # Python's own files, compiled, as pip leaves them; nowhere in the checkout.
+    # Python's own files, compiled, as pip leaves them; outside of the checkout.
     cache = str(Path(tempfile.gettempdir()) / "sparkwright-commands-compiled")
     environment = {**os.environ, "PYTHONPATH": str(_ROOT), "PYTHONPYCACHEPREFIX": cache}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)

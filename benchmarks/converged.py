@@ -1,15 +1,14 @@
-"""How long the full site takes when nothing has to change, against the alternatives.
+"""Time of the full site without pending changes, against the alternatives.
 
     make bench            (or: python -m benchmarks.converged --rounds 5)
     make bench BEFORE=../other-checkout
 
 On 1 and on 4 hosts of the virtual fleet, and on 1 host at the end of a line of 20 ms, alternately,
-so that noise of the machine meets all alike: sparkwright; the same of another checkout, where one
-is
+so that noise of the machine affects all alike: sparkwright; the same of another checkout, if one is
 named; the same deploy on pyinfra's stock connection, and without a lock; the same tasks as stock
 pyinfra operations; the same tasks as an Ansible playbook (not over the line). The alternatives are
-given digests and commits, so sparkwright has them from its lock. Reported are medians and ratios of
-one run.
+given digests and commits, so sparkwright has them from its lock. The output has medians and ratios
+of one run.
 """
 
 import argparse
@@ -34,21 +33,21 @@ from lab.layout import HOSTS, SSH
 MACHINES = {host.name: host for host in HOSTS}
 ROOT = Path(__file__).resolve().parent
 OURS = Checkout(Path())
-#: Calls hopper-1 rtx-2: for this measurement it gets the fake of an RTX 5090.
+#: hopper-1 becomes rtx-2: for this measurement it gets the fake of an RTX 5090.
 INVENTORY = ROOT / "inventory.py"
 STOCK = ROOT / "alternatives/stock_pyinfra.py"
 ANSIBLE = "ansible-core==2.18.6"
 ONE = ("spark-1",)
 FOUR = ("spark-1", "spark-2", "rtx-1", "rtx-2")
 _VARIABLES = WORK / "variables.json"
-#: The row whose ratio of CPU says what planning and connecting add to a start.
+#: The row whose ratio of CPU shows the share of planning and connecting in a start.
 START = "pyinfra --version"
-#: The virtual fleet's lock, and a file that is none.
+#: The virtual fleet's lock, and an invalid file.
 LOCK, NO_LOCK = (f"lock_file=.sparkwright/{name}.lock" for name in ("virtual", "no"))
-#: Seconds there and back on the long line.
+#: Round trip in seconds on the long line.
 ROUND_TRIP = 0.02
 
-#: What does the same work, by name; each call is one run.
+#: Alternatives with the same work, by name; each call is one run.
 Ways = dict[str, Callable[[], Cost]]
 
 
@@ -95,7 +94,7 @@ def _measure(
 
 
 def _with_pyinfra(inventory: Path, hosts: Sequence[str], others: dict[str, Checkout]) -> Ways:
-    # One key for all checkouts, so that none has to put its own in place.
+    # One key for all checkouts, so that none must install its own.
     key = {"SPARKWRIGHT_API_KEY": Path(".sparkwright/api_key").read_text().strip()}
     limit = [word for host in hosts for word in ("--limit", host)]
     # In a folder without config.py, which would plan the run and speed up its connections.
@@ -113,7 +112,8 @@ def _with_pyinfra(inventory: Path, hosts: Sequence[str], others: dict[str, Check
         "stock pyinfra operations": partial(
             run, stock, {"STOCK_VARIABLES": str(_VARIABLES.resolve())}, alone.parent
         ),
-        # At the end, for what another checkout changes: ours puts it back before others look.
+        # At the end, because of another checkout's changes: this checkout reverts them before
+        # others are measured.
         **{name: partial(other.deploy, inventory, hosts, key) for name, other in others.items()},
     }
 
@@ -125,7 +125,7 @@ def _ansible_way(ansible: Path, hosts: Sequence[str]) -> Callable[[], Cost]:
 
 def _in_turns(title: str, ways: Ways, rounds: int) -> dict[str, float]:
     """Medians in seconds by way, also printed."""
-    # What every run of pyinfra takes before it reads a file.
+    # The cost of every pyinfra run before it reads a file.
     ways = {**ways, START: partial(run, [str(OURS.pyinfra), "--version"], {})}
     costs: dict[str, list[Cost]] = {name: [] for name in ways}
     for _ in range(rounds):
@@ -161,7 +161,7 @@ def _far_inventory(host: str) -> Iterator[Path]:
 
 
 def _keep_variables(hosts: Sequence[str]) -> None:
-    """Write what the alternatives are to find, from what the last run put there."""
+    """Write the alternatives' expected state, from the last run's files."""
     key = Path(".sparkwright/api_key").read_text().strip()
     variables = {}
     for row in OURS.last_run():
@@ -208,7 +208,7 @@ def _playbook(ansible: Path, hosts: Sequence[str]) -> list[str]:
 
 
 def _ansible() -> Path:
-    """ansible-playbook from a venv of its own: it is no dependency of the project."""
+    """ansible-playbook from a separate venv: it is no dependency of the project."""
     home = WORK / "ansible-venv"
     program = home / "bin/ansible-playbook"
     if not program.exists():

@@ -3,8 +3,8 @@
     make bench-fetching      (or: python -m benchmarks.fetching --rounds 3)
 
 On the virtual fleet. `tc` limits hub and registry together to a fixed rate (the uplink), and
-every host at ten times that (the LAN). The bytes are counted at the depot's own cable. Reported
-are medians and ratios of one run.
+every host at ten times that (the LAN). The bytes are counted at the depot's own cable. The output
+has medians and ratios of one run.
 """
 
 import argparse
@@ -31,13 +31,13 @@ BIN = Path(sys.executable).parent
 HUB = f"http://{DEPOT.address}:{HUB_PORT}"
 SPARKS = tuple(machine for machine in MACHINES if machine.name.startswith("spark-"))
 WORK = Path(".sparkwright/benchmark")
-#: A file system in memory: what is compared is fetching, not this machine's disk.
+#: A file system in memory: the comparison is about fetching, not about this machine's disk.
 MEMORY = "/dev/shm"
 _FETCH = Path("sparkwright/host/fetch/fetch.py")
 
 
 def main() -> int:
-    """Bring up eight Sparks, measure, and leave the fleet as `lab up` makes it."""
+    """Start eight Sparks, measure, and leave the fleet as `lab up` makes it."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(
@@ -122,7 +122,7 @@ def _executions() -> int:
 
 
 def _empty(hosts: tuple[Machine, ...]) -> None:
-    """Take away models and images; the program for fetching stays."""
+    """Remove models and images; the fetch program stays."""
     script = (
         "systemctl stop 'sparkwright-fetch*' 'sparkwright-pull*' 'sparkwright-share*';"
         "rm -rf /opt/models/* /opt/sparkwright/images/* ; docker image prune -af >/dev/null;"
@@ -192,7 +192,7 @@ def _large() -> tuple[Any, list[Any]]:
 
 
 def _ours(downloader: str) -> float:
-    """Bytes per second, hashing included: what is there is verified."""
+    """Bytes per second, hashing included: existing files are verified."""
     model, files = _large()
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         request = Path(folder, "request.json")

@@ -1,5 +1,6 @@
-"""More bytes than the miniatures have, so that a line is busy for a while: random, in hub and
-registry, beside what is there already."""
+"""More bytes than in the miniatures, so that a line is busy for a while: random, in hub and
+registry, beside their other contents.
+"""
 
 import gzip
 import hashlib
@@ -24,7 +25,7 @@ _MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 
 
 def weights(files: int, megabytes: int) -> None:
-    """A commit more of the body, with so many files of so many megabytes each."""
+    """A further commit of the body, with this many files of this many megabytes each."""
     store = Store(STATE / "depot" / "hub")
     data = store.load(BODY)
     assert data is not None

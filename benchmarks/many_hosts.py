@@ -5,8 +5,8 @@
 
 Three hosts of the virtual fleet stand for all: an inventory has many names for each. To the
 controller they are as many hosts, with a plan and a connection each; since nothing changes, they
-don't get in each other's way. They share this machine's cores with the controller, so that only
-its own CPU says something of real fleets, not the seconds by the clock.
+don't get in each other's way. They share this machine's cores with the controller, so that only the
+controller's own CPU applies to real fleets, not the elapsed seconds.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from lab import fleet
 from lab.holding import held
 
 VIRTUAL = Path("inventory/virtual.py")
-#: Those that serve, with their group.
+#: Serving hosts, with their group.
 MACHINES = (("sparks", "spark-1"), ("sparks", "spark-2"), ("rtx50", "rtx-1"))
 
 
@@ -47,7 +47,7 @@ def main() -> int:
     }
     for _ in range(arguments.rounds):
         for title, checkout in checkouts.items():
-            # What is still to change is changed under one name: many would be in each other's way.
+            # Pending changes are made under one name: many names would disturb each other.
             checkout.deploy(VIRTUAL, machines, key)
             for number, inventory in inventories.items():
                 costs[title][number].append(checkout.deploy(inventory, environment=key))
@@ -72,7 +72,7 @@ def main() -> int:
 
 
 def many_names(number: int) -> Path:
-    """An inventory of so many names, spread evenly over the machines."""
+    """An inventory of this many names, spread evenly over the machines."""
     virtual = runpy.run_path(str(VIRTUAL))
     groups: dict[str, list[tuple[str, dict[str, Any]]]] = {group: [] for group, _ in MACHINES}
     for n in range(number):

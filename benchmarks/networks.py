@@ -1,12 +1,13 @@
-"""Cost of a container without a network, asked at its socket, beside one with the host's network.
+"""Cost of a container without a network, asked at its socket, beside a container with the host's
+network.
 
     make bench-networks      (or: python -m benchmarks.networks --rounds 3 --requests 2000)
 
 On one virtual host, alternately: HAProxy sends the same requests to the service's socket, and to a
 second container of the same image, started by hand with the host's network and a port of loopback.
-Asked from outside: for the shortest answer that there is (the list of models), and for streams, of
-which the time to the first token and the tokens a second count. The fake needs no time of its own
-for the first, so nearly all of it is the way there.
+Requests come from outside: for the shortest answer (the list of models), and for streams, with
+their time to the first token and tokens a second. The fake needs no time for the first, so nearly
+all of it is transport.
 """
 
 import argparse
@@ -36,7 +37,7 @@ SERVICES = json.dumps({"qwen36": {"recipe": "qwen36-35b-a3b-heretic-dflash", "po
 
 
 def main() -> int:
-    """Measure and print medians, and what the socket adds."""
+    """Measure and print medians, and the socket's additional time."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--requests", type=int, default=2000)
@@ -101,7 +102,7 @@ def _start_by_hand() -> None:
 def _send_to(kind: str) -> None:
     script = f"s|server self [^ ]*|server self {SERVERS[kind]}|"
     _inside("sh", "-c", f"sed -i '{script}' {CONFIG} && systemctl reload sparkwright-gateway")
-    time.sleep(6)  # two checks bring it back
+    time.sleep(6)  # two checks restore it
 
 
 def _headers() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""How long the page of many hosts takes: reading, judging, rendering, and its size.
+"""Time of the page of many hosts: reading, judging, rendering, and its size.
 
     python -m benchmarks.page_of_hosts --hosts 100 --runs 20
 

@@ -1,4 +1,4 @@
-"""A long line on this machine: a TCP relay that delivers what it takes only after a while.
+"""A long line on this machine: a TCP relay that delivers bytes only after a while.
 
     with relay.line("10.213.77.11", 22, round_trip=0.02) as port: ...
     python -m benchmarks.relay 10.213.77.11 22 0.02      (by hand; ends with its standard input)
@@ -17,16 +17,16 @@ import sys
 from collections.abc import Iterator
 
 CHUNK = 64 * 1024
-#: Chunks under way in one direction at most.
+#: Largest number of chunks under way in one direction.
 UNDER_WAY = 1024
 
 
 @contextlib.contextmanager
 def line(address: str, port: int, round_trip: float) -> Iterator[int]:
-    """A port of this machine that leads to an address so many seconds away, while the block runs.
+    """A port of this machine that leads to an address this many seconds away, while the block runs.
 
-    The relay is a process of its own, so that its work does not wait for the caller's work, and
-    it ends with the caller however that ends.
+    The relay is a separate process, so that its work does not wait for the caller's work, and it
+    ends with the caller in any case.
     """
     command = [sys.executable, "-m", "benchmarks.relay", address, str(port), str(round_trip)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -50,7 +50,7 @@ async def _serve(address: str, port: int, one_way: float) -> None:
                     _carry(reader, back, one_way), _carry(there, writer, one_way, not_before=third)
                 )
 
-    # asyncio turns Nagle's algorithm off at both ends: nothing waits here but for the line.
+    # asyncio turns Nagle's algorithm off at both ends: only the line causes waiting here.
     server = await asyncio.start_server(connected, "127.0.0.1", 0, limit=CHUNK)
     print(server.sockets[0].getsockname()[1], flush=True)
     ended = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Running what is measured: how long it takes, and what it takes of the controller."""
+"""Run measured commands: elapsed time, and use of the controller."""
 
 import json
 import os
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-#: Results, and what is made for a measurement: inventories, variables.
+#: Results, and files made for a measurement: inventories, variables.
 WORK = Path(".sparkwright/benchmark")
-#: So often a deploy may find something to change before one finds nothing.
+#: Number of deploys with changes before a deploy without changes is expected.
 TRIES = 4
 
 
@@ -35,7 +35,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Checkout:
-    """A checkout of sparkwright, with its own environment where it has one."""
+    """A checkout of sparkwright, with its own environment if it has one."""
 
     folder: Path
 
@@ -52,10 +52,9 @@ class Checkout:
         environment: Mapping[str, str] | None = None,
         data: Sequence[str] = (),
     ) -> Cost:
-        """The site's deploy on these hosts, or on all, with nothing to change.
+        """The site's deploy on these hosts, or on all, without pending changes.
 
-        A run that changes something is not counted and made again: another checkout may have
-        been there before.
+        A run with changes is not counted and repeated: another checkout may have been there before.
         """
         options = [word for host in hosts for word in ("--limit", host)]
         options += [word for pair in data for word in ("--data", pair)]
@@ -69,7 +68,7 @@ class Checkout:
         raise SystemExit(f"{self.folder}: run {TRIES} still changes something: {changes}")
 
     def sparkwright(self, *arguments: str) -> Cost:
-        """One of its own commands."""
+        """Run a sparkwright command of the checkout."""
         return run([str(self.pyinfra.with_name("sparkwright")), *arguments], {}, self.folder)
 
     def last_run(self) -> list[dict[str, Any]]:
@@ -80,8 +79,8 @@ class Checkout:
 
 
 def run(command: Sequence[str], environment: Mapping[str, str], folder: Path = Path()) -> Cost:
-    """Run a command, which has to succeed."""
-    # As on a user's machine: Python keeps what it compiled, for all alternatives alike.
+    """Run a command, which must succeed."""
+    # As on a user's machine: Python keeps its compiled files, for all alternatives alike.
     inherited = {key: os.environ[key] for key in os.environ if key != "PYTHONDONTWRITEBYTECODE"}
     with tempfile.TemporaryFile("w+") as output:
         started = time.monotonic()

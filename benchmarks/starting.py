@@ -1,4 +1,4 @@
-"""How long the real vLLM takes to start again, beside `docker restart` of the same container.
+"""Time of a restart of the real vLLM, beside `docker restart` of the same container.
 
     make bench-starting      (or: python -m benchmarks.starting --rounds 3)
 
@@ -7,8 +7,8 @@ On one virtual host, on the CPU, with torch.compile: a service's first start, th
 `docker restart` of a container by hand that keeps everything. Seconds from the command to the
 first 200 of /health.
 
-The lab's image brings its modules' bytecode; most images of vLLM bring none. "no bytecode" is a
-second start of such an image without what we keep of it: a new container has to compile them.
+The lab's image contains its modules' bytecode; most images of vLLM contain none. "no bytecode" is a
+second start of such an image without sparkwright's kept bytecode: a new container must compile it.
 """
 
 import argparse
@@ -28,7 +28,7 @@ HOST = HOSTS[0]
 HOME = "/opt/sparkwright/services/tiny"
 UNIT = "sparkwright-tiny"
 PORT = 8000
-#: A drop-in of the unit and what it adds to the compose file: bytecode is the container's own.
+#: A drop-in of the unit and its additions to the compose file: bytecode is the container's own.
 DROP_IN = f"/run/systemd/system/{UNIT}.service.d/benchmark.conf"
 OVERRIDE = "/run/sparkwright-benchmark.yaml"
 NO_BYTECODE = f"""

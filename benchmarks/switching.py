@@ -1,12 +1,11 @@
-"""How long a host does not serve while it is switched, beside `docker stop` + `docker run`.
+"""Downtime of a host during a switch, beside `docker stop` + `docker run`.
 
     make bench-switching      (or: python -m benchmarks.switching --rounds 5)
 
-On one virtual host, alternately: a new tag by `pyinfra`, and the same container by hand as the
-cards
-have it. Both are watched from outside: /health every 10 ms, and down is from the last 200 before to
-the first 200 after. The fake boots in about a second and a real engine in minutes, so besides
-the ratio the difference in seconds is given: it does not grow with the engine.
+On one virtual host, alternately: a new tag by `pyinfra`, and the same container by hand as on the
+cards. Both are watched from outside: /health every 10 ms; the downtime is from the last 200 before
+to the first 200 after. The fake boots in about a second and a real engine in minutes, so the output
+has the difference in seconds besides the ratio: it does not grow with the engine.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ BIN = Path(sys.executable).parent
 
 
 class Watch:
-    """Polls /health until stopped; the longest time without a 200 is how long it was down."""
+    """Polls /health until stopped; the longest time without a 200 is the downtime."""
 
     def __init__(self) -> None:
         self.longest = 0.0
@@ -125,7 +124,7 @@ def _ours(tag: str) -> float:
 
 
 def _by_hand() -> float:
-    """The same container, started as the cards have it, stopped and started once more."""
+    """The same container, started as on the cards, stopped and started once more."""
     compose = yaml.safe_load(machines.inside(HOST, ["cat", f"{HOME}/current/compose.yaml"]).stdout)
     arguments = docker_run(compose["services"]["engine"])
     _inside("systemctl", "stop", "sparkwright-qwen36")

@@ -1,7 +1,7 @@
 """Record the output of commands on the virtual fleet for the pages: ``python -m docs.record``.
 
 A page shows an output between two marks, ``<!-- output: NAME -->`` and ``<!-- /output -->``.
-`docs.generate` writes there what was recorded, so a page never shows an invented output.
+`docs.generate` inserts the recorded output, so a page never shows an invented output.
 """
 
 import re
@@ -56,7 +56,7 @@ def run(root: Path, command: str, code: int) -> list[str]:
     """Lines of a command's output, without colours.
 
     Raises:
-        SystemExit: when the command ends with another code.
+        SystemExit: the command exits with another code.
     """
     arguments = shlex.split(command)
     own = Path(sys.executable).with_name(arguments[0])

@@ -1,1 +1,1 @@
-"""The virtual fleet: real systemd, SSH and Docker; fakes for what can not be had here."""
+"""The virtual fleet: real systemd, SSH and Docker; fakes for hardware that this machine lacks."""

@@ -1,6 +1,6 @@
 """apt repositories on the depot, signed: Debian's own packages, and fakes of NVIDIA's.
 
-Only for bare hosts. The key is made with the fleet, and goes with it.
+Only for bare hosts. The key is made with the fleet, and removed with it.
 """
 
 import email.utils
@@ -14,12 +14,12 @@ from lab.layout import APT_PORT, DEPOT, STATE
 
 PLACE = STATE / "depot" / "apt"
 ADDRESS = f"http://{DEPOT.address}:{APT_PORT}"
-#: The public half of what signs both.
+#: The public half of the signing key of both.
 KEY = PLACE / "key.asc"
 _HOME = STATE / "gnupg"
 _KEYRING = "usr/share/keyrings/sparkwright-lab.asc"
 _NEW = "touch /run/sparkwright-lab-new-driver"
-#: Fakes of NVIDIA's packages: the files that each brings, and what it runs once it is there.
+#: Fakes of NVIDIA's packages: the files of each, and the commands after its installation.
 _FAKES: dict[str, tuple[tuple[str, ...], str]] = {
     "nvidia-container-toolkit": (fakes.TOOLKIT, "true"),
     "nvidia-open": (("nvidia-smi",), _NEW),
@@ -41,7 +41,7 @@ def publish(bare: Path, folder: Path = PLACE, home: Path = _HOME) -> None:
     pool = folder / "debian/pool"
     pool.mkdir(parents=True)
     for deb in sorted((bare / base.DEBS).glob("*.deb")):
-        # Of an epoch's colon, which would be written once more in an address.
+        # An epoch's colon, which would be encoded again in an address.
         shutil.copyfile(deb, pool / deb.name.replace("%3a", "-"))
     for name, (programs, after) in _FAKES.items():
         _package(folder / "nvidia", name, programs, after)
@@ -53,7 +53,7 @@ def publish(bare: Path, folder: Path = PLACE, home: Path = _HOME) -> None:
 
 
 def use(root: Path) -> None:
-    """Have a host take Debian's packages from the depot."""
+    """Make a host take Debian's packages from the depot."""
     (root / _KEYRING).parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(KEY, root / _KEYRING)
     source = f"deb [signed-by=/{_KEYRING}] {ADDRESS}/debian {base.SUITE} main\n"

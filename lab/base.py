@@ -1,7 +1,8 @@
 """The base file systems of the machines: Debian 13, made once with mmdebstrap and kept.
 
-Hosts have what a deploy needs; a bare one is as Debian's installer leaves it, and packages of what
-it lacks lie beside it, for the depot's apt repository. One has the newest Docker that Debian has.
+Hosts have the requirements of a deploy; a bare host is as Debian's installer leaves it, and
+packages of the missing programs are beside it, for the depot's apt repository. One host has the
+newest Docker of Debian.
 """
 
 import hashlib
@@ -18,7 +19,7 @@ PACKAGES = (
     # a host as its users have it
     "systemd", "systemd-sysv", "dbus", "openssh-server", "python3", "sudo", "iproute2",
     "ca-certificates", "curl", "iptables", "docker.io", "docker-cli", "docker-compose", "haproxy",
-    # what the depot runs
+    # the depot's packages
     "docker-registry", "python3-starlette", "python3-uvicorn",
 )  # fmt: skip
 BARE = (
@@ -33,21 +34,21 @@ _NEWEST = (
     *(package for package in PACKAGES if package not in NEWEST),
     *(f"{item}/{UNSTABLE}" for item in NEWEST),
 )
-#: A laptop on which nothing of ours was installed yet.
+#: A laptop without any part of sparkwright.
 LAPTOP = ("ca-certificates", "git", "pipx", "python3", "python3-venv")
-#: What a bare host can have from the depot.
+#: Packages that a bare host can get from the depot.
 OFFERED = ("docker.io", "docker-cli", "docker-compose", "haproxy", "earlyoom")
-#: Where those lie in the bare base: below apt's own place for them, out of its sight.
+#: Their folder in the bare base: below apt's own place for them, out of its sight.
 DEBS = "var/cache/sparkwright-lab-debs"
 
 
 def path() -> Path:
-    """Where the base tree of this suite and these packages is, once it is made."""
+    """Path of the base tree of this suite and these packages, after it is made."""
     return _tree("base", PACKAGES)
 
 
 def ensure() -> Path:
-    """The base tree, made when it is not there; a killed build leaves none."""
+    """The base tree, made if it is missing; a killed build leaves none."""
     return _made("base", PACKAGES, path())
 
 
@@ -63,12 +64,12 @@ def ensure_bare() -> Path:
 
 
 def newest_path() -> Path:
-    """Where the base tree with the newest Docker is, once it is made."""
+    """Path of the base tree with the newest Docker, after it is made."""
     return _tree("newest", _NEWEST)
 
 
 def ensure_newest() -> Path:
-    """A host with the newest Docker: everything else is of the suite."""
+    """A host with the newest Docker: everything else comes from the suite."""
     # Unstable is signed for a week, and a mirror may be a snapshot.
     mirror = debian_mirror()
     settings = (f'APT::Default-Release "{SUITE}"', 'Acquire::Check-Valid-Until "false"')
@@ -118,7 +119,7 @@ def _made(
     for stale in CACHE.glob(f"{name}-*"):
         shutil.rmtree(stale, ignore_errors=True)
     building = base.with_suffix(".new")
-    # Its own scratch files lie here too, so that nothing is left elsewhere by a killed build.
+    # Its own temporary files lie here too, so that a killed build leaves nothing elsewhere.
     scratch = CACHE / f"tmp-{name}"
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(mode=0o755)
@@ -145,7 +146,7 @@ def _made(
     try:
         _, text = process.communicate()
     except KeyboardInterrupt:
-        process.wait(timeout=30)  # it got the signal too, and takes its own mounts and files away
+        process.wait(timeout=30)  # it got the signal too, and removes its own mounts and files
         raise
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

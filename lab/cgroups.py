@@ -1,7 +1,7 @@
-"""A control group for each machine, where no systemd of this machine makes one.
+"""A control group for each machine, if no systemd of this machine makes one.
 
-systemd-nspawn puts its machine below the group it was started in. Two machines in one group would
-be two systemds that manage, and end, each other's services.
+systemd-nspawn puts its machine below the group in which it was started. Two machines in one group
+would be two systemds that manage, and end, each other's services.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ def _groups(name: str) -> list[Path]:
 
 
 def enter(name: str) -> list[str]:
-    """Words to put before a command, so that it runs in a group of that name."""
+    """Words before a command, to run it in a group of that name."""
     steps = [f"mkdir -p {group} && echo $$ > {group}/cgroup.procs" for group in _groups(name)]
     return ["sh", "-c", " && ".join([*steps, 'exec "$@"']), name]
 

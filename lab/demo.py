@@ -1,7 +1,7 @@
-"""The main job on the virtual fleet: what `make demo` runs, as a user who may use sudo.
+"""The main job on the virtual fleet, run by `make demo`, as a user who may use sudo.
 
 One host of the fleet must be refused (hopper-1, an H200), so pyinfra ends with 1 as it should
-for a fleet that is not wholly as planned. The demo succeeds when that is all that is not.
+for a fleet that is not wholly as planned. The demo succeeds if this is the only difference.
 """
 
 import argparse
@@ -17,7 +17,7 @@ REFUSED = {"hopper-1"}
 
 
 def main() -> int:
-    """Bring up the fleet, run pyinfra and judge what it reports, all under one holding."""
+    """Start the fleet, run pyinfra and check its report, all while holding the lab."""
     parser = argparse.ArgumentParser(prog="python -m lab.demo", description=_DESCRIPTION)
     parser.add_argument("--wait", action="store_true", help="while another one holds the lab")
     with held("demo", wait=parser.parse_args().wait):
@@ -25,7 +25,7 @@ def main() -> int:
 
 
 def _demo() -> int:
-    # Machines are root's; the fleet is deployed by whoever wants it.
+    # Machines belong to root; any user may deploy to the fleet.
     up = [*([] if os.geteuid() == 0 else ["sudo"]), sys.executable, "-m", "lab", "up"]
     if code := call(up, cwd=PROJECT):
         return code
@@ -35,7 +35,7 @@ def _demo() -> int:
     code = call([pyinfra, "--yes", "inventory/virtual.py", "deploy.py"])
     if code == 130:
         return code
-    if not record.exists():  # the plan itself was refused: pyinfra has said why
+    if not record.exists():  # the plan itself was refused: pyinfra has printed the reason
         return code or 1
     last = json.loads(record.read_text(encoding="utf-8"))
     left = {row["host"] for row in last["hosts"] if row["refused"]}

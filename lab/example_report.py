@@ -1,4 +1,4 @@
-"""An invented fleet's files, as runs and benchmarks leave them: for pictures, trials and tests.
+"""Files of an invented fleet, as runs and benchmarks leave them: for pictures, trials and tests.
 
     python -m lab.example_report DIR --hosts 4 --runs 6
 
@@ -184,7 +184,7 @@ def history(hosts: int) -> list[dict[str, Any]]:
 
 
 def memory(host: str) -> Memory:
-    """As the plan of ``inventory/lab.py`` has it."""
+    """The plan of ``inventory/lab.py``."""
     spark = not host.startswith("rtx")
     parts = [Part("#", "qwen36 weights", 22.9)]
     parts += [Part("=", "qwen36 KV cache and engine", 60.9 if spark else 5.6)]
@@ -193,7 +193,7 @@ def memory(host: str) -> Memory:
 
 
 def contents(*, hosts: int, runs: int) -> dict[str, Any]:
-    """The same without files: what ``page_of`` takes of a fleet."""
+    """The same without files: arguments of ``page_of``."""
     return {
         "last_run": LastRun(_START + dt.timedelta(days=runs), False, tuple(rows(hosts))),
         "results": {(host, "qwen36"): [*results(host, runs)][-1] for host in names(hosts)},

@@ -1,4 +1,4 @@
-"""The whole fleet: up, down, what runs."""
+"""The whole fleet: start, stop, status."""
 
 import contextlib
 import os
@@ -28,14 +28,14 @@ from lab.layout import (
 )
 from lab.lock_file import PLACE, one_at_a_time
 
-#: Scratch files of what makes images: not in a directory that everybody can write to.
+#: Temporary files of image builds: not in a directory that everybody can write to.
 _SCRATCH = STATE / "tmp"
-#: Beside who holds the lab: what a killed holder has started may still be at work.
+#: Beside the record of the holder: processes that a killed holder has started may still run.
 _CHANGING = PLACE / "changing"
 
 
 def up(only: tuple[str, ...] = ()) -> None:
-    """Bring up what is not up. On a running fleet nothing is changed."""
+    """Start the machines that are not up. A running fleet is not changed."""
     started = time.monotonic()
 
     def say(text: str) -> None:
@@ -89,7 +89,7 @@ def down(*, keep_base: bool = False) -> None:
 
 
 def status() -> None:
-    """Which machines run and whether they answer, whose they are, and who holds them."""
+    """Running machines and their answers, their owner, and the holder."""
     for machine in MACHINES:
         port = REGISTRY_PORT if machine is DEPOT else 22
         if machine not in (DEPOT, *HOSTS) and machines.running(machine) is None:
@@ -117,12 +117,12 @@ def _alone() -> contextlib.AbstractContextManager[None]:
 
 
 def _of_whom(say: Callable[[str], None]) -> None:
-    """Record whose fleet this is, or say whose it is, and give it this checkout's hub."""
+    """Record the fleet's checkout, or name its owner, and give it this checkout's hub."""
     STATE.mkdir(mode=0o755, parents=True, exist_ok=True)
     if not any(machine.home.exists() for machine in MACHINES):
         origin.write(origin.here())
         return
-    if not base.path().is_dir():  # their disks are no more than what differs from their base
+    if not base.path().is_dir():  # their disks hold only the differences from their base
         raise SystemExit(
             "the machines stand on another base file system than this checkout's: "
             "run `python -m lab down` first, or use the checkout that brought them up"

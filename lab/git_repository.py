@@ -1,7 +1,7 @@
-"""FAKE for the git repository of vllm-dflash, which the TurboQuant image is built from.
+"""FAKE for the git repository of vllm-dflash, from which the TurboQuant image is built.
 
-The card has its users build `turboquant/` of that repository. Here it is a Dockerfile of the same
-shape over the fake image, in a bare repository that any static HTTP server can serve. Fixed
+The card tells its users to build `turboquant/` of that repository. Here it is a Dockerfile of the
+same shape over the fake image, in a bare repository that any static HTTP server can serve. Fixed
 author and dates: the same commit on every machine.
 """
 
@@ -26,7 +26,7 @@ _FILES = {
 
 
 def make(directory: Path) -> str:
-    """Make the bare repository below a directory, unless it is there; its commit."""
+    """Make the bare repository below a directory, unless it exists; return its commit."""
     bare = directory / NAME
     if not (bare / "info/refs").is_file():
         bare.parent.mkdir(parents=True, exist_ok=True)

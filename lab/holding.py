@@ -1,12 +1,12 @@
-"""The lab is one per machine: whoever uses it holds it, and everyone else is shown who does.
+"""A machine has one lab: its user holds it, and everyone else is shown the holder.
 
     with held("tests"):
         ...
 
 The demo, the tests, the benchmarks and `python -m lab up`, `down` and the like hold it while they
 work on the fleet. Processes that the holder starts work for the holder: a process with the holder
-among its ancestors goes ahead, also through sudo, which passes no environment on. A fleet that is
-up is not held by that alone: the next one may use it.
+among its ancestors continues, also through sudo, which passes no environment on. A running fleet
+alone does not hold the lab: another user may use it.
 """
 
 import contextlib
@@ -27,18 +27,18 @@ from lab import lock_file
 
 PROJECT = Path(__file__).resolve().parent.parent
 FILE = lock_file.PLACE / "holder"
-#: How long a holder may take to write down who it is, or to end once it is asked to.
+#: Time for a holder to record itself, or to end on request.
 _GRACE_SECONDS = 2.0
 _GRANTED = "held\n"
 _UNKNOWN = "the lab is held by a process that has not said who it is"
 
 
 class LabIsHeldError(SystemExit):
-    """Somebody else holds the lab: one message, and exit code 1."""
+    """Another process holds the lab: one message, and exit code 1."""
 
 
 class Process(NamedTuple):
-    """A process, and when it started in clock ticks: its number alone may be given out again."""
+    """A process, and its start in clock ticks: its number alone may be reused."""
 
     pid: int
     started: int
@@ -55,7 +55,7 @@ class Holder:
 
     @property
     def message(self) -> str:
-        """Message with the lab's holder, since when it holds the lab, and how to go on."""
+        """Message with the lab's holder, the begin of the hold, and the next step."""
         pid = self.process.pid
         return (
             f"the lab is held by process {pid} ({self.purpose}) of {self.checkout}"
@@ -68,7 +68,7 @@ class Holder:
 def held(
     purpose: str, *, wait: bool = False, file: Path = FILE, process: int | None = None
 ) -> Iterator[None]:
-    """Hold the lab. ``process`` is who works on it, if it is not this one."""
+    """Hold the lab. ``process`` is the working process, if it is not this one."""
     if file == FILE and os.geteuid() != 0:
         arguments = ["sudo", sys.executable, "-m", "lab", "keep", str(os.getpid()), purpose]
         with kept([*arguments, "--wait"] if wait else arguments):
@@ -99,10 +99,10 @@ def holder(file: Path = FILE) -> Holder | None:
 
 
 def call(command: Sequence[str | Path], *, cwd: Path | None = None) -> int:
-    """Run a command to its end, so that the lab is held until then; its exit code, or 130.
+    """Run a command to its end, and hold the lab until then; return its exit code, or 130.
 
-    The terminal sends its interrupt to both, and the command answers it. Other signals that would
-    end this process are handed on, and end it once the command has ended.
+    The terminal sends its interrupt to both, and the command handles it. Other signals that would
+    end this process are forwarded, and end it once the command has ended.
     """
     got: list[int] = []
     child: subprocess.Popen[bytes] | None = None
@@ -121,7 +121,7 @@ def call(command: Sequence[str | Path], *, cwd: Path | None = None) -> int:
     before = [(item, signal.signal(item, heed)) for item in heard]
     try:
         child = subprocess.Popen(command, cwd=cwd)
-        for number in tuple(got):  # what came before there was a child to hand it on to
+        for number in tuple(got):  # signals from before there was a child to forward them to
             hand_on(number)
         code = child.wait()
     finally:
@@ -135,12 +135,12 @@ def call(command: Sequence[str | Path], *, cwd: Path | None = None) -> int:
     return code if code >= 0 else 128 - code
 
 
-# For a user who is not root: a root process holds the lab until this one ends, however it does.
+# For a user who is not root: a root process holds the lab until this process ends, in any way.
 
 
 @contextlib.contextmanager
 def kept(command: Sequence[str]) -> Iterator[None]:
-    """Hold the lab through a command that calls ``keep``, and has said itself when it can't."""
+    """Hold the lab through a command that calls ``keep``, and has itself reported a failure."""
     keeper = subprocess.Popen(
         command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -159,7 +159,7 @@ def kept(command: Sequence[str]) -> Iterator[None]:
 def keep(process: int, purpose: str, *, wait: bool = False, file: Path = FILE) -> None:
     """Hold the lab for another process until standard input ends, as it does with that process."""
     with held(purpose, wait=wait, file=file, process=process):
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the other, which may take a while
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the other process
         sys.stdout.write(_GRANTED)
         sys.stdout.flush()
         sys.stdin.read()
@@ -169,7 +169,7 @@ def keep(process: int, purpose: str, *, wait: bool = False, file: Path = FILE) -
 
 
 def _take(wanted: Holder, wait: bool, file: Path) -> int | None:
-    """The descriptor of the lock; None when an ancestor holds it already."""
+    """The descriptor of the lock; None if an ancestor holds it already."""
     deadline = time.monotonic() + _GRACE_SECONDS
     while True:
         descriptor, taken = lock_file.opened(file), False
@@ -181,7 +181,7 @@ def _take(wanted: Holder, wait: bool, file: Path) -> int | None:
                 if result is not None and result.process in _family(wanted.process):
                     return None
                 if result is None and time.monotonic() < deadline:
-                    time.sleep(0.01)  # it has not yet written who it is, or is ending
+                    time.sleep(0.01)  # it has not recorded itself yet, or is ending
                     continue
                 message = result.message if result else _UNKNOWN
                 if not wait:
@@ -204,7 +204,7 @@ def _write(descriptor: int, holder: Holder) -> None:
 
 
 def _read(descriptor: int) -> Holder | None:
-    """Holder recorded in the lock file; None where it records no living process."""
+    """Holder recorded in the lock file; None without a living process."""
     try:
         data = json.loads(os.pread(descriptor, 10_000, 0))
         process = Process(*data.pop("process"))
@@ -236,7 +236,7 @@ def _stat(pid: int) -> list[str]:
 
 
 def when(since: float) -> str:
-    """A moment and how long ago it was."""
+    """A time and its age."""
     seconds = max(0, round(time.time() - since))
     if seconds < 120:
         age = f"{seconds} s"

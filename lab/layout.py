@@ -7,9 +7,9 @@ BRIDGE = "sw-lab"
 CONTROLLER = "10.213.77.1"
 PREFIX_LENGTH = 24
 
-#: Everything of a running fleet: keys, known_hosts, machines, logs. Gone after `down`.
+#: Everything of a running fleet: keys, known_hosts, machines, logs. Removed by `down`.
 STATE = Path("/var/lib/sparkwright-lab")
-#: What takes long to make and is the same for every fleet: base file system, serving image.
+#: Slow builds that are the same for every fleet: base file system, serving image.
 CACHE = Path("/var/cache/sparkwright-lab")
 
 SSH = STATE / "ssh"
@@ -24,12 +24,12 @@ class Machine:
     """A systemd-nspawn machine.
 
     Attributes:
-        gpu: which fake GPU it has (a key of ``fakes.GPUS``); None for the depot.
-        memory_kib: what /proc/meminfo shows as MemTotal; None leaves this machine's own.
+        gpu: its fake GPU (a key of ``fakes.GPUS``); None for the depot.
+        memory_kib: MemTotal in /proc/meminfo; None leaves this machine's own.
         dgx: whether it has the release files of DGX OS.
         bare: whether it has neither Docker nor NVIDIA's container toolkit.
-        newest: whether its Docker is the newest that Debian has, with containerd's image store, as
-            fresh ones of 29 have.
+        newest: whether its Docker is Debian's newest, with containerd's image store, as fresh
+            installations of 29 have.
         devices: device nodes of a real GPU that it gets (`lab/gpu`).
     """
 
@@ -44,7 +44,7 @@ class Machine:
 
     @property
     def machine(self) -> str:
-        """The name systemd-nspawn knows it by; short, because its network interface has it too."""
+        """The name for systemd-nspawn; short, because its network interface has it too."""
         return f"sw-{self.name}"
 
     @property
@@ -63,8 +63,8 @@ SPARK_MEMORY = 127601388
 BOX_MEMORY = 64 * 1024 * 1024
 
 DEPOT = Machine("depot", "10.213.77.2")
-#: The depot's second address: the hub's large files are of another origin than the hub, as the real
-#: one's are.
+#: The depot's second address: the hub's large files have another origin than the hub, as with the
+#: real hub.
 CDN = "10.213.77.3"
 HOSTS = (
     Machine("spark-1", "10.213.77.11", "gb10", SPARK_MEMORY, dgx=True),
@@ -72,8 +72,8 @@ HOSTS = (
     Machine("rtx-1", "10.213.77.13", "rtx5090", BOX_MEMORY),
     Machine("hopper-1", "10.213.77.14", "h200", BOX_MEMORY),
 )
-#: More Sparks, for measurements with many hosts, a bare box, and one with the newest Docker: they
-#: come up only when they are named.
+#: More Sparks, for measurements with many hosts, a bare box, and a box with the newest Docker: they
+#: start only on request.
 SPARES = (
     *(
         Machine(f"spark-{n}", f"10.213.77.{20 + n}", "gb10", SPARK_MEMORY, dgx=True)

@@ -1,7 +1,8 @@
-"""A kernel lock on a file that only root can open: it is gone with its holder, however that ends.
+"""A kernel lock on a file that only root can open: the lock ends with its holder, even after a
+crash.
 
-The file is removed when the lock is released. So a process that has locked a file must look whether
-the file is still in place: it may have been removed meanwhile.
+The file is removed when the lock is released. So a process that has locked a file must check
+whether the file is still in place: it may have been removed meanwhile.
 """
 
 import contextlib
@@ -10,12 +11,14 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-#: Of this boot, as the machines are, and below a directory that only root can write to.
+#: Of this boot, like the machines, and below a directory that only root can write to.
 PLACE = Path("/run/sparkwright-lab")
 
 
 def opened(file: Path) -> int:
-    """A descriptor of the file, made when it is not there, in a directory of its owner's alone."""
+    """A descriptor of the file, made if it is missing, in a directory that belongs to its owner
+    alone.
+    """
     while True:
         with contextlib.suppress(FileExistsError):
             file.parent.mkdir(mode=0o700)
@@ -38,7 +41,7 @@ def opened(file: Path) -> int:
 
 
 def in_place(descriptor: int, file: Path) -> bool:
-    """Whether the descriptor is of the file that is there now."""
+    """Return whether the descriptor belongs to the file that is there now."""
     try:
         return os.path.samestat(file.lstat(), os.fstat(descriptor))
     except FileNotFoundError:
@@ -56,7 +59,7 @@ def release(descriptor: int, file: Path) -> None:
 
 @contextlib.contextmanager
 def one_at_a_time(file: Path, waiting: str) -> Iterator[None]:
-    """Wait until nobody else is in here; ``waiting`` is printed when that takes time."""
+    """Wait for exclusive access; ``waiting`` is printed if that takes time."""
     while True:
         descriptor = opened(file)
         try:

@@ -28,15 +28,15 @@ from lab.layout import (
     Machine,
 )
 
-#: Where process 1 is systemd the machines run as its units, in a slice of their own.
+#: If process 1 is systemd, the machines run as its units, in a slice of their own.
 SYSTEMD_HOST = Path("/run/systemd/system").is_dir()
 _HUB = Path(__file__).resolve().parent / "hub"
-#: What the depot runs of this checkout: a copy, because the checkout may go before the fleet.
+#: The depot's part of this checkout: a copy, because the checkout may be removed before the fleet.
 _DEPOT_LAB = STATE / "depot" / "lab"
 
 
 def running(machine: Machine) -> int | None:
-    """Process id of the machine's own process 1, as seen from here; None when it is off."""
+    """Process id of the machine's own process 1, in this machine's numbers; None if it is off."""
     try:
         pid = int((machine.home / "pid").read_text())
         parts = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
@@ -51,7 +51,7 @@ def running(machine: Machine) -> int | None:
 
 
 def start(machine: Machine, base: Path) -> None:
-    """Boot a machine; its files, Docker's among them, are those it had before."""
+    """Boot a machine; it keeps its files, Docker's among them."""
     if running(machine):
         return
     _unmount(machine)
@@ -73,7 +73,7 @@ def start(machine: Machine, base: Path) -> None:
         "--capability=all",
         # Docker inside needs these.
         "--system-call-filter=add_key keyctl bpf",
-        # The kernel's log is the machine's: a host's doctor would report what happened to others.
+        # The kernel's log is the machine's: a host's doctor would report other hosts' events.
         "--system-call-filter=~syslog",
         "--console=read-only",
         *_binds(machine),
@@ -96,7 +96,7 @@ def start(machine: Machine, base: Path) -> None:
 
 
 def hub_is_ours() -> bool:
-    """Whether the depot, which runs, runs this checkout's hub."""
+    """Return whether the running depot runs this checkout's hub."""
     return origin.digest([_DEPOT_LAB / "hub"]) == origin.digest([_HUB])
 
 
@@ -109,7 +109,7 @@ def cut_power(machine: Machine) -> None:
         deadline = time.monotonic() + 15
         while running(machine) and time.monotonic() < deadline:
             time.sleep(0.05)
-    # systemd-nspawn itself ends after that; one that never had a process 1 is ended here.
+    # systemd-nspawn itself ends after that; an instance that never had a process 1 is ended here.
     pid = _nspawn(machine)
     deadline = time.monotonic() + 10
     while pid and time.monotonic() < deadline:
@@ -139,7 +139,7 @@ def inside(machine: Machine, command: list[str]) -> subprocess.CompletedProcess[
 
 
 def _nspawn(machine: Machine) -> int | None:
-    """Process id of the machine's systemd-nspawn, also of one whose pid file is lost."""
+    """Process id of the machine's systemd-nspawn, even if its pid file is lost."""
     wanted = f"--machine={machine.machine}".encode()
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
@@ -182,7 +182,7 @@ def _binds(machine: Machine) -> list[str]:
 
 
 def _configure(machine: Machine) -> None:
-    """Everything that makes a machine out of the base, written before its first boot."""
+    """Files and settings that make a machine out of the base, written before its first boot."""
     root = machine.root
     names = "".join(f"{other.address} {other.name}\n" for other in MACHINES)
     _write(root, "etc/hostname", f"{machine.name}\n")
@@ -195,7 +195,7 @@ def _configure(machine: Machine) -> None:
     _write(root, "etc/systemd/network/10-host0.network", f"{network}LinkLocalAddressing=no\n")
     _enable(root, "systemd-networkd.service")
     for unit in (
-        "systemd-modules-load.service",  # there are no modules to load
+        "systemd-modules-load.service",  # no modules exist to load
         "systemd-networkd-wait-online.service",
         "apt-daily.timer",
         "apt-daily-upgrade.timer",
@@ -258,7 +258,7 @@ def _depot(root: Path) -> None:
         f"http: {{addr: ':{REGISTRY_PORT}'}}\n"
     )
     _write(root, "etc/docker/registry/config.yml", registry)
-    # Bound from outside, where the registry's user is not known.
+    # Bound from outside, without knowledge of the registry's user.
     override = "[Service]\nUser=root\nGroup=root\n"
     _write(root, "etc/systemd/system/docker-registry.service.d/lab.conf", override)
     _enable(root, "docker-registry.service")

@@ -1,4 +1,4 @@
-"""The bridge that the machines hang on. No route leads off it: traffic stays on this machine."""
+"""The bridge that connects the machines. No route leads off it: traffic stays on this machine."""
 
 import subprocess
 from pathlib import Path
@@ -12,7 +12,7 @@ def _ip(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]
 
 
 def up() -> None:
-    """Make the bridge when it is not there."""
+    """Make the bridge if it is missing."""
     if _ip("link", "show", BRIDGE, check=False).returncode != 0:
         _ip("link", "add", BRIDGE, "type", "bridge")
         _ip("addr", "add", f"{CONTROLLER}/{PREFIX_LENGTH}", "dev", BRIDGE)
@@ -35,10 +35,10 @@ def link(machine: Machine, *, up: bool) -> None:
 
 
 def shape(machine: Machine, megabytes: float | None) -> None:
-    """Limit what a machine sends, in megabytes per second; None lifts the limit.
+    """Limit a machine's outgoing traffic, in megabytes per second; None removes the limit.
 
     Set on this side of its cable as a bridge's port would police it: by a queue on the machine's
-    own end, so that nothing is dropped that a real line would delay.
+    own end, so that packets are delayed as on a real line and not dropped.
     """
     leader = machines.running(machine)
     if leader is None:

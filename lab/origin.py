@@ -1,8 +1,8 @@
-"""Which checkout a fleet is of: who brought it up, and which files its machines were made from.
+"""Origin of a fleet: its checkout, and the files that its machines were made from.
 
 A fleet that was left up may be used by another checkout. Everything renewable is renewed then (the
-hub and its repositories, the images in the registry); what the disks of the machines hold is not,
-and this says so.
+hub and its repositories, the images in the registry); the contents of the machines' disks are not,
+and a warning says so.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from lab.layout import STATE
 
 FILE = STATE / "origin.json"
 _LAB = Path(__file__).resolve().parent
-#: What machines are made with, once, before their first boot.
+#: Contents of machines made once, before their first boot.
 _MACHINES = (_LAB / "machines.py", _LAB / "layout.py", _LAB / "fakes")
 
 
@@ -36,7 +36,7 @@ def here() -> Origin:
 
 
 def read(file: Path = FILE) -> Origin | None:
-    """Origin recorded when the fleet was made; None when there is no record or it is unreadable."""
+    """Origin recorded when the fleet was made; None without a readable record."""
     try:
         return Origin(**json.loads(file.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
@@ -49,7 +49,7 @@ def write(origin: Origin, file: Path = FILE) -> None:
 
 
 def differences(made: Origin | None, mine: Origin) -> list[str]:
-    """Warnings for a checkout that goes on with an existing fleet."""
+    """Warnings for a checkout that continues with an existing fleet."""
     if made is None:
         return ["this fleet does not say which checkout brought it up: `python -m lab down` first"
                 " makes it anew"]  # fmt: skip
@@ -68,7 +68,9 @@ def differences(made: Origin | None, mine: Origin) -> list[str]:
 
 
 def digest(places: Iterable[Path]) -> str:
-    """Of files, and of all files in folders, by name and content; not of what Python compiled."""
+    """Digest of files, and of all files in folders, by name and content; without files that
+    Python compiled.
+    """
     result = hashlib.sha256()
     for position in places:
         files = sorted(position.rglob("*")) if position.is_dir() else [position]

@@ -1,4 +1,4 @@
-"""Debian packages that the lab needs on the controller: installed when they are missing."""
+"""Debian packages that the lab needs on the controller: installed if they are missing."""
 
 import contextlib
 import os
@@ -11,19 +11,20 @@ NEEDED = (
     "gnupg",  # judges vendors' keys, and makes the lab's own
     "haproxy",
     "iproute2",
-    "iptables",  # in namespaces of the tests alone
+    "iptables",  # only in namespaces of the tests
     "mmdebstrap",
-    "nftables",  # in namespaces of the tests alone
+    "nftables",  # only in namespaces of the tests
     "openssh-client",
     "python3-venv",
     "systemd-container",
 )
-#: What opens the report's page in `make test`; about 400 MB, so nothing else asks for it.
+#: The program that opens the report's page in `make test`; about 400 MB, so no other part installs
+#: it.
 BROWSER = ("chromium", "fonts-dejavu-core")
 
 
 def install(needed: tuple[str, ...] = NEEDED) -> None:
-    """Install what is missing, with one look and no call of apt-get when nothing is."""
+    """Install missing packages, with one check and no call of apt-get if none is missing."""
     shown = subprocess.run(
         ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *needed],
         capture_output=True,
@@ -43,7 +44,7 @@ def install(needed: tuple[str, ...] = NEEDED) -> None:
         )
         if done.returncode != 0:
             raise SystemExit(f"apt-get {command[0]} failed:\n{done.stderr.strip()}")
-    if "haproxy" in missing:  # the program is wanted, not the service that comes with it
+    if "haproxy" in missing:  # only the program is needed, not its service
         stop = ["systemctl", "disable", "--quiet", "--now", "haproxy.service"]
         with contextlib.suppress(FileNotFoundError):
             subprocess.run(stop, capture_output=True, check=False)

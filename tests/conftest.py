@@ -1,7 +1,8 @@
 """The level of a test, its folder below tests/, decides its marker; one way to try many inputs.
 
 Levels: unit and operations (no host at all), host (programs of hosts, called here), install (the
-wheel), browser, fleet (virtual hosts), engine (the real vLLM; engine/bench: the load generator).
+    wheel), browser, fleet (virtual hosts), engine (the real vLLM; engine/bench: the load
+    generator).
 """
 
 import gc
@@ -22,7 +23,7 @@ from sparkwright.documents.parsed_yaml import ParsedFiles
 
 _HERE = Path(__file__).parent
 _SHIPPED = _HERE.parent / "catalog"
-#: Levels whose tests need more than Python, and the marker by which a run leaves them out.
+#: Levels whose tests need more than Python, and the marker with which a run skips them.
 _MARKERS = {
     "browser": "browser",
     "engine/bench": "bench",
@@ -56,8 +57,8 @@ gc.disable()  # until all tests are collected
 def pytest_configure() -> None:
     """Give programs that tests start the same environment everywhere.
 
-    Readline, which pdb imports, gives COLUMNS to every one, and Python's own view of the
-    environment does not know of it. A shell that runs this in the background has SIGINT ignored.
+    Readline, which pdb imports, sets COLUMNS for every program, and Python's own view of the
+    environment does not show it. A shell that runs the tests in the background ignores SIGINT.
     """
     for name in ("COLUMNS", "LINES"):
         os.environ.pop(name, None)
@@ -71,7 +72,7 @@ def pytest_configure() -> None:
 
 def _read_the_shipped_catalog_once() -> None:
     """Its hundred files are the same for all tests, and their entries are frozen; each test has
-    tables of its own. With files of a test's own all entries are made anew."""
+    tables of its own. If a test has files of its own, all entries are made again."""
     whole, load = ParsedFiles.load, reader.load_catalog
     parsed, shipped = cache(partial(whole, ParsedFiles())), cache(partial(load, [_SHIPPED]))
     ParsedFiles.load = lambda self, path: (  # type: ignore[method-assign]

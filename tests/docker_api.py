@@ -1,4 +1,4 @@
-"""A Docker that answers its API from a table: what host programs ask over its socket."""
+"""A Docker that answers its API from a table: the requests of host programs over its socket."""
 
 import json
 import socketserver
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-#: Path -> what Docker answers; None for what is not there.
+#: Path -> Docker's answer; None for an unknown path.
 Answers = Callable[[str], Any]
 
 

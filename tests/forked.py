@@ -1,8 +1,8 @@
-"""Commands as processes of their own, forked off a process that has imported their modules.
+"""Commands as separate processes, forked off a process that has imported their modules.
 
-Like a program that is started, a command has its files, folder and environment to itself, and
-Python's end; it saves the imports, two thirds of a short command. Tests of what a command imports,
-and when, start it.
+Like a started program, a command has its own files, folder, environment, and exit of Python; it
+saves the imports, two thirds of a short command. Tests of a command's imports start it as a
+program.
 """
 
 import atexit
@@ -18,7 +18,8 @@ from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-#: The first patches for gevent. pyinfra's own command line is no part: it says that it runs.
+#: The first import patches for gevent. pyinfra's own command line is left out: its import marks a
+#: running command.
 _IMPORTED = ("sparkwright.run", "sparkwright.run.session", "sparkwright.cli.deployments",
              "pyinfra_cli.inventory", "roles.serving")  # fmt: skip
 
@@ -29,10 +30,10 @@ def run(
     """Run ``sparkwright`` or ``pyinfra`` in a folder, without input, to its end.
 
     Args:
-        stdout: the file that standard output goes to; without, it is read.
+        stdout: the file for standard output; without it, the output is read.
 
     Raises:
-        TimeoutError: for a command that takes two minutes.
+        TimeoutError: the command takes two minutes.
     """
     server = _server()
     server.settimeout(120)
@@ -43,7 +44,7 @@ def run(
         code = int(server.recv(64))
         texts = ["" if file == output and stdout else _text(file) for file in files]
     except TimeoutError:
-        _server.cache_clear()  # the answer to come is of another command than the next
+        _server.cache_clear()  # the pending answer belongs to another command than the next
         raise
     finally:
         for file in files:
@@ -73,7 +74,7 @@ def _server() -> socket.socket:
 
 
 def _next_command() -> list[str]:
-    """Answer each request with how its command ended; returns in the process of the command."""
+    """Answer each request with the exit of its command; returns in the process of the command."""
     # gevent would put its own in their places.
     requests, fork, wait = socket.socket(fileno=os.dup(0)), os.fork, os.waitpid
     for name in _IMPORTED:

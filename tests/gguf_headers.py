@@ -25,7 +25,7 @@ def text(value: str | bytes, order: str = "<") -> bytes:
 
 
 def value(item: Any, order: str = "<") -> bytes:
-    """A value, after its kind; bytes are taken as they are, with their kind."""
+    """A value, after its kind; bytes are used unchanged, with their kind."""
     if isinstance(item, bytes):
         return item
     if isinstance(item, bool):
@@ -53,8 +53,8 @@ def gguf(
     """A file whose tensors have one byte for each number, aligned at 32.
 
     Args:
-        more: further entries, as they are written.
-        cut: whether the tensors themselves are left out.
+        more: further entries, in encoded form.
+        cut: whether to leave out the tensors themselves.
     """
     head = b"GGUF" + struct.pack(f"{order}IQQ", version, len(tensors), len(values) + bool(more))
     for key, item in values.items():

@@ -1,4 +1,4 @@
-"""Holding the lab for a session of tests; when somebody else holds it, there are none."""
+"""Holding the lab for a session of tests; the session ends if another session holds the lab."""
 
 import contextlib
 from collections.abc import Iterator
@@ -10,7 +10,9 @@ from lab.holding import LabIsHeldError, held
 
 @contextlib.contextmanager
 def held_for_tests() -> Iterator[None]:
-    """Hold the lab, or end the session at once, with one message instead of one for each test."""
+    """Hold the lab, or end the session at once, with one message instead of one message for each
+    test.
+    """
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(held("tests"))

@@ -7,7 +7,7 @@ import yaml
 
 
 def safe_load(text: str | bytes) -> Any:
-    """The one document of a text."""
+    """The only document of a text."""
     return yaml.load(text, yaml.CSafeLoader)
 
 

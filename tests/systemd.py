@@ -9,7 +9,7 @@ import pytest
 
 from sparkwright.host.lib import sandbox
 
-#: What every unit has, whatever its value.
+#: Lines of every unit, with any value.
 NAMES = {item.partition("=")[0] for item in sandbox.SET}
 
 

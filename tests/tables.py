@@ -26,7 +26,7 @@ class Tables:
         self.data: dict[str, Any] = safe_load(Path(module).with_suffix(".yaml").read_text("utf-8"))
 
     def __call__(self, *names: str, more: Sequence[Any] = ()) -> Callable[[_Test], _Test]:
-        """Run a test for each of its rows, and for those of ``more`` that YAML can not express."""
+        """Run a test for each of its rows, and for rows of ``more`` that YAML can't express."""
 
         def parametrized(test: _Test) -> _Test:
             rows = [*self.data[test.__name__], *more]

@@ -2,10 +2,10 @@
 
     ``python -m benchmarks.gateways [NAME=PROGRAM ...]``
 
-PROGRAM is where a candidate lies: litellm=VENV/bin/litellm, production-stack=VENV/bin/vllm-router,
-envoy=VENV/bin/envoy; HAProxy is the host's. All listen on loopback; rounds take turns. Times are
-milliseconds and medians, memory is the first round's. A figure below 0 is the status of an answer
-that was none, -1 a connection that broke off.
+PROGRAM is the path of a candidate: litellm=VENV/bin/litellm, production-stack=VENV/bin/vllm-router,
+envoy=VENV/bin/envoy; HAProxy is the host's. All of them listen on loopback; rounds alternate. Times
+are milliseconds and medians, memory is the first round's. A figure below 0 is the status of a
+failed answer, -1 a broken connection.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from docs.generate.markdown import table
 
 HERE = Path(__file__).parent
 ROUNDS, STREAMS, TOKENS = int(os.environ.get("ROUNDS", "5")), 64, 128
-#: Ports with TLS. Each connection has a handshake of its own.
+#: Ports with TLS. Each connection has its own handshake.
 SECURE = set[int]()
 TLS = ssl.create_default_context()
 TLS.check_hostname, TLS.verify_mode = False, ssl.CERT_NONE
@@ -107,7 +107,7 @@ def processor(pids: list[int]) -> float:
 
 
 def memory(pid: int) -> float:
-    """The most memory that a process had, MB."""
+    """Peak memory of a process, in MB."""
     text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
     return int(text.partition("VmHWM:")[2].split()[0]) / 1024
 

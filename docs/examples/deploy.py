@@ -1,4 +1,4 @@
-"""From a box with Docker to a service that answered, without a site: pyinfra BOX deploy.py"""
+"""From a box with Docker to an answering service, without a site: pyinfra BOX deploy.py"""
 
 from pyinfra import host
 

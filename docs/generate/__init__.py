@@ -1,1 +1,1 @@
-"""Generators of the pages that are made from code and data: ``python -m docs.generate``."""
+"""Generators of the pages made from code and data: ``python -m docs.generate``."""

@@ -8,7 +8,7 @@ from sparkwright.config.places import DATA
 
 
 def main(root: Path) -> None:
-    """Write what differs, and say what was written."""
+    """Write changed files, and print their names."""
     for name, text in pages(root).items():
         path = root / name
         if not path.exists() or path.read_text(encoding="utf-8") != text:

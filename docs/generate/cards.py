@@ -2,7 +2,7 @@
 
 _HUB = "https://huggingface.co/AEON-7"
 _GITHUB = "https://github.com/AEON-7"
-#: As sources name it, what it is, date, address.
+#: Name in sources, description, date, address.
 CARDS = (
     (
         "card of vllm-ultimate-dgx-spark",

@@ -1,4 +1,4 @@
-"""docs/catalog.md: what the catalog has, and how entries are written."""
+"""docs/catalog.md: contents of the catalog, and the format of entries."""
 
 from collections.abc import Iterator, Sequence
 
@@ -32,8 +32,8 @@ _CARDS = """\
 Facts and figures come from the publishers' cards, as they were read on the given day. Pages,
 messages and `source` in the catalog cite them by these names, with the section. If two contradict
 each other for one tag, the newer dated statement holds, and a comment in the catalog's file names
-both. "vLLM as observed" is what real vLLM servers accepted, printed and answered. "sparkwright"
-marks this project's own values, and "sparkwright, after …" its own words for what others saw."""
+both. "vLLM as observed" means input and output of real vLLM servers. "sparkwright" marks this
+project's own values, and "sparkwright, after …" its own words for others' observations."""
 
 _RECIPES = """\
 Speeds are tokens a second of a single stream for code, and in brackets the range over other
@@ -85,7 +85,7 @@ def page(catalog: Catalog) -> str:
     recipes = sorted(catalog.recipes.values(), key=in_order)
     cards = ((name, of, day, f"<{at}>") for name, of, day, at in CARDS)
     tags = (_tag(image, tag) for image in catalog.images.values() for tag in image.tags)
-    parts = ["# The catalog", GENERATED.format(what="the catalog"), _INTRODUCTION]
+    parts = ["# The catalog", GENERATED.format(source="the catalog"), _INTRODUCTION]
     parts += ["## Cards", _CARDS, table(("name", "of", "read", "published at"), cards)]
     head = ("recipe", "GPU", "status", "image", "tokens/s", "published in")
     rows = (_recipe(recipe, catalog) for recipe in recipes)
@@ -98,7 +98,7 @@ def page(catalog: Catalog) -> str:
 
 
 def machines(recipe: Recipe, catalog: Catalog) -> str:
-    """The GPUs that it is made for, and what its image makes of that."""
+    """The GPUs of the recipe, and its image's architectures for them."""
     families = ", ".join(family(cap) for cap in recipe.needs.compute_caps)
     images = architectures(recipe, catalog)
     if any(FAMILIES[cap].architecture not in images for cap in recipe.needs.compute_caps):

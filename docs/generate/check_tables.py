@@ -50,7 +50,7 @@ def page(catalog: Catalog) -> str:
     rules = [rule for rule in RULES.texts.values() if rule.id != "known-issue"]
     issues = all_issues(catalog).values()
     causes = [cause for group in catalog.causes.values() for cause in group.causes]
-    parts = ["# Checks", GENERATED.format(what=_SOURCES), _INTRODUCTION]
+    parts = ["# Checks", GENERATED.format(source=_SOURCES), _INTRODUCTION]
     parts += [
         "## Rules",
         _RULES,

@@ -49,15 +49,15 @@ _CONNECTION = """\
 ### Connection
 
 Commands with `[CONNECTION]` connect to hosts and take pyinfra's options of connection and sudo.
-`--verbose` and `--quiet` are sparkwright's. `--ssh-password` and `--ssh-key-password` are
+`--verbose` and `--quiet` belong to sparkwright. `--ssh-password` and `--ssh-key-password` are
 refused, since every user of this machine can read a command line."""
 
 _OF_THE_CONNECTION = {tuple(names) for names, _, _ in OPTIONS}
 #: Option with its value, and its meaning.
 Row = tuple[str, str]
-#: As many commands with an option make it one of the options of many commands.
+#: An option of this many commands is listed as a shared option.
 _MANY = 3
-#: Those that the introduction names, and no command's line.
+#: Options that the introduction names, and no command's line.
 _EVERYWHERE = ("--data", "--limit", "--service", "--json")
 #: Causes of exit code 1, by command, beside a host that does not answer.
 _ENDS_WITH_1 = {
@@ -89,7 +89,7 @@ def page() -> str:
     every = list(commands())
     uses = Counter(_row(option) for _, command, _ in every for option in _own(command))
     shared = {row for row, count in uses.items() if count >= _MANY}
-    parts = ["# Commands", GENERATED.format(what="sparkwright/cli")]
+    parts = ["# Commands", GENERATED.format(source="sparkwright/cli")]
     parts += [_INTRODUCTION + _list(sorted(shared)), _CONNECTION]
     names = ", ".join(f"`{name}`" for names, _, _ in OPTIONS for name in names)
     parts.append(f"`--help` explains them: {names}.")
@@ -99,7 +99,7 @@ def page() -> str:
 
 
 def commands() -> Iterator[tuple[str, click.Command, click.Context]]:
-    """Every command that is no group: its words after ``sparkwright``, and itself."""
+    """Every command that is no group: its words after ``sparkwright``, and the command."""
     yield from _below(main, click.Context(main, info_name="sparkwright"))
 
 

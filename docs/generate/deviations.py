@@ -1,4 +1,6 @@
-"""catalog/DEVIATIONS.md: where a rendered service is not what its card's command says, and why."""
+"""catalog/DEVIATIONS.md: differences between rendered services and their cards' commands, with
+reasons.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -25,7 +27,7 @@ def page(catalog: Catalog, deviations: Path) -> str:
     declared: list[dict[str, Any]] = yaml.safe_load(deviations.read_text(encoding="utf-8"))
     parts = [
         "# Where we write something else than the cards, and why",
-        GENERATED.format(what="docs/deviations.yaml or the catalog"),
+        GENERATED.format(source="docs/deviations.yaml or the catalog"),
         _INTRODUCTION,
         table(
             ("card", "here", "why", "recipes"),

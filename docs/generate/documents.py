@@ -1,5 +1,7 @@
-"""Types of the documents that commands print with --json. docs/json.md is made of them, and a test
-holds what commands print against them."""
+"""Types of the documents that commands print with --json.
+
+docs/json.md is made of them, and a test compares the commands' output with them.
+"""
 
 from importlib import import_module
 from typing import Any
@@ -35,14 +37,14 @@ class Advised(Choice):
 
 
 class Value(TypedDict("Value", {"from": str | None})):
-    """An argument of vLLM or a variable, and which file says so."""
+    """An argument of vLLM or a variable, and its source file."""
 
     name: str
     value: Any
 
 
 class PlannedModel(TypedDict):
-    """A model that a service needs; ``gib`` is null where its size is not known."""
+    """A model that a service needs; ``gib`` is null if its size is not known."""
 
     repository: str
     revision: str
@@ -50,7 +52,7 @@ class PlannedModel(TypedDict):
 
 
 class Budget(TypedDict):
-    """Memory of a service, in GiB; null where it is not known before a host was looked at."""
+    """Memory of a service, in GiB; null where it is unknown before the first look at a host."""
 
     share: float | None
     weights: float | None
@@ -118,7 +120,7 @@ class PlannedHost(TypedDict):
 
 
 class ChangedKey(TypedDict):
-    """A key that was rotated, retired or revoked, and the hosts of which that is not sure."""
+    """A key that was rotated, retired or revoked, and the hosts whose state is uncertain."""
 
     name: str
     state: str
@@ -126,7 +128,7 @@ class ChangedKey(TypedDict):
 
 
 class NewSite(TypedDict):
-    """A site that was written, and hosts for which no recipe fits."""
+    """A new site, and hosts for which no recipe fits."""
 
     folder: str
     files: list[str]
@@ -141,7 +143,7 @@ class Certificate(TypedDict):
 
 
 class Bundle(TypedDict):
-    """A directory for a site without internet, and what of it is missing."""
+    """A directory for a site without internet, and its missing parts."""
 
     directory: str
     bytes: int
@@ -163,7 +165,7 @@ class Controlled(TypedDict):
 
 
 class InMaintenance(TypedDict):
-    """Result of maintenance on a host; ``now`` is null where the host is not in maintenance."""
+    """Result of maintenance on a host; ``now`` is null unless the host is in maintenance."""
 
     host: str
     now: Maintenance | None
@@ -180,7 +182,7 @@ class Activation(TypedDict):
 
 
 class ReleaseSummary(TypedDict):
-    """A release that a host keeps; ``tag`` is null where its record can't be read."""
+    """A release that a host keeps; ``tag`` is null if its record can't be read."""
 
     at: float
     tag: str | None
@@ -190,10 +192,10 @@ class ServiceSummary(TypedDict):
     """A service on a host.
 
     Attributes:
-        current, good: the release that is to run, and the last that gave real answers.
+        current, good: the release that must run, and the last release that gave real answers.
         unit: systemd's properties.
-        health: null where nobody says at which port.
-        stopped: by whom it was stopped last; it may have been started since.
+        health: null if its port is unknown.
+        stopped: record of its last stop; it may have been started since.
     """
 
     current: str | None
@@ -206,10 +208,10 @@ class ServiceSummary(TypedDict):
 
 
 class PlannedRelease(TypedDict):
-    """Release that a service is planned to run, and how the running release differs from it.
+    """Planned release of a service, and differences of the running release.
 
     Attributes:
-        url: where clients reach the service; empty for a follower, whose head answers.
+        url: address for clients; empty for a follower, whose head answers.
     """
 
     release: str
@@ -224,11 +226,11 @@ class HostSummary(TypedDict):
 
     Attributes:
         now: the host's clock, seconds since the epoch.
-        lock: who is at work on the host.
+        lock: owner of the host's lock.
         watch: null where no watch is.
-        maintenance: null where nobody has taken the host out of every pool.
-        sleeping: exclusive services that sleep -> the one of their group that runs.
-        plan_known: false where the plan is broken: nobody can say what differs from it.
+        maintenance: null unless a user has taken the host out of every pool.
+        sleeping: exclusive services that sleep -> the running service of their group.
+        plan_known: false if the plan is broken: differences from it are unknown.
         refused: ids of preflight's errors, for which a deploy would leave a differing host alone.
     """
 
@@ -282,7 +284,7 @@ PYINFRAS = ("bootstrap", "deploy", "fabric addresses", "rollback", "verify")
 
 
 def documents() -> dict[str, Any]:
-    """Types of the documents of every command: those above, and ``DOCUMENT`` of its module."""
+    """Types of the documents of every command: the types above, and ``DOCUMENT`` of its module."""
     modules = {
         name: import_module(command.module.partition(":")[0])
         for name, command in all_commands().items()

@@ -10,7 +10,7 @@ from docs.generate.markdown import table
 
 RESULTS = Path(__file__).parents[2] / "lab/gpu/results"
 
-#: Steps that break a host, and what they do.
+#: Steps that break a host, and their effects.
 _FAULTS = {
     "container": "the container is killed 12 s after it first served, and lost its caches",
     "docker": "Docker is restarted",
@@ -166,7 +166,7 @@ def _speeds(
     for streams, rate, delay in _medians(measured):
         text = (
             f"{streams} at a time: {rate[base]:,.0f} tokens/s {where}, "
-            f"{rate[way] / rate[base]:.3f} x through the {way}; first token after "
+            f"{rate[way] / rate[base]:.3f}x through the {way}; first token after "
             f"{delay[base]:.1f} ms, {delay[way] - delay[base]:+.1f} ms"
         )
         yield step, text

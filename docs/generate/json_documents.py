@@ -62,7 +62,7 @@ def page() -> str:
             rows.append((f"`{name}`", in_words(document, _name)))
     return "\n\n".join([
         "# JSON",
-        GENERATED.format(what="the types that docs/generate/documents.py and extras name"),
+        GENERATED.format(source="the types that docs/generate/documents.py and extras name"),
         _INTRODUCTION.format(pyinfra="`, `".join(PYINFRAS)),
         table(("command", "document"), rows),
     ]) + "\n"  # fmt: skip

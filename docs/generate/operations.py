@@ -17,7 +17,7 @@ class Entry:
 
     Attributes:
         arguments: their names.
-        example: Python with its imports, empty where there is none.
+        example: Python with its imports, empty without an example.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Keys of a pydantic model as a table: type, default, and what the docstring says of each."""
+"""Keys of a pydantic model as a table: type, default, and each key's text in the docstring."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from docs.generate.markdown import table
 from sparkwright.catalog.reader import documented
 
-#: What stands where a docstring says nothing of a key; a test finds none of it.
+#: Placeholder for a key without text in its docstring; a test checks that none is left.
 UNDOCUMENTED = "(not documented)"
 _SCALARS = ("boolean", "integer", "number", "string")
 

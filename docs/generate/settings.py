@@ -26,10 +26,10 @@ Numbers are finite, whole numbers at most 64 bits, lists and mappings at most 40
 def page() -> str:
     """The whole page."""
     tables = sections(HostSettings, _python).values()
-    source = GENERATED.format(what="sparkwright/config/settings.py")
+    source = GENERATED.format(source="sparkwright/config/settings.py")
     return "\n\n".join(["# Settings", source, _INTRODUCTION, *tables]) + "\n"
 
 
 def _python(value: Any) -> str:
-    """A default; nothing for None and empty ones, and for defaults with a table of their own."""
+    """A default; empty for None and empty values, and for defaults with a table of their own."""
     return f"`{value!r}`" if value not in (None, [], {}) and not isinstance(value, dict) else ""

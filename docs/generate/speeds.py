@@ -73,7 +73,7 @@ def _best(recipe: Recipe, catalog: Catalog) -> tuple[Measurement, list[Row]] | N
 
 
 def alike(first: Measurement, second: Measurement) -> bool:
-    """Whether two tables are of the same run: tag, day, settings and status."""
+    """Return whether two tables are of the same run: tag, day, settings and status."""
     keys = ("tag", "date", "conditions", "status")
     return all(getattr(first, key) == getattr(second, key) for key in keys)
 

@@ -1,2 +1,3 @@
-"""FAKE for a Spark's ConnectX-7: its part of /sys and what tools say of it, as captured on Sparks
-(NVIDIA/dgx-spark-playbooks, eugr/spark-vllm-docker), for tests and for virtual hosts."""
+"""FAKE for a Spark's ConnectX-7: its part of /sys and the output of tools, as captured on Sparks
+(NVIDIA/dgx-spark-playbooks, eugr/spark-vllm-docker), for tests and for virtual hosts.
+"""

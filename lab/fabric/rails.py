@@ -1,5 +1,6 @@
 """FAKE cables between machines: veths with the names of a ConnectX-7's devices, and its part of
-/sys over the real one. MTU, addresses and carrier are the kernel's own; speed and RDMA are made up.
+/sys over the real one. MTU, addresses and carrier are the kernel's own; speed and RDMA are
+invented.
 """
 
 import subprocess
@@ -8,7 +9,7 @@ from pathlib import Path
 from lab.fabric.tree import DEVICES, Spark
 
 HERE = Path(__file__).parent
-#: Below it in each machine: what lies over /sys/class.
+#: Below it in each machine: the files over /sys/class.
 _FAKE = "/run/sparkwright-lab/fabric"
 TOOLS = ("netplan", "ib_write_bw")
 _SYS = """
@@ -45,7 +46,7 @@ def plug(ends: dict[int, int], cage: int = 1) -> None:
 
 
 def unplug(ends: dict[int, int], cage: int = 1) -> None:
-    """Take the cable out, and what lies over /sys away."""
+    """Remove the cable, and the files over /sys."""
     for pid in ends.values():
         for twin in (0, 1):
             _inside(pid, f"ip link delete {DEVICES[cage, twin][0]} 2>/dev/null; true")

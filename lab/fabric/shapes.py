@@ -1,13 +1,13 @@
-"""FAKE fabrics: Sparks that are cabled as a pair, as a ring, or to a switch."""
+"""FAKE fabrics: Sparks cabled as a pair, as a ring, or to a switch."""
 
 from lab.fabric.tree import Port, Spark
 
-#: The shape that eugr's and sparkrun's netplan files have.
+#: The shape of eugr's and sparkrun's netplan files.
 SUBNETS = ("192.168.177", "192.168.178")
 
 
 def pair(cage: int = 1, other: int | None = None) -> tuple[Spark, Spark]:
-    """Two Sparks by one cable, in the same cage of both unless ``other`` says where."""
+    """Two Sparks with one cable, in the same cage of both unless ``other`` names another."""
     sparks = (Spark(1), Spark(2))
     at = (cage, cage if other is None else other)
     for spark, mine, theirs in zip(sparks, at, reversed(at), strict=True):
@@ -22,7 +22,7 @@ def pair(cage: int = 1, other: int | None = None) -> tuple[Spark, Spark]:
 
 
 def ring(number: int) -> tuple[Spark, ...]:
-    """Sparks of which each one's port 0 is cabled to the next one's port 1."""
+    """Sparks whose port 0 is cabled to the next Spark's port 1."""
     sparks = tuple(Spark(item) for item in range(1, number + 1))
     for position, spark in enumerate(sparks):
         after, before = sparks[(position + 1) % number], sparks[position - 1]

@@ -1,4 +1,6 @@
-"""FAKE: what /sys, /proc and tools say of a ConnectX-7, written below a directory."""
+"""FAKE: contents of /sys and /proc and output of tools for a ConnectX-7, written below a
+directory.
+"""
 
 import json
 from collections.abc import Sequence
@@ -6,7 +8,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_interface
 from pathlib import Path
 
-#: Network device -> RDMA device, by cage and twin, as every Spark has them.
+#: Network device -> RDMA device, by cage and twin, as on every Spark.
 DEVICES = {
     (0, 0): ("enp1s0f0np0", "rocep1s0f0", "0000:01:00.0"),
     (0, 1): ("enP2p1s0f0np0", "roceP2p1s0f0", "0002:01:00.0"),
@@ -18,7 +20,8 @@ MANAGEMENT = "enP7s7"
 
 @dataclass
 class Port:
-    """A network device; ``address`` with its prefix length. ``sees`` are MACs at its other end.
+    """A network device; ``address`` with its prefix length. ``sees`` lists the MACs at its other
+    end.
 
     Attributes:
         roce: whether it has a RoCE v2 GID with its IPv4 address.
@@ -35,7 +38,7 @@ class Port:
 
 @dataclass
 class Spark:
-    """A host's ConnectX, by cage and twin; ports that are not named are down."""
+    """A host's ConnectX, by cage and twin; ports without an entry are down."""
 
     number: int
     ports: dict[tuple[int, int], Port] = field(default_factory=dict)
@@ -49,7 +52,7 @@ class Spark:
 
     @property
     def address(self) -> str:
-        """Where it is managed."""
+        """Its management interface."""
         return f"192.168.1.{20 + self.number}"
 
 
@@ -112,7 +115,7 @@ def _rdma(root: Path, port: Port, named: tuple[str, str, str]) -> None:
 
 
 def tools(spark: Spark, folder: Path) -> None:
-    """FAKE ip: it prints what the real one does."""
+    """FAKE ip: its output equals the real command's."""
     addresses = [{"ifname": MANAGEMENT, "addr_info": [_info(f"{spark.address}/24")]}]
     neighbours = []
     for position, (name, _, _) in DEVICES.items():

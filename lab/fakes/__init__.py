@@ -1,8 +1,8 @@
-"""Fakes for what can't be had here: the GPU, NVIDIA's tools, a Spark's memory.
+"""Fakes for hardware that this machine lacks: the GPU, NVIDIA's tools, a Spark's memory.
 
-Each file says in its first lines that it is a fake, and behaves like captures of the real
-thing. A small file of the machine says which GPU it has, and which
-faults, so that tests can change it: ``/etc/sparkwright-lab/gpu.json``.
+Each file says in its first lines that it is a fake, and behaves like captures of the real thing. A
+small file of the machine names its GPU and its faults, so that tests can change them:
+``/etc/sparkwright-lab/gpu.json``.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Any
 from lab.layout import Machine
 
 HERE = Path(__file__).parent
-#: What the package nvidia-container-toolkit brings.
+#: Files of the package nvidia-container-toolkit.
 TOOLKIT = ("nvidia-ctk", "nvidia-container-runtime", "nvidia-container-runtime-hook")
 GPU_FILE = "etc/sparkwright-lab/gpu.json"
 
@@ -30,8 +30,8 @@ def _card(name: str, mib: int, watts: int, number: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-#: Values as real drivers print them; sources: captures/ (H200) and public reports (GB10, 5090). Of
-#: the cards below an RTX 5090 nothing was captured: their memory is that of catalog/gpus.yaml.
+#: Values as real drivers print them; sources: captures/ (H200) and public reports (GB10, 5090). For
+#: the cards below an RTX 5090 there are no captures: their memory is in catalog/gpus.yaml.
 GPUS: dict[str, dict[str, Any]] = {
     "gb10": {
         "name": "NVIDIA GB10",

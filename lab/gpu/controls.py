@@ -1,7 +1,8 @@
-"""Controls of the lab of real GPUs: commands on its hosts and of its controller, and what is kept.
+"""Controls of the lab of real GPUs: commands on its hosts and of its controller, and stored
+results.
 
-Raw texts and results lie in `.gpu/results`. The site's settings lie in `.gpu/settings.json`, which
-`inventory/gpu.py` puts over its own: a step deploys by other ones.
+Raw texts and results lie in `.gpu/results`. The site's settings are in `.gpu/settings.json`, which
+`inventory/gpu.py` puts over its own: a step deploys with other settings.
 """
 
 import json
@@ -31,7 +32,7 @@ HELD = "nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits"
 
 
 def ssh(command: str, *, host: Machine = HOST, seconds: float = 300) -> str:
-    """Run a command on a host as root; returns all that it prints."""
+    """Run a command on a host as root; return all its output."""
     arguments = [*fleet.ssh_command(host), f"sudo sh -c '{command}'"]
     done = subprocess.run(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=seconds,
@@ -54,7 +55,7 @@ def control(*arguments: str, timed: bool = False) -> tuple[int, str, float]:
 
 
 def text(name: str, content: str) -> str:
-    """Keep a raw text beside the results."""
+    """Store a raw text beside the results."""
     (RESULTS / name).write_text(content)
     return content
 
@@ -70,7 +71,7 @@ def service(recipe: str = RECIPE, **changed: Any) -> dict[str, Any]:
 
 
 def deploy(name: str, services: dict[str, Any] | None = None, **settings: Any) -> dict[str, Any]:
-    """One deploy by these settings: exit code, seconds, executions, changes, refused hosts."""
+    """One deploy with these settings: exit code, seconds, executions, changes, refused hosts."""
     services = {SERVICE: service()} if services is None else services
     SETTINGS.write_text(json.dumps({"services": services, **settings}))
     RECORD.unlink(missing_ok=True)
@@ -86,7 +87,7 @@ def deploy(name: str, services: dict[str, Any] | None = None, **settings: Any) -
 
 
 def base() -> None:
-    """Deploy the planned base release, unless it serves: a step must not spoil the next one."""
+    """Deploy the planned base release, unless it serves: a step must not spoil the next step."""
     SETTINGS.write_text(json.dumps({"services": {SERVICE: service()}}))
     code, output, _ = control("sparkwright", "status", INVENTORY)
     if code != 0 or "as planned" not in output:
@@ -94,7 +95,7 @@ def base() -> None:
 
 
 def doctor(name: str) -> dict[str, Any]:
-    """Run ``doctor``, keep its output, and return its exit code and duration in seconds."""
+    """Run ``doctor``, store its output, and return its exit code and duration in seconds."""
     code, output, seconds = control("sparkwright", "doctor", INVENTORY, "--json")
     text(f"doctor-{name}.txt", output)
     return {"code": code, "seconds": seconds}
@@ -142,7 +143,7 @@ def in_turns(ways: Mapping[str, str], levels: tuple[tuple[int, ...], ...]) -> li
 
 
 def beside(action: Callable[[], object]) -> Thread:
-    """Run an action beside what follows; whoever waits for its end joins it."""
+    """Run an action beside the following code, which joins it to wait for its end."""
     thread = Thread(target=action, daemon=True)
     thread.start()
     return thread

@@ -36,7 +36,7 @@ WantedBy=sysinit.target
 
 
 def install(root: Path, driver: Path = DRIVER) -> dict[str, Any]:
-    """Put driver and toolkit into a root file system; returns what Docker's settings need."""
+    """Put driver and toolkit into a root file system; return Docker's settings for them."""
     names = sorted(path.name for path in (driver / "lib").iterdir())
     for name in names:
         target = root / LIBRARIES / name

@@ -1,7 +1,7 @@
-"""Faults of a host with a real GPU: what breaks, and how long until it serves again.
+"""Faults of a host with a real GPU: the fault, and the time until it serves again.
 
-See `lab.gpu.prove`. The machine's own GPU is never reset, and its settings stay: devices are taken
-from the virtual host alone.
+See `lab.gpu.prove`. The machine's own GPU is never reset, and its settings stay: devices are
+removed from the virtual host alone.
 """
 
 import time
@@ -33,8 +33,7 @@ def _state() -> list[str]:
 
 
 def _fault(name: str, command: str) -> dict[str, Any]:
-    """A fault that the host repairs by itself: seconds until it serves, and what the doctor
-    says."""
+    """A fault that the host repairs by itself: seconds until it serves, and the doctor's output."""
     seconds = timed(lambda: ssh(f"{command}; sleep 2"))
     journal(f"{name}.log")
     return {"seconds to health": seconds, "state": _state(), "doctor": doctor(name)}
@@ -58,7 +57,7 @@ def docker() -> dict[str, Any]:
 
 
 def reload() -> dict[str, Any]:
-    """systemd reloads its units: does the container keep its GPU?"""
+    """systemd reloads its units: the test shows whether the container keeps its GPU."""
     look = f"docker exec {UNIT} nvidia-smi -L"
     before = ssh(look)
     ssh("systemctl daemon-reload")
@@ -105,7 +104,7 @@ def power() -> dict[str, Any]:
 
 
 def disk() -> dict[str, Any]:
-    """There are 4 MB for what the engine compiles at a first start."""
+    """Only 4 MB are left for the engine's compiled code of a first start."""
     ssh(f"systemctl stop {UNIT}")
     ssh(f"mount -t tmpfs -o size=4m,mode=700 tmpfs {HOME}/caches")
     code, output, seconds = control("sparkwright", "start", INVENTORY, SERVICE, "--yes")

@@ -1,4 +1,4 @@
-"""`python3 -m lab.gpu.image build|push`: the served image, of what is on the GPU machine.
+"""`python3 -m lab.gpu.image build|push`: the served image, made from the GPU machine's own files.
 
 Three layers, uncompressed: the machine's own system (Python, compiler), its torch, and vLLM's
 wheels. Entry point, user and working folder are as in `vllm/vllm-openai`; its CUDA compiler is left
@@ -38,7 +38,7 @@ from vllm.entrypoints.cli.main import main
 if __name__ == "__main__":  # the engine's processes are started anew from this file
     sys.exit(main())
 """
-#: Of the system: neither CUDA's own, nor what no engine opens.
+#: Parts of the system: neither CUDA's own, nor files that no engine opens.
 _NOT_OF_THE_SYSTEM = (
     "usr/local/cuda*", "usr/local/nvidia*", "usr/share/doc", "usr/share/man", "usr/share/locale",
     "usr/lib/firmware", "usr/lib/modules", "usr/lib/jvm", "usr/lib/llvm*", "usr/src",
@@ -57,14 +57,14 @@ _NOT_OF_TORCH = (
 
 
 def build(scratch: Path = DEPOT_FILES / "image") -> list[Layer]:
-    """Write the layers; the last one waits for nothing but `start.sh receive`."""
+    """Write the layers; the last layer waits for nothing but `start.sh receive`."""
     scratch.mkdir(parents=True, exist_ok=True)
     venv, top = Path(sys.prefix), SITE.parent / "top"
     launcher = top / "usr/local/bin/vllm"
     launcher.parent.mkdir(parents=True, exist_ok=True)
     launcher.write_text(LAUNCHER.format(python=venv / "bin/python3"))
     launcher.chmod(0o755)
-    for name in FOLDERS:  # without what this machine has in them
+    for name in FOLDERS:  # without this machine's files in them
         (top / name).mkdir(parents=True, exist_ok=True)
         (top / name).chmod(0o1777 if name.endswith("tmp") else 0o755)
     compiled = [sys.executable, "-m", "compileall", "-q", "-j", "0", str(SITE)]

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-#: On the machine with packages: what was packed.
+#: On the machine with packages: the packed parts.
 PARTS = Path(".gpu/parts")
 #: One part travels with a call that takes 64 MiB in all, beside the checkout.
 PART_BYTES = 50 << 20
@@ -11,7 +11,7 @@ PART_BYTES = 50 << 20
 HOME = Path("/srv/gpu-lab")
 #: The depot's files, in memory: the hub's weights, and the registry.
 DEPOT_FILES = HOME / "depot"
-#: vLLM and what it needs beside the machine's own torch, unpacked.
+#: vLLM and its dependencies beside the machine's own torch, unpacked.
 SITE = HOME / "site"
 
 MODEL = "lab/qwen3-8b"

@@ -1,7 +1,7 @@
 """Measure an engine's start by its log: seconds of each phase, and memory.
 
 Lines are as in `journalctl -o short-unix`: seconds since 1970 first. `python -m lab.gpu.logs FILE`
-prints the start in a file that holds one.
+prints the start in a file with one start.
 """
 
 import json
@@ -9,7 +9,7 @@ import re
 import sys
 from pathlib import Path
 
-#: End of each phase, by what the engine prints then; the first one that is there counts.
+#: End of each phase, by the engine's output then; the first existing text counts.
 _PHASES = {
     "container": r"Attaching to ",
     "imports": r"non-default args",

@@ -73,7 +73,7 @@ def _metrics(name: str) -> str:
 
 
 def mounted(compose: str) -> str:
-    """The mount of the model's files in a compose file, as `docker run -v` has it."""
+    """The mount of the model's files in a compose file, in the form of `docker run -v`."""
     match = re.search(r'source: "(/opt/models/[^"]+)", target: "(/models/[^"]+)"', compose)
     if not match:
         raise SystemExit("the compose file mounts no model")
@@ -100,7 +100,9 @@ def client(output: str) -> dict[str, float]:
 
 
 def bench() -> dict[str, Any]:
-    """`vllm bench serve` and our streams, between readings of the engine's own histograms."""
+    """`vllm bench serve` and sparkwright's streams, between readings of the engine's own
+    histograms.
+    """
     compose = text("compose.yaml", ssh(f"cat {HOME}/current/compose.yaml"))
     before = _metrics("bench-before")
     key = Path(".sparkwright/api_key").read_text().strip()
@@ -121,7 +123,7 @@ def bench() -> dict[str, Any]:
 
 
 def exclusive() -> dict[str, Any]:
-    """Two services of one group: seconds to switch there and back, and what is free between."""
+    """Two services of one group: seconds to switch there and back, and free memory in between."""
     pair = {
         SERVICE: service(exclusive="day"),
         "coder": service("lab-qwen3-8b-fp8-h200", port=8001, exclusive="day",
@@ -136,7 +138,7 @@ def exclusive() -> dict[str, Any]:
 
 
 def _until_slept() -> float:
-    """Seconds until the GPU has only what a sleeping engine keeps: below 10,000 MiB."""
+    """Seconds until the GPU has only a sleeping engine's memory: below 10,000 MiB."""
     started = time.monotonic()
     while int(ssh(HELD).split()[0]) > 10_000 and time.monotonic() - started < 120:
         time.sleep(0.5)

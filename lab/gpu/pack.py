@@ -1,8 +1,7 @@
-"""`python -m lab.gpu.pack`, as root: what a GPU machine without network needs, in parts.
+"""`python -m lab.gpu.pack`, as root: the needs of a GPU machine without network, in parts.
 
-Three archives, made anew when what they are made of changes, and cut as one stream into
-`.gpu/parts`: the lab's base tree, the controller's wheels with systemd-nspawn's package, and vLLM's
-wheels.
+Three archives, made again when their sources change, and cut as one stream into `.gpu/parts`: the
+lab's base tree, the controller's wheels with systemd-nspawn's package, and vLLM's wheels.
 """
 
 import argparse
@@ -25,7 +24,8 @@ CACHE = Path("/var/cache/sparkwright-lab-gpu")
 _GLIBC = (5, 12, 17, 24, 26, 27, 28, 31, 34, 35, 39)
 _PLATFORMS = [f"manylinux_2_{minor}_x86_64" for minor in _GLIBC]
 _PLATFORMS += ["manylinux1_x86_64", "manylinux2010_x86_64", "manylinux2014_x86_64", "any"]
-#: Of the wheels: what no engine on a Hopper GPU opens, and sources for a compiler that is missing.
+#: Parts of the wheels: files that no engine on a Hopper GPU opens, and sources for a compiler that
+#: is missing.
 _UNUSED = (
     "vllm/vllm-rs", "vllm/third_party/fmha_sm100", "vllm/third_party/deep_gemm/include",
     "pycountry/locales", *(f"flashinfer/data/{name}" for name in ("cutlass", "cccl", "spdlog")),
@@ -41,7 +41,7 @@ _NICE = ("nice", "-n", "19", "ionice", "-c3")
 
 
 def main() -> int:
-    """Make what is missing and cut it."""
+    """Make the missing archives and cut them."""
     parser = argparse.ArgumentParser(prog="python -m lab.gpu.pack", description=__doc__)
     parser.add_argument("--into", type=Path, default=PARTS)
     into: Path = parser.parse_args().into
@@ -100,7 +100,7 @@ def _wheels(name: str, requirements: Path, python: str) -> Path:
             (tree / path).unlink(missing_ok=True)
         if name == "controller":
             _nspawn(tree)
-            build_runtime("x86_64", tree / "runtime")  # what the controller sends to hosts
+            build_runtime("x86_64", tree / "runtime")  # the controller's files for hosts
     return _archive(name, key, tree)
 
 

@@ -1,4 +1,4 @@
-"""`python -m lab.gpu.prove STEP...`: what a real GPU shows, by the roles, as result files.
+"""`python -m lab.gpu.prove STEP...`: results of a real GPU, with the roles, as files.
 
 Run by `start.sh run`. Each step writes `.gpu/results/STEP.json` with the command, day, GPU, driver
 and versions, and raw texts beside it. Seconds were measured on one H200, 16 cores:
@@ -27,10 +27,10 @@ and versions, and raw texts beside it. Seconds were measured on one H200, 16 cor
     docker, reload                                                  60 s and 10 s
     port        a port that Docker publishes, without HAProxy      300 s *
 
-With a `*`: as estimated, for a step that was not run to its end. The order suits a lease of 25
-minutes: without names, all are run by it until the time is over. Most steps start from the base
-release, which is deployed first where `status` differs (130 s). The steps stand here and
-in lab/gpu/releases.py, faults.py and models.py.
+A `*` marks an estimate, for a step that was not run to its end. The order suits a lease of 25
+minutes: without names, all steps run in it until the time is over. Most steps start from the base
+release, which is deployed first if `status` differs (130 s). The steps are here and in
+lab/gpu/releases.py, faults.py and models.py.
 """
 
 import datetime as dt
@@ -170,7 +170,7 @@ _BY_THEMSELVES = {
 
 
 def main(names: list[str]) -> int:
-    """Take the steps, in the order given."""
+    """Carry out the steps, in the given order."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     for name in names or list(STEPS):
         started = time.monotonic()

@@ -1,4 +1,4 @@
-"""`python3 -m lab.gpu.receive FOLDER`: takes carried parts, and unpacks what is whole.
+"""`python3 -m lab.gpu.receive FOLDER`: takes carried parts, and unpacks complete archives.
 
 Parts are pieces of one stream of archives, in order; `contents.json` beside the first has their
 sizes. An archive is unpacked in the background as soon as its last byte is there. The standard
@@ -20,7 +20,7 @@ _UNPACK = (
 
 
 def receive(folder: Path, home: Path = HOME) -> list[str]:
-    """Append a folder's parts to the stream; returns the archives that are being unpacked."""
+    """Append a folder's parts to the stream; return the archives that are being unpacked."""
     home.mkdir(parents=True, exist_ok=True)
     stream, contents = home / "stream", home / "contents.json"
     if (folder / contents.name).exists():
@@ -40,7 +40,7 @@ def receive(folder: Path, home: Path = HOME) -> list[str]:
             mark.touch()
             with stream.open("rb") as source:
                 source.seek(start)
-                # In a session of its own it outlives the call that brought the part.
+                # In a separate session it outlives the call that brought the part.
                 command = ["bash", "-o", "pipefail", "-c", _UNPACK.format(home=home, **archive)]
                 log = (home / f"{archive['name']}.log").open("w")
                 subprocess.Popen(command, start_new_session=True, stdin=source,

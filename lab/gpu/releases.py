@@ -1,4 +1,4 @@
-"""Roll-outs on a real GPU: releases that fail, and a release whose failure nobody notices. See
+"""Roll-outs on a real GPU: failing releases, and a release whose failure stays unnoticed. See
 `lab.gpu.prove`.
 """
 
@@ -47,12 +47,14 @@ def _taken_back(name: str, recipe: str = RECIPE, **changed: Any) -> dict[str, An
 
 
 def share() -> dict[str, Any]:
-    """A release that asks for 0.995 of the GPU, which CUDA refuses: taken back, and why."""
+    """A release that asks for 0.995 of the GPU, which CUDA refuses: it is rolled back, with the
+    reason.
+    """
     return _taken_back("share", arguments={"gpu_memory_utilization": 0.995})
 
 
 def noise() -> dict[str, Any]:
-    """A release whose weights are noise: it starts, and says nonsense."""
+    """A release whose weights are noise: it starts, and answers nonsense."""
     return _taken_back("noise", "lab-noise-h200")
 
 

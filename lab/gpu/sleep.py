@@ -1,4 +1,4 @@
-"""`python3 -m lab.gpu.sleep FILE`: memory that a sleeping engine gives back, and its way back.
+"""`python3 -m lab.gpu.sleep FILE`: memory that a sleeping engine frees, and its time to wake up.
 
 Runs on a GPU machine itself, without a host or Docker: the site's archive is enough. vLLM serves
 Qwen3-8B's shape by its developer mode; each level of sleep is entered and left twice. 220 s with
@@ -22,7 +22,7 @@ from lab.hub.store import Store
 
 ADDRESS = "http://127.0.0.1:8123"
 HELD = "nvidia-smi --query-gpu=name,driver_version,memory.used --format=csv,noheader,nounits"
-#: Ways back from each level: a deeper sleep has forgotten the weights, and loads them again.
+#: Ways back from each level: a deeper sleep has dropped the weights, and loads them again.
 WAYS = {
     1: (("POST", "/wake_up", None),),
     2: (
@@ -44,7 +44,7 @@ def ask(method: str, path: str, body: Any = None) -> Any:
 
 
 def memory() -> dict[str, int]:
-    """MiB that the GPU holds, and MiB of the machine's RAM that are in use."""
+    """MiB of the GPU's used memory, and MiB of the machine's used RAM."""
     held = int(subprocess.check_output(HELD.split(), text=True).split(",")[-1])
     lines = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
     total, free = (int(lines[name].split()[0]) for name in ("MemTotal", "MemAvailable"))

@@ -4,7 +4,7 @@ Runs on a host, from standard input: `python3 - TARGET STREAMS ROUNDS TOKENS < s
 key in KEY and the model's name in MODEL. TARGET is the path of a socket, or ADDRESS:PORT, or
 https://ADDRESS:PORT. Each stream asks ROUNDS times, one request after the other, each on a new
 connection, and counts the events that carry a token. Many streams are shared among processes, so
-that what is measured is not the client. The standard library is enough.
+that the client is not the bottleneck. The standard library is enough.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ async def _connection(target: str) -> tuple[asyncio.StreamReader, asyncio.Stream
         return await asyncio.open_unix_connection(target)
     address, _, port = target.removeprefix("https://").rpartition(":")
     context = None
-    if target.startswith("https://"):  # what TLS costs is asked, not who answers
+    if target.startswith("https://"):  # only the cost of TLS matters here
         context = ssl._create_unverified_context()
     return await asyncio.open_connection(address, int(port), ssl=context)
 

@@ -6,10 +6,10 @@
     lab/tiny-qwen3, lab/tiny-qwen3-dflash    the lab's tiny pair
     lab/tiny-noise       the tiny body's shape, all of it random: it says nonsense
 
-As `lab/hub/tiny_qwen3.py`: every projection holds random numbers, but for the last of attention and
-MLP, which are zero. All layers are computed at their true size and add nothing, so that the next
-token depends on the last one alone, and an answer is "This tiny model has but one word word ...".
-The tokenizer is the tiny model's. 34 GB, about 20 s on 16 cores.
+As in `lab/hub/tiny_qwen3.py`: every projection holds random numbers, except the last projections of
+attention and MLP, which are zero. All layers are computed at their true size and add nothing, so
+that the next token depends only on the last token, and an answer is "This tiny model has but one
+word word ...". The tokenizer is the tiny model's. 34 GB, about 20 s on 16 cores.
 """
 
 import importlib
@@ -33,7 +33,7 @@ MOE_LAYERS, MOE_HIDDEN, MOE_WIDTH, EXPERTS, MOE_KEY_HEADS = 6, 2048, 768, 128, 4
 DATE = "2026-11-23T08:00:00.000Z"
 #: Random numbers that every projection is filled with, over and over.
 _BLOCK = 1 << 24
-#: Of FP8's bytes 0x7f and 0xff are no numbers.
+#: FP8's bytes 0x7f and 0xff are no numbers.
 _NUMBERS = bytes(byte & 0xF7 for byte in range(256))
 
 
@@ -119,7 +119,7 @@ _MOE = {
 
 
 def make(directory: Path, model: str, tensors: list[Tensor], **configuration: Any) -> Repository:
-    """Write a repository of eight shards into a hub's directory, unless it is there."""
+    """Write a repository of eight shards into a hub's directory, unless it exists."""
     store = Store(directory)
     if made := store.load(model):
         return made
@@ -156,7 +156,7 @@ NOISE = Miniature("lab/tiny-noise", size=0, family="tiny-qwen3",
 
 
 def make_all(directory: Path) -> None:
-    """Write all of them."""
+    """Write all repositories."""
     for miniature in (*tiny_qwen3.MINIATURES, NOISE):
         build(miniature, Store(directory), 1.0, "")
     experts = list(qwen3_fp8.model(expert_layers(), MOE_HIDDEN))

@@ -7,7 +7,7 @@ from .store import Repository
 
 # A member of `lab`, who may read the private repository and has accepted the gated one's licence.
 MEMBER_TOKEN = "hf_lab_fake_token"
-# A valid account that may read neither.
+# A valid account that may read neither repository.
 STRANGER_TOKEN = "hf_lab_fake_stranger"
 USERS = {MEMBER_TOKEN: "lab-member", STRANGER_TOKEN: "lab-stranger"}
 MEMBER = USERS[MEMBER_TOKEN]
@@ -44,7 +44,7 @@ def check_visible(repository: Repository | None, name: str | None) -> Repository
 
 
 def check_content(repository: Repository, name: str | None) -> None:
-    """Refuse the files of a gated repository to who has not been let in. Listings are open."""
+    """Refuse the files of a gated repository to a user without access. Listings are open."""
     if not repository.gated or name == MEMBER:
         return
     if name is None:

@@ -1,9 +1,9 @@
 """The hub of the lab: a fake that speaks the Hugging Face hub's protocol to its clients.
 
 Run it as `uvicorn hub.app:app` with SPARKWRIGHT_LAB_HUB_DATA set to the directory that
-`repositories.py` filled. Large files are answered with a redirect to signed /cdn/ links, by
-default on this same server; SPARKWRIGHT_LAB_HUB_CDN gives them another origin (another name of
-this server, say), as the real hub's have. Large files are in its Xet storage (xet.py) too.
+`repositories.py` filled. Large files are answered with a redirect to signed /cdn/ links, by default
+on this same server; SPARKWRIGHT_LAB_HUB_CDN gives them another origin (for example another name of
+this server), like the real hub's. Large files are in its Xet storage (xet.py) too.
 
 It answers what sparkwright, hf_transfer, hf_xet and curl ask.
 """
@@ -41,7 +41,7 @@ LINK_KEY = b"sparkwright lab hub fake"
 
 
 class Hub:
-    """The endpoints, with the store, the faults and the counters that they share."""
+    """The endpoints, with their shared store, faults and counters."""
 
     def __init__(self, data: Path, cdn: str | None = None) -> None:
         self.store = Store(data)
@@ -165,7 +165,7 @@ class Hub:
         return xet.XorbResponse(repository.id, blob, file, index, self.faults, self.counters)
 
     def _signed(self, request: Request) -> None:
-        """Refuse who has no signed link. A token here means that a client leaks it."""
+        """Refuse a request without a signed link. A token here means that a client leaks it."""
         if "authorization" in request.headers:
             self.counters.tokens_at_cdn += 1
         expires = request.query_params.get("Expires", "")
@@ -344,7 +344,7 @@ def _model_info(repository: Repository, commit: Commit, *, blobs: bool) -> dict[
 
 
 def _stored(repository: Repository, wanted: Callable[[File], bool]) -> File:
-    """Return the first large file of any commit that is the wanted one, or refuse."""
+    """Return the first large file of any commit with this hash, or refuse."""
     for commit in repository.commits:
         for file in commit.files:
             if file.lfs and wanted(file):

@@ -1,7 +1,7 @@
 """Sending files: ranges, pace and faults, straight from the disk in pieces of one MiB.
 
 A file is never read as a whole: a connection holds at most the piece being read and the piece
-being sent. Reads happen in the event loop's threads, so a slow disk stops nobody else.
+being sent. Reads happen in the event loop's threads, so a slow disk blocks no other request.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PACED_SENDS = 20
 
 @dataclass(frozen=True)
 class Source:
-    """A file to send: its blob, its true size, and the names it is counted under."""
+    """A file to send: its blob, its true size, and its names in the counters."""
 
     blob: Path
     size: int
@@ -83,7 +83,7 @@ class FileResponse(Response):
         return parse_range(asked.get("range"), size)
 
     def _plan(self, method: str, path: str, start: int, end: int) -> _Plan:
-        """Take the faults that bite this body."""
+        """Take the faults that apply to this body."""
 
         def bites(kind: str, low: int, high: int) -> int | None:
             fault = self.faults.find(kind, method, path)
@@ -101,7 +101,7 @@ class FileResponse(Response):
         )
 
     def read(self, file: int, count: int, start: int) -> bytes:
-        """Read a piece of what is sent, of at most `count` bytes."""
+        """Read a piece of the answer, of at most `count` bytes."""
         return os.pread(file, count, start)
 
     async def _start(self, send: Send, status: int) -> None:

@@ -50,7 +50,7 @@ class Drafter:
         return [*result, bf16("norm.weight", hidden)]
 
     def files(self, size: int, *, generation: str = "first") -> Files:
-        """Return weights; weights of another `generation` share no byte with these."""
+        """Return weights; weights of another `generation` share no byte with them."""
         parts = [
             Tensor(part.name, part.dtype, part.shape, f"{generation}:{part.seed}", part.filler)
             for part in self.tensors()

@@ -15,7 +15,7 @@ ALIGNMENT = 32
 BLOCK = 32
 #: The format's numbers of types of tensors.
 TYPES = {"F32": 0, "F16": 1, "Q8_0": 8}
-#: Of a file's metadata, ``general.file_type``.
+#: Part of a file's metadata, ``general.file_type``.
 FILE_TYPES = {"F32": 0, "F16": 1, "Q8_0": 7, "Q4_K_M": 15, "Q6_K": 18}
 
 Value = bool | int | float | str | Sequence[int] | Sequence[str]

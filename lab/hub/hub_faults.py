@@ -7,10 +7,10 @@
     DELETE /control/counters   sets them to zero
 
 A fault has one kind (KINDS) and these options: `match`, a pattern for the URL path in which `*`
-fits slashes too (default all); `method` (default all); `times` it may bite (default always);
-`headers` to add to an ordered status. Several faults may hold at once. A fault counts only where
-it bites: a byte to corrupt must be in the range asked for, a connection to drop must have that
-many bytes to send.
+fits slashes too (default all); `method` (default all); `times` it may apply (default always);
+`headers` to add to an ordered status. Several faults may hold at once. A fault counts only if it
+applies: a byte to corrupt must be in the requested range, a connection to drop must have that many
+bytes to send.
 """
 
 from collections import Counter
@@ -34,12 +34,12 @@ OPTIONS: dict[str, type] = {"match": str, "method": str, "times": int, "headers"
 
 
 class BadFault(ValueError):
-    """The order for a fault is wrong; the message says how."""
+    """The order for a fault is wrong; the message explains the syntax."""
 
 
 @dataclass
 class Fault:
-    """One ordered fault. `times` is how often it still may bite, None for always."""
+    """One ordered fault. `times` is the number of remaining applications, None for no limit."""
 
     id: int
     kind: str
@@ -59,7 +59,7 @@ class Fault:
         )
 
     def state(self) -> dict[str, Any]:
-        """Return the fault as it was ordered, with its id and how often it bit."""
+        """Return the fault in its ordered form, with its id and its number of applications."""
         state: dict[str, Any] = {"id": self.id, "match": self.match, self.kind: self.value}
         if self.method is not None:
             state["method"] = self.method

@@ -1,4 +1,4 @@
-"""A miniature repository: a name, and revisions that each make their weights anew."""
+"""A miniature repository: a name, and revisions that each make their weights again."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from .weights import Tensor, index, safetensors
 Content = bytes | Callable[[], Iterator[bytes]]
 Files = dict[str, Content]
 
-# What the real repositories' .gitattributes hand to Git LFS, among the files made here.
+# Patterns of the real repositories' .gitattributes for Git LFS, among the files made here.
 LFS_SUFFIXES = (".safetensors", ".gguf", "tokenizer.json")
 GIT_ATTRIBUTES = b"""\
 *.safetensors filter=lfs diff=lfs merge=lfs -text
@@ -36,7 +36,7 @@ class Revision:
 class Miniature:
     """A repository to make: `size` is the bytes of tensors per revision at scale 1.
 
-    `family` is the folder of the small files that it has in common with other repositories.
+    `family` is the folder of the small files that it shares with other repositories.
     """
 
     id: str

@@ -33,7 +33,7 @@ SIZE = 6 << 20
 
 @dataclass(frozen=True)
 class Body:
-    """One repository: how its layers and its GDN are quantized, and whether it has an MTP head."""
+    """One repository: quantization of its layers and its GDN, and presence of an MTP head."""
 
     repository: str
     date: str

@@ -1,4 +1,4 @@
-"""Tensors that the Qwen3.5 and Qwen3.6 bodies have in common: GDN and full attention, vision.
+"""Tensors that the Qwen3.5 and Qwen3.6 bodies share: GDN and full attention, vision.
 
 Every fourth layer has full attention with an output gate, the others a Gated DeltaNet (GDN). Names
 and shapes of the tensors are as in Qwen3_5ForConditionalGeneration and its sibling with experts.
@@ -22,7 +22,7 @@ VISION = "model.visual."
 
 @dataclass(frozen=True)
 class Hybrid:
-    """In what the bodies differ, apart from their feed-forward layers."""
+    """Differences of the bodies, apart from their feed-forward layers."""
 
     layers: int
     hidden: int
@@ -91,7 +91,7 @@ class Hybrid:
 
 
 def is_full_attention(layer: int) -> bool:
-    """Whether a layer has full attention rather than a GDN."""
+    """Return whether a layer has full attention rather than a GDN."""
     return layer % 4 == 3
 
 

@@ -21,7 +21,7 @@ EXPERTS = 2
 MODEL = Hybrid(layers=40, hidden=2048, heads=16, key_heads=2, linear_value_heads=32)
 EXPERT_WIDTH = 512
 
-# What earlier revisions call the two parts of the model.
+# Names of the model's two parts in earlier revisions.
 TEXT_V1 = "model."
 VISION_V2 = "model.language_model.visual."
 
@@ -81,7 +81,7 @@ def _fitted(size: int) -> list[Tensor]:
 
 def _v1(size: int) -> Files:
     text = [tensor for tensor in tensors() if not tensor.name.startswith(VISION)]
-    # v2 was quantized anew, so no byte of v1's data is in it.
+    # v2 was quantized again, so no byte of v1's data is in it.
     old = [
         Tensor(_v1_name(part.name), part.dtype, part.shape, f"v1:{part.seed}", part.filler)
         for part in text

@@ -1,4 +1,4 @@
-"""The fake of Qwen/Qwen3-8B-FP8: what a user serves by its repository's name alone.
+"""The fake of Qwen/Qwen3-8B-FP8, a model that users serve by its repository's name alone.
 
 The configuration, the generation settings and the layout are the real model's: block-wise FP8 with
 an inverse scale beside each weight, and the chat template within tokenizer_config.json. Few rows

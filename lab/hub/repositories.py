@@ -57,7 +57,7 @@ def make(directory: Path, scale: float = 1.0) -> list[Repository]:
 
 
 def _recipe(scale: float) -> str:
-    """Name what the repositories are made from: this folder's sources and the scale."""
+    """Name the sources of the repositories: this folder's files and the scale."""
     digest = hashlib.sha256(f"{scale}".encode())
     sources = [*Path(__file__).parent.glob("*.py"), *SMALL_FILES.rglob("*.*")]
     for source in sorted(sources):

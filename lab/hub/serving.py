@@ -1,6 +1,6 @@
-"""Runs the hub in a process of its own, for tests and measurements: `with running(DIR) as url:`.
+"""Runs the hub in a separate process, for tests and measurements: `with running(DIR) as url:`.
 
-Not in a thread of the caller: hf_transfer holds Python's lock while it downloads, and would wait
+It is not a thread of the caller: hf_transfer holds Python's lock while it downloads, and would wait
 for ever for a server in its own process.
 """
 
@@ -22,7 +22,7 @@ def running(data: Path, *, cdn_host: str | None = None) -> Iterator[str]:
     """Serve `data` on a free port of 127.0.0.1 and yield the address, without a slash.
 
     `cdn_host` gives the links of large files another host name of this machine (`localhost`), so
-    that they are of another origin than the hub, as the real hub's are.
+    that their origin differs from the hub's, as with the real hub.
     """
     # The server inherits a socket that listens already: no port is guessed and none is lost.
     with socket.create_server(("127.0.0.1", 0)) as listener:

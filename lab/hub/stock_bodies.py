@@ -1,4 +1,4 @@
-"""The fakes of what stock vLLM serves: NVIDIA's and Qwen's Qwen3.6-35B-A3B, and Qwen3.5-4B.
+"""The fakes of stock vLLM's models: NVIDIA's and Qwen's Qwen3.6-35B-A3B, and Qwen3.5-4B.
 
 vLLM's recipes give formats (ModelOpt's NVFP4, FP8, BF16), context, vision and the MTP head. Names
 and shapes are as in the same family's other bodies here. Chosen: attention in NVFP4 and FP8 too,
@@ -21,7 +21,7 @@ SMALL_WIDTH = 9216
 
 
 def _mtp(model: Hybrid) -> list[Tensor]:
-    """Return the MTP head without its feed-forward layer, which nothing here looks at."""
+    """Return the MTP head without its feed-forward layer, which no code here reads."""
     return [
         bf16("mtp.fc.weight", model.hidden, 2 * model.hidden),
         bf16("mtp.layers.0.input_layernorm.weight", model.hidden),
@@ -32,7 +32,7 @@ def _mtp(model: Hybrid) -> list[Tensor]:
 
 
 def _small() -> list[Tensor]:
-    """Return all tensors of the small one at their real shapes."""
+    """Return all tensors of the small model at their real shapes."""
     model, tensors = SMALL_MODEL, []
     for number in range(model.layers):
         name = f"{TEXT}layers.{number}"

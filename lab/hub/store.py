@@ -3,8 +3,8 @@
     DIR/blobs/ab/abcd...                  the bytes of every file, shared by all revisions
     DIR/repositories/ORG/NAME.json        commits with their listings, branches, tags
 
-Ids are made as git and Git LFS make them: a small file is known by its git blob id (sha1), a
-large one by its sha256, with the git blob id of its pointer beside it.
+Ids are made as git and Git LFS make them: a small file has its git blob id (sha1), a large file its
+sha256, with the git blob id of its pointer beside it.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ def git_blob_id(content: bytes) -> str:
 
 
 def lfs_pointer(sha256: str, size: int) -> bytes:
-    """Return the Git LFS pointer file that git has instead of a large file."""
+    """Return the Git LFS pointer file that git stores instead of a large file."""
     return (
         f"version https://git-lfs.github.com/spec/v1\noid sha256:{sha256}\nsize {size}\n"
     ).encode()
@@ -46,7 +46,7 @@ class File:
 
     @property
     def etag(self) -> str:
-        """The entity tag without quotes: sha256 of a large file, git blob id of a small one."""
+        """The entity tag without quotes: sha256 of a large file, git blob id of a small file."""
         return self.sha256 if self.lfs else self.blob_id
 
     @property
@@ -79,7 +79,7 @@ class Repository:
     tags: dict[str, str] = field(default_factory=dict)
     private: bool = False
     gated: bool = False
-    # Names the recipe that the files were made from: when it is the same, nothing is made again.
+    # Names the recipe of the files: if it is the same, nothing is made again.
     recipe: str = ""
 
     def commit(self, revision: str) -> Commit | None:
@@ -103,11 +103,11 @@ class Store:
         self._read: dict[str, tuple[int, Repository]] = {}
 
     def blob(self, sha256: str) -> Path:
-        """Return where the content with this sha256 lies."""
+        """Return the path of the content with this sha256."""
         return self.root / "blobs" / sha256[:2] / sha256
 
     def add(self, path: str, chunks: Iterable[bytes], *, lfs: bool) -> File:
-        """Write the chunks as a blob, unless it is there, and return the file they make."""
+        """Write the chunks as a blob, unless it exists, and return the resulting file."""
         directory = self.root / "blobs"
         directory.mkdir(parents=True, exist_ok=True)
         digest = hashlib.sha256()
@@ -131,7 +131,7 @@ class Store:
         return File(path, size, sha256, blob_id, lfs)
 
     def complete(self, repository: Repository) -> bool:
-        """Say whether every blob of every commit is there with its full size."""
+        """Return whether every blob of every commit exists with its full size."""
         files = {file for commit in repository.commits for file in commit.files}
         for file in files:
             blob = self.blob(file.sha256)

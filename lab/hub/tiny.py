@@ -1,4 +1,4 @@
-"""Tiny repositories for tests of access, tags and long listings. Not made after any model."""
+"""Tiny repositories for tests of access, tags and long listings. It follows no real model."""
 
 from functools import partial
 

@@ -5,7 +5,7 @@
         F16/tiny-qwen3-F16-0000N-of-00002.gguf        two files, in a folder, as large ones are
         mmproj-F16.gguf                               no model: the head of a projector of pictures
 
-    lab/tiny-qwen3-broken-GGUF    a tensor is missing, which the engine alone sees
+    lab/tiny-qwen3-broken-GGUF a tensor is missing, which only the engine detects
 
 The answers are the same as for safetensors: "This tiny model has but one word word word ...".
 """

@@ -4,16 +4,17 @@
     lab/tiny-qwen3-dflash    one layer over the body's first
     lab/tiny-qwen3-lora      an adapter of the body, with which every token leads to the last word
 
-Every projection holds random numbers, but for the last of attention and MLP, which are zero: the
-layers are computed and add nothing. So the next token depends on the last one alone, and the
-embeddings and the head say how: each word leads to the next, whatever else leads to the first,
-and the last word leads to itself. The drafter's mask token leads to the last word. An answer is
+Every projection holds random numbers, except the last projections of attention and MLP, which are
+zero: the layers are computed and add nothing. So the next token depends only on the last token, by
+    the embeddings and the head: each word leads to the next, every other token leads to the first
+    word, and the last word leads to itself. The drafter's mask token leads to the last word. An
+    answer is
 
     This tiny model has but one word word word word ...
 
-where no draft is right until the last word is reached, and all are from there on: both counters of
-speculation rise. An engine that takes embeddings, head or a zero wrongly says something else;
-what it makes of the random numbers is computed, and not seen.
+where no draft is right until the last word is reached, and all drafts are right from there on: both
+counters of speculation rise. An engine that misreads embeddings, head or a zero answers with other
+words; its results from the random numbers are computed, and not visible.
 """
 
 import math
@@ -39,12 +40,12 @@ FIRST_WORD = 256
 MASK = FIRST_WORD + len(WORDS) + 7
 VOCABULARY = 320
 
-#: Apart enough from all other logits to be taken at any temperature, by an engine that is right.
+#: Apart enough from all other logits to be chosen at any temperature, by a correct engine.
 CERTAIN = 4.0
 
 
 def bfloat16(numbers: Sequence[float]) -> bytes:
-    """The upper halves of the numbers as 32-bit floats, which is what BF16 is."""
+    """The upper halves of the numbers as 32-bit floats: the format of BF16."""
     return b"".join(struct.pack("<f", number)[2:] for number in numbers)
 
 
@@ -61,7 +62,7 @@ def _ones(name: str, *shape: int) -> Tensor:
 
 
 def random_tensor(name: str, rows: int, columns: int) -> Tensor:
-    """Numbers of the size that a projection starts its training with."""
+    """Numbers of the size with which a projection starts its training."""
     generator = random.Random(name)
     spread = columns**-0.5
     return _tensor(
@@ -140,7 +141,7 @@ def _activations(column: int) -> list[float]:
             random_tensor(f"{name}.{part}_proj.weight", WIDTH, HIDDEN) for part in ("gate", "up")
         )
     )
-    # A hidden state of one 1 is that times the root of its width, once it is normed.
+    # A hidden state with a single 1 is that times the root of its width, after its norm.
     scale = math.sqrt(HIDDEN)
     pairs = zip(gate[column::HIDDEN], up[column::HIDDEN], strict=True)
     return [g * scale / (1 + math.exp(-g * scale)) * u * scale for g, u in pairs]

@@ -27,8 +27,8 @@ HEADER_ALIGNMENT = 8
 class Tensor:
     """A tensor of a checkpoint; `seed` names its random data and survives a change of name.
 
-    `filler` marks the tensors that take what room is left when a model is cut to a size. `data`
-    is what a tensor holds in place of random bytes, in a model that is there to be computed.
+    `filler` marks the tensors that take the remaining room when a model is cut to a size. `data` is
+    the content of a tensor instead of random bytes, in a model that really computes.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Tensor:
         return math.prod(self.shape) * DTYPE_BYTES[self.dtype]
 
     def rows(self, most: int) -> int:
-        """Return how many rows are left when at most `most` are; vectors and scalars stay whole."""
+        """Return the number of rows after a cut to `most`; vectors and scalars stay whole."""
         return math.prod(self.shape) if len(self.shape) < 2 else min(self.shape[0], most)
 
     def cut(self, most: int) -> Tensor:
@@ -141,7 +141,7 @@ def safetensors(tensors: Sequence[Tensor], *, header_bytes: int = 0) -> Iterator
 
 
 def random_bytes(seed: str, size: int) -> Iterator[bytes]:
-    """Yield `size` bytes that depend on nothing but the seed."""
+    """Yield `size` bytes that depend only on the seed."""
     number = int.from_bytes(hashlib.sha256(seed.encode()).digest(), "big")
     generator = random.Random(number)
     while size > 0:

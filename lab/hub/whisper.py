@@ -1,6 +1,6 @@
 """The fake of openai/whisper-large-v3-turbo: a model that writes speech down.
 
-The configuration has the real one's keys that matter to serving. A few rows of two tensors.
+The configuration has the real model's keys that matter to serving. A few rows of two tensors.
 """
 
 from functools import partial

@@ -1,11 +1,11 @@
-"""The lab's Xet storage: a fake for Hugging Face's, as hf_xet asks it.
+"""The lab's Xet storage: a fake for Hugging Face's, with hf_xet's requests.
 
 A file is rebuilt from ranges of chunks of xorbs (Hugging Face's Xet documentation: reconstruction
-API, xorb format). Here a file's bytes are its xorbs, cut every XORB_CHUNKS chunks, each chunk as
-it is with its header of eight bytes before it. Unlike the real storage's, chunks are all of one
-length, nothing is shared or compressed, and hashes are no Merkle trees: clients check none of
-it, which is why what they fetch is to be hashed. Version 2 of the reconstruction API is not
-there, as hf_xet 1.8 copes with.
+API, xorb format). Here a file's bytes are its xorbs, cut every XORB_CHUNKS chunks, each chunk
+unchanged with its header of eight bytes before it. Unlike in the real storage, all chunks have one
+length, nothing is shared or compressed, and hashes are no Merkle trees: clients check none of it,
+so fetched files must be hashed. Version 2 of the reconstruction API is missing, which hf_xet 1.8
+accepts.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from .store import File
 CHUNK_BYTES = 64 << 10
 HEADER_BYTES = 8
 FRAME_BYTES = HEADER_BYTES + CHUNK_BYTES
-#: A real one has up to 64 MiB; the lab's files are small and must have several.
+#: A real xorb has up to 64 MiB; the lab's files are small and must have several.
 XORB_CHUNKS = 32
 
 
@@ -37,7 +37,7 @@ def token(key: bytes, repository: str, expires: int) -> str:
 
 
 def opened(key: bytes, shown: str, now: float) -> str | None:
-    """The repository that a token opens; None for a bad or an old one."""
+    """The repository that a token opens; None for a bad or an old token."""
     repository, _, rest = shown.partition(":")
     expires, _, _ = rest.partition(":")
     if not expires.isdigit() or int(expires) < now:
@@ -47,7 +47,7 @@ def opened(key: bytes, shown: str, now: float) -> str | None:
 
 
 def reconstruction(file: File, start: int, end: int, urls: list[str]) -> dict[str, Any]:
-    """How bytes [start, end) of a file are rebuilt; urls are the URLs of its xorbs, in order."""
+    """Return the parts of bytes [start, end) of a file; urls are its xorbs' URLs, in order."""
     first, beyond = start // CHUNK_BYTES, -(-end // CHUNK_BYTES)
     terms, fetch = [], {}
     for index in range(first // XORB_CHUNKS, -(-beyond // XORB_CHUNKS)):
@@ -68,7 +68,7 @@ def reconstruction(file: File, start: int, end: int, urls: list[str]) -> dict[st
 
 
 def xorbs(file: File) -> int:
-    """How many xorbs a file has."""
+    """Number of a file's xorbs."""
     return -(-file.size // (XORB_CHUNKS * CHUNK_BYTES))
 
 

@@ -4,21 +4,21 @@ The rest of this text is about vLLM. `--engine llama-server` builds and pushes
 `lab/llama.cpp:server`, of Debian's unstable: 33 MB packed, 112 MB of disk, a start of a second. Its
 model is the same body as GGUF files (`lab/hub/tiny_gguf.py`).
 
-The other images of the lab are a fake that computes nothing. vLLM's is vLLM 0.32.0 itself
-with the lab's own pair (`lab/hub/tiny_qwen3.py`), so that compose file, unit, key, gate, smoke,
-metrics and speculation are tried against what answers on a real host.
+The other images of the lab are a fake that computes nothing. vLLM's is vLLM 0.32.0 itself with the
+lab's own pair (`lab/hub/tiny_qwen3.py`), so that compose file, unit, key, gate, smoke, metrics and
+speculation are tested against the answers of a real engine.
 
-**On this machine alone**: `make test-real-engine`. Nothing of the fleet is needed.
+**On this machine alone**: `make test-real-engine`. No part of the fleet is needed.
 
 **On a host of the fleet**, after `python -m lab up`:
 
-1. `python -m lab.real_engine push --registry http://10.213.77.2:5000`: builds what the cache lacks
-   and pushes `lab/vllm-cpu:0.32.0` to the depot. In Python: `image.push_to(address,
-   VLLM, build.ensure(VLLM).layers)`. A second call sends nothing. Run it after `up`, which pushes
-   the fakes alone, and with an interpreter that has `venv`.
+1. `python -m lab.real_engine push --registry http://10.213.77.2:5000`: builds missing parts and
+   pushes `lab/vllm-cpu:0.32.0` to the depot. In Python: `image.push_to(address, VLLM,
+   build.ensure(VLLM).layers)`. A second call sends nothing. Run it after `up`, which pushes the
+   fakes alone, and with an interpreter that has `venv`.
 2. The pair is on the depot's hub since `up`: its repositories are among `MINIATURES`.
-   `inventory/virtual.py` names `lab/catalog` and the mirror of `lab.invalid`, where the catalog
-   says that the image comes from.
+   `inventory/virtual.py` names `lab/catalog` and the mirror of `lab.invalid`, the image's registry
+   in the catalog.
 3. Give the host, and no other, the recipe, for instance by host data of an inventory of your own:
    `"services": {"tiny": {"recipe": "lab-tiny-qwen3-dflash", "port": 8000}}`; then deploy. To keep
    the host's other service, name both. The image is for x86_64, as the lab's hosts all are.
@@ -26,11 +26,11 @@ metrics and speculation are tried against what answers on a real host.
    host's disk 376 MB packed and 1.25 GB unpacked. The cache is removed by
    `python -m lab.real_engine remove`, which `python -m lab down` does not do.
 
-Where it may not bind its memory to a NUMA node, as under Docker's default seccomp profile, it says
-so in two warnings and serves all the same. Its own stop takes a second.
+If it may not bind its memory to a NUMA node, as under Docker's default seccomp profile, it reports
+this in two warnings and serves all the same. Its own stop takes a second.
 
 Models that answer: `lab-tiny`, `lab-tiny-fast` and `lab-tiny-deep` say "This tiny model has but one
-word word word ..." to every question; with `enable_thinking` it is all thought. After the seventh
-token every draft is accepted. Ask at temperature 0: above it this engine was seen to take wrong
-tokens after a rejected draft.
+word word word ..." to every question; with `enable_thinking` the whole answer is reasoning. After
+the seventh token every draft is accepted. Ask at temperature 0: above it this engine was observed
+to take wrong tokens after a rejected draft.
 """

@@ -1,4 +1,6 @@
-"""Making tree and layers, once for each set of versions; a killed build leaves nothing half."""
+"""Build of tree and layers, once for each set of versions; a killed build leaves no partial
+result.
+"""
 
 import contextlib
 import fcntl
@@ -20,7 +22,7 @@ from lab.serving.layers import Layer
 
 @dataclass(frozen=True)
 class Engine:
-    """Result of a build: the tree, to be run from here, and its layers, to be pushed."""
+    """Result of a build: the tree, to run on this machine, and its layers, to push."""
 
     kind: Kind
     root: Path
@@ -28,7 +30,7 @@ class Engine:
 
 
 def ensure(kind: Kind, cache: Path = CACHE) -> Engine:
-    """An engine, made when the cache has none for these versions."""
+    """An engine, built if the cache has none for these versions."""
     cache.mkdir(parents=True, exist_ok=True)
     home = cache / f"{kind.name}-{_key(kind)}"
     with _only_one(cache):
@@ -41,7 +43,7 @@ def ensure(kind: Kind, cache: Path = CACHE) -> Engine:
 
 
 def remove(cache: Path = CACHE) -> None:
-    """Remove everything that was made."""
+    """Remove all builds."""
     shutil.rmtree(cache, ignore_errors=True)
 
 
@@ -50,7 +52,7 @@ def _build(kind: Kind, cache: Path, home: Path) -> None:
     print(f"building {kind.title}: {kind.cost}", flush=True)
     for stale in cache.glob(f"{kind.name}-*"):  # of other versions, or of a build that was killed
         shutil.rmtree(stale, ignore_errors=True)
-    # A name of its own: what a killed build had started may still write under the old one.
+    # A separate name: processes of a killed build may still write under the old name.
     building = home.with_suffix(f".{os.getpid()}.new")
     root, scratch = building / "root", building / "scratch"
     scratch.mkdir(parents=True)
@@ -81,7 +83,7 @@ def _key(kind: Kind) -> str:
 
 @contextlib.contextmanager
 def _only_one(cache: Path) -> Iterator[None]:
-    """Allow one build at a time; the lock is the kernel's, so a killed build holds nothing."""
+    """Allow one build at a time; the kernel releases the lock of a killed build."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     lock = os.open(cache / "lock", flags, 0o600)
     try:

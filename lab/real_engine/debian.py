@@ -16,7 +16,7 @@ _UNUSED = (
     "usr/lib/python3.11/ensurepip", "usr/lib/python3.11/idlelib", "usr/lib/python3.11/test",
     "usr/lib/python3.11/turtledemo", "usr/lib/python3.11/pydoc_data",
     "var/cache", "var/lib/apt", "var/lib/dpkg",
-    # Of the compiler: C, link-time optimization, sanitizers, and what links statically.
+    # Parts of the compiler: C, link-time optimization, sanitizers, and static linking.
     *(f"{_GCC}/{name}" for name in ("cc1", "lto1", "libstdc++.a", "libasan.a", "libtsan.a",
                                     "liblsan.a", "libubsan.a")),
     *(f"usr/lib/x86_64-linux-gnu/{name}" for name in ("libc.a", "libm-2.36.a", "libmvec.a",
@@ -26,9 +26,9 @@ _UNUSED = (
 
 
 def unpack(root: Path, scratch: Path, suite: str, packages: Sequence[str], *mirror: str) -> None:
-    """Make the tree at `root`; what takes room on the way lies in `scratch`.
+    """Make the tree at `root`, with temporary files in `scratch`.
 
-    mirror: the one to take another suite from than this machine's; it may be a snapshot.
+    mirror: Debian mirror of another suite than this machine's; it may be a snapshot.
     """
     archive = scratch / "debian.tar"
     command = [

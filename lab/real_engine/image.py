@@ -13,7 +13,7 @@ from lab.serving.push import Registry
 
 
 def pack(root: Path, below: str, target: Path) -> Layer:
-    """Pack one part of a tree: what lies below a folder, or, with "!", everything else."""
+    """Pack one part of a tree: everything below a folder, or, with "!", everything else."""
     wanted, folder = not below.startswith("!"), below.removeprefix("!")
     with (
         target.open("wb") as file,
@@ -66,7 +66,9 @@ def image_of(kind: Kind, layers: list[Layer]) -> Image:
 
 
 def push_to(address: str, kind: Kind, layers: list[Layer]) -> tuple[str, int]:
-    """Push what the registry at `http://HOST:PORT` lacks; returns digest and bytes sent."""
+    """Push everything that the registry at `http://HOST:PORT` lacks; return digest and sent
+    bytes.
+    """
     image = image_of(kind, layers)
     registry = Registry(address, kind.tag.repository)
     try:
@@ -76,7 +78,7 @@ def push_to(address: str, kind: Kind, layers: list[Layer]) -> tuple[str, int]:
 
 
 def _paths(root: Path) -> Iterator[Path]:
-    """Everything in the tree, folders before what is in them, in an order of its own."""
+    """Everything in the tree, folders before their contents, in an order of its own."""
     for path in sorted(root.iterdir()):
         yield path
         if path.is_dir() and not path.is_symlink():

@@ -1,4 +1,4 @@
-"""An engine that the lab can build: how its tree is made, and what its image says of itself."""
+"""An engine that the lab can build: the build of its tree, and the labels of its image."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,13 +13,13 @@ class Kind:
     """An engine of the lab.
 
     Attributes:
-        name: as ``python -m lab.real_engine`` takes it, and of its folder in the cache.
+        name: its name in ``python -m lab.real_engine``, and of its folder in the cache.
         title: of the image.
         cost: time and disk of a build, for a message.
         make: makes the tree at a path, with a second path for scratch files.
         layers: folder of the tree, or "!" and a folder for everything else -> comment.
         sources: files whose content names a build.
-        config: of the image, beside entry point and labels, which a tag has.
+        config: configuration of the image, without entry point and labels, which a tag has.
     """
 
     name: str

@@ -2,7 +2,7 @@
 
 Upstream's images (ghcr.io/ggml-org/llama.cpp:server-*) start /app/llama-server as root, listen at
 every address, and ask port 8080 for their health. Debian's program takes its libraries from
-Debian's folders, and its backends are of the CPU alone; the rest is as upstream's.
+Debian's folders, and its backends are for the CPU alone; the rest equals upstream's.
 """
 
 import shutil

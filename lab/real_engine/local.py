@@ -1,7 +1,7 @@
-"""Running the engine on this machine, in its own tree, as a container would: without Docker.
+"""A run of the engine on this machine, in its own tree, like a container: without Docker.
 
-The models are bound where the recipe mounts them; it is asked at the socket in a folder of this
-machine, and has no network. Without such a folder it has this machine's, and 127.0.0.1.
+The models are bound at the recipe's mounts; requests go to its socket in a folder of this machine,
+and it has no network. Without such a folder it shares this machine's network, and has 127.0.0.1.
 """
 
 import contextlib
@@ -27,9 +27,9 @@ def running(
     writable: Sequence[str] = (),
     sockets: Path | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a container's words; what it says goes to `log`. It is stopped at the end.
+    """Start a container's words; the output goes to `log`. The engine is stopped at the end.
 
-    writable, sockets: as `inside` has them.
+    writable, sockets: as in `inside`.
     """
     variables = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", **environment}
     command = ["nice", "-n", "10", *inside(root, arguments, mounts, writable, sockets)]
@@ -44,7 +44,7 @@ def running(
 
 
 def stop(process: subprocess.Popen[bytes]) -> int:
-    """Send SIGTERM as `docker stop` does, to the engine itself; returns its exit code."""
+    """Send SIGTERM as `docker stop` does, to the engine itself; return its exit code."""
     if process.poll() is None:
         for child in _children(process.pid):
             with contextlib.suppress(ProcessLookupError):

@@ -1,7 +1,7 @@
 """Compile the engine's imports once: each of its three processes would do so at every start.
 
-Compiling everything would add a third to the image; this is the part that a start opens. It also
-shows at once, when versions are changed, that the engine's parts can be imported together.
+Compiling everything would add a third to the image; a start opens only this part. It also shows
+at once, after a change of versions, that the engine's parts can be imported together.
 """
 
 import subprocess
@@ -25,7 +25,7 @@ for module in list(sys.modules.values()):
 
 
 def compile_imported(root: Path) -> None:
-    """Run in the tree: import the engine's parts and compile what that loads."""
+    """Run in the tree: import the engine's parts and compile the loaded modules."""
     arguments = inside(root, ["/usr/bin/python3", "-B", "-c", _COMPILE])
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     if done.returncode != 0:

@@ -1,14 +1,14 @@
-"""Running something in a tree as a container would: its own namespaces, the network as it is asked.
+"""A run in a tree like a container's: its own namespaces, the network on request.
 
-Docker is not needed for that, and nothing is left behind: the mounts are the namespace's own.
+It needs no Docker, and leaves nothing behind: the mounts are the namespace's own.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 
-# $1 is the tree, $2 a folder that it may write to as /run/engine, $3 how many mounts follow as
-# pairs, then how many places to write to where the
-# tree itself is read-only, and these; the rest is the command.
+# $1 is the tree, $2 its writable folder at /run/engine, $3 the number of mounts, which follow as
+# pairs, then the number of writable places if the tree itself is read-only, and these; the rest is
+# the command.
 _ENTER = r"""
 set -e
 root=$1 sockets=$2 mounts=$3; shift 3
@@ -51,9 +51,9 @@ def inside(
 ) -> list[str]:
     """The command that runs `words` with `root` as its root, without any capability.
 
-    mounts: folders and files of this machine, and where they are seen, read-only.
-    writable: what it may write to while all else is read-only; none for no such limit.
-    sockets: folder of its socket; with it there is no network but a loopback of its own.
+    mounts: folders and files of this machine, and their read-only paths in the tree.
+    writable: writable folders while everything else is read-only; none for no such limit.
+    sockets: folder of its socket; with a folder there is no network but a loopback of its own.
     """
     pairs = [str(word) for pair in mounts for word in pair]
     command = ["unshare", "--mount", "--ipc", "--pid", "--fork", "--kill-child"]

@@ -1,4 +1,4 @@
-"""vLLM for the CPU: Debian's Python, pinned wheels, and what a start imports, compiled."""
+"""vLLM for the CPU: Debian's Python, pinned wheels, and the imports of a start, compiled."""
 
 from pathlib import Path
 

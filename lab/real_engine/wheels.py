@@ -1,12 +1,12 @@
-"""vLLM and what it needs, by pinned wheels, into the tree's Python.
+"""vLLM and its dependencies, as pinned wheels, in the tree's Python.
 
-Installed by a pip of our own for the tree's Python, so that neither this machine's version of
-Python nor what is installed in it matters. `--no-deps` throughout: requirements.txt is the whole
-list. It lacks what an engine on the CPU gets along without: Triton, OpenCV, torchvision,
-torchaudio, and the profiler's and tracer's exporters.
+A pip of the lab's own installs them for the tree's Python, so that neither this machine's version
+of Python nor its packages matter. `--no-deps` throughout: requirements.txt is the whole list. It
+lacks parts that an engine on the CPU does not need: Triton, OpenCV, torchvision, torchaudio, and
+the profiler's and tracer's exporters.
 
-torch is PyTorch's own build for the CPU (2.13.0+cpu), pinned by hash like the rest: pip must be
-pointed to it by its own configuration.
+torch is PyTorch's own build for the CPU (2.13.0+cpu), pinned by hash like the rest: pip's own
+configuration must name its index.
 """
 
 import shutil
@@ -32,7 +32,7 @@ _TORCH_PROGRAMS = ("torch_shm_manager",)
 #: vLLM takes one of three by the CPU. The plainest runs on every machine, and a tiny model has
 #: no use for the others: 330 MB.
 _PLAINEST, _OTHERS = "_C_AVX2.abi3.so", ("_C.abi3.so", "_C_AVX512.abi3.so")
-#: A third of the largest libraries is what a debugger would read.
+#: A third of the largest libraries is debugging data.
 _STRIPPED = (
     f"vllm/{_PLAINEST}", "torch/lib/libtorch_cpu.so", "llvmlite/binding/libllvmlite.so",
 )  # fmt: skip
@@ -48,7 +48,7 @@ if __name__ == "__main__":  # the engine's processes are started anew from this 
 
 
 def install(root: Path, scratch: Path) -> None:
-    """Install the wheels into the tree and drop what the engine never opens."""
+    """Install the wheels into the tree and remove files that the engine never opens."""
     packages = root / PACKAGES
     _pip(packages, scratch)
     for name in _UNUSED:
@@ -61,7 +61,7 @@ def install(root: Path, scratch: Path) -> None:
         (packages / "vllm" / name).symlink_to(_PLAINEST)
     for name in _STRIPPED:
         subprocess.run(["strip", "--strip-unneeded", packages / name], check=True)
-    # vLLM asks for its own version under the name `vllm`, and knows by it that it is for the CPU.
+    # vLLM asks for its own version under the name `vllm`, which shows that it is for the CPU.
     own = packages / f"vllm-{VERSION}+cpu.dist-info"
     own.mkdir()
     (own / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {VERSION}+cpu\n")

@@ -2,10 +2,10 @@
 
     python -m lab.serving.build --registry http://HOST:5000 --cache DIR
 
-An image is three layers: Debian's Python and a shell, the fake with its tables, and the
-small files that say which vLLM it stands for. Its index has one entry per architecture, all with
-the same x86_64 files: the arm64 entry is there so that the index looks like the real one's. An
-index of OCI's types has provenance for each, as docker buildx adds it by default.
+An image is three layers: Debian's Python and a shell, the fake with its tables, and the small files
+that name its vLLM. Its index has one entry per architecture, all with the same x86_64 files: the
+arm64 entry makes the index look like the real one's. An index of OCI's types has provenance for
+each, as docker buildx adds it by default.
 """
 
 import argparse
@@ -47,7 +47,7 @@ if __name__ == "__main__":
 
     sys.exit(main(sys.argv[1:]))
 """
-#: Folders with tables of arguments, as the engines themselves gave them.
+#: Folders with tables of arguments, as the engines themselves printed them.
 ENGINES = HERE.parent.parent / "sparkwright/engines"
 
 
@@ -121,7 +121,9 @@ def image_of(tag: Tag, layers: list[Layer]) -> Image:
 
 
 def push(registry: Registry, tag: Tag, image: Image, layers: list[Layer]) -> int:
-    """Push what the registry lacks of a tag; returns the bytes sent, 0 when all was there."""
+    """Push everything that the registry lacks of a tag; return the sent bytes, 0 if nothing was
+    missing.
+    """
     missing = [
         name
         for name in tag.names
@@ -152,7 +154,7 @@ def push(registry: Registry, tag: Tag, image: Image, layers: list[Layer]) -> int
 
 
 def main(parts: list[str]) -> int:
-    """The command; prints one line per tag: name, digest, and what was sent."""
+    """The command; prints one line per tag: name, digest, and sent bytes."""
     parser = argparse.ArgumentParser(prog="python -m lab.serving.build", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--registry", help="http://HOST:PORT; without it only the base is made")
@@ -182,7 +184,7 @@ def _config(tag: Tag, layers: list[Layer], architecture: str, types: dict[str, s
     labels = {
         "dev.sparkwright.fake": _note(architecture),
         "dev.sparkwright.fake.fault": tag.fault or "none",
-        # So that two tags of the same fake are two images, as the real ones are.
+        # So that two tags of the same fake are two images, like the real ones.
         "dev.sparkwright.fake.for": f"{tag.repository}:{tag.names[0]}",
         "org.opencontainers.image.title": f"fake for {tag.repository}",
         "org.opencontainers.image.version": f"{tag.version}+fake",

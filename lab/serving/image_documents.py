@@ -1,4 +1,4 @@
-"""The JSON documents that an image is made of, and what they are called by."""
+"""The JSON documents of an image, with their digests."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ DOCKER = {
 
 @dataclass(frozen=True)
 class Document:
-    """A JSON document of an image: its bytes and what they are called by."""
+    """A JSON document of an image: its bytes and its media type."""
 
     content: bytes
     media_type: str
@@ -32,7 +32,7 @@ class Document:
         return "sha256:" + hashlib.sha256(self.content).hexdigest()
 
     def descriptor(self, **more: Any) -> dict[str, Any]:
-        """How another document refers to this one."""
+        """Descriptor of this document in another document."""
         size = len(self.content)
         return {"mediaType": self.media_type, "digest": self.digest, "size": size, **more}
 

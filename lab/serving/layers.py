@@ -1,4 +1,4 @@
-"""Layers of the image: tar archives that come out the same for the same content."""
+"""Layers of the image: tar archives that are equal for equal content."""
 
 import gzip
 import hashlib
@@ -62,11 +62,11 @@ class Layer:
 
 
 def base_layer(cache: Path) -> Layer:
-    """Debian's Python and a shell, made with mmdebstrap when the cache has none.
+    """Debian's Python and a shell, made with mmdebstrap if the cache lacks them.
 
     Needs root and a Debian mirror. The cache keeps `serving-base.tar.gz` and a `.json` beside it
-    that names it; both get their final name only when they are whole. The packages are unpacked
-    without their install scripts, which a container of one program does not miss.
+    that names it; both get their final name only when they are complete. The packages are unpacked
+    without their install scripts, which a container of one program does not need.
     """
     archive = cache / "serving-base.tar.gz"
     facts = cache / "serving-base.json"
@@ -128,7 +128,7 @@ def _bootstrap(target: Path) -> None:
 
 
 def _repack(source: tarfile.TarFile, target: Path) -> None:
-    """Sort (hard links after what they link to), drop what is unused, forget owners and times."""
+    """Sort (hard links after their targets), drop unused files, remove owners and times."""
     kept = [entry for entry in source if not f"{entry.name}/".startswith(_UNUSED)]
     with (
         target.open("wb") as file,
@@ -144,7 +144,7 @@ def _repack(source: tarfile.TarFile, target: Path) -> None:
 
 
 def described(packed: Path, final: Path) -> Layer:
-    """The layer in a gzip file that will have the name `final`."""
+    """The layer in a gzip file with the future name `final`."""
     plain = hashlib.sha256()
     with gzip.open(packed) as file:
         while chunk := file.read(1 << 20):

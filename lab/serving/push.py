@@ -1,4 +1,4 @@
-"""Pushing to a registry over its HTTP API: what is there already is not sent again."""
+"""Push to a registry over its HTTP API: existing blobs are not sent again."""
 
 import hashlib
 import http.client
@@ -24,14 +24,14 @@ class Registry:
         self._base = f"/v2/{repository}"
 
     def has_manifest(self, reference: str, digest: str, accept: str) -> bool:
-        """Whether a tag (or digest) stands for exactly this manifest."""
+        """Return whether a tag (or digest) refers to exactly this manifest."""
         status, headers = self._ask("HEAD", f"/manifests/{reference}", {"Accept": accept})
         return status == 200 and headers.get("docker-content-digest") == digest
 
     def put_blob(
         self, digest: str, size: int, content: Path | bytes, *, mount_from: str | None = None
     ) -> bool:
-        """Send a blob unless the registry or ``mount_from`` has it; returns whether it was sent."""
+        """Send a blob unless the registry or ``mount_from`` has it; return whether it was sent."""
         status, _ = self._ask("HEAD", f"/blobs/{digest}", {})
         if status == 200:
             return False

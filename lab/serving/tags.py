@@ -16,12 +16,12 @@ BOTH = ("arm64", "amd64")
 
 @dataclass(frozen=True)
 class Tag:
-    """An image and the names it goes by.
+    """An image and its names.
 
-    version: of the engine stood for; fault: built in (see `fake_vllm.faults`); architectures:
-    the entries of its index; docker_types: written with Docker's media types, as older images
-    are, instead of OCI's; flavour: `aeon` or `stock`; entrypoint and environment: what the
-    image itself sets, as the real one does.
+    version: version of the engine; fault: built in (see `fake_vllm.faults`); architectures: the
+        entries of its index; docker_types: written with Docker's media types, as older images are,
+        instead of OCI's; flavour: `aeon` or `stock`; entrypoint and environment: set by the image
+        itself, as in the real image.
     """
 
     names: tuple[str, ...]
@@ -31,7 +31,7 @@ class Tag:
     docker_types: bool = False
     repository: str = ULTIMATE
     flavour: str = "aeon"
-    # As the real image: started without `entrypoint: vllm`, bash is given bash to read.
+    # Like the real image: without `entrypoint: vllm`, bash starts and reads the file bash.
     entrypoint: tuple[str, ...] = ("/bin/bash",)
     environment: tuple[str, ...] = ()
 
@@ -41,7 +41,7 @@ def _stock(names: tuple[str, ...], version: str, repository: str = STOCK, *progr
     return Tag(names, version, repository=repository, flavour="stock", entrypoint=entrypoint)
 
 
-# For vLLM before 0.23 there is no table of arguments: its fakes go by 0.23's, and 0.28.0's by
+# For vLLM before 0.23 there is no table of arguments: its fakes use 0.23's, and 0.28.0's uses
 # 0.24's.
 TAGS = (
     Tag(("2026-08-17-v0.27.1-slim", "latest"), "0.27.1"),

@@ -1,7 +1,7 @@
-"""Bootstrap: a bare host is made ready, by the steps that its settings name and no other.
+"""Bootstrap: prepares a bare host, only by the steps that its settings name.
 
-Before preflight, which judges what will be there: what these steps cure refuses no host, and is
-judged again once they are done. Runs alone too, for ``sparkwright bootstrap``.
+It runs before preflight, which judges the result: faults that these steps fix refuse no host, and
+are judged again after them. Runs alone too, for ``sparkwright bootstrap``.
 """
 
 from pyinfra.api.host import Host
@@ -13,10 +13,10 @@ from sparkwright.run.state import HostRun, role
 
 @role
 def bootstrap(host: Host, host_run: HostRun) -> None:
-    """Have this host ready, where its settings ask for it."""
+    """Prepare this host, if its settings ask for it."""
     if not host_run.settings.bootstrap:
         return
-    # Half a second to import, of pyinfra's own operations: only for who asks for it.
+    # Half a second to import pyinfra's own operations: only for hosts with bootstrap steps.
     from sparkwright.operations.bootstrap import steps
     from sparkwright.run import bootstrap as run
 
@@ -33,7 +33,7 @@ def bootstrap(host: Host, host_run: HostRun) -> None:
             texts=state.observed.texts,
             _env=environment(settings),
             _sudo=not is_root(host),
-            # sudo asks for none by now; pyinfra would put a password into a command line.
+            # sudo needs no password by now; pyinfra would put a password into a command line.
             _sudo_password="",
         )
     if decision.reboot:

@@ -1,4 +1,4 @@
-"""Fetched: waits for what ``weights`` and ``image`` started, and proves it."""
+"""Fetched: waits for the jobs of ``weights`` and ``image``, and proves their results."""
 
 from pyinfra.api.host import Host
 

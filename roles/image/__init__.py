@@ -10,7 +10,7 @@ from sparkwright.run.state import HostRun, role, run_of
 
 @role
 def image(host: Host, host_run: HostRun) -> None:
-    """Start pulling what is missing; ``roles.fetched`` waits for it."""
+    """Start pulling missing images; ``roles.fetched`` waits for them."""
     settings = host_run.settings
     stores = [wanted.store for wanted in host_run.desired.images]
     for wanted in host.loop(host_run.desired.images):

@@ -1,4 +1,4 @@
-"""Peers: hosts take from each other what one of them has or fetches."""
+"""Peers: hosts fetch content from a host that has it or is fetching it."""
 
 from pyinfra.api.host import Host
 
@@ -9,7 +9,7 @@ from sparkwright.run.state import HostRun, role, run_of
 
 @role
 def peers(host: Host, host_run: HostRun) -> None:
-    """Have this host serve what others will ask it for."""
+    """Serve this host's content to the hosts that will request it."""
     run = run_of(host)
     operations.serving(
         name="Peers: serve other hosts",

@@ -1,8 +1,8 @@
 """Proxy: HAProxy before the services of a host, and the address for all models.
 
-Made here where nothing serves yet, or nothing is to be switched. Otherwise it is part of the switch
-(``roles.serving``): it changes between stop and start, and goes back with the service. HAProxy
-itself is installed before anything that runs is touched.
+The proxies are changed here if no service runs yet, or none is to be switched. Otherwise they are
+part of the switch (``roles.serving``): they change between stop and start, and go back with the
+service. HAProxy itself is installed before anything that runs is touched.
 """
 
 from pyinfra.api.host import Host
@@ -15,7 +15,7 @@ from sparkwright.run.state import HostRun, role
 
 @role
 def proxy(_: Host, host_run: HostRun) -> None:
-    """Have the proxies that the plan wants, and no other."""
+    """Make the host's proxies as planned."""
     settings = host_run.settings
     proxies.installed(
         name="Proxy: HAProxy installed",

@@ -1,11 +1,10 @@
-"""Serving: releases, units and the running services, host by host. Only what changed restarts.
+"""Serving: releases, units and the running services, host by host. Only changed services restart.
 
-A host that serves nothing yet starts at once. A host that serves already is switched in its batch,
-canaries first, and goes back by itself when the new release gives no real answers; after that no
-further host is switched.
+A host without a running service starts at once. A host with a running service is switched in its
+batch, canaries first, and goes back by itself if the new release gives no real answers; after that
+no further host is switched.
 
-A follower's release is laid ready before any head is switched: it goes where its head
-goes.
+A follower's release is staged before any head is switched: the follower goes where its head goes.
 """
 
 from functools import partial
@@ -20,7 +19,7 @@ from sparkwright.run.state import HostRun, role, run_of
 
 @role
 def serving(host: Host, host_run: HostRun) -> None:
-    """Have each service's release in place and running."""
+    """Install and start each service's release."""
     run = run_of(host)
     exclusive.declared(
         name="Serving: exclusive groups",

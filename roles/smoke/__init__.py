@@ -1,5 +1,6 @@
-"""Smoke: over SSH, bounded: health, every alias, the key, a real generation; and from outside what
-is had without the key."""
+"""Smoke: over SSH, bounded: health, every alias, the key, a real generation; and from outside,
+routes without the key.
+"""
 
 from dataclasses import replace
 

@@ -8,7 +8,7 @@ from sparkwright.run.state import HostRun, role
 
 @role
 def storage(host: Host, host_run: HostRun) -> None:
-    """Have the directories of this host."""
+    """Make the directories of this host."""
     settings = host_run.settings
     directories.present(
         name="Storage: directories",

@@ -1,6 +1,7 @@
-"""Watch: a timer on the host that looks at services, GPU and disks, and records what goes wrong.
+"""Watch: a timer on the host that checks services, GPU and disks, and records faults.
 
-Installed last, so that it expects what was proved. ``sparkwright status`` shows its findings.
+It is installed last, so that it expects the proved state. ``sparkwright status`` shows its
+findings.
 """
 
 from functools import partial
@@ -14,7 +15,7 @@ from sparkwright.run.state import HostRun, role, run_of
 
 @role
 def watch(host: Host, host_run: HostRun) -> None:
-    """Have the watch that the plan wants, or none."""
+    """Install or remove the watch, as planned."""
     operations.installed(
         name="Watch: timer",
         watch=host_run.watch,

@@ -9,7 +9,7 @@ from sparkwright.run.state import HostRun, role, run_of
 
 @role
 def weights(host: Host, host_run: HostRun) -> None:
-    """Start fetching what is missing; ``roles.fetched`` waits for it."""
+    """Start fetching missing weights; ``roles.fetched`` waits for them."""
     for model in host.loop(host_run.desired.models):
         models.present(
             name=f"Weights: {model.resolved.repository}",

@@ -1,1 +1,1 @@
-"""Making a bare host ready: which box it is, and what each step does on it."""
+"""Preparation of a bare host: its type of machine, and the work of each step on it."""

@@ -1,8 +1,8 @@
 """ssh's questions, answered by this process: the program that SSH_ASKPASS names hands each prompt
 over a socket, and prints the answer.
 
-A password is so in the memory of this process, of ssh and of that program alone: in no argument,
-environment, file or log.
+So only the memory of this process, of ssh and of that program holds a password: no argument,
+environment, file or log does.
 """
 
 import os
@@ -24,16 +24,16 @@ from sparkwright.documents import caches
 from sparkwright.findings.user_error import Messages
 
 _MESSAGES = Messages(__file__)
-#: Gives the answer to a prompt, and whether the program itself asks, and not one that it has
-#: started, as ssh starts another one for a jump host; None for a prompt that gets none.
+#: Returns the answer to a prompt, given whether the program itself asks, or an ssh that it has
+#: started for a jump host; None for a prompt without an answer.
 Answer = Callable[[str, bool], str | None]
-#: Seconds for a connection and its command, without the time that a person thinks.
+#: Seconds for a connection and its command, without the user's time to think.
 _SECONDS = 60.0
 #: Bytes of an output, and of a prompt.
 _MOST = 64 << 10
-#: Bytes of a folder's path in which the socket has room: macOS takes 103 for an address.
+#: Bytes of a folder's path that leave room for the socket's name: macOS takes 103 for an address.
 _LONGEST_PATH = 103 - len("/sparkwright-12345678/s")
-#: No answer is no byte; an answer has a byte before it.
+#: No byte is no answer; an answer has a byte before it.
 _PROGRAM = """import os, socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
 s.sendall(b"%d " % os.getppid() + os.fsencode(sys.argv[2])); s.shutdown(socket.SHUT_WR)
 answer = s.makefile("rb").read()
@@ -51,7 +51,7 @@ def run(
         stdin: input of the command on the host.
 
     Returns:
-        Its exit code, 255 where it did not end in time, and both outputs.
+        The exit code, 255 if the command did not end in time, and both outputs.
 
     Raises:
         UserError: no folder of this user's can hold a program.
@@ -77,10 +77,10 @@ def run(
                     deadline = time.monotonic() + seconds
             ended = process.poll()
         finally:
-            with suppress(ProcessLookupError):  # what ssh has started among it
+            with suppress(ProcessLookupError):  # including programs that ssh has started
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        for thread in threads:  # a master connection to a jump host may have the pipes for ever
+        for thread in threads:  # a master connection to a jump host may hold the pipes for ever
             thread.join(1)
     late = b"\nno answer" if ended is None else b""
     result, error = out.decode(errors="replace"), (err + late).decode(errors="replace")
@@ -89,7 +89,7 @@ def run(
 
 @contextmanager
 def _listening() -> Iterator[tuple[socket.socket, Mapping[str, str]]]:
-    """A socket that only this user reaches, and the environment that leads ssh to it."""
+    """A socket that only this user can reach, and the environment that leads ssh to it."""
     with (
         tempfile.TemporaryDirectory(prefix="sparkwright-", dir=_parent()) as folder,
         socket.socket(socket.AF_UNIX) as listener,
@@ -100,13 +100,13 @@ def _listening() -> Iterator[tuple[socket.socket, Mapping[str, str]]]:
         program.chmod(0o700)
         listener.bind(address)
         listener.listen()
-        # Before OpenSSH 8.4 a display was what let it ask so.
+        # Before OpenSSH 8.4 ssh asked through a program only with a display.
         variables = {"DISPLAY": os.environ.get("DISPLAY", ":"), "SSH_ASKPASS": str(program)}
         yield listener, {**os.environ, **variables, "SSH_ASKPASS_REQUIRE": "force"}
 
 
 def _parent() -> str:
-    """A folder where this user can run programs: any of them may be mounted noexec."""
+    """A folder where this user can run programs; any candidate may be mounted noexec."""
     cache = str(caches.of_user(""))
     folders = [tempfile.gettempdir(), os.environ.get("XDG_RUNTIME_DIR"), cache]
     for folder in filter(None, folders):

@@ -1,4 +1,4 @@
-"""Which box a host is, by /etc/os-release, the files of DGX OS, architecture and GPU."""
+"""Kind of a box, by /etc/os-release, the files of DGX OS, architecture and GPU."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -28,13 +28,13 @@ class Box:
     architecture: str
 
 
-#: Major versions of each, from the oldest whose Python the programs of hosts run on.
+#: Major versions of each, from the oldest with a Python for host programs.
 _UBUNTU, _DEBIAN = (22, 24, 26), (12, 13)
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def box_of(state: BootstrapState) -> Box | Finding:
-    """The box; or why bootstrap leaves it alone."""
+    """Return the type of machine, or the reason why bootstrap leaves the host alone."""
     host, codename = state.observed, state.codename
     on, machine = host.distribution, host.architecture
     architecture, release = _ARCHITECTURES.get(machine), major(on)

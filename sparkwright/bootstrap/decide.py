@@ -24,7 +24,7 @@ from sparkwright.host.bootstrap.prepare import Undo
 from sparkwright.host.observe import ObservationRequest
 from sparkwright.plan.plan import HostPlan
 
-#: Steps that write files alone, and mean something on a GB10 alone.
+#: Steps that only write files, and have an effect on a GB10 only.
 _OF_GB10 = ("clocks", "watchdog")
 
 
@@ -33,7 +33,7 @@ class Judged:
     """Every step, judged against the host's state.
 
     Attributes:
-        addresses: the host's own in the LAN, as numbers.
+        addresses: the host's LAN addresses, as numbers.
     """
 
     plan: HostPlan
@@ -56,7 +56,7 @@ class Judged:
         return packages_of(step, self.box, self.plan.settings.bootstrap_sources.get(step))
 
     def _installing(self, step: Packaged, packages: Packages | None = None) -> StepPlan | None:
-        """The step that installs its missing packages."""
+        """Return the step that installs the missing packages."""
         packages = packages or self._packages(step)
         missing = tuple(name for name in packages.names if name not in self.state.packages)
         if not missing:
@@ -92,7 +92,7 @@ class Judged:
             yield replace(step, enables=("docker.service",))
 
     def _compose(self) -> Packages:
-        """Compose for the Docker that is there."""
+        """Return the Compose package for the installed Docker."""
         if "docker-ce" in self.state.packages:
             return Packages(("docker-compose-plugin",))
         debian = self.box.kind is Kind.DEBIAN and self.box.major >= 13
@@ -127,7 +127,7 @@ class Judged:
 
     @property
     def waits_for_reboot(self) -> bool:
-        """Whether a driver came since the boot, and does not answer yet."""
+        """Return whether a driver was installed since the boot and does not answer yet."""
         came = set(self._packages("driver").names) & set(self.state.fresh)
         return bool(came) and not driver.is_new_enough(self.state)
 
@@ -166,7 +166,7 @@ class Judged:
     def _writing(
         self, name: str, enables: tuple[str, ...] = (), installing: StepPlan | None = None
     ) -> Iterator[StepPlan]:
-        """The step that writes its missing or changed files."""
+        """Return the step that writes the missing or changed files."""
         files, texts = steps.FILES[name], self.state.observed.texts
         paths = [path for path, text in files.items() if texts.get(path) != text]
         if not paths and installing is None:
@@ -179,7 +179,7 @@ class Judged:
                       restarts=enables if paths else (), undo=undo)  # fmt: skip
 
 
-#: Findings of preflight that are gone once a step is done.
+#: Findings of preflight that a step fixes.
 CURES: dict[str, frozenset[str]] = {
     "docker": frozenset({"docker", "docker-compose"}),
     "nvidia-container-toolkit": frozenset({"nvidia-container-toolkit"}),
@@ -194,8 +194,8 @@ class Decision:
 
     Attributes:
         steps: in their order; empty if everything is as asked for.
-        reboot: whether the driver needs a reboot after them.
-        findings: why something is not done; with an error, nothing is.
+        reboot: whether the driver needs a reboot after the steps.
+        findings: reasons why a step is not done; if one is an error, no step is done.
     """
 
     steps: tuple[StepPlan, ...] = ()
@@ -210,7 +210,7 @@ class Decision:
 
 
 def request_of(settings: HostSettings) -> BootstrapRequest:
-    """Files and packages to inspect on a host, whichever type of machine it is."""
+    """Files and packages to inspect on a host of any type of machine."""
     names = ["docker.io", "docker-ce"]
     for step in get_args(Packaged):
         source = settings.bootstrap_sources.get(step)
@@ -220,10 +220,10 @@ def request_of(settings: HostSettings) -> BootstrapRequest:
 
 
 def decide(plan: HostPlan, state: BootstrapState, addresses: Sequence[str]) -> Decision:
-    """The steps that are asked for and not done.
+    """Return the requested steps that are not done yet.
 
     Args:
-        addresses: the host's own in the LAN, as numbers.
+        addresses: the host's LAN addresses, as numbers.
     """
     asked, user = plan.settings.bootstrap, state.observed.user
     if state.observed.sudo is not None:

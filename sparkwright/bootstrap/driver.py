@@ -1,4 +1,4 @@
-"""The driver: whether it is new enough, and obstacles to a newer driver."""
+"""The driver: its minimum version, and obstacles to an upgrade."""
 
 from sparkwright.bootstrap.box import Box, Kind
 from sparkwright.bootstrap.findings import finding
@@ -9,13 +9,13 @@ from sparkwright.host.bootstrap.inspection import BootstrapState
 
 
 def is_new_enough(state: BootstrapState) -> bool:
-    """Whether a driver answers that serves, as preflight judges it."""
+    """Return whether a driver answers that preflight accepts for serving."""
     gpus, distribution = state.observed.gpu, state.observed.distribution
     return not any(driver_symptoms(gpus, LEAST_DRIVER, distribution))
 
 
 def obstacle(box: Box, state: BootstrapState) -> Finding | None:
-    """Why no driver is installed here; None if one may be."""
+    """Return why no driver is installed on this host; None if one may be installed."""
     causes = {
         "driver-of-dgx-os": box.kind is Kind.DGX,
         "driver-of-gb10": box.kind is Kind.GB10,

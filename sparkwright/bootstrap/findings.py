@@ -9,7 +9,7 @@ _texts = cache(partial(beside, __file__, "findings.yaml"))
 
 
 def finding(cause: str, **values: str) -> Finding:
-    """The finding of a cause, with values in its texts."""
+    """Return the finding of a cause, with values in its texts."""
     texts = {name: text.format(**values) for name, text in _texts()[cause].items()}
     severity = Severity(texts.pop("severity", "error"))
     source = texts.pop("source", "sparkwright")

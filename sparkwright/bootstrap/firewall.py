@@ -1,4 +1,4 @@
-"""The ports that a host's services need, through the firewall that is at work there."""
+"""Ports that a host's services need, opened in the host's active firewall."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from sparkwright.plan.plan import HostPlan
 
 @dataclass(frozen=True)
 class Opening:
-    """A firewall rule: a line about it, and commands that make it and take it away."""
+    """A firewall rule: its description, and the commands that add and remove it."""
 
     summary: str
     open: tuple[tuple[str, ...], ...]
@@ -19,7 +19,7 @@ class Opening:
 
 
 def ports_of(plan: HostPlan) -> tuple[int, ...]:
-    """TCP ports that others reach: services, the address of all models, peers."""
+    """TCP ports that other machines reach: services, the address of all models, peers."""
     client_ports = [service.port for service in plan.services if not is_loopback(service.bind)]
     if address := plan.settings.address:
         client_ports += [address.port, *([address.open_webui.port] if address.open_webui else [])]
@@ -28,7 +28,7 @@ def ports_of(plan: HostPlan) -> tuple[int, ...]:
 
 
 def network_of(state: BootstrapState, addresses: Sequence[str]) -> str | None:
-    """The network in which others reach the host at its addresses; None if unknown."""
+    """The network from which others reach the host at its addresses; None if unknown."""
     own = {ip_address(address) for address in addresses}
     for network in state.networks:
         try:
@@ -41,7 +41,7 @@ def network_of(state: BootstrapState, addresses: Sequence[str]) -> str | None:
 
 
 def openings(firewall: Firewall, network: str, ports: Sequence[int]) -> list[Opening]:
-    """The rules that the firewall lacks."""
+    """Return the rules that the firewall lacks."""
     make = _ufw if firewall.name == "ufw" else _firewalld
     return [item for port in ports if (item := make(firewall.rules, network, port))]
 

@@ -1,9 +1,9 @@
 """The first login to a box, by the user's own ssh: its host key, a password, a key of the user's.
 
 The user's ssh_config, agent and jump hosts apply. The host key is asked about once, and another key
-is refused. A password is given to the password prompt of this host alone, by the ssh that connects
-to it, and it is kept by nobody: a key of the user's is installed with it, and it is tried for sudo.
-A jump host is logged in to before, in the same way, as a host with a password of its own.
+is refused. A password answers only the password prompt of this host, by the ssh that connects to
+it, and is not stored: it installs a key of the user's, and is tried for sudo. A jump host is logged
+in to first, in the same way, as a host with its own password.
 """
 
 import re
@@ -24,7 +24,7 @@ _MESSAGES = Messages(__file__)
 #: How often a password is asked for.
 TRIES = 3
 _ACCEPTS = re.compile(r"\(yes/no(/\[fingerprint\])?\)\? *$")
-#: A prompt of PAM's; a further factor is asked for in other words, and gets nothing.
+#: A prompt of PAM's; a further factor is asked for in other words, and gets no answer.
 _PAM = re.compile(r"[Pp]assword( for [^:]{1,100})?: *")
 #: Neither banner nor master connection: pyinfra logs in by itself, with a key.
 _ALONE = {"BatchMode": "no", "StrictHostKeyChecking": "ask", "LogLevel": "ERROR",
@@ -48,7 +48,7 @@ printf '%s\\n' "$key" >> .ssh/authorized_keys || exit 1
 ! command -v restorecon >/dev/null || restorecon -F .ssh .ssh/authorized_keys"""
 
 
-#: Asks a person a question, whose answer is shown or not, and returns the answer.
+#: Asks the user a question, whose answer is shown or hidden, and returns the answer.
 Ask = Callable[[str, bool], str]
 
 
@@ -57,13 +57,13 @@ class Login:
     """A box that is logged in to.
 
     Attributes:
-        name, data: of the host, as an inventory has them.
+        name, data: name and data of the host, as an inventory has them.
         ask: asks the user; None without a terminal.
         password: the password that the box took, for the login or for sudo.
-        made_key: the private key that was made, where the user had none.
-        jumps: the jump hosts on the way there, as ssh's ProxyJump; ssh_config's jump hosts without.
-        beyond: the host that is behind it, for a jump host.
-        depth: how many hosts are behind it.
+        made_key: the private key that was made for a user without a key.
+        jumps: the jump hosts to the box, as ssh's ProxyJump; without ssh_config's jump hosts.
+        beyond: for a jump host, the host behind it.
+        depth: number of hosts behind it.
     """
 
     name: str
@@ -110,10 +110,10 @@ class Login:
         return f"{self.user}@{host}"
 
     def open(self) -> None:
-        """See that a key of the user's opens the box, and that its user can become root.
+        """Ensure that a key of the user's opens the box, and that its user can become root.
 
         Raises:
-            UserError: why not, with the remedy.
+            UserError: the reason, with the remedy.
         """
         code, out = self._by_key(_LOOK)
         if code == 0 or "0" in out.splitlines():
@@ -124,7 +124,7 @@ class Login:
             raise self._refusal("no-sudo", user=self.user)
 
     def _by_key(self, script: str) -> tuple[int, str]:
-        """Exit code and output of a script there; a key is installed where it takes none."""
+        """Run a script on the box and return exit code and output; install a key if needed."""
         self._open_jump()
         code, out, err = self._run(script, _BY_KEY)
         if code == 255:
@@ -137,7 +137,7 @@ class Login:
         return code, out
 
     def _open_jump(self) -> None:
-        """See that a key opens the last jump host, too: a deploy logs in there by keys alone."""
+        """Ensure that a key opens the last jump host, too: a deploy logs in there by keys alone."""
         before, _, last = self.settings.get("proxyjump", ["none"])[0].rpartition(",")
         # ssh itself reports jump hosts that lead to each other.
         if last == "none" or self.depth == _JUMPS or not (match := _JUMP.fullmatch(last)):
@@ -163,10 +163,11 @@ class Login:
         return self._refusal(message, reason=_last(err))
 
     def _install(self, denied: str) -> None:
-        """Log in by password, and leave a key of the user's there.
+        """Log in by password, and install a key of the user's.
 
         Args:
-            denied: ssh's last line, with the ways that the box takes at its end.
+            denied: ssh's last line, which ends with the authentication methods that the box
+                accepts.
         """
         if not re.search("password|keyboard-interactive", methods := denied.rpartition("(")[2]):
             raise self._refusal("no-password-login", methods=methods.rstrip(")."))
@@ -181,7 +182,7 @@ class Login:
         self.password = Secret(self._typed[-1]) if self._typed else None
 
     def _become_root(self) -> None:
-        """Find the password that sudo takes: the login's, else what the person types."""
+        """Find sudo's password: the login's, else the password that the user types."""
         if self.ask is None:
             raise self._refusal("sudo-asks", user=self.user)
         for password in self._passwords():
@@ -208,11 +209,11 @@ class Login:
         return self.ask(f"{prefix}Password of {self.user} on {self.name}{purpose}: ", False)
 
     def _answer(self, prompt: str, own: bool) -> str | None:
-        """The answer to a prompt of ssh's; none after a refusal.
+        """The answer to a prompt of ssh; None after a refusal.
 
         Args:
-            own: whether the ssh to this host asks. The one to a jump host, which may show its
-                prompts in the words of this host's, gets no password.
+            own: whether the ssh to this host asks. A prompt from ssh to a jump host, which may
+                imitate the prompts of this host, gets no password.
         """
         if self._refused:
             return None
@@ -240,7 +241,7 @@ class Login:
         return run([*command, shlex.join(("sh", "-c", script))], self._answer, stdin)
 
     def _public_key(self) -> str:
-        """A public key whose private one opens without a question; made where the user has none."""
+        """Return a public key whose private key needs no passphrase; make a pair if needed."""
         paths = [Path(name).expanduser() for name in self.settings.get("identityfile", ())]
         publics = [path.with_name(f"{path.name}.pub") for path in paths]
         blobs = {path.read_text().split()[1] for path in publics if path.is_file()}

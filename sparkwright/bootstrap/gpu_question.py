@@ -1,4 +1,4 @@
-"""GPUs of boxes, asked for by the user's own ssh. The question changes nothing there."""
+"""GPUs of boxes, queried through the user's own ssh. The query changes nothing on the boxes."""
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -20,9 +20,9 @@ class Box:
     """A box and its GPU.
 
     Attributes:
-        gpu: its name for `init`; None if missing that the catalog knows.
-        shown: nvidia-smi's name for it.
-        why: what ssh or nvidia-smi said, where there is no GPU.
+        gpu: name of the GPU for `init`; None if the catalog lacks the GPU.
+        shown: nvidia-smi's name of the GPU.
+        why: message of ssh or nvidia-smi, if there is no GPU.
     """
 
     name: str
@@ -41,7 +41,7 @@ def box(name: str, data: Mapping[str, Any] | None = None) -> Box:
     """Ask a box for its GPU.
 
     Args:
-        data: of the host, as an inventory has it.
+        data: data of the host, as an inventory has it.
     """
     code, out, err = run([*ssh(name, data or {}), _ASK], seconds=_SECONDS)
     gpus = parse(out) if code == 0 else ()
@@ -52,7 +52,9 @@ def box(name: str, data: Mapping[str, Any] | None = None) -> Box:
 
 
 def kind(gpu: Gpu) -> str | None:
-    """Its name for `init`: by compute capability and memory; cards report a little less."""
+    """Name of the GPU for `init`: by compute capability and memory; cards report slightly less
+    memory.
+    """
     family = FAMILIES.get(gpu.compute_cap or "")
     if family is None:
         return None

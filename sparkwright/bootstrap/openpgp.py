@@ -1,8 +1,8 @@
 """Signing keys of apt repositories: read, checked by fingerprint, and written as apt reads them.
 
 Only as much of OpenPGP (RFC 4880) as a public key needs: packets of five tags with definite
-lengths, fingerprints of version 4. The programs that apt runs (gpgv, sqv) read more than these, and
-trust every key that they find in the file; so a file with anything else in it is refused.
+lengths, fingerprints of version 4. The programs that apt runs (gpgv, sqv) accept further packets,
+and trust every key that they find in the file; so a file with other packets is refused.
 """
 
 import base64
@@ -27,7 +27,7 @@ _ARMOUR = re.compile(
     re.DOTALL,
 )
 _SIGNATURE, _PUBLIC_KEY, _SUBKEY = 2, 6, 14
-#: Those, a user ID and a user attribute. A secret key (5) signs as well as a public one.
+#: These packets, a user ID and a user attribute. A secret key (5) signs as well as a public key.
 _TAGS = (_SIGNATURE, _PUBLIC_KEY, 13, _SUBKEY, 17)
 #: Bytes of a file and of a packet; the largest file of vendors' has 30 KB. A fingerprint has the
 #: length of its key in two bytes.
@@ -39,7 +39,7 @@ def key_text(repository: Repository) -> str:
     """The repository's key, armoured. Fetched or read now, and checked.
 
     Raises:
-        UserError: it can't be had, is no key, or is another one than the fingerprint says.
+        UserError: the key can't be fetched, is no key, or has another fingerprint.
     """
     where = f"bootstrap_sources: {repository.name}.key"
     data = _fetched(repository.key, where)
@@ -49,7 +49,7 @@ def key_text(repository: Repository) -> str:
     except (ValueError, subprocess.TimeoutExpired) as error:
         raise _MESSAGES.refusal("no-key", where, file=repository.key, reason=error) from None
     wanted = (repository.fingerprint or "").upper()
-    # One key, not one of several: apt would take packages that any of them has signed.
+    # One key only: apt would trust packages that any of several keys has signed.
     if wanted and result != [wanted]:
         facts = {"file": repository.key, "name": repository.name, "wanted": wanted}
         raise _MESSAGES.refusal("another-key", where, keys=", ".join(result), **facts)
@@ -57,7 +57,7 @@ def key_text(repository: Repository) -> str:
 
 
 def binary(data: bytes) -> bytes:
-    """A key's packets, from either form. Raises ValueError."""
+    """Return the packets of a key, from either form. Raises ValueError."""
     if b"-----BEGIN PGP" not in data:
         return data
     blocks = _ARMOUR.findall(data)
@@ -85,13 +85,13 @@ def _crc24(data: bytes) -> int:
 
 
 def fingerprints(packets: bytes) -> list[str]:
-    """Of every primary key in it, in hex.
+    """Fingerprints of every primary key in the text, in hex.
 
-    Each subkey must be the primary key's: gpg verifies that where this machine has it. Elsewhere a
-    signature after the subkey must name the primary key, and apt verifies the signature.
+    Each subkey must belong to the primary key: gpg verifies that if this machine has gpg. Elsewhere
+    a signature after the subkey must name the primary key, and apt verifies the signature.
 
     Raises:
-        ValueError: for what is no public key, and for anything beside one.
+        ValueError: the text is no public key, or contains other packets too.
     """
     keys: list[str] = []
     subkeys: list[bool] = []
@@ -113,7 +113,7 @@ def fingerprints(packets: bytes) -> list[str]:
 
 
 def _lists(gpg: str, packets: bytes, keys: list[str], subkeys: int) -> bool:
-    """Whether gpg finds these primary keys, and so many subkeys that they have signed."""
+    """Return whether gpg finds these primary keys, and as many subkeys that they have signed."""
     with tempfile.TemporaryDirectory() as home:
         listing = subprocess.run(
             [gpg, "--homedir", home, "--batch", "--no-autostart", "--with-colons", "--show-keys"],
@@ -142,7 +142,7 @@ def _packets(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _new_length(data: bytes, at: int) -> tuple[int, int]:
-    """A length and how many bytes it takes."""
+    """Return a packet's length, and the number of bytes that encode it."""
     item = data[at] if at < len(data) else 255
     if item < 192:
         return item, 1
@@ -158,7 +158,7 @@ def _fetched(path: str, where: str) -> bytes:
         try:
             return read_bytes(Path(path).expanduser(), _MOST)
         except Unusable as error:
-            raise refusal(where, f"{path}: {error.what}", error.remedy) from None
+            raise refusal(where, f"{path}: {error.fault}", error.remedy) from None
     try:
         return Server(path).get(path, most=_MOST).required().content
     except (OSError, ValueError, Unusable) as error:

@@ -1,4 +1,4 @@
-"""Where each box takes the packages of a step from, and their names (sources.yaml)."""
+"""Package sources and package names of each step on each type of machine (sources.yaml)."""
 
 from dataclasses import dataclass, replace
 from functools import cache
@@ -44,7 +44,7 @@ class Repository:
 
 @dataclass(frozen=True)
 class Packages:
-    """Packages, and the repository that has them; None for the host's own sources."""
+    """Packages, and their repository; None for the host's own sources."""
 
     names: tuple[str, ...]
     repository: Repository | None = None
@@ -57,15 +57,15 @@ def _table() -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def every_package(step: str) -> list[str]:
-    """Names of a step's packages, whichever box it is."""
+    """Names of a step's packages on every type of machine."""
     return [name for entry in _table().get(step, {}).values() for name in entry["packages"]]
 
 
 def packages_of(step: str, box: Box, source: PackageSource | None) -> Packages:
-    """A step's packages on a box; no names where the box has none for it.
+    """A step's packages on a type of machine; no names if it has none for the step.
 
     Args:
-        source: the user's own, which goes before.
+        source: the user's own source, which takes precedence.
     """
     usual = _usual(step, box)
     if source is None:

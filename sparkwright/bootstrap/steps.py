@@ -1,4 +1,4 @@
-"""Contents of each bootstrap step: packages, files, units, commands, and how it is undone."""
+"""Contents of each bootstrap step: packages, files, units, commands, and how to undo them."""
 
 import hashlib
 from collections.abc import Mapping
@@ -15,19 +15,19 @@ FILES: dict[str, dict[str, str]] = beside(__file__, "files.yaml")
 
 @dataclass(frozen=True)
 class StepPlan:
-    """A step that is to be done on a host.
+    """A step to be done on a host.
 
     Attributes:
         would: its planned work, as text, line by line.
         packages: to install.
-        repository: that they come from; None for the host's own sources.
+        repository: source of the packages; None for the host's own sources.
         files: text by path; root's, for all to read.
-        group: that the user who logs in becomes a member of.
+        group: the login user becomes a member of this group.
         sudoers: path and text of a file of sudo's.
-        commands: run after the files are there, without a shell.
-        restarts: units that read what changed only at their start.
+        commands: run after the files are written, without a shell.
+        restarts: units that read the changed files only at their start.
         enables: units that run from now on, and at boot.
-        undo: how it is undone.
+        undo: way to undo the step.
     """
 
     name: str
@@ -46,14 +46,14 @@ class StepPlan:
 def sudoers_file(user: str) -> tuple[str, str]:
     """Path and text of the file that lets a user become root without a password.
 
-    sudo passes over names with a dot. The name is the one of docs/install.md for one user's hosts.
+    sudo passes over names with a dot. docs/install.md names the same file for one user's hosts.
     """
     name = "".join(item if item.isalnum() or item in "-_" else "_" for item in user)
     return f"/etc/sudoers.d/sparkwright-{name}", f"{escaped(user)} ALL=(ALL) NOPASSWD: ALL\n"
 
 
 def escaped(user: str) -> str:
-    """A user's name as sudoers reads it: of everything else than these, a backslash before it."""
+    """A user's name for sudoers: a backslash escapes every other character."""
     return "".join(item if item.isalnum() or item in "-_." else f"\\{item}" for item in user)
 
 

@@ -1,4 +1,4 @@
-"""Which recipe for which workload on which GPU: what cards say, and what this project reads."""
+"""Recommended recipes by workload and GPU: claims of cards, and this project's conclusions."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Choice(Data):
         workload: purpose of the service.
         gpus: compute capabilities that this holds for.
         recipe: an entry of the catalog.
-        rank: 1 is the first choice; this project's, whoever says the rest.
+        rank: 1 is the first choice; the rank is this project's, whoever gives the reason.
         by: author of ``why``: the card that ``source`` names, or this project.
-        measurements: the catalog's, of the same models, whose whole range is shown; a speed in
-            ``why`` is one of theirs.
-        figure: of these, which one the order goes by.
+        measurements: the catalog's measurements of the same models, whose whole range is shown; a
+            speed in ``why`` is in this range.
+        figure: the measured figure that orders the recipes.
     """
 
     workload: Workload
@@ -46,7 +46,7 @@ class Advice(Data):
     """Choices that belong together.
 
     Attributes:
-        ranked_by: compute capability -> workload -> what the order of its recipes goes by.
+        ranked_by: compute capability -> workload -> the figure that orders its recipes.
         choices: recipes by workload.
     """
 

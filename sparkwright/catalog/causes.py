@@ -1,4 +1,4 @@
-"""Why a service may be slower than its card says: known causes, with what they look like."""
+"""Known causes of a service that is slower than its card says, with their symptoms."""
 
 from typing import Literal
 
@@ -6,8 +6,8 @@ from pydantic import Field
 
 from sparkwright.catalog.data import Data, Name, Scalar
 
-#: What is seen of one measured load. "slow" and "fine" are against the card's figure: decode by
-#: tokens/s of a stream or time per token, throughput by tokens/s of all streams together.
+#: Symptoms of one measured load. "slow" and "fine" refer to the card's figure: decode by tokens/s
+#: of a stream or time per token, throughput by tokens/s of all streams together.
 Symptom = Literal[
     "decode slow",
     "decode fine",
@@ -19,7 +19,7 @@ Symptom = Literal[
     "no drafter",
     "errors",
     "shorter answers",  # than the card's figure was measured with
-    "clock low",  # below 85 % of what the driver allows
+    "clock low",  # below 85 % of the driver's maximum
     "clock unknown",
 ]
 
@@ -29,13 +29,13 @@ class Cause(Data):
 
     Attributes:
         id: its name in reports.
-        when: symptoms that must all be there.
+        when: symptoms that must all be present.
         concurrency: least number of requests at a time.
         prompt_tokens: least length of the prompt.
-        tags: image tags that it is known of; empty for any.
+        tags: image tags with this cause; empty for any tag.
         ruled_out_by: vLLM argument -> value with which it can't be the cause.
         explanation: the cause in a phrase, after "perhaps".
-        look: how to find out.
+        look: way to find out.
     """
 
     id: Name

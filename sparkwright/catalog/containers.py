@@ -6,8 +6,9 @@ from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from sparkwright.catalog.data import Data
 
-#: Capabilities that a container may be given, each with its purpose. With any other one (SYS_ADMIN,
-#: DAC_OVERRIDE, NET_ADMIN ...) root in a container is, or soon becomes, root on the host.
+#: Capabilities that a container may be given, each with its purpose. With any other capability
+#: (SYS_ADMIN, DAC_OVERRIDE, NET_ADMIN ...) root in a container is, or soon becomes, root on the
+#: host.
 CAPABILITIES = {
     "IPC_LOCK": "locks memory beyond its limit, as buffers of RDMA are",
     "SYS_NICE": "binds memory to a NUMA node",
@@ -16,15 +17,15 @@ CAPABILITIES = {
 Place = Annotated[
     str, StringConstraints(pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*|/\.[a-z0-9-]+)+$")
 ]
-#: Of the kernel, not of an image: never a place to write to.
+#: Paths of the kernel, not of an image: never writable.
 _KERNELS = ("/proc", "/sys", "/dev")
 
 
 def refuse_privileged(data: Any) -> Any:
-    """Settings as they are written, unless they ask for a privileged container.
+    """Return settings unchanged, unless they ask for a privileged container.
 
     Raises:
-        ValueError: with the way to what was meant.
+        ValueError: names the settings for the intended effect.
     """
     if isinstance(data, dict) and "privileged" in data:
         raise ValueError(
@@ -39,10 +40,10 @@ class Exceptions(Data):
 
     Attributes:
         cap_add: capabilities: ``IPC_LOCK`` or ``SYS_NICE``; default: none.
-        writable: directories that the container may write to under ``hardening: strict``, beside
-            its image's.
+        writable: directories that the container may write to under ``hardening: strict``, in
+            addition to its image's.
         pids_limit: limit of processes and threads; default 4096.
-        reason: why the container needs them; written into the Compose file.
+        reason: reason of the need; written into the Compose file.
     """
 
     cap_add: tuple[str, ...] = ()

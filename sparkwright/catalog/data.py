@@ -9,7 +9,7 @@ Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
 Gib = Annotated[float, Field(gt=0)]
 #: Statements about an entry as a whole.
 Status = Literal["recommended", "works", "expected", "superseded", "fails", "unproven"]
-#: Who says so, where an entry of a user's own catalog does not name anybody.
+#: Source of an entry in a user's own catalog that names none.
 OWN = "your own catalog"
 Scalar = bool | int | float | str
 #: A vLLM argument's value: a flag (bool), one value, several values, or a JSON object.
@@ -18,7 +18,8 @@ ArgumentValue = bool | int | float | str | list[Scalar] | dict[str, Scalar | Non
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")]
 #: An argument of ``vllm serve``, with underscores or dashes.
 ArgumentName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_-]*[A-Za-z][A-Za-z0-9_.-]*$")]
-#: What clients ask for. vLLM would read one that begins with a dash as an argument of its own.
+#: Names that clients ask for. vLLM would read a name that begins with a dash as an argument of its
+#: own.
 ServedName = Annotated[str, StringConstraints(pattern=r"^[^-\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$")]
 
 
@@ -45,15 +46,15 @@ Revision = Annotated[
 
 def _straight(path: str) -> str:
     if {".", ".."} & set(path.split("/")):
-        raise ValueError("a path is written without . and .. in it, so that it says where it leads")
+        raise ValueError("a path must not contain . or .. as a part")
     return path
 
 
-#: For absolute paths: they lead where they say.
+#: For absolute paths: without "." and "..", so that they lead where they seem to.
 Straight = AfterValidator(_straight)
 
 
 class Data(BaseModel):
-    """Read-only, and nothing unknown in it."""
+    """A read-only model without unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)

@@ -1,4 +1,4 @@
-"""A first version of an entry of a user's own, with every key explained."""
+"""A first version of a user's own entry, with every key explained."""
 
 import inspect
 import textwrap
@@ -12,18 +12,18 @@ from sparkwright.text.shipped_yaml import beside
 
 #: The schemas' folder, beside the folders of entries.
 SCHEMAS = ".schema"
-#: What a key has where nothing is known yet, by kind: valid, and to be changed.
+#: First value of a key without a known value, by kind: valid, and to be changed.
 PLACEHOLDERS: dict[str, dict[str, Any]] = beside(__file__, "placeholders.yaml")
 
 
 def draft(
     kind: str, name: str, values: Mapping[str, Any], origins: Mapping[str, str] | None = None
 ) -> str:
-    """The text of a file: keys with values first, then the others, commented out.
+    """The text of a file: keys with values first, then the other keys, commented out.
 
     Args:
-        values: of the entry's keys; ``extends`` may be one.
-        origins: argument of a recipe -> who says its value, written beside it.
+        values: values of the entry's keys; ``extends`` may be a key.
+        origins: argument of a recipe -> source of its value, written beside it.
     """
     model = KINDS[kind]
     summary, docs = documented(inspect.getdoc(model) or "")
@@ -34,7 +34,7 @@ def draft(
         f"name: {name}",
     ]
     if "extends" in values:
-        lines += [f"extends: {values['extends']}    # what is not written here is that one's"]
+        lines += [f"extends: {values['extends']}    # keys not written here come from that entry"]
     rest: list[str] = []
     for key, field in model.model_fields.items():
         if key in ("kind", "name"):
@@ -65,7 +65,7 @@ def _lines(key: str, value: Any, origins: Mapping[str, str]) -> list[str]:
 
 def _dumped(data: dict[str, Any]) -> list[str]:
     (value,) = data.values()
-    # None: what holds only plain values is written in brackets, on one line.
+    # None: a mapping of plain values is written in brackets, on one line.
     style = None if isinstance(value, dict | list | tuple) else False
     text = yaml.safe_dump(
         data, sort_keys=False, default_flow_style=style, allow_unicode=True, width=96

@@ -1,4 +1,6 @@
-"""The entries that services are made of: images, models and recipes, and what cards say of them."""
+"""The entries that services are made of: images, models and recipes, and the cards' claims about
+them.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,9 @@ class GpuClaim(data.Data):
     """A card's claim about a GPU; a recipe's ``needs`` say what runs there with this tool.
 
     Attributes:
-        gpu: as the card names it.
+        gpu: its name on the card.
         claim: ``validated`` was run by the card's author, ``listed`` is named as fitting,
-            ``untested`` is expected to fit, ``rebuild`` needs an image of its own, ``no`` fails.
+            ``untested`` is expected to fit, ``rebuild`` needs its own image, ``no`` fails.
         note: the card's addition.
     """
 
@@ -35,10 +37,10 @@ class GpuClaim(data.Data):
 
 
 class License(data.Data):
-    """Under which terms something is published.
+    """Terms of a publication.
 
     Attributes:
-        name: an SPDX identifier where there is one; None if no source names a licence.
+        name: an SPDX identifier if possible; None if no source names a licence.
         note: parts with other terms, and sources that disagree.
     """
 
@@ -64,7 +66,7 @@ class Switch(data.Data):
     Attributes:
         key: its name.
         value: the card's value.
-        meaning: what that does.
+        meaning: effect of the value.
     """
 
     key: str
@@ -78,8 +80,9 @@ class ImageVariable(data.Data):
 
     Attributes:
         name: of the variable.
-        default: without it; None if the card gives none, or it is required.
-        meaning: its setting, and the values that the card names.
+        default: value if the variable is unset; None if the card gives none, or the variable is
+            required.
+        meaning: effect of the variable, and the values that the card names.
     """
 
     name: str
@@ -89,10 +92,10 @@ class ImageVariable(data.Data):
 
 
 class OtherImage(data.Data):
-    """An image beside this image that a card names without a command.
+    """A further image that a card names without a command.
 
     Attributes:
-        reference: with its tag.
+        reference: image with tag.
         remark: the card's remark on it.
     """
 
@@ -107,7 +110,7 @@ class Ran(data.Data):
     Attributes:
         gpu: the GPU of the run.
         date: the day.
-        outcome: the steps that were tried, and their outcome.
+        outcome: the steps of the run, and their outcome.
         source: author of the run, and its publication.
     """
 
@@ -124,15 +127,15 @@ class Tag(data.Data):
     """A tag of an image: its contents and their source.
 
     Attributes:
-        version: of the engine inside; ``None`` where no card says it.
+        version: of the engine inside; ``None`` if no card gives it.
         digest: the card's own pin of the tag.
         names: other tags that pointed here at some time, such as ``latest``.
-        rollback: the tag that the card names to go back to.
-        architectures: as the card claims them; the registry's manifest is what counts.
-        components: program beside the engine -> version, as its card gives it.
+        rollback: the tag that the card names for going back.
+        architectures: as the card claims them; the registry's manifest decides.
+        components: further program in the image -> version, as its card gives it.
         adds, fixes, breaks: in words, over the tag before; breakage that can be checked is in the
             image's issues.
-        date: when it was pushed, as far as a card says.
+        date: day of the push, if a card names it.
     """
 
     date: dt.date | None = None
@@ -153,7 +156,7 @@ class ImageSize(data.Data):
 
     Attributes:
         pull_gib: size of the download.
-        unpacked_gib: its size on the disk.
+        unpacked_gib: size on the disk.
         source: author of the figure, or the basis of an estimate.
     """
 
@@ -168,7 +171,7 @@ class Build(data.Data):
     Attributes:
         context: https address of the repository; a tag of the image is a revision of it.
         directory: the folder with the Dockerfile.
-        base: the image that the Dockerfile starts from: an entry of the catalog.
+        base: the catalog's entry of the image that the Dockerfile starts from.
         base_tag: the tag under which the Dockerfile names it.
     """
 
@@ -179,18 +182,19 @@ class Build(data.Data):
 
 
 class Variables(data.Data):
-    """Names of the environment variables of an image that is not driven by arguments.
+    """Names of the environment variables of an image that does not take arguments.
 
-    Everything that has no variable goes to ``extra_arguments``, verbatim.
+    Every argument without a variable goes to ``extra_arguments``, verbatim.
 
     Attributes:
         model, drafter: path of the body, and of the drafter.
         num_speculative_tokens: draft tokens a step.
         served_name: the main served name.
-        extra_arguments: the variable for arguments without one of their own.
+        extra_arguments: the variable for arguments without their own variable.
         arguments: ``vllm serve`` argument -> its variable.
         defaults: the entry point's values of arguments whose variable is not set.
-        sets: flags that the entry point sets by itself; taken back where the service has them not.
+        sets: flags that the entry point sets by itself; removed again for a service without these
+            flags.
     """
 
     model: str
@@ -209,20 +213,21 @@ class Image(data.Data):
     Attributes:
         repository: registry host and path, without a tag.
         size: sizes of a pull and on the disk.
-        newest_tag: what services take that name no tag.
+        newest_tag: the tag of services that name no tag.
         tags: tag -> its content.
         engine: the engine inside, a name of ``sparkwright.engines``.
         entrypoint: the engine's program; for an image that is driven by variables the path of its
             own entry point, which starts the engine's program by its name.
         variables: set for images that are driven by the environment.
         build: set for images that no registry has.
-        writable: directories that its programs write to, which ``hardening: strict`` leaves so.
+        writable: directories that its programs write to, which stay writable under ``hardening:
+            strict``.
         known_files: paths of its chat templates and plugins, which arguments may name; ``*`` stands
             for any letters.
-        gpus: what its card says of GPUs.
+        gpus: the card's claims about GPUs.
         license: terms of its content.
-        duties: its card's demands on an operator.
-        settings: variables that its card documents beside ``variables``.
+        duties: the card's demands on an operator.
+        settings: variables that its card documents in addition to ``variables``.
         beside: other images that its card names.
         issues: known mistakes with this image, by tag.
     """
@@ -251,12 +256,12 @@ class Image(data.Data):
         if self.variables and not self.entrypoint.startswith("/"):
             raise ValueError(
                 "an image that is driven by variables needs the path of its own ENTRYPOINT in "
-                "'entrypoint' (docker inspect shows it): the API key is handed to what it starts"
+                "'entrypoint' (docker inspect shows it): its program gets the API key"
             )
         return self
 
 
-#: How weights are quantized; ``bf16`` is not at all, and ``gguf`` is a file with its own header.
+#: Quantization of weights; ``bf16`` means none, and ``gguf`` is a file with its own header.
 Format = Literal[
     "compressed-tensors", "modelopt", "fp8", "awq", "gptq", "autoround", "mxfp4", "bf16", "gguf"
 ]
@@ -277,7 +282,7 @@ class KvLayers(data.Data):
     """Layers of one kind that keep keys and values.
 
     Attributes:
-        layers: how many there are.
+        layers: number of layers.
         heads: heads of keys and values in each.
         head_dim: numbers in a head.
         window: tokens that sliding-window layers keep; None for full attention.
@@ -289,7 +294,7 @@ class KvLayers(data.Data):
     window: int | None = Field(default=None, gt=0)
 
     def numbers(self, tokens: int) -> int:
-        """Numbers in the keys of a sequence of so many tokens; its values have as many."""
+        """Numbers in the keys of a sequence of this many tokens; its values have as many."""
         return self.layers * self.heads * self.head_dim * min(tokens, self.window or tokens)
 
 
@@ -299,7 +304,7 @@ class Sampling(data.Data):
     Attributes:
         mode: whether the model thinks first.
         use: kind of work.
-        temperature, top_p, top_k, presence_penalty: what clients send; None leaves it out.
+        temperature, top_p, top_k, presence_penalty: values for clients; None leaves a value out.
     """
 
     mode: Literal["thinking", "instruct", "any"]
@@ -315,8 +320,8 @@ class ContentCheck(data.Data):
 
     Attributes:
         id: its name in messages.
-        why: what goes wrong where it does not hold.
-        absent, present: prefix of tensors' names that no, or some, tensor has.
+        why: consequence of a failed check.
+        absent, present: prefix of tensors' names that no tensor has, or some tensor has.
         file, key, contains: a list in a JSON file of the repository that holds these values.
     """
 
@@ -343,34 +348,34 @@ class Model(data.Data):
 
     Attributes:
         repository: its name on the hub, ``organisation/name``.
-        family: what rules and drafters go by, e.g. ``qwen3.6-27b``.
+        family: name of the model's family, which rules and drafters refer to, e.g. ``qwen3.6-27b``.
         task: kind of requests that it is made for; ``completion`` for a base model.
         role: ``body`` computes the answer, ``drafter`` proposes tokens for it.
         revision: branch, tag or commit.
         not_before: commits older than this day are known to be bad.
-        format: how it is quantized; None if no card says it.
-        file: of a repository of GGUF files, the path of the file that is served. The other parts
-            of a split file (``-00001-of-00003.gguf``) come with it, and nothing else.
+        format: quantization format; None if no card gives it.
+        file: path of the served file in a repository of GGUF files. The other parts of a split file
+            (``-00001-of-00003.gguf``) are downloaded with it, and no other files.
         projector: path of the GGUF file that reads images for it (mmproj).
-        gguf: facts of that file's header. A run reads it, and replaces what is written here.
+        gguf: facts of that file's header. A run reads it, and replaces the value of this entry.
         architecture: the class in its config.json, by which vLLM finds its implementation; None
             leaves that unchecked.
-        size_gib: of all files together, from the card's GB; None if unknown.
+        size_gib: size of all files together, from the card's GB; None if unknown.
         loaded_gib: memory of the loaded weights, from the card's GB.
         context: tokens that the model was made for.
-        capabilities: its abilities beside text.
+        capabilities: abilities in addition to text.
         kv: layers that keep keys and values; empty if no card gives them.
-        hybrid: whether its other layers keep a state instead (Gated DeltaNet, Mamba), by which
-            vLLM's defaults differ.
+        hybrid: whether its other layers keep a state instead (Gated DeltaNet, Mamba), which changes
+            vLLM's defaults.
         pairs_with: drafters made for this body.
-        sampling: what its authors advise.
+        sampling: its authors' advice.
         status, reason: the cards' verdict, and the reason of a failure.
         known_bad: older revisions and their faults, as text.
         code: Python files of the repository that ``trust_remote_code`` may run, once read.
         switches: settings of the chat template in a request.
-        gpus: what its card says of GPUs.
-        license: the terms that it is published under.
-        duties: its card's demands on an operator.
+        gpus: the card's claims about GPUs.
+        license: terms of its publication.
+        duties: the card's demands on an operator.
         checks: required content of the files, which also reveals a bad revision.
         issues: known mistakes with this model.
     """
@@ -421,7 +426,7 @@ class Model(data.Data):
 
     @property
     def choice(self) -> str:
-        """The GGUF files that are served, as a reference names them; empty for other formats."""
+        """The served GGUF files, as a reference names them; empty for other formats."""
         return f"{self.file},{self.projector or 'none'}" if self.file else ""
 
 
@@ -488,8 +493,7 @@ class Needs(data.Data):
     Attributes:
         compute_caps: accepted compute capabilities.
         memory_gib: least MemTotal of the host, in GiB.
-        vram_gib: least memory of a GPU with memory of its own, in GiB; None if it runs on
-            unified memory alone.
+        vram_gib: least dedicated memory of a GPU, in GiB; None if it runs on unified memory alone.
     """
 
     compute_caps: tuple[str, ...]
@@ -515,10 +519,10 @@ class Ranks(data.Data):
 
 
 class TagChange(data.Data):
-    """Changes to a recipe on one tag; None takes an argument or variable away.
+    """Changes to a recipe on one tag; None removes an argument or variable.
 
     Attributes:
-        arguments, environment: over the recipe's own.
+        arguments, environment: override the recipe's own.
     """
 
     arguments: dict[data.ArgumentName, data.ArgumentValue | None] = Field(default_factory=dict)
@@ -528,14 +532,14 @@ class TagChange(data.Data):
 
 
 class Alias(data.Data):
-    """Intended use of a served name. All names of a service are one model: clients make the
-    difference by the parameters that they send.
+    """Intended use of a served name. All names of a service refer to one model: clients choose the
+    behaviour by the parameters that they send.
 
     Attributes:
         title: the use in a word or two, shown beside the name.
-        temperature, top_p, top_k, presence_penalty: what clients send; None leaves it out.
+        temperature, top_p, top_k, presence_penalty: values for clients; None leaves a value out.
         thinking: whether the model thinks first; None leaves it to the client.
-        source: who says so.
+        source: publication that recommends the parameters.
     """
 
     title: str
@@ -552,33 +556,33 @@ class Recipe(data.Data):
 
     Attributes:
         system: which of the cards' systems this is, for the table in the docs.
-        status: what its card says of it as a whole.
+        status: the card's statement on the recipe as a whole.
         image: the image that serves: an entry of the catalog.
         body: the model that answers.
-        drafter: the model that proposes tokens for it; None without speculative decoding, and
-            where the body has heads of its own for that.
+        drafter: the model that proposes tokens for it; None without speculative decoding, and if
+            the body has its own heads for speculative decoding.
         served_names: names that clients ask for; the first is the main one.
         needs: GPU and memory that it needs.
         environment: variables of the container.
-        tag: the tag that the card gives it on; None for the image's newest.
-        tags: tags on which it is known to run; empty for every tag of the image.
-        by_tag: what differs on one tag.
-        ranks: how it is spread over the hosts of a cluster; None for one host.
+        tag: the tag on which the card gives the recipe; None for the image's newest tag.
+        tags: tags on which the recipe is known to run; empty for every tag of the image.
+        by_tag: differences on one tag.
+        ranks: distribution over the hosts of a cluster; None for one host.
         aliases: served name -> its purpose; names without advice are left out.
         arguments: ``vllm serve`` arguments, in order, with underscores; ``true`` is a bare flag.
         shm_gib: size of /dev/shm that the card asks for.
         memlock: whether the card lifts the limit of locked memory.
-        exceptions: what its container gets over the default.
+        exceptions: rights that its container gets beyond the default.
         files: chat templates, plugins and configuration for its container (docs/services.md).
         secrets: names of secrets that its container reads as ``/run/secrets/NAME``; the service
-            says where each comes from.
+            names the source of each.
         patches: steps that make a derived image of ``image``, in order.
-        boot_seconds: how long a first boot may take until ``/health`` answers.
-        first_answer_seconds: how long the first generation may take after that.
+        boot_seconds: longest time of a first boot until ``/health`` answers.
+        first_answer_seconds: longest time of the first generation after that.
         notes: notes for a reader, as text, each with its source.
-        ran: runs on real hardware with this tool; empty if there was none.
-        adapters: LoRA adapters of the body, each a model of its own at the address.
-        kv_offload: room beside the GPU's memory for the KV cache of earlier conversations.
+        ran: runs on real hardware with this tool; empty without a run.
+        adapters: LoRA adapters of the body, each served as its own model.
+        kv_offload: memory outside the GPU for the KV cache of earlier conversations.
     """
 
     kind: Literal["recipe"]

@@ -1,4 +1,4 @@
-"""Files, secrets and patches of a service, beside its image and weights.
+"""Files, secrets and patches of a service, in addition to its image and weights.
 
 Patches change an image: the recipe's image is the base, and a derived image serves.
 """
@@ -51,7 +51,7 @@ class Promises(Data):
     """Checks of the derived image on a host, without network, before a service may run it.
 
     Attributes:
-        imports: Python modules that can be imported there, without a GPU.
+        imports: Python modules that must be importable in it, without a GPU.
         versions: Python package -> its version.
         sha256: path in the image -> sha256 of the file, 64 hex digits.
     """
@@ -68,7 +68,7 @@ class Patch(Data):
         files: files that are copied into the image.
         patch: a unified diff, in the folder of the recipe's own file or below it.
         into: the folder of the image whose files the diff changes.
-        strip: leading folders that the diff's paths have beyond ``into``.
+        strip: number of leading folders of the diff's paths that are not below ``into``.
         optional: whether the image may lack the file of the diff. The diff is applied whole, or
             not at all.
         reverse: whether the diff is taken back (``patch -R``).
@@ -113,10 +113,11 @@ def overlap(path: str, other: str) -> bool:
 
 
 def is_code(names: Iterable[str], content: bytes | None = None) -> bool:
-    """Whether the engine may run a file: all but text whose names have the ending of data.
+    """Return whether the engine may run a file: every file but text files with the ending of a data
+    format.
 
     Args:
-        content: where it is known.
+        content: the file's content, if it is known.
     """
     if not all(name.endswith(tuple(_DATA["data"])) for name in names):
         return True
@@ -151,10 +152,10 @@ class File(Data):
         at: absolute path in the container, where the file is mounted read-only.
         source: a file in the folder of the recipe's own file, or below that folder; for a service
             in the settings, in one of the site's catalog folders.
-        repository: a Hugging Face repository that has the file, in place of ``source``.
+        repository: a Hugging Face repository with the file, instead of ``source``.
         revision: commit, branch or tag of that repository; the lock pins it to a commit.
         file: path of the file in that repository. The lock keeps its text.
-        sha256: of its content, 64 hex digits. Another content is refused.
+        sha256: hash of its content, 64 hex digits. Another content is refused.
     """
 
     at: FilePath
@@ -181,5 +182,5 @@ class File(Data):
 
     @property
     def is_template(self) -> bool:
-        """Whether its name says that it is a Jinja template."""
+        """Return whether its name marks a Jinja template."""
         return any(name.endswith(tuple(_DATA["templates"])) for name in (self.at, self.name))

@@ -19,7 +19,7 @@ _Bytes = Annotated[int, Field(strict=True, ge=0, le=2**50)]
 
 
 def split(model: str) -> tuple[str, str]:
-    """The repository, and what is chosen of it: a quantization, a file, or nothing."""
+    """The repository, and the selected part of it: a quantization, a file, or nothing."""
     name, _, quantization = model.partition(":")
     owner, name, *path = name.split("/")
     return f"{owner}/{name}", quantization or "/".join(path)
@@ -50,7 +50,7 @@ class Gguf(data.Data):
         projector_bytes: size of that file.
         architecture: as llama.cpp names it, such as ``qwen3moe``.
         quantization: the name of its file type, such as ``Q4_K_M``; None if it has no name.
-        context: tokens that it was made for.
+        context: tokens that the model was made for.
         pooling: pooling of a model that gives vectors or scores; None for a model that writes text.
         layer_bytes: bytes of the tensors of each block, all parts of the file together.
         expert_bytes: bytes of all experts' tensors, which are part of the blocks.

@@ -1,4 +1,4 @@
-"""GPUs: families by compute capability, cards by name, and which recipes run on them.
+"""GPUs: families by compute capability, cards by name, and recipes for them.
 
 A new family is an entry of ``gpus.yaml``, the file of its group in group_data/ and its entries of
 the catalog.
@@ -20,13 +20,13 @@ class Family:
     """GPUs of one compute capability that sparkwright serves on.
 
     Attributes:
-        group: of the inventory, whose file in group_data has the services.
+        group: group of the inventory, whose file in group_data has the services.
         architecture: of the machines with such a GPU, in the registry's words.
-        generation: of its kernels, as vLLM's own recipes name it.
-        cards: least memory of a card's own, in GiB, by the names that people call it; None if
-            the GPU has none of its own.
+        generation: name of its kernels in vLLM's own recipes.
+        cards: least dedicated memory of a card, in GiB, by its common names; None if the GPU has no
+            dedicated memory.
         vllm_recipes: name of a card -> its name in vLLM's own recipes.
-        pool_gib: least MemTotal that was seen, where CPU and GPU share one pool.
+        pool_gib: lowest observed MemTotal, if CPU and GPU share one pool.
     """
 
     cap: str
@@ -41,10 +41,10 @@ class Family:
 
 _DATA: dict[str, Any] = beside(__file__, "gpus.yaml")
 FAMILIES = {entry["cap"]: Family(**entry) for entry in _DATA["families"]}
-#: A card's name -> its compute capability; a card's name -> its own memory, where it has any.
+#: A card's name -> its compute capability; a card's name -> its dedicated memory, if it has any.
 GPUS = {card: family.cap for family in FAMILIES.values() for card in family.cards}
 VRAM = {card: gib for family in FAMILIES.values() for card, gib in family.cards.items() if gib}
-#: The least MemTotal that was seen where CPU and GPU share one pool: on a DGX Spark.
+#: The lowest observed MemTotal of a machine whose CPU and GPU share one pool: a DGX Spark.
 LEAST_SPARK_GIB = min(family.pool_gib for family in FAMILIES.values() if family.pool_gib)
 #: GiB that the system of a Spark needs for itself: an estimate of this project.
 SYSTEM_GIB = 8.0
@@ -63,7 +63,7 @@ def unified(cap: str | None) -> bool:
 
 
 def card_of(cap: str) -> str:
-    """A card of a compute capability; any with memory of its own where none is known."""
+    """A card of a compute capability; any card with dedicated memory if it is unknown."""
     return next((card for card in GPUS if GPUS[card] == cap), next(iter(VRAM)))
 
 
@@ -79,7 +79,7 @@ def family(cap: str | None) -> str:
 
 
 def driver_major(version: str | None) -> int | None:
-    """``580.95.05`` -> 580; None if there is no number to read."""
+    """``580.95.05`` -> 580; None without a number."""
     match = re.match(r"\d{1,9}", version or "")
     return int(match[0]) if match else None
 
@@ -91,7 +91,7 @@ def architectures(recipe: Recipe, catalog: Catalog) -> tuple[str, ...]:
 
 
 def spark_only(recipe: Recipe, catalog: Catalog) -> bool:
-    """Whether no other machine than a Spark has an architecture of the recipe's image."""
+    """Return whether only Sparks have an architecture of the recipe's image."""
     return set(architectures(recipe, catalog)) == {FAMILIES[GPUS["spark"]].architecture}
 
 
@@ -103,7 +103,7 @@ def recipes_for(
     Args:
         architecture: in the registry's words.
         caps: compute capabilities.
-        vram_gib: what a card of its own has; None leaves that out.
+        vram_gib: dedicated memory of the card; None leaves it out.
     """
     return sorted(
         recipe.name
@@ -116,11 +116,12 @@ def recipes_for(
 
 
 def largest_for(gpu: str, catalog: Catalog) -> Recipe | None:
-    """The recipe made for the most memory that a card of this name has; None if none fits. This
-    is the default of a new site: an unproven recipe is it only where no other fits.
+    """Return the recipe made for the most memory that a card of this name has; None if no recipe
+    fits. This recipe is the default of a new site; an unproven recipe is the default only if no
+    other recipe fits.
 
-    Only for cards with memory of their own: a Spark's pool is shared, and no recipe says how much
-    of it is the GPU's.
+    Only for cards with dedicated memory: a Spark's pool is shared, and no recipe gives the GPU's
+    part of it.
     """
     cap = GPUS[gpu]
     named = recipes_for(catalog, FAMILIES[cap].architecture, {cap}, VRAM.get(gpu, 0))

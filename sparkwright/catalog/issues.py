@@ -1,7 +1,7 @@
-"""Known issues as data: what breaks, under which conditions, and what to write instead.
+"""Known issues as data: the failure, its conditions, and the setting that avoids it.
 
-A fact of the cards belongs to the tag that it was measured on. So it stands with its image or
-model as an entry with conditions, and a new tag's breakage is a few lines of YAML.
+A fact of a card belongs to the tag on which it was measured. So an issue is an entry of its image
+or model with conditions, and a new tag's breakage is a few lines of YAML.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from sparkwright.text.shipped_yaml import beside
 
 
 class Condition(Data):
-    """Condition on a value for an issue to apply; all keys that are given must hold.
+    """Condition on a value for an issue to apply; all given keys must hold.
 
     Attributes:
-        any_of: one of these; text is compared without regard to case.
-        none_of: none of these; an absent value is none of them.
+        any_of: one of these values; text is compared without regard to case.
+        none_of: none of these values; an absent value meets the condition.
         above, below: a number beyond this.
-        present: whether there is a value at all, written or vLLM's default.
+        present: whether the value exists, written or vLLM's default.
         unlike: a pattern that a value, if any, does not match as a whole, letter by
             letter.
     """
@@ -37,7 +37,7 @@ class Condition(Data):
     unlike: str | None = None
 
     def holds(self, value: Scalar | None) -> bool:
-        """Whether a value (None: absent) meets the condition."""
+        """Return whether a value (None: absent) meets the condition."""
         if self.present is not None and (value is not None) is not self.present:
             return False
         if self.unlike and (value is None or re.fullmatch(self.unlike, str(value))):
@@ -55,12 +55,12 @@ class Condition(Data):
         )
 
 
-#: How an engine reads a variable that switches something, beside 1 and 0.
+#: Spellings of a switch variable that an engine reads, beside 1 and 0.
 _FLAGS = {"true": "1", "false": "0"}
 
 
 def folded(text: str) -> str:
-    """A text as most of its readers take it: without case and blanks, ``true`` as 1."""
+    """Normalize a text as most readers of it do: without case and blanks, ``true`` as 1."""
     text = text.strip().lower()
     return _FLAGS.get(text, text)
 
@@ -84,11 +84,11 @@ class Issue(Data):
         severity: an error stops the run, a warning does not.
         tags: of the image; empty for every tag. Only on an image's issues.
         when: fact -> condition, or a list of such mappings of which one must hold. Facts are
-            ``argument.<name>`` (underscores; vLLM's default where nothing is written; its other
+            ``argument.<name>`` (underscores; vLLM's default if it is not written; its other
             spellings count, as a variable or inside an argument of several values),
             ``speculative.<key>``, ``environment.<NAME>`` (``true`` is 1 and ``false`` is 0),
             ``body.family``, ``body.format``, ``body.name``, ``drafter.name``, ``compute_cap``,
-            ``vram_gib`` (of a card of its own), ``architecture``, ``image``, ``tag``.
+            ``vram_gib`` (dedicated memory), ``architecture``, ``image``, ``tag``.
         problem: of a service that meets all conditions.
         instead: the setting to write.
     """
@@ -121,7 +121,7 @@ class Issue(Data):
         return self
 
     def met(self, tag: str, facts: Mapping[str, Scalar | None]) -> tuple[str, ...]:
-        """The facts by which a service makes the mistake; none where it does not."""
+        """Return the facts that make the issue apply to a service; empty if it does not apply."""
         for item in self.when if not self.tags or tag in self.tags else ():
             if all(condition.holds(facts.get(fact)) for fact, condition in item.items()):
                 return tuple(item)

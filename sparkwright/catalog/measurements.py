@@ -1,4 +1,4 @@
-"""Published numbers: every table of the cards that is a measurement, in SI-like units."""
+"""Published numbers: every table of measurements on the cards, in SI-like units."""
 
 import datetime as dt
 from typing import Literal
@@ -30,10 +30,10 @@ class Row(Data):
     Attributes:
         label: the line's name where no other key distinguishes the lines.
         category: kind of prompt.
-        categories: the kinds that a figure or range stands for, where it is several.
+        categories: the kinds of prompts that a figure or range covers, if there are several.
         concurrency: requests at a time.
-        prompt_tokens, output_tokens: lengths (medians where the card says so).
-        samples, errors: requests that were measured, and that failed.
+        prompt_tokens, output_tokens: lengths (medians if the card says so).
+        samples, errors: number of measured requests, and of failed requests.
         temperature: of the requests.
         decode: tokens/s of one stream while decoding.
         decode_mean, decode_min, decode_p95, decode_max: other statistics of decode.
@@ -46,10 +46,10 @@ class Row(Data):
         acceptance: draft tokens accepted, share.
         acceptance_first: share accepted at the first position.
         acceptance_length: mean tokens per target step (1 + accepted / drafts).
-        accepted: draft tokens accepted a draft, where the card counts these and not the length.
+        accepted: draft tokens accepted per draft, if the card counts them instead of the length.
         kv_cache_tokens: tokens that the KV cache holds.
-        max_concurrency: requests of full length that fit into it.
-        values: what the card gives and no key above stands for, by name with its unit.
+        max_concurrency: number of requests of full length that fit into it.
+        values: further figures of the card, by name with unit.
     """
 
     label: str | None = None
@@ -89,12 +89,12 @@ class Measurement(Data):
     """A published table, and the hardware and software it was measured on.
 
     Attributes:
-        body, drafter: the models that were measured; drafter None without one.
-        image, tag: what served; tag None if the card does not say.
+        body, drafter: the measured models; drafter None without speculative decoding.
+        image, tag: the serving image; tag None if the card does not name it.
         recipe: the catalog's recipe with the same settings, if any.
-        gpu: as the card names it.
+        gpu: its name on the card.
         conditions: settings of the run that the card names, e.g. ``temperature: 0``.
-        status: ``measured``; ``provisional`` and ``historical`` where the card says so.
+        status: ``measured``; ``provisional`` and ``historical`` if the card says so.
         note: caution for a comparison with it.
         rows: the table's lines.
     """

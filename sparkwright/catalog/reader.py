@@ -1,8 +1,8 @@
 """Reading the catalog from YAML.
 
-One file is one entry; its ``kind`` says which. Folders named ``files`` hold files of containers.
-Later directories override earlier ones by name, or extend an entry, so that a user's own catalog
-needs no change of ours.
+One file is one entry; its ``kind`` names the type. Folders named ``files`` hold files of
+containers. Later directories override or extend entries of earlier directories by name, so that a
+user's own catalog needs no change of the library's.
 
 Editors get a JSON Schema of every kind of entry, from the types and their docstrings.
 """
@@ -33,11 +33,11 @@ KINDS: dict[str, type[BaseModel]] = {
 }  # fmt: skip
 #: What keys mean that several types share, where a docstring says nothing.
 COMMON = {
-    "kind": "what the file is an entry of",
-    "name": "what other entries, settings and commands call it",
+    "kind": "type of the file's entry",
+    "name": "its name in other entries, settings and commands",
     "title": "one line for people",
-    "source": "who says so: a card and its section, or your own measurement",
-    "date": "the day of that statement: of two that disagree, the newer one holds",
+    "source": "its source: a card and its section, or your own measurement",
+    "date": "the day of the source: of two conflicting sources, the newer counts",
     "why": "the reason",
 }
 _WORDS = {
@@ -50,7 +50,7 @@ EXTENDS = (
 
 
 def schema(kind: str) -> dict[str, Any]:
-    """The JSON Schema of a kind; what extends another entry needs no key of its own."""
+    """The JSON Schema of a kind; an entry that extends another entry has no required keys."""
     result = KINDS[kind].model_json_schema()
     for item in (result, *result.get("$defs", {}).values()):
         describe(item)
@@ -65,7 +65,7 @@ def schema(kind: str) -> dict[str, Any]:
 
 
 def describe(part: dict[str, Any]) -> None:
-    """Give each key of a schema the text that its type's docstring has for it."""
+    """Give each key of a schema the text in its type's docstring."""
     summary, text = documented(part.get("description", ""))
     part["description"] = summary
     for key, value in part.get("properties", {}).items():
@@ -112,7 +112,7 @@ def allowed(kind: str, path: tuple[str, ...]) -> str:
 
 
 def _inner(part: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
-    """Where a reference, or the one type beside null, leads to."""
+    """Resolve a reference, or the only type beside null."""
     some = [item for item in part.get("anyOf", []) if item.get("type") != "null"]
     if len(some) == 1:
         part = some[0]
@@ -127,7 +127,7 @@ Entry = Image | Model | Recipe | Measurement | Advice | Causes
 Key = tuple[str, str]
 #: Top-level key of an entry -> the file that wrote its value.
 Writers = dict[str, Path]
-#: A file, and what it says with everything that it extends under the same name.
+#: A file, and its content with everything that it extends under the same name.
 Read = tuple[Path, dict[str, Any], Writers]
 
 
@@ -136,7 +136,7 @@ class Catalog:
     """Every entry by name.
 
     Attributes:
-        files: (kind, name) -> the file that has the last word on the entry.
+        files: (kind, name) -> the last file that sets the entry.
         writers: (kind, name) -> the files that wrote the keys of the entry.
     """
 
@@ -150,7 +150,7 @@ class Catalog:
     writers: dict[Key, Writers] = field(default_factory=dict)
 
     def writer(self, recipe: str, key: str) -> Path | None:
-        """The file that wrote a key of a recipe; None for a recipe that no file has."""
+        """Return the file that wrote a key of a recipe; None for a recipe without a file."""
         entry = ("recipe", recipe)
         return self.writers.get(entry, {}).get(key) or self.files.get(entry)
 
@@ -195,7 +195,7 @@ def load_catalog(directories: Sequence[Path]) -> Catalog:
         else:
             catalog.of_kind(entry.kind)[entry.name] = entry
             catalog.files[key] = path
-    if not problems:  # an entry that could not be read would only be missed once more
+    if not problems:  # an unreadable entry would only be reported as missing again
         problems += _dangling(catalog)
     problems.stop()
     return catalog
@@ -208,7 +208,7 @@ def validated(data: dict[str, Any], where: str) -> Entry:
         where: the file, for messages.
 
     Raises:
-        UserError: with every problem of it.
+        UserError: names every problem of the catalog.
     """
     try:
         return _ENTRY.validate_python(data)
@@ -229,7 +229,7 @@ def _read_directory(directory: Path, raw: dict[Key, Read], files: ParsedFiles) -
         try:
             data = _mapping(files, path)
         except Unusable as error:
-            yield mistake(error.place(str(path)), error.what, error.remedy)
+            yield mistake(error.place(str(path)), error.fault, error.remedy)
             continue
         key = str(data.get("kind")), str(data.get("name"))
         facts = {"kind": key[0], "name": key[1]}
@@ -276,7 +276,7 @@ def _whole(
 
 
 def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """Mappings key by key; everything else is replaced, and ``extends`` is left out."""
+    """Merge mappings key by key; other values are replaced, and ``extends`` is left out."""
     both = dict(base)
     for key, value in over.items():
         nested = isinstance(both.get(key), dict) and isinstance(value, dict)
@@ -285,7 +285,7 @@ def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     return both
 
 
-#: Kind -> key whose value names other entries, or tags of the image -> where those are.
+#: Kind -> key whose value names other entries, or tags of the image -> path of the names.
 _REFERENCES: dict[str, dict[str, str]] = beside(__file__, "references.yaml")
 
 
@@ -306,7 +306,7 @@ def _dangling(catalog: Catalog) -> Iterator[Finding]:
 
 
 def _names(value: Any, keys: Sequence[str], where: str) -> Iterator[tuple[str, str]]:
-    """Each name at a key, and its place; a mapping of names stands for its keys."""
+    """Each name at a key, and its path; a mapping of names stands for its keys."""
     if not keys:
         listed = [value] if isinstance(value, str) else value or ()
         yield from ((where.removeprefix("."), name) for name in listed)

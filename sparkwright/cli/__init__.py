@@ -18,11 +18,11 @@ from sparkwright.findings.user_error import UserError, suggest
 
 __all__ = ["main"]
 
-# No other package's plugin has a part in this, and looking for one reads the metadata of every
-# distribution that is installed.
+# No other package's plugin takes part in this, and looking for plugins reads the metadata of every
+# installed distribution.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
-#: Other tools' names of commands, which are spelt almost like other commands of this tool.
+#: Other tools' names of commands, which resemble other commands of this tool.
 _MEANT = {"destroy": "remove", "delete": "remove", "uninstall": "remove", "down": "stop"}
 
 
@@ -45,14 +45,14 @@ class _Lazy(click.Group):
         return sorted(name for name, command in all_commands().items() if command.section)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A command, from the module of its name."""
+        """Load a command from the module of its name."""
         command = all_commands().get(cmd_name)
         return command.load() if command and command.section else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """A misspelt command is told with the nearest one."""
+        """The message for a misspelt command names the nearest command."""
         commands = self.list_commands(ctx)
         completing = ctx.resilient_parsing
         if args[0] not in commands and not args[0].startswith("-") and not completing:
@@ -65,7 +65,7 @@ class _Lazy(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The commands in the order in which they are met."""
+        """Commands in the order in which a user meets them."""
         for title, commands in sections().items():
             with formatter.section(title):
                 formatter.write_dl(list(commands.items()))
@@ -77,13 +77,13 @@ class _Lazy(click.Group):
                 return super().main(*args, **extra)
             finally:
                 gc.enable()
-                sys.stdout.flush()  # not at the end of Python, where nobody catches it
+                sys.stdout.flush()  # not at Python's exit, where nobody catches it
         except OSError as error:
             if (gone := isinstance(error, BrokenPipeError)) is False:
                 where, reason = str(error.filename or "output"), error.strerror or error
                 with suppress(OSError):
                     _tell(MESSAGES.refusal("unwritable", where, reason=reason))
-            with suppress(OSError, ValueError):  # what is left unwritten stays so
+            with suppress(OSError, ValueError):  # unwritten output stays unwritten
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(141 if gone else MISTAKEN)
 
@@ -97,7 +97,7 @@ class _Lazy(click.Group):
         except BrokenPipeError:
             sys.exit(141)
         except KeyboardInterrupt:
-            # As a shell has it for a program that SIGINT ended.
+            # As a shell reports a program that SIGINT ended.
             echo("\nstopped", err=True)
             sys.exit(130)
 
@@ -117,11 +117,12 @@ def main(ctx: click.Context) -> None:
 
     Commands take names of hosts: HOST, a GROUP, a pattern such as 'spark-*'; and of services:
     HOST/SERVICE, or SERVICE on every host that has it. Without a name every host is meant. A name
-    that ends in .py is the inventory; without one it is SPARKWRIGHT_INVENTORY, or the site's own.
+    that ends in .py is the inventory; without such a name the inventory is SPARKWRIGHT_INVENTORY,
+    or the site's own.
 
-    Run it in the site's folder, which `up` or `init` makes. Shell completion: `eval
+    Run commands in the site's folder, which `up` or `init` makes. Shell completion: `eval
     "$(_SPARKWRIGHT_COMPLETE=bash_source sparkwright)"` (zsh_source and fish_source too). Exit
-    codes: 0 all well, 1 something was found, 2 the input can't be used or the plan has a mistake.
+    codes: 0 success, 1 a finding or failure, 2 unusable input or a mistake in the plan.
     """
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":  # no-color.org
         ctx.color = False

@@ -59,8 +59,9 @@ def _additions(recipe: Recipe) -> str:
 def command(workload: Workload, gpu: str, hosts: int, as_json: bool) -> None:
     """Name recipes for a WORKLOAD.
 
-    Each has its reason with the card that says it, or marked as this project's reading, and the
-    whole range of the card's figures with engine and settings. The order is this project's.
+    Each recommendation has a reason with the card as source, or is marked as this project's
+    reading, and has the whole range of the card's figures with engine and settings. The order is
+    this project's.
     """
     catalog = load_catalog(catalogs())
     choices = [

@@ -31,13 +31,13 @@ from sparkwright.config.bootstrap_settings import Step
 def command(
     hosts: Hosts, steps: tuple[str, ...], dry: bool, password: bool, reboot: bool, as_json: bool
 ) -> None:
-    """Install what a deploy needs on bare hosts, such as Docker and NVIDIA's container toolkit.
+    """Install a deploy's requirements on bare hosts, such as Docker and NVIDIA's container toolkit.
 
     \b
     sparkwright bootstrap my-spark --password --step sudoers --step docker
 
-    A deploy does the same for hosts whose settings name steps (`bootstrap = [...]`); this is for a
-    first time with a password. Finished steps are not repeated.
+    A deploy does the same for hosts whose settings name steps (`bootstrap = [...]`); this command
+    is for a first time with a password. Finished steps are not repeated.
     """
     named = any(host.data.get("bootstrap") for host in hosts.read())
     overrides = hosts.overrides
@@ -56,8 +56,8 @@ def command(
 
 
 def bootstrapped(*_: object) -> None:
-    """Take the steps of the settings, on each host."""
-    from roles.bootstrap import bootstrap  # the site's own, where it has it
+    """Carry out the steps of the settings, on each host."""
+    from roles.bootstrap import bootstrap  # the site's own, if it has one
 
     bootstrap()
 

@@ -1,6 +1,6 @@
-"""``sparkwright bundle``: all that a lock names in one directory, for sites without internet.
+"""``sparkwright bundle``: all contents of a lock in one directory, for sites without internet.
 
-The fetch program of the hosts fetches it here too."""
+The fetch program of the hosts runs on the controller too."""
 
 import os
 import shutil
@@ -33,7 +33,7 @@ from sparkwright.resolve.runtime import RuntimeBundleError, build_runtime, carri
 from sparkwright.site.resolution import locks, pinned
 
 _PROGRAM = PACKAGE / "host/fetch/fetch.py"
-#: What registries call an architecture -> what Python calls it.
+#: A registry's name of an architecture -> Python's name.
 _MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
 
 
@@ -49,7 +49,7 @@ def command(
 
     Carry the directory and this project to the other site, and deploy there with
     --data 'bundle="DIRECTORY"': hosts then take everything from the controller, and no program asks
-    the internet. Run it again to go on after a cut, or to bring the directory up to date.
+    the internet. Run it again to continue after an interruption, or to update the directory.
     """
     planned = load(hosts).or_raise()
     plans = [host.plan for host in planned.values()]
@@ -78,7 +78,7 @@ def command(
 
 @dataclass(frozen=True)
 class _Bundle:
-    """Content that the plans of hosts need, by the lock, for these architectures."""
+    """Content that the hosts' plans need, by the lock, for these architectures."""
 
     plans: list[HostPlan]
     resolution: Resolution
@@ -93,7 +93,7 @@ class _Bundle:
                 yield plan.settings, service, self.resolution.image(service.image)
 
     def platforms(self, image: ResolvedImage) -> dict[str, PlatformImage]:
-        """The platforms of an image that are wanted, by architecture."""
+        """The requested platforms of an image, by architecture."""
         wanted = _MACHINES.keys() & self.architectures
         return {name: image.platforms[name] for name in image.platforms if name in wanted}
 
@@ -171,7 +171,7 @@ def _contexts(bundle: _Bundle) -> None:
 
 
 def _runtimes(bundle: _Bundle) -> None:
-    """The fetch program's libraries, for every kind of host that the images are for."""
+    """The fetch program's libraries, for every kind of host that the images support."""
     folder = bundle.directory / "runtime"
     for name in sorted({name for *_, image in bundle.services for name in bundle.platforms(image)}):
         try:

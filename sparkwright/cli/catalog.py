@@ -1,5 +1,6 @@
-"""``sparkwright catalog``: entries with their sources; a user's own entries, and help for
-editors."""
+"""``sparkwright catalog``: entries with their sources; a user's own entries, and schemas for
+editors.
+"""
 
 import json
 from collections.abc import Mapping
@@ -117,7 +118,7 @@ def new(
 ) -> None:  # fmt: skip
     """Write an entry of your own, with every key explained.
 
-    A recipe that --model makes comes with its model's entry. Check it with `sparkwright check
+    A recipe made by --model comes with its model's entry. Check it with `sparkwright check
     --recipe NAME`.
     """
     if base and model:
@@ -142,7 +143,7 @@ def new(
 
 
 def _from(kind: str, base: str, directory: Path) -> dict[str, Any]:
-    """The keys of an entry that extends another: only a recipe's title is its own."""
+    """The keys of an entry that extends another entry: only a recipe's title is required."""
     catalog = load_catalog(catalogs([directory] if directory.is_dir() else []))
     entries = catalog.of_kind(kind)
     if base not in entries:
@@ -157,7 +158,7 @@ def _from(kind: str, base: str, directory: Path) -> dict[str, Any]:
 def _by_model(kind: str, name: str, repository: str, gpu: str, directory: Path) -> dict[str, str]:
     """A recipe and its model, or the model alone."""
     more = [str(directory)] if directory.is_dir() else []
-    # A revision that is named leaves the catalog's own recipes aside.
+    # A named revision excludes the catalog's own recipes.
     service = {"model": repository, "revision": "main"}
     data = {"services": {"new": service}, "gpu": gpu, "catalog_directories": more}
     fleet = plan_fleet([HostInput("", data, lambda _: "command line")])
@@ -177,7 +178,7 @@ def _by_model(kind: str, name: str, repository: str, gpu: str, directory: Path) 
 
 
 def _write(directory: Path, name: str, texts: Mapping[str, str]) -> list[Path]:
-    """Write the files, with the schemas that they name; nothing is written over."""
+    """Write the files, and the schemas that they name; existing files are not overwritten."""
     files = {directory / f"{kind}s" / f"{name}.yaml": text for kind, text in texts.items()}
     there = [path for path in files if path.exists() or path.is_symlink()]
     Problems(MESSAGES.mistake("entry-exists", str(path)) for path in there).stop()

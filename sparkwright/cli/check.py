@@ -33,7 +33,7 @@ def command(
 ) -> None:
     """Find every known mistake in an inventory, or in one recipe.
 
-    Exit code 2 when anything would stop a run, as every command has it for the same mistake.
+    Exit code 2 if a mistake would stop a run, as in every command.
     """
     if explain is not None:
         explanation.explain(explain, as_json=as_json)
@@ -61,7 +61,8 @@ def command(
 
 def _needed(recipe: str, data: Mapping[str, Any]) -> dict[str, Any]:
     """Sources of a recipe's secrets, and a cluster for a recipe that is spread over several hosts;
-    the catalog's mistakes are told later."""
+    the catalog's mistakes are reported later.
+    """
     with suppress(UserError, KeyError):
         recipes_of_site = load_catalog(places.catalogs(tuple(data["catalog_directories"]))).recipes
         ranks, secrets = recipes_of_site[recipe].ranks, recipes_of_site[recipe].secrets

@@ -56,9 +56,9 @@ def start(**more: Any) -> None:
 def stop(**more: Any) -> None:
     """Stop services: out of the pool, drained, and ended.
 
-    As `systemctl stop` has it: until the next start, a boot or a restart of Docker included. A
-    deploy starts them again, and reports who stopped them. It does not wait for the host's lock,
-    which a killed deploy may still hold. Exit code 0 only when every host answered and every
+    As with `systemctl stop`: until the next start, a boot or a restart of Docker. A
+    deploy starts them again, and reports who stopped them. The command does not wait for the host's
+    lock, which a killed deploy may still hold. Exit code 0 only when every host answered and every
     service stopped.
     """
     _control("stop", **more)
@@ -71,9 +71,9 @@ def stop(**more: Any) -> None:
 def restart(**more: Any) -> None:
     """Restart services: out of the pool, drained, stopped, started, and back once they answer.
 
-    Host by host, so that other replicas serve meanwhile; if a host does not come back, no further
-    host is touched. With --now all at once, and requests are cut off. Exit
-    code 0 only when every host answered and every service gives real answers.
+    Restart host by host, so that other replicas serve meanwhile; if a host does not come back, no
+    further host is touched. With --now all at once, and requests are cut off. Exit code 0 only when
+    every host answered and every service gives real answers.
     """
     _control("restart", **more)
 
@@ -183,8 +183,7 @@ def _end(
     show: Callable[[str, Any], None],
     document: dict[str, Any] | None,
 ) -> NoReturn:
-    """Print every answer, or a document instead, and end: with 0 only when every host did what was
-    asked."""
+    """Print every answer, or a document, and exit: with 0 only if every host did as asked."""
     each = answers.answers
     if document:
         options.print_json(document)
@@ -195,7 +194,7 @@ def _end(
     named = (answer.service_names for answer in each.values())
     unknown = misspelt(services, named) if services else []
     failed = any(answer.faults for answer in each.values())
-    # Where a host has some of them, something was done.
+    # If a host has some of the services, the command changed something.
     finish(answers, failed=failed or bool(unknown), unknown=0 < len(services) == len(unknown))
 
 
@@ -208,7 +207,7 @@ def _end(
 def rollback(hosts: Hosts, to: str | None, dry: bool, yes: bool, as_json: bool) -> None:
     """Switch to the previous release or to RELEASE, canaries first; back if it fails.
 
-    The plan stays as it is: a deploy switches forward again unless the tag is set back, too.
+    The plan is unchanged: a deploy switches forward again unless the tag is set back, too.
     """
     from sparkwright.run import rollout
 
@@ -228,9 +227,9 @@ def rollback(hosts: Hosts, to: str | None, dry: bool, yes: bool, as_json: bool) 
 def remove(hosts: Hosts, yes: bool, as_json: bool, bootstrap: bool | None, weights: bool) -> None:
     """Stop and remove services, units, releases and images; weights on request.
 
-    For named hosts, bootstrap's changes are undone, too; --no-bootstrap keeps Docker and sudo as
-    they are, for a deploy that follows. Containers that were taken over from an installation by
-    hand are started again. Exit code 0 only when every host answered.
+    For named hosts, bootstrap's changes are undone, too; --no-bootstrap keeps Docker and sudo for a
+    later deploy. Containers that were taken over from an installation by hand are started again.
+    Exit code 0 only when every host answered.
     """
     if hosts.named_services and bootstrap:
         raise click.UsageError("--bootstrap goes with everything, not with a service")

@@ -10,7 +10,7 @@ from sparkwright.cli.lib.output import MESSAGES
 from sparkwright.cli.lib.selection import Selection, selection
 
 _DEPLOY = "deploy.py"
-#: pyinfra takes options anywhere, also such as it gets in later versions.
+#: pyinfra takes options anywhere, also options of later versions.
 _ANYTHING = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help"]}
 
 
@@ -21,7 +21,7 @@ _ANYTHING = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help
 def command(arguments: tuple[str, ...]) -> None:
     """Deploy the plan: the same as `pyinfra INVENTORY deploy.py`, with its options.
 
-    Hosts and groups stand before the first option; --limit names them anywhere. Often used: --dry
+    Hosts and groups come before the first option; --limit names them anywhere. Often used: --dry
     and --diff (only look), --data KEY=VALUE, --yes (do not ask), --user, --key,
     --same-sudo-password, -v (show pyinfra's own lines). The rest is in pyinfra's help. Exit code 0
     when every host is as planned.
@@ -29,7 +29,7 @@ def command(arguments: tuple[str, ...]) -> None:
     without_secrets(arguments)
     if not Path(_DEPLOY).is_file():
         raise MESSAGES.refusal("no-deploy", _DEPLOY)
-    # Which words are values of options, only pyinfra knows: names stand before them.
+    # Only pyinfra knows which words are values of options: names come before them.
     names = tuple(takewhile(lambda word: not word.startswith("-"), arguments))
     options = list(arguments[len(names) :])
     inventory = [word for word in options if word.endswith(".py") and "=" not in word]

@@ -41,7 +41,7 @@ def deployments(hosts: Hosts, *, planless: bool = True) -> Answers[results.Deplo
             for finding in watch_findings(host, deployment.watch, deployment.now)
         ]
         record = {"history": results.switches(result), "findings": data(watched)}
-        with suppress(OSError):  # a full disk here hides nothing of what the hosts say
+        with suppress(OSError):  # a full disk here hides no answer of the hosts
             kept.parent.mkdir(mode=0o700, exist_ok=True)
             kept.write_text(json.dumps(record) + "\n", encoding="utf-8")
     if misspelt(hosts.services, ({*seen.services, *seen.planned} for seen in result.values())):
@@ -73,7 +73,7 @@ def status(hosts: Hosts, as_json: bool, watch: bool) -> None:
 
 
 def _watch(hosts: Hosts, *, as_json: bool) -> NoReturn:
-    """Show the status on the terminal's other screen, until every host is gone."""
+    """Show the status on the terminal's alternate screen, until every host has disconnected."""
     from sparkwright.run.questions import deployment, follow
 
     if as_json or not sys.stdout.isatty():
@@ -102,7 +102,7 @@ def _watch(hosts: Hosts, *, as_json: bool) -> NoReturn:
 @json_option
 @click.option("--last", default=40, show_default=True, help="How many entries to show.")
 def history(hosts: Hosts, as_json: bool, last: int) -> None:
-    """Show switches, starts, stops and maintenance: who, when, why and for how long.
+    """Show switches, starts, stops and maintenance, with user, time, reason and duration.
 
     Exit code 0 only when every host answered.
     """
@@ -119,7 +119,7 @@ def history(hosts: Hosts, as_json: bool, last: int) -> None:
 @services_argument
 @json_option
 def diff(hosts: Hosts, as_json: bool) -> None:
-    """Show what a deploy would change in the files of the services, line by line.
+    """Show a deploy's changes to the files of the services, line by line.
 
     Exit code 1 when anything differs or a host does not answer.
     """

@@ -25,7 +25,7 @@ def command(hosts: Hosts, explain: str | None, as_json: bool) -> None:
     """Examine every host: symptom, likely cause, remedy and source. Changes nothing.
 
     Takes about ten seconds, or half a minute if a service seems to hang. The fabric of a cluster on
-    ConnectX-7 is judged, too. Exit code 0 only when every host answered and nothing was found.
+    ConnectX-7 is judged, too. Exit code 0 only if every host answered without a finding.
     """
     if explain is not None:
         explanation.explain(explain, as_json=as_json)

@@ -17,13 +17,13 @@ from sparkwright.site.clusters import fabric_problems, members
 
 @click.group("fabric", cls=ExtensibleGroup)
 def command() -> None:
-    """ConnectX-7 between hosts: static addresses, and how fast it is."""
+    """ConnectX-7 between hosts: static addresses, and measured speed."""
 
 
 @command.command("addresses")
 @inventory_argument(Hosts)
 @connection_options
-@click.option("--dry", is_flag=True, help="Show what would be done; change nothing.")
+@click.option("--dry", is_flag=True, help="Show the changes without making them.")
 @click.option("--diff", is_flag=True, help="Show the text of the file that changes.")
 @pyinfra_json_option
 def addresses_command(hosts: Hosts, dry: bool, diff: bool, as_json: bool) -> None:
@@ -42,7 +42,7 @@ def named_hosts(everyone: dict[str, Mapping[str, Any]]) -> tuple[str, ...]:
     """The hosts of ``fabric_addresses``.
 
     Raises:
-        UserError: if no host's settings have it, or if it names an unknown host.
+        UserError: no host's settings have the fabric, or it names an unknown host.
     """
     if problems := list(fabric_problems(everyone)):
         raise UserError(problems)

@@ -1,4 +1,4 @@
-"""``sparkwright init``: a site of the user's own, ready for its first run."""
+"""``sparkwright init``: a new site, ready for its first run."""
 
 import re
 import shlex
@@ -31,9 +31,9 @@ def command(folder: Path, names: tuple[str, ...], gpus: tuple[str, ...], as_json
     sparkwright init my-lab --host spark-1 --gpu gb10 --host rtx-1 --gpu rtx5090
     sparkwright init my-lab --host spark-1 --host me@rtx-1
 
-    Without --gpu each host is asked for its GPU, by your own ssh without any question. Without
+    Without --gpu, `init` asks each host for its GPU, by your own ssh without any prompt. Without
     --host the inventory has no hosts: `sparkwright up HOST` adds one. No file is overwritten: if a
-    file is in the way, `init` writes nothing.
+    file exists, `init` writes nothing.
     """
     hosts = _hosts(names, gpus)
     catalog = load_catalog(catalogs())

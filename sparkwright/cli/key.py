@@ -26,13 +26,13 @@ _AGAIN = "run this again when they can be reached"
 
 @dataclass(frozen=True)
 class _Fleet:
-    """The planned hosts, and how they are asked."""
+    """The planned hosts, and the connections to them."""
 
     hosts: Hosts
     planned: dict[str, PlannedHost]
 
     def files(self, name: str) -> dict[Path, KeyFile]:
-        """The files of a key, by path: groups of hosts may have keys of their own."""
+        """The files of a key, by path: groups of hosts may have their own keys."""
         settings = [host.plan.settings for host in self.planned.values()]
         names = sorted({DEFAULT, *(key for own in settings for key in own.keys)})
         if name not in names:
@@ -41,8 +41,10 @@ class _Fleet:
         return {file.path: file for file in files}
 
     def apply(self, name: str) -> list[str]:
-        """Have every proxy know the keys as they are. Returns the hosts of which that is not
-        sure."""
+        """Send the present keys to every proxy.
+
+        Returns the hosts whose proxies may have other keys.
+        """
         from sparkwright.run import questions
 
         options = {"makes_secrets": True, "resolves": False}
@@ -57,8 +59,8 @@ class _Fleet:
 
 
 def _with_fleet(command: _Command) -> _Command:
-    """``[INVENTORY]``, ``--data``, the connection and ``--json``. No host is named: every host has
-    the same keys.
+    """``[INVENTORY]``, ``--data``, the connection and ``--json``. The command takes no hosts: every
+    host has the same keys.
     """
 
     @wraps(command)
@@ -120,7 +122,7 @@ def rotate_command(fleet: _Fleet, name: str, as_json: bool) -> None:
                 echo(f"{host}: {service.name} has no proxy: its engine knows one key, and takes "
                            "the new one by a restart in the next deploy", err=True)  # fmt: skip
     lines = [
-        f"the new key is in {path}; the one before is valid until `{retire}`" for path in files
+        f"the new key is in {path}; the former key is valid until `{retire}`" for path in files
     ]
     _end(name, "rotated", [], *lines, as_json=as_json)
 
@@ -162,7 +164,7 @@ def _forgotten(fleet: _Fleet, name: str, state: str, text: str, *, as_json: bool
 
 
 def _end(name: str, state: str, missing: list[str], *lines: str, as_json: bool) -> NoReturn:
-    """Say what became of a key, and of hosts that may not know it; with 1 if there are any."""
+    """Report the state of a key, and hosts that may lack it; exit with 1 if there are any."""
     if as_json:
         print_json({"name": name, "state": state, "missing": missing})
     for line in lines if missing or not as_json else ():

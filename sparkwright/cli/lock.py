@@ -38,12 +38,11 @@ def command(
 ) -> None:
     """Pin every tag to a digest and every model to a commit, in fleet.lock.
 
-    With a lock a run resolves nothing from outside; without a lock it takes the tags' present
-    content.
-    Asks registries and hubs only for unlocked entries, and with --check not at all.
+    With a lock, a run resolves nothing from outside; without a lock, a run takes the tags' present
+    content. Asks registries and hubs only for unlocked entries, and with --check not at all.
     """
     if hosts.limit:
-        raise click.UsageError("a lock is of the whole inventory: name no host")
+        raise click.UsageError("a lock covers the whole inventory: name no host")
     if check and confirmed:
         raise click.UsageError("--check writes nothing: leave --patched out")
     planned = load(hosts, anew=upgrade).or_raise()
@@ -81,13 +80,13 @@ def locked(
     confirmed: Collection[str] = (),
     check: bool = False,
 ) -> list[LockReport]:
-    """Write every lock file of an inventory's hosts, or only look at it.
+    """Write every lock file of an inventory's hosts, or only compare.
 
     Args:
-        confirmed: recipes whose patches are right for their images as they are locked now.
+        confirmed: recipes whose patches fit their locked images.
 
     Raises:
-        UserError: for what can't be resolved.
+        UserError: names everything that can't be resolved.
     """
     by_file: dict[str, dict[str, PlannedHost]] = {}
     for name, host in hosts.items():
@@ -110,9 +109,9 @@ def _write(
     plans = _plans(hosts)
     references = [plan.references for plan in plans]
     kept, resolution = locks.read_lock(path), None
-    if kept and upgrade:  # what patches are made for does not change with the image
+    if kept and upgrade:  # the lock's images of patches do not change with the image
         kept = locks.Lock(images={}, models={}, patched=kept.patched)
-    with suppress(UserError):  # what is not locked yet
+    with suppress(UserError):  # models that are not locked yet
         if kept and locks.to_resolution(references, kept, str(path), bases=False):
             resolution = Resolution(images={}, models={})
     resolution = resolution or ask(hosts)
@@ -166,10 +165,10 @@ def _check(path: Path, plans: list[HostPlan]) -> LockReport:
 
 
 def _pickles(plans: list[HostPlan], lock: locks.Lock, file: str) -> list[Finding]:
-    """Each model's pickles that are not fetched.
+    """Pickles of each model, which are not fetched.
 
     Raises:
-        UserError: for everything that is not locked.
+        UserError: names everything that is not locked.
     """
     references = [plan.references for plan in plans]
     resolution = locks.to_resolution(references, lock, file, bases=False)
@@ -182,7 +181,7 @@ def _pickles(plans: list[HostPlan], lock: locks.Lock, file: str) -> list[Finding
 
 
 def _diff(before: str, after: str) -> list[str]:
-    """The changed pins; files of new models would only hide them."""
+    """Return the changed pins; files of new models would only hide them."""
     pins = r"(digest:|commit:|context:|\S: sha256:[0-9a-f]{64}$)"
     pin = re.compile(rf"[+-](?![+-]{{2}}).*{pins}|[+-]  \S+:($| [0-9a-f]{{40}}$)")
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="")

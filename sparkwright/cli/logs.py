@@ -1,4 +1,4 @@
-"""``sparkwright logs``: what services say, of all hosts in one. -f is by ssh."""
+"""``sparkwright logs``: services' logs, merged over all hosts. -f is by ssh."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 def _since(_: click.Context, __: click.Parameter, given: str | None) -> str | None:
-    """A time as journalctl takes it, whatever clock and time zone the host has."""
+    """Return a time as journalctl takes it, for any clock and time zone of the host."""
     if given is None:
         return None
     if match := _SPAN.fullmatch(given.strip()):
@@ -51,8 +51,8 @@ def command(
     """Show the services' logs of all hosts, oldest first; control characters are escaped.
 
     Access lines of sparkwright's own checks are left out without --probes. Times are this
-    machine's. -f follows until Ctrl-C, by the system's own ssh, and prints an object a line with
-    --json. Exit code 1 when a host did not answer, 2 when no host has a service of this name.
+    machine's. -f follows until Ctrl-C, by the system's own ssh, and prints one object per line
+    with --json. Exit code 1 when a host did not answer, 2 when no host has a service of this name.
     """
     from sparkwright.run import questions
 
@@ -68,7 +68,7 @@ def command(
     for name, answer in answers.items():
         if answer.fault or not (answer.lines or following or unknown):
             complain(name, visible(answer.fault or _nothing(answer)))
-    # By the hosts' times; lines of one host stay in their order.
+    # Sorted by the hosts' times; lines of one host stay in order.
     every = [line for name, answer in answers.items() for line in of_host(name, answer.lines)]
     shown = sorted(every, key=lambda line: line.at)
     if as_json and not following:

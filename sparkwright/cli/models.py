@@ -1,5 +1,6 @@
-"""``sparkwright models`` and ``verify``: what lies on the hosts, what of it can go, and whether it
-is whole."""
+"""``sparkwright models`` and ``verify``: weights on the hosts, removable weights, and their
+integrity.
+"""
 
 import sys
 
@@ -39,14 +40,12 @@ def list_command(hosts: Hosts, as_json: bool) -> None:
 def prune_command(hosts: Hosts, as_json: bool, dry: bool, yes: bool) -> None:
     """Remove files that neither the plan nor a kept release needs (see keep_releases).
 
-    Directories without a receipt are never removed; while the plan is broken, no model and no image
-    either.
+    Directories without a receipt are never removed; while the plan is broken, no model or image is
+    removed.
     """
     from sparkwright.run import changes, questions
 
-    options.confirm(
-        f"Remove what nobody needs of the models and images of {hosts}?", yes=yes or dry
-    )
+    options.confirm(f"Remove unused models and images of {hosts}?", yes=yes or dry)
     if dry:
         answers = hosts.ask(questions.used_disk, planless=True)
     else:
@@ -70,7 +69,7 @@ def verify(hosts: Hosts, as_json: bool) -> None:
     """Hash every file of the planned models on their hosts again.
 
     A deploy trusts files by size and time of change; this command also finds corrupted bytes. A
-    wrong file is named, and the next deploy fetches it again. Changes nothing else.
+    damaged file is named, and the next deploy fetches it again. Changes nothing else.
     """
     from sparkwright.run import changes
 

@@ -1,4 +1,4 @@
-"""``sparkwright plan``: the desired state of each host, and where every value comes from."""
+"""``sparkwright plan``: the desired state of each host, and the source of every value."""
 
 import json
 import sys
@@ -44,7 +44,7 @@ def command(hosts: Selection, files: bool, as_json: bool) -> None:
     The plan has resolved settings with their sources, downloads, a bar of the memory, and at the
     end licences and operators' duties. No host or registry is contacted, and the
     hub only for a model that a service names without a recipe and that the lock does not have.
-    Exit code 2 when anything would stop a run.
+    Exit code 2 if a mistake would stop a run.
     """
     planned_hosts = load_judged(hosts).or_raise()
     by_file = locks(planned_hosts)
@@ -76,7 +76,8 @@ def command(hosts: Selection, files: bool, as_json: bool) -> None:
 def _contents(hosts: Iterable[PlannedHost]) -> list[tuple[str, str, str]]:
     """Title, sha256 and text of every file of services and of their patches.
 
-    Files of one content have one block. It is code where any of these files is.
+    Files of equal content share one block. The block is marked as code if any of these files is
+    code.
     """
     titles: dict[str, dict[str, bool]] = {}
     contents: dict[str, bytes] = {}
@@ -99,7 +100,7 @@ def _contents(hosts: Iterable[PlannedHost]) -> list[tuple[str, str, str]]:
 
 
 def _brought(service: ServicePlan) -> Iterator[tuple[int, str, str, bool]]:
-    """Step, path and sha256 of each file that patches bring, and whether it is code."""
+    """Step, path and sha256 of each file that patches add, and whether it is code."""
     steps = service.image.steps
     if steps is None:
         return
@@ -207,7 +208,7 @@ def _bar(memory: Memory) -> str:
     """The memory of the host, a character per fiftieth."""
     total = memory.total_gib
     if not total:
-        return "    memory: not known before a host was looked at"
+        return "    memory: unknown before the first look at a host"
     parts = memory.parts
     bar = "".join(part.mark * round(_WIDTH * part.gib / total) for part in parts)[:_WIDTH]
     kind = f"unified, {LEAST_SPARK_GIB:g} GiB assumed" if memory.unified else "of the card"

@@ -1,4 +1,4 @@
-"""``sparkwright shell``: into a service's container, over the system's own ssh."""
+"""``sparkwright shell``: a shell in a service's container, over the system's own ssh."""
 
 import os
 import sys
@@ -12,12 +12,12 @@ from sparkwright.cli.lib.ssh import ssh_command
 from sparkwright.config.inventory import HostInput
 from sparkwright.config.targets import services_of
 
-#: What an image has of the two.
+#: One of the two shells, as the image has it.
 _SHELL = ("sh", "-c", "command -v bash >/dev/null && exec bash; exec sh")
 
 
 class _WithCommand(click.Command):
-    """A command whose words after ``--`` are another's, also where INVENTORY is left out."""
+    """A command whose words after ``--`` belong to another command, also without INVENTORY."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep the words after ``--``."""
@@ -46,7 +46,7 @@ def command(ctx: click.Context, hosts: Selection) -> None:
 
 
 def _service(hosts: Selection) -> tuple[HostInput, str]:
-    """The one service that is meant, with its host, by the inventory. Raises UserError."""
+    """The one selected service, with its host, by the inventory. Raises UserError."""
     inputs = hosts.read()
     every = [(host, name) for host in inputs for name in services_of(host)]
     chosen = [(host, name) for host, name in every if hosts.means(host.name, name)]

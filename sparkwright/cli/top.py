@@ -17,7 +17,7 @@ from sparkwright.cli.lib.output import screen
 from sparkwright.results.load import Line, Seen, lines, problems, table
 from sparkwright.text.visible import visible_json
 
-#: A rate needs two looks; with --once they are so many seconds apart.
+#: A rate needs two samples; with --once they are this many seconds apart.
 _ANSWERS, _ONCE = 2, 1.0
 
 
@@ -27,7 +27,7 @@ _ANSWERS, _ONCE = 2, 1.0
 @option("top --once")
 @json_option
 def command(hosts: Hosts, interval: float, once: bool, as_json: bool) -> None:
-    """Show what every service does: tokens/s, requests, KV cache, drafts, GPU and memory.
+    """Show every service's load: tokens/s, requests, KV cache, drafts, GPU and memory.
 
     TOK/S and ACC (the share of drafted tokens that is accepted) are of the last interval, other
     figures are current; of several GPUs the busiest counts. At a terminal the screen is redrawn;
@@ -66,7 +66,7 @@ def command(hosts: Hosts, interval: float, once: bool, as_json: bool) -> None:
 
 
 def _print(lines: Sequence[Line], as_json: bool) -> None:
-    """Print a table; as JSON a single line, so that a reader gets a line each interval."""
+    """Print a table; with --json a single line, so that a reader gets a line each interval."""
     if as_json:
         rows = json.dumps([asdict(line) for line in lines], ensure_ascii=False)
         click.echo(visible_json(rows))

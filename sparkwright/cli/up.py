@@ -1,4 +1,4 @@
-"""``sparkwright up``: from a box, as it is delivered, to an answer."""
+"""``sparkwright up``: from a box as delivered to an answer."""
 
 import json
 import os
@@ -52,7 +52,7 @@ from sparkwright.site.fleet import PlannedHost
 from sparkwright.text.sizes import GIB
 from sparkwright.text.visible import visible
 
-#: Steps of bootstrap that a deploy needs; those that are done already are passed over.
+#: Steps of bootstrap that a deploy needs; completed steps are skipped.
 _STEPS = ("sudoers", "docker", "nvidia-container-toolkit", "driver", "firewall")
 _TARGET = re.compile(
     r"(?:(?P<user>[A-Za-z0-9_][A-Za-z0-9._-]{0,63})@)?"
@@ -68,13 +68,13 @@ class _Box:
 
     Attributes:
         name: in the inventory.
-        data: for the inventory, beside what the site's files say of every host.
-        existing: the host of the inventory that it is already; None for a new one.
+        data: for the inventory, beside the site's settings for every host.
+        existing: the inventory's host with this address; None for a new host.
         title: its GPU.
-        group: of the inventory that a new one goes to.
+        group: the inventory's group for a new host.
         steps: bootstrap's, as ``--data``.
         readiness: ``run.bootstrap.Readiness``.
-        endpoints: as clients will see them.
+        endpoints: addresses as clients will see them.
     """
 
     name: str
@@ -155,7 +155,7 @@ def _service(**chosen: str | None) -> dict[str, Any] | None:
 
 
 def _targets(targets: Sequence[str]) -> list[tuple[str | None, str]]:
-    """User and address of each target. Raises UserError for names that are no host."""
+    """User and address of each target. Raises UserError for unknown hosts."""
     problems, result = Problems(), []
     for target in targets:
         match = _TARGET.fullmatch(target)
@@ -183,7 +183,7 @@ def _name(address: str, taken: Collection[str]) -> str:
 def _logged_in(
     targets: Sequence[str], inventory: Path | None, overrides: Sequence[str], ask: Ask | None
 ) -> list[_Box]:
-    """The boxes, once each can be logged in to and its user becomes root. Raises UserError."""
+    """Return the boxes, once every login works and every user can become root. Raises UserError."""
     hosts = hosts_of(inventory) if inventory and not skeleton.is_example(inventory) else []
     # A group's name means every host of it.
     taken = {"all", *(family.group for family in FAMILIES.values())}
@@ -222,7 +222,10 @@ def _logged_in(
 
 
 def _placed(boxes: Sequence[_Box], service: Mapping[str, Any] | None, gpu: str | None) -> None:
-    """Find group and services of each new box, by its GPU. Raises UserError for those with none."""
+    """Find group and services of each new box, by its GPU.
+
+    Raises UserError for boxes without a known GPU.
+    """
     problems, catalog = Problems(), load_catalog(places.catalogs())
     for box in boxes:
         if box.existing:
@@ -247,7 +250,7 @@ def _placed(boxes: Sequence[_Box], service: Mapping[str, Any] | None, gpu: str |
 
 
 def _deployed(boxes: Sequence[_Box], overrides: tuple[str, ...]) -> list[PlannedHost]:
-    """Have the boxes serve; ends the command where one does not."""
+    """Make the boxes serve; exit if a box does not."""
     inventory, names = site_inventory(), tuple(box.name for box in boxes)
     for box in boxes:
         decision, more = box.readiness.decision, (box.steps, "bootstrap_reboot=True")
@@ -266,13 +269,15 @@ def _deployed(boxes: Sequence[_Box], overrides: tuple[str, ...]) -> list[Planned
 
 
 def _not_yet(names: str) -> None:
-    echo(f"{click.style(names, fg='red')}: not there yet: put that right, then {_AGAIN}", err=True)
+    echo(f"{click.style(names, fg='red')}: not there yet: fix the cause, then {_AGAIN}", err=True)
     sys.exit(1)
 
 
 def _agreed(boxes: Sequence[_Box], overrides: tuple[str, ...], *, yes: bool) -> list[LockReport]:
-    """Show the plan of each box. From now on it is in the inventory, and what it serves is pinned;
-    neither if nobody agrees."""
+    """Show the plan of each box.
+
+    Put the box into the inventory and pin its images and models; undo both if the user declines.
+    """
     inventory = site_inventory()
     before = after = inventory.read_text(encoding="utf-8")
     if skeleton.is_example(inventory):
@@ -281,7 +286,7 @@ def _agreed(boxes: Sequence[_Box], overrides: tuple[str, ...], *, yes: bool) -> 
     for box in boxes:
         if box.existing is None:
             after = with_host(inventory, after, box.group, box.name, box.data)
-    # A terminal that is closed is no agreement either.
+    # A closed terminal is no agreement either.
     ends = [number for number in (signal.SIGHUP, signal.SIGTERM)
             if signal.getsignal(number) is signal.SIG_DFL]  # fmt: skip
     for number in ends:
@@ -323,7 +328,7 @@ def _text(file: Path) -> str | None:
 
 
 def _rewrite(file: Path, text: str | None) -> None:
-    """Give a file another text, or none; a link stays one, and who may read it stays so."""
+    """Write or remove a file; a link stays a link, and its permissions stay."""
     if text is None:
         file.unlink()
     elif _text(file) != text:
@@ -332,7 +337,7 @@ def _rewrite(file: Path, text: str | None) -> None:
 
 
 def _ready(box: _Box, hosts: Hosts) -> bool:
-    """Look at a box that is in the inventory, and print everything that is wrong with it."""
+    """Check a box of the inventory, and print every problem."""
     from sparkwright.run.bootstrap import readiness
 
     data = hosts.read()[0].data
@@ -360,7 +365,7 @@ def _endpoints(planned: PlannedHost) -> list[Endpoint]:
 
 
 def _answered(planned: PlannedHost, *, moved: bool) -> bool:
-    """Ask a box a real question, and say how to go on; whether it answered."""
+    """Ask a box a real question, and print the next steps; return whether it answered."""
     host, endpoints = planned.plan.host, _endpoints(planned)
     chats = any(endpoint.chats for endpoint in endpoints)
     asks = next(offered("question"), None) if chats else None

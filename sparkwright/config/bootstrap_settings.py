@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-#: In the order in which they are done. What a person has to be asked for comes first.
+#: In the order of execution. Steps that need the user come first.
 Step = Literal[
     "sudoers",
     "docker",

@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-#: What stands before the number of a rank in the addresses of a ConnectX-7 without any of its own.
+#: Prefix of the rank's number in the addresses of a ConnectX-7 without addresses of its own.
 _RAIL = "192.168.177."
 #: A network device's name: it becomes a variable of the container.
 Interface = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,14}$")]
@@ -59,7 +59,7 @@ class ClusterSettings(BaseModel):
     @model_validator(mode="after")
     def _is_whole(self) -> ClusterSettings:
         if len(set(self.hosts)) < len(self.hosts):
-            raise ValueError("a host stands in hosts twice")
+            raise ValueError("a host is in hosts twice")
         if self.interface is None:
             raise ValueError("fabric 'network' needs interface, the device that the hosts share")
         if set(self.addresses) != set(self.hosts):

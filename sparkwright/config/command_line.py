@@ -14,7 +14,7 @@ from sparkwright.findings.user_error import Messages, Problems, suggest
 
 _MESSAGES = Messages(__file__)
 _FAMILIES = {family.group for family in FAMILIES.values()}
-#: Likeness from which a group is a misspelt family's: a site has the files of all families, and
+#: Similarity from which a group is a misspelt family's: a site has the files of all families, and
 #: `here` or `home` is no `hopper`.
 _ALIKE = 0.7
 
@@ -25,7 +25,7 @@ def choice_problems(
     """An inventory without hosts, and a ``--limit`` that matches none.
 
     Args:
-        chosen: ``limit`` and ``exclude`` -> the patterns that were given.
+        chosen: ``limit`` and ``exclude`` -> the given patterns.
     """
     problems, where = Problems(), "command line: INVENTORY"
     if not hosts:
@@ -40,9 +40,10 @@ def choice_problems(
 def group_problems(
     hosts: Sequence[HostInput], with_data: Collection[str], inventory: Path
 ) -> Iterator[Finding]:
-    """Hosts in the groups of two kinds of GPU; and group_data of a group without hosts that is
-    spelt almost like one with hosts: like one without data, or where no inventory beside this one
-    names it."""
+    """Hosts in the groups of two kinds of GPU; and group_data of an empty group whose name
+    resembles a used group's: like a group without data, or unless another inventory beside this one
+    names it.
+    """
     for host in hosts:
         if len(own := sorted(_FAMILIES & host.groups)) > 1:
             where = f"{inventory}: {own[-1]}"

@@ -1,11 +1,11 @@
-"""How hosts are reached, from a group_data file that can't be run: its simple lines alone."""
+"""Connection settings from a group_data file that can't be run: its simple lines alone."""
 
 import ast
 import re
 from pathlib import Path
 from typing import Any
 
-#: ``ssh_user = "spark"``: one value, said in one line at the top of a file.
+#: ``ssh_user = "spark"``: one value, in one line at the top of a file.
 _LINE = re.compile(r"^((?:_?ssh_|_sudo|_su_)\w*|services_root|models_root)\s*=\s*(.+)$")
 #: Bytes of a file that a person wrote.
 _MOST = 1 << 20
@@ -14,7 +14,7 @@ _MOST = 1 << 20
 def connection_data(file: Path) -> dict[str, Any]:
     """Settings of connections and of sparkwright's directories in a file, as far as it can be read.
 
-    Nothing of it is run. A line whose value is no literal is passed over.
+    No code of the file is run. A line whose value is no literal is skipped.
     """
     try:
         text = file.read_bytes()[:_MOST].decode("utf-8-sig", "replace")

@@ -1,4 +1,4 @@
-"""The groups of an inventory file: which shapes hosts and their data may have there."""
+"""The groups of an inventory file: allowed shapes of hosts and their data."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ _GROUP = "write a list of hosts, or (hosts, {data}); a name that is no group beg
 
 @dataclass(frozen=True)
 class Group:
-    """Hosts with their own data, the group's data, and the files that it comes from."""
+    """Hosts with their own data, the group's data, and its files."""
 
     hosts: list[tuple[str, dict[str, Any]]]
     data: dict[str, Any]
@@ -44,7 +44,7 @@ def groups_of(file: str, variables: Mapping[str, Any]) -> dict[str, Group]:
             hosts, data = value
         like_hosts = [isinstance(host, str | tuple) or _is_pair(host, str) for host in hosts]
         if hosts and not any(like_hosts):
-            continue  # no group, as pyinfra has it: a list of something else
+            continue  # no group, as in pyinfra: a list of something else
         if problem := list(_problems(where, hosts, data)):
             problems += problem
         else:

@@ -31,12 +31,12 @@ _USUAL = Path("inventory/lab.py")
 
 @dataclass(frozen=True)
 class HostInput:
-    """A host as the user's files give it.
+    """A host as the user's files define it.
 
     Attributes:
         data: all of the host's data, by key.
-        origin: key -> the file that has the last word on it.
-        groups: that it is in, ``all`` among them.
+        origin: key -> the last file that sets it.
+        groups: the host's groups, ``all`` among them.
     """
 
     name: str
@@ -52,7 +52,7 @@ def site_inventory() -> Path:
     group_data/all.py, else inventory/lab.py.
 
     Raises:
-        UserError: when it is not clear which one.
+        UserError: the inventory is ambiguous.
     """
     if named := os.environ.get(VARIABLE):
         return Path(named)
@@ -81,7 +81,9 @@ def ssh_address(name: str, data: Mapping[str, Any]) -> str:
 
 
 def lan_address(name: str, data: Mapping[str, Any]) -> str:
-    """Where other hosts of the LAN reach it: as the controller does, unless it says otherwise."""
+    """Address at which other hosts of the LAN reach this host: the controller's address for it,
+    unless its settings differ.
+    """
     return str(data.get("lan_address") or ssh_address(name, data))
 
 
@@ -96,9 +98,9 @@ def read_inventory(
 
     Args:
         overrides: ``key=value``, as pyinfra's ``--data``.
-        for_pyinfra: whether pyinfra reads them next: files that ask for its own context, which is
-            not there yet, are compiled and not run.
-        group_data: whether its group_data is read too.
+        for_pyinfra: whether pyinfra reads the files next: files that use pyinfra's own context,
+            which does not exist yet, are compiled and not run.
+        group_data: whether to read its group_data too.
 
     Raises:
         UserError: for files that can't be read or run, and for an inventory without hosts.
@@ -141,7 +143,7 @@ def check_inventory(
     """Read inventory and group_data files once, before pyinfra does: no traceback for a typo.
 
     Args:
-        group_data: further folders of them.
+        group_data: further folders of group_data.
         overrides: ``key=value``, pyinfra's ``--data``.
         own_folder: whether the site's group_data is read, or the inventory alone.
 
@@ -172,7 +174,7 @@ def _add_group_data(
         problems.append(_MESSAGES.mistake("not-python", _shown(file), stem=file.stem))
     for file in sorted(folder.glob("*.py")):
         with problems.collected():
-            # As it is written there, in messages too.
+            # The path as written, in messages too.
             tree, values = _run(Path(_shown(file)), for_pyinfra=for_pyinfra)
             if values is not None:
                 group = groups.setdefault(file.stem, Group([], {}, {}))
@@ -188,7 +190,7 @@ def _host(
     groups: Mapping[str, Group],
     overrides: Mapping[str, Any],
 ) -> HostInput:
-    """A host with the data of all its groups; later ones override earlier ones."""
+    """A host with the data of all its groups; later groups override earlier groups."""
     data: dict[str, Any] = {}
     origins: dict[str, str] = {}
     member = {key: group for key, group in groups.items() if name in dict(group.hosts)}
@@ -210,10 +212,11 @@ def _host(
 def limited(
     hosts: Sequence[HostInput], limit: Sequence[str], option: str = "limit"
 ) -> list[HostInput]:
-    """The hosts that ``--limit`` means, as pyinfra has it: names, groups, and patterns of names.
+    """Return the hosts that ``--limit`` selects, as pyinfra does: names, groups, and patterns of
+    names.
 
     Raises:
-        UserError: for each that means none.
+        UserError: names each pattern without a host.
     """
     chosen: set[str] = set()
     problems = Problems()
@@ -263,7 +266,7 @@ def overrides_by_key(overrides: Iterable[str]) -> dict[str, Any]:
                 raise Unusable("this gives no key a value", "write --data KEY=VALUE")
             result[key] = _as_pyinfra(value)
         except Unusable as error:
-            problems.append(mistake(f"command line: --data {text[:80]}", error.what, error.remedy))
+            problems.append(mistake(f"command line: --data {text[:80]}", error.fault, error.remedy))
     problems.stop()
     return result
 
@@ -285,7 +288,10 @@ def _as_pyinfra(value: str) -> Any:
 
 
 def hosts_of(path: Path) -> list[HostInput]:
-    """Hosts of an inventory; none where it has none yet. Raises UserError for a broken one."""
+    """Return the hosts of an inventory; none if the inventory does not exist yet.
+
+    Raises UserError for a broken inventory.
+    """
     if not path.exists():
         return []
     groups = groups_of(str(path), python_files.run(path))
@@ -296,10 +302,10 @@ def with_host(path: Path, text: str, group: str, name: str, data: Mapping[str, A
     """An inventory's text with a host more in a group.
 
     Args:
-        text: of the file, as it is to be continued.
+        text: the file's text, to be continued.
 
     Raises:
-        UserError: for a file in which such a line would not add the host, with the line.
+        UserError: such a line would not add the host to the file; the message has the line.
     """
     before = _written(path, text).get(group)
     host = repr((name, dict(data)))

@@ -1,7 +1,7 @@
-"""API keys with names: which of them open the proxies, and their files on the controller.
+"""API keys with names: the keys that open the proxies, and their files on the controller.
 
 A key has up to two values at a time. Beside its file, ``.new`` is on its way to the hosts, ``.old``
-is still valid after a rotation, and ``.revoked`` says that there is to be none.
+is still valid after a rotation, and ``.revoked`` marks a key without a value.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ _MESSAGES = Messages(__file__)
 DEFAULT = "default"
 #: The name under which a host tests its own proxies.
 OWN = "sparkwright"
-#: The name under which an address for all models tells proxies of services that a request is its.
+#: The name under which an address for all models identifies its requests to proxies of services.
 ADDRESS = "address"
 DIRECTORY = Path(".sparkwright/keys")
 #: Source of the keys between proxies and vLLM, and between the ranks of a cluster.
@@ -35,11 +35,11 @@ class Keys:
 
     Attributes:
         clients: name -> the values that open its proxies, none for a revoked key; the fleet's own
-            is among them, its current value first.
-        engine: what its proxies show vLLM in place of a client's. It leaves the host never.
+            key is among them, its current value first.
+        engine: key that its proxies show vLLM in place of a client's. It never leaves the host.
         address: key that the fleet's address shows services' proxies beside a client's key.
-        page: what Open WebUI signs its sessions with.
-        ranks: cluster -> what its ranks know each other by.
+        page: secret with which Open WebUI signs its sessions.
+        ranks: cluster -> the secret by which its ranks recognize each other.
         services: service and name -> a secret of the user's for that service.
     """
 
@@ -73,7 +73,7 @@ class KeyFile:
         )
 
     def values(self, *, dry: bool = False) -> tuple[Secret, ...]:
-        """Valid values. A missing key is made, unless it was revoked or nothing is written."""
+        """Valid values. A missing key is made, unless it was revoked or the run writes nothing."""
         current = () if self.revoked.exists() else (api_key(self.path, {}, dry=dry),)
         beside = (item for item in (self.new, self.old) if item.exists())
         return (*current, *(api_key(item, {}) for item in beside))
@@ -94,14 +94,14 @@ class KeyFile:
         self.old.unlink(missing_ok=True)
 
     def revoke(self) -> None:
-        """Forget every value, and make none until the next rotation."""
+        """Delete every value, and make no new value until the next rotation."""
         made(self.revoked, "")
         for path in (self.path, self.new, self.old):
             path.unlink(missing_ok=True)
 
 
 def source_of(settings: HostSettings, name: str) -> Source:
-    """Return the origin of a key. Raises KeyError for a name that the host does not have."""
+    """Return the origin of a key. Raises KeyError for a name without a key on the host."""
     if name == DEFAULT:
         return settings.api_key_source
     return settings.keys[name].command or str(DIRECTORY / name)
@@ -170,7 +170,10 @@ def _clients(
     dry: bool,
     commands: bool = True,
 ) -> dict[str, tuple[Secret, ...]]:
-    """The values of each client's key. Keys of commands are left out unless these may run."""
+    """The values of each client's key.
+
+    Keys of commands are left out unless the commands may run.
+    """
     clients: dict[str, tuple[Secret, ...]] = {}
     for name in (DEFAULT, *settings.keys):
         source = source_of(settings, name)
@@ -192,10 +195,10 @@ def _clients(
 
 
 def rotated(settings: HostSettings, name: str) -> KeyFile:
-    """The files of a key that is to be changed here.
+    """The files of a key that this command changes.
 
     Raises:
-        UserError: for a key that does not come from a file of the controller.
+        UserError: the key does not come from a file of the controller.
     """
     source = source_of(settings, name)
     if name == DEFAULT and VARIABLE in os.environ:

@@ -1,7 +1,7 @@
 """Addresses of notices: ``notify`` in the settings, and from elsewhere addresses with a secret.
 
-An address is ``ntfy:``, ``mailto:`` or ``webhook:``; where secrets come from, every URL of
-Apprise's too (``tgram://…``, ``discord://…``).
+An address is ``ntfy:``, ``mailto:`` or ``webhook:``; secret sources may have every URL of Apprise's
+too (``tgram://…``, ``discord://…``).
 """
 
 import hashlib
@@ -37,9 +37,8 @@ class Address:
 
     Attributes:
         url: Apprise's URL, or ``https://`` of a webhook.
-        shown: kind and host, without what may be secret: ``webhook at hooks.example.org``.
-        public: whether settings may contain it, because it is of a built-in kind and without a
-            secret.
+        shown: kind and host, without parts that may be secret: ``webhook at hooks.example.org``.
+        public: whether settings may contain it, because its kind is built in and it has no secret.
     """
 
     url: Secret
@@ -48,7 +47,7 @@ class Address:
 
     @property
     def key(self) -> str:
-        """Its name in files: the same for the same URL, and nothing of it."""
+        """Name of the address in files: equal for the same URL, and without any part of it."""
         return hashlib.sha256(self.url.value.encode()).hexdigest()[:16]
 
 
@@ -87,7 +86,7 @@ def addresses(hosts: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[Address, 
     without duplicates.
 
     Args:
-        hosts: name and data of each host. Other settings are ignored, even faulty ones.
+        hosts: name and data of each host. Other settings are ignored, even faulty settings.
 
     Raises:
         UserError: an address is invalid, or a secret can't be read.
@@ -114,7 +113,7 @@ def _of(settings: NoticeSettings) -> Iterator[Address]:
         try:
             text = files.read(path)
         except Unusable as error:
-            raise _MESSAGES.refusal("notices", f"notify_file: {path}", error=error.what) from None
+            raise _MESSAGES.refusal("notices", f"notify_file: {path}", error=error.fault) from None
         refuse_readable(path, "the addresses of notices")
         yield from _lines(text, f"notify_file: {path}")
     if settings.notify_command:
@@ -175,7 +174,7 @@ def _formed(kind: dict[str, Any], rest: str) -> Address:
 
 
 def as_json(url: str) -> str:
-    """A webhook's URL as Apprise takes it for a POST of JSON; its query stays the URL's own."""
+    """A webhook's URL for Apprise's POST of JSON; its query is kept."""
     parts = urlsplit(url)
     scheme = "jsons" if parts.scheme == "https" else "json"
     query = urlencode([(f"-{key}", value) for key, value in parse_qsl(parts.query)], safe="-")

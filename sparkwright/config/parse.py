@@ -1,7 +1,7 @@
 """Parse a host's inventory and group_data into settings; a mistake names its file and key.
 
-pyinfra takes its own keys of a host as they are: a port of 70000 connects to 4464, and a negative
-    number of retries runs no operation at all. So this module validates them.
+pyinfra does not validate its own keys of a host: a port of 70000 connects to 4464, and a negative
+number of retries runs no operation at all. So this module validates them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -72,12 +72,12 @@ def connection_problems(
 
 
 _MESSAGES = Messages(__file__)
-#: Depth of a key -> where it is written.
+#: Depth of a key -> its location.
 _PLACES = {1: "write it beside 'services': it is the host's", 3: "write services.NAME.{key}"}
 
 
 def _keys(annotation: Any, depth: int = 1) -> Iterator[tuple[int, str]]:
-    """The keys of settings and of all that is in them, each with its depth."""
+    """The keys of settings and their nested types, each with its depth."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         for name, field in annotation.model_fields.items():
             yield depth, name
@@ -108,7 +108,7 @@ def parse_settings(
         origin: file that a top-level key comes from, for messages.
 
     Raises:
-        UserError: the text has every problem of this host.
+        UserError: names every problem of this host.
     """
     problems = Problems()
     own = dict(_within_bounds(host, data, origin, problems))
@@ -146,6 +146,6 @@ def _within_bounds(
             if not key.startswith("my_"):
                 bounded(value)
         except Unusable as error:
-            problems.append(mistake(f"{origin(key)}: {key}", error.what, error.remedy, host))
+            problems.append(mistake(f"{origin(key)}: {key}", error.fault, error.remedy, host))
         else:
             yield key, value

@@ -1,8 +1,8 @@
 """Locations of data: the library's own, and a site's own, which takes precedence.
 
 The wheel carries the library's data inside the package (pyproject.toml forces them in); a checkout
-has them once, at its root. The site is the working directory, as it is for pyinfra: its
-``templates/`` and ``catalog/`` go before the library's wherever they are other folders than those.
+has them once, at its root. The site is the working directory, as for pyinfra: its ``templates/``
+and ``catalog/`` take precedence over the library's unless they are the same folders.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """Python files that users write, inventories and group_data: read and run within bounds.
 
-They are the user's own code and may do what the user may: a call of ``os._exit``, or a loop within
-a C function, ends or holds the process and can't be caught here.
+The files are the user's own code and have the user's rights: a call of ``os._exit``, or a loop
+within a C function, ends or holds the process and can't be caught here.
 """
 
 import ast
@@ -38,7 +38,7 @@ def source(path: Path) -> tuple[ast.Module, CodeType]:
     """A file, parsed and compiled.
 
     Raises:
-        UserError: when it can't be read, or is no Python, with its line.
+        UserError: the file can't be read, or is no Python; the message has the line.
     """
     try:
         data = files.read_bytes(path, _LARGEST)
@@ -47,7 +47,7 @@ def source(path: Path) -> tuple[ast.Module, CodeType]:
             raise Unusable(problem, "save it in UTF-8 without one", 1)
         return _compiled(files.read(path, _LARGEST), path)
     except Unusable as error:
-        raise refusal(error.place(str(path)), error.what, error.remedy) from None
+        raise refusal(error.place(str(path)), error.fault, error.remedy) from None
 
 
 def run(path: Path, code: CodeType | None = None) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def imported(tree: ast.Module) -> set[str]:
 
 
 def imports_pyinfra(tree: ast.Module) -> bool:
-    """Whether a file may ask for pyinfra's own context, which is not there before its run."""
+    """Return whether a file may use pyinfra's own context, which does not exist before its run."""
     modules = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):

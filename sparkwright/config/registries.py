@@ -33,7 +33,7 @@ def registry_address(address: str) -> str:
 
 
 def is_local(address: str) -> bool:
-    """Return whether an address is a path of this machine, by its form."""
+    """Return whether an address has the form of a path on this machine."""
     return address.startswith(("/", "./", "../", "~/"))
 
 
@@ -41,7 +41,7 @@ RegistryAddress = Annotated[str, AfterValidator(registry_address)]
 
 
 def named_registries(hosts: Iterable[HostInput]) -> dict[str, str]:
-    """Every registry that a host's settings name; the settings are judged when they are parsed."""
+    """Return every registry that a host's settings name; parsing validates the settings."""
     result: dict[str, str] = {}
     for host in hosts:
         data: Any = host.data.get("registries")
@@ -51,5 +51,5 @@ def named_registries(hosts: Iterable[HostInput]) -> dict[str, str]:
 
 
 def local_path(address: str) -> Path:
-    """The folder of an address that is local."""
+    """The folder of a local address."""
     return Path(address).expanduser().resolve()

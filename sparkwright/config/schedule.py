@@ -1,4 +1,4 @@
-"""When an exclusive service is to run: ``Mon..Fri 08:00..18:00``, by the host's own clock."""
+"""Hours in which an exclusive service runs: ``Mon..Fri 08:00..18:00``, by the host's own clock."""
 
 import re
 from collections.abc import Iterator
@@ -19,8 +19,8 @@ class Calendar:
     """A setting, read.
 
     Attributes:
-        days: on which it begins, by ``DAYS``.
-        begin, end: minutes of the day; an end before the begin is of the next day.
+        days: days on which the hours begin, by ``DAYS``.
+        begin, end: minutes of the day; an end before the begin is on the next day.
     """
 
     days: tuple[int, ...]
@@ -28,7 +28,7 @@ class Calendar:
     end: int
 
     def windows(self) -> Iterator[tuple[int, int]]:
-        """Begin and end in minutes of the week, which begins on Monday; none over its end."""
+        """Begin and end in minutes of the week, which begins on Monday; the end may be past it."""
         for day in self.days:
             begin = day * DAY + self.begin
             end = begin + self._length
@@ -37,7 +37,7 @@ class Calendar:
                 yield 0, end - WEEK
 
     def times(self) -> tuple[str, ...]:
-        """When it begins and when it ends, as ``OnCalendar=`` takes them."""
+        """Begin and end, as ``OnCalendar=`` takes them."""
         over = self.begin + self._length
         after = tuple(sorted({(day + over // DAY) % 7 for day in self.days}))
         return _on(self.days, self.begin), _on(after, over % DAY)
@@ -90,5 +90,5 @@ def _valid(text: str) -> str:
     return text
 
 
-#: A calendar as it is written.
+#: A calendar as written.
 CalendarText = Annotated[str, AfterValidator(_valid)]

@@ -21,8 +21,8 @@ def printed(command: tuple[str, ...], setting: str, *, shown: bool = True) -> st
     """Return the output of a command without surrounding white space. The command runs once per
     run.
 
-    It is started unchanged, without a shell and without standard input. Messages show its standard
-    error, and never its output.
+    The command is started unchanged, without a shell and without standard input. Messages show its
+    standard error, and never its output.
 
     Args:
         setting: name of its setting, for messages.
@@ -30,7 +30,7 @@ def printed(command: tuple[str, ...], setting: str, *, shown: bool = True) -> st
 
     Raises:
         UserError: the command can't be started, fails, takes longer than a minute, or prints
-        nothing, too much, or no text.
+            nothing, too much, or no text.
     """
     where = f"{setting}: {shlex.join(command)}" if shown else setting
     try:
@@ -79,7 +79,7 @@ def line(command: tuple[str, ...], setting: str) -> str:
 
 
 def _read(stream: IO[bytes]) -> queue.Queue[bytes]:
-    """A stream up to its end or the limit, read beside others: a full pipe would block it."""
+    """Read a stream up to its end or the limit, beside others: a full pipe would block it."""
     result: queue.Queue[bytes] = queue.Queue()
     threading.Thread(target=lambda: result.put(stream.read(LARGEST + 1)), daemon=True).start()
     return result

@@ -1,6 +1,6 @@
 """Secrets of a site: from the environment, a command, or a file of the controller.
 
-The fleet's API key is made once, into a 0600 file, where nothing else gives it.
+The fleet's API key is made once, into a 0600 file, unless a setting provides it.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ class Secret:
 
 
 class SecretText(str):
-    """A file's text that is written as it is, and never shows itself in a record or message."""
+    """A file's text that is written unchanged, and is hidden in records and messages."""
 
     __slots__ = ()
 
@@ -55,12 +55,12 @@ class SecretText(str):
 
 
 def shown(source: Source) -> str:
-    """How a shell of the controller puts the secret in: ``$(cat FILE)`` or ``$(COMMAND)``."""
+    """Expression of a shell that inserts the secret: ``$(cat FILE)`` or ``$(COMMAND)``."""
     return f"$({shlex.join(('cat', source) if isinstance(source, str) else source)})"
 
 
 def pasted(source: Source) -> str:
-    """How a shell of the controller puts the API key in, in any folder."""
+    """Expression by which a shell of the controller inserts the API key, in any folder."""
     if os.environ.get(VARIABLE):
         return f"${VARIABLE}"
     return shown(str(Path(source).absolute()) if isinstance(source, str) else source)
@@ -95,7 +95,7 @@ def existing_key(source: Source, environment: Mapping[str, str]) -> Secret:
     """The key of ``api_key``, without making a key.
 
     Raises:
-        UserError: when there is none, and as ``api_key``.
+        UserError: the key is missing, or as in ``api_key``.
     """
     if VARIABLE not in environment and isinstance(source, str) and not Path(source).exists():
         raise _MESSAGES.refusal("no-key", source, variable=VARIABLE)
@@ -108,11 +108,11 @@ def of_service(
     """A secret of a service, without the white space around it.
 
     Args:
-        where: file and key, for messages. They show no command and no path of a file that is not
-            there: either can be a pasted secret.
+        where: file and key, for messages. The messages show no command and no path of a file that
+            does not exist: either can be a pasted secret.
 
     Raises:
-        UserError: when it is empty, or its file or command can't be used.
+        UserError: the secret is empty, or its file or command can't be used.
     """
     if isinstance(source, tuple):
         return Secret(printed(source, where, shown=False))
@@ -131,12 +131,12 @@ def private_text(path: Path, subject: str, where: str | None = None) -> str:
         where: for messages in place of the path.
 
     Raises:
-        UserError: when it can't be read, or others may read it.
+        UserError: the file can't be read, or others may read it.
     """
     try:
         text = files.read(path, LARGEST).strip()
     except Unusable as error:
-        raise refusal(where or error.place(str(path)), error.what, error.remedy) from None
+        raise refusal(where or error.place(str(path)), error.fault, error.remedy) from None
     if fault := exposure(path, subject):
         raise refusal(where or str(path), *fault)
     return text

@@ -39,7 +39,7 @@ EVERY_ADDRESS = ("0.0.0.0", "::", "*")
 
 
 def is_loopback(address: str) -> bool:
-    """Whether only the host itself reaches what listens there."""
+    """Return whether only the host itself reaches this address."""
     return address in ("localhost", "::1") or address.startswith("127.")
 
 
@@ -64,12 +64,12 @@ class RolloutSettings(_Settings):
 
     Attributes:
         canaries: hosts that go first, by number or by name.
-        batch: hosts per batch after that, as a number or a share of all (``"25%"``).
+        batch: hosts per batch after the canaries, as a number or a share of all (``"25%"``).
         pause_seconds: pause between two batches.
-        soak_seconds: how long a switched host is observed before the next batch; some releases die
+        soak_seconds: observation of a switched host before the next batch; some releases die
             after a minute.
-        notice_seconds: how long a service behind a proxy reports 503 before it drains: longer than
-            the fleet's address needs to notice.
+        notice_seconds: time in which a proxied service reports 503 before it drains; must exceed
+            the time in which the fleet's address notices.
         drain_seconds: time for running requests before a service behind a proxy stops.
         on_failure: ``halt`` rolls back the failed host and stops the roll-out; ``fleet`` rolls back
             the hosts switched before it, too.
@@ -145,7 +145,7 @@ class SecretSettings(_Settings):
 
     @property
     def source(self) -> Source | None:
-        """Its file or command; None for a variable."""
+        """File or command of the secret; None for a variable."""
         return self.command or self.file
 
 
@@ -177,8 +177,8 @@ class ServiceSettings(_Settings):
         environment: variables over the recipe's; None removes a variable.
         files: files that the container reads, over the recipe's with the same ``at``
             (docs/services.md).
-        secrets: secrets that the container reads, such as a tool server's token, beside its
-            recipe's secrets (docs/services.md).
+        secrets: secrets that the container reads, such as a tool server's token, beside the
+            recipe's (docs/services.md).
         boot_seconds: replaces the recipe's deadline for ``/health``.
         first_answer_seconds: replaces the recipe's deadline for the first generation after
             ``/health``.
@@ -190,12 +190,12 @@ class ServiceSettings(_Settings):
             Otherwise it has no network behind the proxy, and an isolated network without the proxy.
         hardening: ``strict`` also makes the container's root file system read-only and its written
             files temporary.
-        boot_caches: whether the host keeps what the engine compiles at its first start, per image,
-            GPU and driver. Default: yes, except with ``strict``.
+        boot_caches: whether the host keeps the engine's compiled code, per image, GPU and driver.
+            Default: yes, except with ``strict``.
         exceptions: exceptions to the container's restrictions, and why; over the recipe's.
         silenced: rule -> why it does not apply here; every run repeats it.
-        exclusive: name of a group of services, of which one runs at a time: the first in the file,
-            until you activate another service (docs/services.md).
+        exclusive: name of a group, of which one service runs: the first in the file, until you
+            activate another (docs/services.md).
         activate: ``on-request``: a client's request activates the service while another service of
             its group runs. Needs exclusive and proxy.
         idle: when the service stops until the next request (docs/services.md). Needs proxy, and in
@@ -262,13 +262,14 @@ class ServiceSettings(_Settings):
 
     @property
     def choice(self) -> str:
-        """The quantization or file that ``model`` names; empty if it names none."""
+        """The quantization or file that ``model`` names; empty without one."""
         return split(self.model or "/")[1]
 
     @property
     def address(self) -> str:
-        """Where clients connect: vLLM's own key check leaves routes open, so that without a proxy
-        only the host itself is let near."""
+        """Address that clients connect to: vLLM's own key check leaves routes open, so without a
+        proxy only the host itself may connect.
+        """
         return self.bind or ("0.0.0.0" if self.proxy else LOOPBACK)
 
 
@@ -326,7 +327,7 @@ class ClientKeySettings(_Settings):
 
     @property
     def limited(self) -> bool:
-        """Whether it has rights or limits, which an address alone judges."""
+        """Return whether the key has rights or limits, which only the address can enforce."""
         return bool(self.model_dump(exclude={"command"}, exclude_none=True))
 
 
@@ -355,7 +356,7 @@ _Tls = Annotated[
     Discriminator(_kind_of_tls),
 ]
 
-#: Names that nothing of the user's may have, by setting: of which kind, and their pattern.
+#: Reserved names, by setting: their kind, and their pattern.
 _OWN_NAMES = {
     "services": (
         "unit",
@@ -404,7 +405,7 @@ class HostSettings(_Settings):
             distribution's packages. LAN hosts are reached directly: private addresses, names
             without a dot or in ``.local``, ``.lan``, ``.internal`` and ``.home.arpa``.
         no_proxy: further names and addresses to reach directly.
-        lan_address: where other hosts reach this host, if not at the controller's address for it.
+        lan_address: other hosts' address for this host; default: the controller's.
         adopt_directories: directories of hosts (* for any part) with earlier downloads; files with
             the right content are copied instead of downloaded.
         allowed_pickles: pattern of ``org/name/path`` -> why these files are downloaded although
@@ -525,17 +526,17 @@ class HostSettings(_Settings):
 
     @property
     def api_key_source(self) -> Source:
-        """Where the fleet's API key comes from."""
+        """Source of the fleet's API key."""
         return self.api_key_command or self.api_key_file
 
     @property
     def hub_token_source(self) -> Source | None:
-        """Where the token for gated models comes from."""
+        """Source of the token for gated models."""
         return self.hub_token_command or self.hub_token_file
 
     @property
     def registry_auth_source(self) -> Source | None:
-        """Where the accounts of private registries come from."""
+        """Source of the accounts of private registries."""
         return self.registry_auth_command or self.registry_auth_file
 
     @field_validator("services", "keys")
@@ -550,8 +551,9 @@ class HostSettings(_Settings):
     @field_validator("services")
     @classmethod
     def _idle_has_a_group(cls, services: dict[str, ServiceSettings]) -> dict[str, ServiceSettings]:
-        """A service that is stopped when it is idle takes turns with nobody: its group is its own,
-        with a name that no user can write."""
+        """A service that stops when idle is the only member of its group, whose name no user can
+        write.
+        """
         for name, service in services.items():
             if service.idle is not None and service.exclusive is None:
                 own = {"exclusive": f"idle.{name}", "activate": "on-request"}

@@ -1,4 +1,4 @@
-"""A new site: the files that are the user's own, as this repository's root has them."""
+"""A new site: the user's own files, as in this repository's root."""
 
 import runpy
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ FILES = (
     "group_data/all.py",
     *(f"group_data/{family.group}.py" for family in FAMILIES.values()),
 )
-#: What follows in this repository's .gitignore is about its development.
+#: The rest of this repository's .gitignore is about its development.
 _DEVELOPMENT = "\n# Development"
 
 
@@ -42,16 +42,16 @@ def contents(hosts: Sequence[NewHost], catalog: Catalog) -> dict[str, str]:
 
 
 def without_recipe(hosts: Iterable[NewHost], catalog: Catalog) -> list[NewHost]:
-    """The hosts whose GPU has too little memory for any recipe made for such cards."""
+    """Hosts whose GPU has too little memory for any recipe made for such cards."""
     return [host for host in hosts if host.gpu in VRAM and largest_for(host.gpu, catalog) is None]
 
 
 def write(folder: Path, files: Mapping[str, str]) -> None:
-    """Write the files below a folder, which is made where it is missing: all of them or none.
+    """Write the files below a folder, which is made if it is missing: all files or none.
 
     Raises:
-        UserError: for everything that is in the way, before anything is written; or for what
-            could not be written, after the others were taken away again.
+        UserError: names every existing file, before any file is written; or names a file that could
+            not be written, after the other files were removed again.
     """
     made: list[Path] = []
     try:
@@ -74,7 +74,7 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
 
 
 def nothing_in_the_way(folder: Path, files: Iterable[str]) -> None:
-    """Raise UserError for everything that writing these files would overwrite."""
+    """Raise UserError for every file that writing these files would overwrite."""
     targets = [folder / path for path in files]
     folders = dict.fromkeys([folder, *(target.parent for target in targets)])
     paths = [path for path in folders if _taken(path) and not path.is_dir()]
@@ -94,16 +94,18 @@ def empty_inventory() -> str:
 
 
 def is_example(inventory: Path) -> bool:
-    """Whether an inventory has the example's hosts, as an earlier `init` wrote them, and no deploy
-    of the site ever ran."""
+    """Return whether an inventory has the example's hosts, as an earlier `init` wrote them, and no
+    deploy of the site ever ran.
+    """
     hosts = (SKELETON / INVENTORY).read_text(encoding="utf-8").removeprefix(empty_inventory())
     text = inventory.read_text(encoding="utf-8")
     return text.endswith(f'"""\n{hosts}') and not Path(".sparkwright/last-run.json").exists()
 
 
 def _inventory(hosts: Sequence[NewHost], catalog: Catalog) -> str:
-    """The example's explanation, and these hosts in their groups; a pair where the card needs
-    another recipe than its group's."""
+    """The example's explanation, and these hosts in their groups; a pair if the card needs another
+    recipe than its group's.
+    """
     groups: dict[str, list[Any]] = {}
     for host in hosts:
         services = services_of(host, catalog)

@@ -1,4 +1,4 @@
-"""The user's own ssh, with what the inventory says of a host's connection."""
+"""The user's own ssh, with the inventory's connection data of a host."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +19,8 @@ _SAFE = {"BatchMode": "yes", "ConnectTimeout": "5", "StrictHostKeyChecking": "ye
 
 
 def ssh(name: str, data: Mapping[str, Any], *arguments: str, **options: str) -> list[str]:
-    """The command up to the host's address: asks nobody, and accepts no key of an unknown host.
+    """The command up to the host's address: without prompts, and without accepting the key of an
+    unknown host.
 
     Args:
         name, data: of the host, as the inventory has them.
@@ -44,6 +45,6 @@ def ssh(name: str, data: Mapping[str, Any], *arguments: str, **options: str) -> 
 
 
 def _path(value: str) -> str:
-    """As ssh reads it: one word, whatever is in it."""
+    """Quote a text as one word for ssh."""
     path = str(Path(value).expanduser()).replace("%", "%%").replace("\\", "\\\\")
     return '"' + path.replace('"', '\\"') + '"'

@@ -1,4 +1,4 @@
-"""A private key that ``ssh_key`` names, judged by its file before anybody logs in with it."""
+"""A private key that ``ssh_key`` names, validated by its file before any login."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +22,7 @@ def fault(name: str) -> tuple[str, str] | None:
     """Fault in the file of a private key and its remedy; None for a valid key.
 
     Args:
-        name: as the user wrote it; ``~`` is expanded, as pyinfra does.
+        name: as the user wrote it; ``~`` is expanded, as in pyinfra.
     """
     try:
         content = _content(name)
@@ -44,7 +44,10 @@ def fault(name: str) -> tuple[str, str] | None:
 def unusable_key(
     host: str, data: Mapping[str, Any], origin: Callable[[str], str]
 ) -> Iterator[Finding]:
-    """A private key that is no use for a login. It fails its host alone, when that is reached."""
+    """A private key that can't be used for a login.
+
+    It fails only its host, at the first connection.
+    """
     key = data.get("ssh_key")
     if isinstance(key, str) and (result := fault(key)):
         yield replace(mistake(f"{origin('ssh_key')}: ssh_key", *result, host), id=SSH_KEY)
@@ -52,7 +55,7 @@ def unusable_key(
 
 def is_encrypted(name: str) -> bool:
     """Whether a private key has a passphrase."""
-    from cryptography.exceptions import UnsupportedAlgorithm  # for those who log in alone
+    from cryptography.exceptions import UnsupportedAlgorithm  # for commands that log in
     from cryptography.hazmat.primitives.serialization import (
         load_pem_private_key,
         load_ssh_private_key,

@@ -1,7 +1,7 @@
 """Hosts and services as a command line names them.
 
-A name is a host, a group or a pattern such as ``spark-*``, any of these with ``/SERVICE`` behind
-it, or a service, which is then meant on every host that plans it.
+A name is a host, a group or a pattern such as ``spark-*``, any of these followed by ``/SERVICE``,
+or a service, which then means every host that plans it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ class Targets:
 
     Attributes:
         limit: names, groups and patterns of hosts, as pyinfra's ``--limit``.
-        services: host -> the services of it that are meant; every service of the other hosts.
+        services: host -> its selected services; every service of the other hosts.
     """
 
     limit: tuple[str, ...]
@@ -38,7 +38,7 @@ def targets_of(
             service is then looked for on the hosts.
 
     Raises:
-        UserError: for each name that means nothing.
+        UserError: names each unknown name.
     """
     problems = Problems()
     limit: dict[str, None] = {}

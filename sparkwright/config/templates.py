@@ -1,4 +1,6 @@
-"""The files below ``templates/``, ready to render: a site's own go before the library's."""
+"""The files below ``templates/``, ready to render: a site's own files take precedence over the
+library's.
+"""
 
 import json
 import math
@@ -52,8 +54,10 @@ def _environment(folders: tuple[Path, ...]) -> Environment:
 
 
 class _Compiled(FileSystemBytecodeCache):
-    """A user's folder of compiled templates: compiling them takes 25 ms of each run. Where it can't
-    be written, or others may write, there is none."""
+    """A user's folder of compiled templates: compiling them takes 25 ms of each run.
+
+    If the folder can't be written, or others may write to it, it is not used.
+    """
 
     def load_bytecode(self, bucket: Bucket) -> None:
         with suppress(OSError):
@@ -69,7 +73,7 @@ class _Compiled(FileSystemBytecodeCache):
 
 
 def _quoted(value: object) -> str:
-    """A YAML string (JSON's are) in which Compose's interpolation finds nothing to replace."""
+    """A YAML string (JSON's are) without parts that Compose's interpolation replaces."""
     return json.dumps(str(value), ensure_ascii=False).replace("$", "$$")
 
 

@@ -1,4 +1,4 @@
-"""Where TLS's files lie on the controller, and by which scheme clients come."""
+"""TLS files on the controller, and the scheme of clients."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ CA = CA_DIRECTORY / "ca.crt"
 
 
 def scheme(settings: HostSettings, *, proxied: bool) -> str:
-    """How clients reach a service: vLLM itself serves in clear."""
+    """Clients' way to a service: vLLM itself serves in clear."""
     return "https" if settings.tls and proxied else "http"
 
 

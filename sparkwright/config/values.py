@@ -1,4 +1,4 @@
-"""Types of what settings hold: numbers with both ends, names, paths, addresses."""
+"""Types of values in settings: numbers with both ends, names, paths, addresses."""
 
 import re
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ OwnDirectory = Annotated[AbsolutePath, AfterValidator(_no_system_directory)]
 AbsolutePattern = Annotated[
     str, StringConstraints(pattern=r"^/[A-Za-z0-9._/*?-]+$", max_length=1024), Straight
 ]
-#: Why something that is wrong for everybody else is right here.
+#: Why an exception to a rule is right here.
 Reason = Annotated[str, StringConstraints(min_length=8, max_length=2000)]
 #: Without an account: units' environment is world-readable.
 ProxyAddress = Annotated[str, StringConstraints(pattern=r"^http://[A-Za-z0-9._\[\]:-]+$")]
@@ -73,7 +73,9 @@ _Word = Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """A value of settings that nobody has judged yet, where it is a mapping; else an empty one."""
+    """Return a mapping of settings that has not been validated yet; an empty mapping for any other
+    value.
+    """
     return value if isinstance(value, Mapping) else {}
 
 
@@ -83,6 +85,6 @@ def _no_directory(path: str) -> str:
     return path
 
 
-#: A file on the controller: there already, or made there.
+#: A file on the controller: existing, or made by sparkwright.
 ControllerFile = Annotated[_Word, AfterValidator(_no_directory)]
 ControllerPath = _Word

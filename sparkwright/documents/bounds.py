@@ -1,7 +1,7 @@
-"""How large and how deep a document may be, whatever language it is written in.
+"""Limits of a document's size and depth, in any language.
 
-Parsers and printers go down one frame of the stack for each level: without a bound 100,000 brackets
-end the process, and a few lines of aliases are gigabytes.
+Parsers and printers use a stack frame for each level: without a bound 100,000 brackets end the
+process, and a few lines of aliases become gigabytes.
 """
 
 import math
@@ -12,7 +12,7 @@ from typing import Any
 LARGEST = 8 * 1024**2
 #: Levels of lists and mappings within each other.
 DEEPEST = 40
-#: Values of a document, one that is repeated by an alias counted each time.
+#: Values of a document; a value repeated by an alias counts each time.
 MOST = 200_000
 #: Characters of one text.
 LONGEST = 1_000_000
@@ -23,25 +23,25 @@ class Unusable(Exception):
     """A document can't be used.
 
     Attributes:
-        what: is wrong with it.
-        remedy: what to do.
-        line: where, from 1; None if it is about the whole.
+        fault: text of the fault.
+        remedy: the way to repair it.
+        line: line of the fault, from 1; None if the fault concerns the whole.
     """
 
     def __init__(self, problem: str, remedy: str, line: int | None = None) -> None:
         super().__init__(problem)
-        self.what, self.remedy, self.line = problem, remedy, line
+        self.fault, self.remedy, self.line = problem, remedy, line
 
     def place(self, file: str) -> str:
-        """The file, and the line where there is one."""
+        """The file, and the line if known."""
         return f"{file}: line {self.line}" if self.line else file
 
 
 def bounded(value: Any, most: int = MOST) -> None:
-    """Look through lists and mappings of at most so many values, without recursion.
+    """Traverse lists and mappings of at most this many values, without recursion.
 
     Raises:
-        Unusable: for a value that is too deep, too large, or no number that a file can hold.
+        Unusable: a value is too deep, too large, or no number that a file can hold.
     """
     count, waiting = 0, [iter((value,))]
     while waiting:

@@ -1,4 +1,4 @@
-"""JSON files that programs of ours wrote, whatever their size, as values of a type."""
+"""JSON files of sparkwright's own programs, of any size, as values of a type."""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ def valid(kind: Any, data: Any, where: str, problems: list[Finding]) -> Any:
 def read(kind: Any, path: Path, remedy: str, problems: list[Finding], **further: Any) -> Any:
     """The JSON object of a file as a value of this type; None as for ``valid``.
 
-    Stricter than Python's own reader: what it takes can be written into a page.
+    Stricter than Python's own reader: every accepted value can be written into a page.
 
     Args:
         remedy: for data that is no JSON object.

@@ -7,10 +7,10 @@ from sparkwright.documents.bounds import MOST, Unusable, bounded
 
 
 def load(text: str | bytes, most: int = MOST) -> Any:
-    """The value of a JSON text of at most so many values.
+    """Return the value of a JSON text of at most this many values.
 
     Raises:
-        Unusable: for what is no JSON, or beyond the bounds.
+        Unusable: the text is no JSON, or beyond the bounds.
     """
     # Counted before anything is built: an empty list takes 2 bytes of a text and 64 of the memory.
     raw = text.encode("utf-8", "replace") if isinstance(text, str) else text
@@ -32,7 +32,7 @@ def load(text: str | bytes, most: int = MOST) -> Any:
 
 
 def load_object(text: str | bytes, most: int = MOST) -> dict[str, Any]:
-    """The same of a JSON object. Raises Unusable for anything else, too."""
+    """The same of a JSON object. Raises Unusable for any other value, too."""
     data = load(text, most)
     if not isinstance(data, dict):
         raise Unusable("not a JSON object", "name the right file")

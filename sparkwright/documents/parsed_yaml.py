@@ -1,4 +1,4 @@
-"""YAML files as they were parsed before: parsing the catalog takes most of a run's planning."""
+"""Cache of parsed YAML files: parsing the catalog takes most of a run's planning."""
 
 import datetime as dt
 import json
@@ -14,10 +14,10 @@ _DATE = "\0date"
 
 
 class ParsedFiles:
-    """Values of YAML files, by path: parsed anew where a file is no longer the same.
+    """Values of YAML files, by path: parsed again if a file has changed.
 
-    They are kept in JSON, and what that would change is not kept: a key that is a number stays a
-    mistake in each run.
+    The values are kept in JSON, except values that JSON would change: a key that is a number stays
+    a mistake in each run.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class ParsedFiles:
         """The value of a file.
 
         Raises:
-            Unusable: for what can't be read, or is no YAML within the bounds.
+            Unusable: the file can't be read, or is no YAML within the bounds.
         """
         match self._kept.get(str(path.absolute())):
             case [stamp, value] if stamp == _stamp(path):
@@ -51,7 +51,7 @@ class ParsedFiles:
 
 
 def _text(value: Any) -> str:
-    """JSON, in which a date has a form of its own. Raises TypeError for other types."""
+    """JSON with a form of its own for dates. Raises TypeError for other types."""
 
     def date(item: Any) -> dict[str, str]:
         if type(item) is not dt.date:
@@ -77,7 +77,7 @@ def _value(text: str | bytes) -> Any:
 
 
 def _stamp(path: Path) -> list[int]:
-    """Where a file lies and when it was changed: nobody but root can set the second time back."""
+    """Path and time of change of a file: only root can set the second time back."""
     try:
         stat = path.stat()
     except OSError:

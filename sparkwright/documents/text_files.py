@@ -12,7 +12,7 @@ def read(path: Path, largest: int = LARGEST) -> str:
     """The text of a regular file in UTF-8, without a byte order mark.
 
     Raises:
-        Unusable: for what is no such file, is too large, or can't be read.
+        Unusable: the path is no regular file, too large, or can't be read.
     """
     data = read_bytes(path, largest)
     try:
@@ -26,7 +26,7 @@ def read(path: Path, largest: int = LARGEST) -> str:
 def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
     """The bytes of a regular file. Raises Unusable, as ``read``."""
     try:
-        # Looked at first: opening a pipe waits for whoever writes to it.
+        # Checked first: opening a pipe waits for its writer.
         if not stat.S_ISREG(path.stat().st_mode):
             kind = "a directory" if path.is_dir() else "no regular file"
             raise Unusable(f"this is {kind}", "name a file")
@@ -41,8 +41,8 @@ def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
 
 
 def make_folder(path: Path, mode: int = 0o777) -> None:
-    """Make a directory and its parents. A site's ``.sparkwright`` among them, which holds keys, is
-    its owner's alone, whatever the umask and whoever made it.
+    """Make a directory and its parents. A site's ``.sparkwright``, which holds keys, is readable by
+    its owner alone, for any umask and creator.
 
     Raises:
         UserError: for another user's ``.sparkwright``.
@@ -58,8 +58,9 @@ def make_folder(path: Path, mode: int = 0o777) -> None:
 
 
 def write(path: Path, content: str | bytes, mode: int = 0o644) -> None:
-    """Write a file whole or not at all, also when the power goes; never readable by others than
-    ``mode`` says. A link at its place is replaced, not followed."""
+    """Write a file whole or not at all, also at a power cut; never readable by more users than
+    ``mode`` allows. A link at its path is replaced, not followed.
+    """
     make_folder(path.parent, 0o777 if mode & 0o077 else 0o700)
     draft = path.with_name(f".{path.name}.new")
     draft.unlink(missing_ok=True)

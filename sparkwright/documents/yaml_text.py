@@ -1,4 +1,4 @@
-"""YAML from outside, judged as a stream of events before anything is built of it."""
+"""YAML from outside, checked as a stream of events before any value is built."""
 
 from collections.abc import Hashable
 from typing import Any
@@ -8,16 +8,16 @@ import yaml
 from sparkwright.documents.bounds import DEEPEST, MOST, Unusable, bounded
 
 _BASE: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-#: Levels that libyaml surely builds: it recurses, and a segmentation fault is no message. PyYAML's
-#: own Python ends much earlier, with an exception.
+#: Levels that libyaml surely builds: it recurses, and a segmentation fault gives no message.
+#: PyYAML's own Python ends much earlier, with an exception.
 _BUILT = 1000 if hasattr(yaml, "CSafeLoader") else 200
 
 
 def load(text: str, most: int = MOST) -> Any:
-    """The value of a YAML text of at most so many values, None for an empty one.
+    """Return the value of a YAML text of at most this many values; None for an empty text.
 
     Raises:
-        Unusable: for what is no YAML, says a key twice, or is beyond the bounds.
+        Unusable: the text is no YAML, has a key twice, or is beyond the bounds.
     """
     try:
         if not _simple(text, most):
@@ -38,16 +38,17 @@ def load(text: str, most: int = MOST) -> Any:
 
 
 def _simple(text: str, most: int) -> bool:
-    """Whether building it is surely no danger: it has no alias, and neither so many lines nor so
-    many levels. A level of a block takes a column, where it may hold a list besides, and a level of
-    another kind a bracket."""
+    """Return whether building the text is surely harmless: no alias, and few lines and levels. A
+    level of a block takes a column, where it may also hold a list; a level of another kind takes a
+    bracket.
+    """
     lines = text.splitlines()
     levels = text.count("[") + text.count("{") + 2 * max(map(len, lines), default=0)
     return "*" not in text and len(lines) + text.count(",") <= most and levels <= _BUILT
 
 
 def _within_bounds(text: str, most: int) -> None:
-    """Count levels and values; an alias is as many as what it stands for."""
+    """Count levels and values; an alias counts as much as its anchor."""
     sizes: dict[str, int] = {}
     open_: list[tuple[str | None, int]] = []
     count = 0
@@ -55,7 +56,7 @@ def _within_bounds(text: str, most: int) -> None:
         line = event.start_mark.line + 1 if event.start_mark else None
         if isinstance(event, yaml.AliasEvent):
             if event.anchor in (name for name, _ in open_):
-                problem = f"the alias *{event.anchor} stands within what it stands for"
+                problem = f"the alias *{event.anchor} refers to itself"
                 raise Unusable(problem, "write it out", line)
             count += sizes.get(event.anchor or "", 1)
         elif isinstance(event, yaml.CollectionStartEvent):

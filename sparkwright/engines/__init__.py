@@ -7,7 +7,7 @@ from pathlib import Path
 from sparkwright.engines.engine import Engine
 from sparkwright.text import shipped_yaml
 
-#: Name of an engine, as images of the catalog have it -> its module.
+#: Name of an engine in images of the catalog -> its module.
 ENGINES = {
     "vllm": "sparkwright.engines.vllm.engine",
     "llamacpp": "sparkwright.engines.llamacpp.engine",
@@ -48,13 +48,14 @@ def metric_names() -> dict[str, str]:
 
 
 def log_causes() -> list[Path]:
-    """Every engine's file of lines that it logs, with their causes; loads no engine."""
+    """Every engine's file of log lines with their causes, without loading an engine."""
     folders = (module.split(".")[-2] for module in ENGINES.values())
     return [Path(__file__).parent / folder / "causes.yaml" for folder in folders]
 
 
 def log_patterns(kind: str) -> dict[str, str]:
-    """Patterns of lines that engines log while all is well -> what they say; loads no engine.
+    """Patterns of lines that engines log in normal operation -> their meaning, without loading an
+    engine.
 
     Args:
         kind: ``boot``, lines that begin a phase of a boot, or ``probes``, access lines of requests
@@ -70,12 +71,12 @@ def template_marks() -> frozenset[str]:
 
 
 def client_routes(name: str | None = None) -> tuple[tuple[str, str], ...]:
-    """Routes that a proxy lets through to an engine; of every engine without a name."""
+    """Routes that a proxy passes to an engine; of every engine without a name."""
     names = ENGINES if name is None else [name]
     return tuple(dict.fromkeys(route for each in names for route in engine(each).routes.clients))
 
 
 def inference_routes() -> tuple[tuple[str, str], ...]:
-    """Routes of every engine that cost or tell something."""
+    """Routes of every engine that cost computation or reveal information."""
     routes = [route for name in ENGINES for route in engine(name).routes.inference]
     return tuple(dict.fromkeys(routes))

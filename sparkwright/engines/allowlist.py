@@ -1,4 +1,4 @@
-"""Arguments and variables that a recipe of somebody else's may set: a list of each engine."""
+"""Arguments and variables that a third party's recipe may set: a list of each engine."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -10,20 +10,20 @@ from typing import Any
 _PLACE = re.compile(r"(?s)\s*[~{\[].*|.*[/\\$`].*|\s*[A-Za-z_]\w*(\.[A-Za-z_]\w*)+\s*(:.*)?")
 
 
-#: Name, value, and why it is left out.
+#: Name, value, and the reason for leaving it out.
 LeftOut = tuple[str, Any, str]
 
 
 @dataclass(frozen=True)
 class Allowlist:
-    """Names that an engine lets a recipe of somebody else's set, as patterns of fnmatch;
-    ``argument.key`` is a key of an argument's mapping.
+    """Names that a third party's recipe may set, as patterns of fnmatch; ``argument.key`` is a key
+    of an argument's mapping.
 
     Attributes:
         listed: the names, by ``arguments`` and ``env``; also ``=name=value``.
-        texts: names whose values are any text; others are words and numbers.
-        refused: name, or ``=name=value`` -> why it is left out; ``=PLACE`` is for values that are
-            neither words nor numbers, ``=OTHER`` for names that nobody has judged.
+        texts: names whose values are any text; the values of other names are words and numbers.
+        refused: name, or ``=name=value`` -> reason of its refusal; ``=PLACE`` is for values that
+            are neither words nor numbers, ``=OTHER`` for unlisted names.
     """
 
     listed: Mapping[str, Collection[str]]
@@ -33,11 +33,12 @@ class Allowlist:
     def kept(
         self, kind: str, name: str, value: Any, allowed: Collection[str], left_out: list[LeftOut]
     ) -> Any:
-        """The value without its parts that such a recipe does not set; ``...`` for none of it.
+        """Return the value without its parts that such a recipe may not set; ``...`` if nothing is
+        left.
 
         Args:
             kind: of ``listed``.
-            allowed: names that the site allows, whatever their values.
+            allowed: names that the site allows, with any value.
             left_out: gets name, value and reason of each part.
         """
         if isinstance(value, dict) and value and name not in allowed:

@@ -1,7 +1,7 @@
 """Check arguments and variables of a service against its engine's version.
 
-Parsers let much pass (unknown backends, shares above 1, negative lengths, abbreviations), and the
-engine finds it only after minutes of boot.
+Parsers accept many mistakes (unknown backends, shares above 1, negative lengths, abbreviations),
+and the engine reports them only after minutes of boot.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sparkwright.text.shipped_yaml import beside, read
 if TYPE_CHECKING:  # commands that ask hosts load no catalog
     from sparkwright.catalog.data import ArgumentValue
 
-#: Texts of the checks on arguments, whatever the engine.
+#: Texts of the checks on arguments, for any engine.
 TEXTS = Path(__file__).with_name("checks.yaml")
 _IDS = (
     "unknown-argument", "argument-type", "argument-choice", "argument-range", "argument-twice",
@@ -32,21 +32,21 @@ _IDS = (
 )  # fmt: skip
 #: Checks that may be mistaken where the version has no table of its own.
 _UNSURE = ("unknown-argument", "argument-choice", "unknown-name", "speculative-key")
-#: Names that engines take in any case.
+#: Names that engines accept in any case.
 _ANY_CASE = ("attention_backend", "speculative_algorithm")
-#: The fewest letters that count as an abbreviation, which parsers of Python take.
+#: The fewest letters that count as an abbreviation, which Python's parsers accept.
 _LETTERS = 3
 
 
 class Parser:
-    """Arguments and variables that an engine takes, by version.
+    """Arguments and variables that an engine accepts, by version.
 
     Attributes:
-        title: of the engine, as messages name it.
+        title: the engine's name in messages.
         tables: arguments by version.
-        spellings: argument, as rules call it -> other facts that set it, each with the values that
-            it stands for; without values, the value itself.
-        plugins: argument that names a parser -> the argument whose file may bring it.
+        spellings: argument, by its name in rules -> other facts that set it, each with its
+            equivalent values; without values, the value itself.
+        plugins: argument that names a parser -> the argument whose file may provide it.
     """
 
     def __init__(self, title: str, folder: Path, data: Mapping[str, Any]) -> None:
@@ -62,14 +62,17 @@ class Parser:
         return read(self._variables) if self._variables.is_file() else {}
 
     def spelling(self, key: str, version: str | None) -> str:
-        """An argument's name as tables have it, in a version: ``--max-num-seqs`` and a second name
-        as ``max_num_seqs``."""
+        """Name of an argument in the tables of a version: ``--max-num-seqs`` and a second name as
+        ``max_num_seqs``.
+        """
         name = key.replace("-", "_").removeprefix("__")
         tables = self.tables
         return tables.table(tables.nearest(version)).aliases.get(name, name) if version else name
 
     def own_setting(self, argument: str) -> str | None:
-        """The setting that an argument belongs to, however it is spelt; None for every other."""
+        """Return the setting that an argument belongs to, in any spelling; None for other
+        arguments.
+        """
         name = argument.replace("-", "_").strip("_")
         for own, setting in self.data["settings"].items():
             if len(name) >= _LETTERS and own.startswith(name):
@@ -117,12 +120,12 @@ class Parser:
         environment: Mapping[str, str],
         also: Mapping[str, Collection[str]],
     ) -> Iterator[Symptom]:
-        """Everything that a version does not take.
+        """Return everything that a version does not accept.
 
         Args:
-            version: None if no card says it, and then arguments are not judged.
-            arguments: with underscores, as recipes have them.
-            also: argument -> values that this build takes besides the stock engine's.
+            version: None if no card gives it; then arguments are not checked.
+            arguments: with underscores, as in recipes.
+            also: argument -> values that this build accepts in addition to the stock engine's.
         """
         yield from self._check_variables(version, environment)
         if version is not None:
@@ -150,7 +153,7 @@ class _Checker:
     def __init__(self, parser: Parser, version: str, also: Mapping[str, Collection[str]]) -> None:
         self.parser, self.also, self.plugins = parser, also, set[str]()
         self.table: Table = parser.tables.table(parser.tables.nearest(version))
-        # Judged by another version's table, what is unknown may still be right.
+        # By another version's table, an unknown argument may still be right.
         self.exact = self.table.version == version
         note = "" if self.exact else f"; there is no table of {version}"
         self.source = f"{parser.title} {self.table.version}'s own parser{note}"
@@ -211,7 +214,7 @@ class _Checker:
             yield self._symptom("argument-range", key, value=value, low=low, high=high, near=near)
 
     def _name(self, key: str, name: str, value: object) -> Iterator[Symptom]:
-        """Parsers and backends, which argparse takes as any text."""
+        """Parsers and backends, for which argparse accepts any text."""
         if name not in self.table.names or value is None or name in self.plugins:
             return
         names = (*self.table.names[name], *self.also.get(name, ()))
@@ -253,7 +256,7 @@ def _kinds() -> dict[str, dict[str, str]]:
 
 
 def mapping(value: Any) -> dict[str, Any] | None:
-    """The keys of an argument of several values, as a mapping or JSON; None for another value."""
+    """Keys of an argument of several values, as a mapping or JSON; None for another value."""
     with suppress(ValueError, RecursionError):
         value = json.loads(value) if isinstance(value, str) else value
     return value if isinstance(value, dict) else None
@@ -264,7 +267,7 @@ _MAPPING = re.compile(r"\s*\{\s*[\"'}]")
 
 
 def _wrong_type(argument: Argument, value: ArgumentValue) -> str | None:
-    """Fault of a value's type; None if missing."""
+    """Return the fault of a value's type; None without a fault."""
     if argument.kind == "flag":
         if not isinstance(value, bool):
             return "a flag takes no value"
@@ -288,7 +291,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)([kmgt])|(\d+)([KMGT])", re.ASCII)
 
 
 def is_auto(value: object) -> bool:
-    """-1 and ``auto`` leave the length to what fits: vLLM's human_readable_int_or_auto."""
+    """-With 1 and ``auto`` the engine chooses the length: vLLM's human_readable_int_or_auto."""
     return str(value).strip().lower() in ("-1", "auto")
 
 

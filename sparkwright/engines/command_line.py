@@ -20,7 +20,7 @@ _NO_DOMAIN = ("media.invalid",)
 
 def read_words(arguments: Sequence[str]) -> dict[str, list[str]]:
     """Arguments of a command line: ``--max-model-len 8192`` and ``--max-model-len=8192`` are
-    ``max_model_len: [8192]``. Also of a command that is one word after ``bash -lc``."""
+    ``max_model_len: [8192]``. Also handles a command that is one word after ``bash -lc``."""
     if any(" --" in word for word in arguments):
         arguments = [part for word in arguments for part in split(word)]
     result: dict[str, list[str]] = {}
@@ -36,7 +36,7 @@ def read_words(arguments: Sequence[str]) -> dict[str, list[str]]:
 
 
 def split(text: str) -> list[str]:
-    """Words as a shell has them; of an endless or an unfinished text what blanks part."""
+    """Split a text as a shell does; split an endless or unfinished text at blanks."""
     try:
         return shlex.split(text) if len(text) < 20_000 else text.split()
     except ValueError:
@@ -58,17 +58,17 @@ def argument_words(key: str, value: ArgumentValue) -> list[str]:
 
 
 def has_media_list(version: str | None, first: tuple[int, int, int]) -> bool:
-    """Whether a version has a list of the hosts that it fetches media from.
+    """Return whether a version has a list of hosts for media.
 
     Args:
         version: a version that is no number, such as nightly, counts as new.
-        first: the first version that has it.
+        first: the first version with the list.
     """
     return not (0, 0, 0) < release(version or "") < first
 
 
 def media_words(launch: Launch, first: tuple[int, int, int]) -> list[str]:
-    """The hosts whose media an engine fetches; none where a version is known to lack the list."""
+    """Hosts whose media an engine fetches; none if the version is known to lack the list."""
     if not has_media_list(launch.version, first):
         return []
     return ["--allowed-media-domains", *(launch.media_domains or _NO_DOMAIN)]

@@ -1,4 +1,6 @@
-"""A service that names a model's repository alone: what an engine derives its recipe from."""
+"""A service that names only a model's repository: the facts from which an engine derives its
+recipe.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,12 +24,12 @@ _FORMATS = {"auto-round": "autoround", "modelopt_fp4": "modelopt"}
 
 @dataclass(frozen=True)
 class Gpu:
-    """A host's GPU, as far as its settings say it before the host is asked.
+    """A host's GPU, as far as its settings name it before the host is asked.
 
     Attributes:
         cap: compute capability.
-        vram_gib: memory of its own; None on unified memory, and where the card is not named.
-        origin: the setting or the group that says so.
+        vram_gib: dedicated memory; None on unified memory, and if no card is named.
+        origin: the setting or the group with the GPU.
     """
 
     cap: str
@@ -55,8 +57,8 @@ class Derivation:
 
     Attributes:
         arguments: argument -> the file or the recipe that gives its value.
-        facts: everything else, for people.
-        choice: of GGUF files, as ``ModelReference`` has it.
+        facts: all other facts, for the user.
+        choice: choice of GGUF files, as ``ModelReference`` has it.
     """
 
     arguments: Mapping[str, str] = field(default_factory=dict)
@@ -70,7 +72,7 @@ class Advice:
 
     Attributes:
         source: its address; empty if there is no recipe.
-        least_version: the engine's version that it needs.
+        least_version: least required version of the engine.
         facts: used and unused parts, with the reason.
     """
 
@@ -133,13 +135,16 @@ class Subject:
 
     @property
     def version(self) -> str | None:
-        """The engine's version in the tag, where the catalog says it."""
+        """The engine's version in the tag, if the catalog has it."""
         tag = self.image.tags.get(self.tag)
         return tag.version if tag else None
 
     @cached_property
     def weights(self) -> int:
-        """Bytes of the weights. Mistral's repositories have them twice, under two names."""
+        """Bytes of the weights.
+
+        Mistral's repositories have their weights twice, under two names.
+        """
         files = self.resolved.files
         if self.facts.gguf:
             return self.facts.gguf.tensor_bytes + self.facts.gguf.projector_bytes
@@ -177,12 +182,12 @@ def questions(
 
 @dataclass(frozen=True)
 class Derived:
-    """A service as it is planned.
+    """A planned service.
 
     Attributes:
         service: its settings, with the recipe's name.
         derivation: origins of its values.
-        questions: open questions to the user; then the other fields do not count.
+        questions: open questions to the user; with questions, the other fields do not count.
     """
 
     service: ServiceSettings

@@ -1,4 +1,4 @@
-"""Entries of the catalog from a model's own files, as far as every engine has them alike."""
+"""Entries of the catalog from a model's own files, as far as they are equal for every engine."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,7 +10,7 @@ from sparkwright.config.settings import THINKING_TOKENS, SmokeSettings
 from sparkwright.engines.derivation import Derivation, Derived, DerivedFact, Subject
 from sparkwright.text.sizes import GIB
 
-#: In a template that takes tools, that has a switch for thinking, and that has a model think.
+#: In a template with tools, with a switch for thinking, and with forced thinking.
 _TOOLS, _SWITCH, _THINKS = "tools", "enable_thinking", "<think>"
 
 
@@ -57,7 +57,7 @@ def recipe_of(
 
 
 def model_of(subject: Subject, capabilities: tuple[Capability, ...]) -> Model:
-    """The catalog's entry of the repository, where it has one; else one by its files."""
+    """Return the catalog's entry of the repository, else an entry derived from its files."""
     revision, facts, header = subject.service.revision, subject.facts, subject.facts.gguf
     for model in subject.catalog.models.values():
         same = model.repository == subject.repository and revision in (None, model.revision)
@@ -116,7 +116,7 @@ def derived(
     arguments: Mapping[str, tuple[ArgumentValue, str]],
     facts: Iterable[DerivedFact],
 ) -> Derived:
-    """The service with its recipe; a model that thinks whatever it is asked has time for it.
+    """Return the service with its recipe; a model that always thinks gets time for it.
 
     Args:
         arguments: value and origin of each.
@@ -130,7 +130,7 @@ def derived(
 
 
 def aliases_of(subject: Subject, model: Model) -> dict[str, Alias]:
-    """The repository's name with the sampling that its authors advise."""
+    """The repository's name with its authors' recommended sampling."""
     for advised in model.sampling if "temperature" in subject.facts.sampling else ():
         if (advised.mode, advised.use) == ("any", "any"):
             figures = advised.model_dump(include={"temperature", "top_p", "top_k"})

@@ -1,4 +1,5 @@
-"""The interface of an engine: all that the rest of sparkwright asks of the server in a container.
+"""The interface of an engine: everything that the rest of sparkwright asks of the server in a
+container.
 
 An engine is a folder beside this file whose ``engine`` module has an ``ENGINE``, and a line in the
 table of this package.
@@ -37,9 +38,10 @@ class Rank:
     Attributes:
         number: 0 is the head, which alone has the key, the proxy and clients.
         hosts, addresses: of all ranks, in their order.
-        interface: network device by which they reach each other.
-        shape: how ConnectX-7 are cabled, ``pair``, ``ring`` or ``switch``; None on a plain network.
-        port: where the head's engine gathers the ranks; the next one is the rank programs' own.
+        interface: network device that connects the ranks.
+        shape: cabling of ConnectX-7, ``pair``, ``ring`` or ``switch``; None on a plain network.
+        port: port at which the head's engine gathers the ranks; the next port is the rank programs'
+            own.
     """
 
     cluster: str
@@ -70,18 +72,19 @@ class Rank:
 class Launch:
     """The settings that an engine is started with: the part of a service that an engine knows of.
 
-    A type of its own, since engines stand below the plan.
+    The type is separate, since engines may not import the plan.
 
     Attributes:
-        model: path of the body in the container: the directory of its files, or the file that
-            is served of a repository of GGUF files, the first of a split one.
+        model: path of the body in the container: the directory of its files, or the served GGUF
+            file, the first part of a split file.
         projector: path of the GGUF file that reads images for it; None without one.
-        host, port: where the engine listens in the container.
+        host, port: the engine's address in the container.
         socket: path of the Unix socket that it listens on instead; None for host and port.
         environment: the recipe's and the service's variables.
-        media_domains: hosts that the engine may fetch media of requests from.
-        version: of the engine in the image's tag; None if no card says it.
-        variables: names of an image that is driven by variables; None for one with arguments.
+        media_domains: hosts from which the engine may fetch media of requests.
+        version: the engine's version in the image's tag; None if no card gives it.
+        variables: names of the variables of an image that is driven by variables; None for an image
+            with arguments.
         caches: the container's directory for boot caches; None without them.
     """
 
@@ -118,7 +121,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Sleep:
-    """An engine's sleep, in which its process gives its GPU's memory back.
+    """An engine's sleep, in which its process frees its GPU memory.
 
     Attributes:
         arguments, environment: by which a service gets the routes.
@@ -136,8 +139,8 @@ class Routes:
 
     Attributes:
         clients: routes that a proxy passes with the API key; ``{id}`` is one part of a path.
-        inference: what costs or tells something.
-        guarded: beginnings of the paths that the engine's own key check covers.
+        inference: routes that cost computation or reveal information.
+        guarded: prefixes of the paths that the engine's own key check covers.
     """
 
     clients: tuple[tuple[str, str], ...]
@@ -155,20 +158,20 @@ class Routes:
 
     @property
     def open(self) -> tuple[str, ...]:
-        """Paths that answer without the key where no proxy stands before the engine."""
+        """Paths that answer without the key if no proxy stands before the engine."""
         return tuple(path for _, path in self.inference if not path.startswith(self.guarded))
 
 
 @dataclass(frozen=True)
 class Probes:
-    """Questions to an engine's server, and traces of it on a host; empty if there are none.
+    """Requests to an engine's server, and traces of it on a host; empty if there are none.
 
     Attributes:
         version: route that answers with the version.
         tokenizer: route that answers with the tokens of a text.
         tokenized: key of that text.
         key_probe: route that answers with 401 without the key, in every version.
-        context_errors: texts of which an error about a prompt that is too long has one.
+        context_errors: texts, one of which is in each error about a prompt that is too long.
         compiled: folder of compiled graphs, below the directory of boot caches.
         kinds: kind of a model (``catalog.entries.Task``) -> route of its requests.
     """
@@ -184,24 +187,24 @@ class Probes:
 
 @dataclass(frozen=True)
 class Limits:
-    """A service's arguments by neutral names; None if the engine decides, or has no such thing.
+    """A service's arguments by neutral names; None if the engine decides, or lacks the argument.
 
     Attributes:
-        context: tokens of one sequence; 0 if the engine takes what fits.
-        sequences: requests that it serves at once.
+        context: tokens of one sequence; 0 if the engine decides by its memory.
+        sequences: number of requests that it serves at once.
         share: part of a GPU's memory that it takes.
-        gpus: how many it asks for.
-        tools: parser of tool calls, where a model may call tools.
-        reasoning: whether reasoning comes apart from the answer.
+        gpus: number of GPUs that it asks for.
+        tools: parser of tool calls, if the model may call tools.
+        reasoning: whether reasoning is separate from the answer.
         speculative: settings of speculative decoding; None without it.
         caching: whether prefixes stay in the cache.
-        blind: argument by which a model with vision is served without it.
-        cache: tokens of all sequences that the engine sets memory aside for at its start; None if
+        blind: argument that disables the vision of a model.
+        cache: tokens of all sequences for which the engine reserves memory at its start; None if
             its share of the memory decides.
         remote_code: whether code of the model's repository runs.
         head: address of the rank that gathers the other ranks.
-        pools: whether it gives vectors or scores instead of text; ``embeddings`` or ``rerank``
-            where it gives one of them alone.
+        pools: whether it gives vectors or scores instead of text; ``embeddings`` or ``rerank`` if
+            it gives only one of them.
     """
 
     context: int | None = None
@@ -220,7 +223,7 @@ class Limits:
 
     @property
     def speculates(self) -> bool:
-        """Whether it drafts tokens."""
+        """Return whether the engine drafts tokens."""
         return self.speculative is not None
 
 
@@ -229,11 +232,11 @@ class Configuration:
     """A service's configuration, as its engine's checks judge it.
 
     Attributes:
-        version: of the engine in the image's tag; None if no card says it.
+        version: the engine's version in the image's tag; None if no card gives it.
         drafter_mount: path of the drafter in the container.
         unified: whether CPU and GPU share one pool of memory.
-        gpus: how many it can have on all of its hosts; None if unknown.
-        pool_gib: memory of the GPU, or of the pool that it shares; None if unknown.
+        gpus: number of GPUs on all of its hosts; None if unknown.
+        pool_gib: memory of the GPU, or of the shared pool; None if unknown.
     """
 
     engine: Engine
@@ -250,8 +253,9 @@ class Configuration:
 
     @cached_property
     def defaults(self) -> Arguments:
-        """Values of arguments that are not written: by the image's own entry point, and by the
-        tag's engine; nothing of that where no card says its version."""
+        """Values of arguments that are not written: from the image's own entry point, and from the
+        tag's engine; without the engine's values if no card gives its version.
+        """
         own = self.image.variables.defaults if self.image.variables else {}
         if self.version is None:
             return own
@@ -259,7 +263,7 @@ class Configuration:
 
     @cached_property
     def written(self) -> Arguments:
-        """Arguments as written, by the names that the engine's tables have."""
+        """Arguments as written, by their names in the engine's tables."""
         spelling = self.engine.parser.spelling
         return {spelling(key, self.version): value for key, value in self.arguments.items()}
 
@@ -270,8 +274,9 @@ class Configuration:
 
     @cached_property
     def parts(self) -> Arguments:
-        """The same, with ``attention_config.backend`` and the like for an argument of several
-        values, which is a mapping or JSON."""
+        """The same, with names such as ``attention_config.backend`` for an argument of several
+        values, which is a mapping or JSON.
+        """
         several = {key: mapping(value) for key, value in self.effective.items()}
         return {key: value for key, value in self.effective.items() if several[key] is None} | {
             f"{key}.{part}": item for key in several for part, item in (several[key] or {}).items()
@@ -287,8 +292,8 @@ class Configuration:
         return amount(self.effective.get(argument))
 
 
-#: What a model pools for, or its task -> kinds of requests that it answers, where these are more or
-#: others. A model that pools without a word of what for gives scores, and perhaps vectors.
+#: A model's pooling, or its task -> kinds of requests that it answers, if they differ from the
+#: default. A model that pools without a stated purpose gives scores, and perhaps vectors.
 _ANSWERED: Mapping[bool | str, tuple[str, ...]] = {
     True: ("embedding", "rerank", "score"), "embedding": ("embedding", "rerank", "score"),
     "rerank": ("rerank", "score"), "score": ("rerank", "score"), "embeddings": ("embedding",),
@@ -326,32 +331,34 @@ class Engine:
     """An engine: its names, its data and its functions.
 
     Attributes:
-        name: as images of the catalog name it.
-        title: as messages name it.
-        program: the program of its images that serves.
-        key_variable: the variable that it reads its API key from.
+        name: its name in images of the catalog.
+        title: its name in messages.
+        program: the serving program in its images.
+        key_variable: the variable with its API key.
         caches: variable -> folder below the directory of boot caches.
         parallel: argument -> the part of a recipe's ``ranks`` that sets it.
         metrics: neutral name of ``sparkwright.host.lib.metrics`` -> the engine's own.
-        graphs: further metrics, which only dashboards show: ``between_tokens``, ``whole_request``,
+        graphs: further metrics, only for dashboards: ``between_tokens``, ``whole_request``,
             ``queue`` (histograms of seconds), ``accepted_by_position``.
-        checks: modules with judgements of known mistakes, over a ``Configuration``.
+        checks: modules that check a ``Configuration`` for known mistakes.
         check_texts: YAML file with the texts of these checks.
         allowlist: settings that an imported recipe may use.
         stock_image: the catalog's image for a model that no recipe is for.
-        probes: what host programs ask of its server beside OpenAI's routes.
-        in_image: paths of chat templates that its images have, as patterns of fnmatch.
+        probes: requests of host programs to its server in addition to OpenAI's routes.
+        in_image: paths of chat templates in its images, as patterns of fnmatch.
         limit_names: neutral name of ``Limits`` -> the argument that sets it, for messages.
-        overhead_gib: memory that it takes beside weights and KV cache.
-        ram_gib: returns the GiB of the host's own memory that it may fill besides; unified memory
-            must have room for it.
+        overhead_gib: memory in addition to weights and KV cache.
+        ram_gib: returns the GiB of the host's RAM that it may also fill; unified memory must have
+            room for it.
         compiles: whether a first boot compiles kernels, by jobs that need a limit.
-        parser: arguments and variables that it takes, by version.
-        gpu_counts: arguments whose product is the GPUs that it asks for.
+        parser: arguments and variables that it accepts, by version.
+        gpu_counts: arguments whose product is the number of GPUs that it asks for.
         formats: formats of weights that it serves.
-        healthcheck: whether its images bring a check for Docker, which asks a port of their own.
+        healthcheck: whether its images have a health check for Docker, which asks a port of its
+            own.
         unproven: reason why no part counts as tried; empty once the real engine ran.
-        drafter: argument whose value is the drafter; empty if it is a part of another one's.
+        drafter: argument whose value is the drafter; empty if the drafter is part of another
+            argument's value.
         one_name: whether it lists a model under one name alone.
         name_mark: a character that no served name can have.
         media_list: whether a version fetches media of the hosts of a list alone.
@@ -359,22 +366,22 @@ class Engine:
             where values are texts.
         weights_gib: returns the GiB of a model's weights in the GPU's memory; None if no size is
             known.
-        kv_bytes: returns the bytes of the KV cache of a sequence of so many tokens; None if a
+        kv_bytes: returns the bytes of the KV cache of a sequence of this many tokens; None if a
             model's geometry is not known.
         command: returns command line and environment of a service's container.
         refused: yields variables of an image that the service's own settings set.
         read_back: moves variables that stand for an argument to the arguments: of an image, the
             arguments, the environment, and the origins of both.
-        additions: returns arguments for adapters (paths by name), their largest rank (0 if
-            unknown) and offload, in a version; none for what it lacks.
+        additions: returns arguments for adapters (paths by name), their largest rank (0 if unknown)
+            and offload, in a version; none for unsupported features.
         rank_environment: returns the engine's own variables of a rank, beside the collective
             libraries' variables.
         rank_misuses: yields arguments with which the engine can't serve on several hosts.
         seen_faults: yields faults in the command line of a container that runs, on unified memory
             or not; their texts are with the causes.
         template_marks: returns texts of a chat template by which a derived service gets arguments.
-        sleep: how it sleeps; None for an engine that can't.
-        derive: returns a recipe from a model's own files, or the questions that they leave open.
+        sleep: its sleep mode; None for an engine without one.
+        derive: returns a recipe from a model's own files, or open questions about them.
     """
 
     name: str
@@ -424,16 +431,17 @@ class Engine:
     derive: Callable[[Subject, Advice], Derived]
 
     def file_arguments(self, *, code: bool) -> set[str]:
-        """Arguments that may name a file of somebody else's recipe: the chat template, and with
-        ``code`` the plugins of parsers."""
+        """Arguments that may name a file of a third party's recipe: the chat template, and with
+        ``code`` the plugins of parsers.
+        """
         return {self.limit_names["template"], *(self.parser.plugins.values() if code else ())}
 
     def kinds(self, arguments: Mapping[str, Any], task: str) -> dict[str, str]:
         """Kinds of requests that a service with these arguments answers, each with its route.
 
         Args:
-            task: of the model, as its catalog entry has it; arguments by which the engine gives
-                vectors or scores go before it.
+            task: the model's task in its catalog entry; arguments for vectors or scores take
+                precedence.
         """
         answered = _ANSWERED.get(self.limits(arguments).pools or task, (task,))
         return {kind: route for kind, route in self.probes.kinds.items() if kind in answered}

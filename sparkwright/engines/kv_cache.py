@@ -11,7 +11,7 @@ def kv_bytes(
     arguments: Mapping[str, ArgumentValue | None],
     tokens: int,
 ) -> float | None:
-    """Bytes of a sequence's keys and values; None where the geometry of the cache is not known.
+    """Bytes of a sequence's keys and values; None if the geometry of the cache is not known.
 
     Args:
         widths: value of ``kv_cache_dtype`` -> bytes of one number.

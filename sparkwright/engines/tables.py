@@ -1,4 +1,4 @@
-"""Tables of an engine's arguments by version, made of what its real parser says."""
+"""Tables of an engine's arguments by version, made from its real parser."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Argument:
         kind: ``flag``, ``int``, ``float``, ``size`` (also ``32k``), ``auto-size`` (also ``auto``),
             ``folded`` (a choice in any case, with dashes or underscores), ``many`` or ``any``.
         negatable: whether a flag has a ``--no-`` form.
-        default: what the version takes where nothing is written; None if its parser leaves that
+        default: the version's value if the argument is not written; None if its parser leaves that
             to the engine.
     """
 
@@ -37,8 +37,8 @@ class Table:
     """Arguments of a version.
 
     Attributes:
-        names: argument that takes any text -> the names that the engine knows.
-        aliases: a second long name -> the argument that it is.
+        names: argument that accepts any text -> the names that the engine knows.
+        aliases: a second long name -> its argument.
         decided: argument -> kind of model (``decoder``, or ``hybrid``: some of its layers keep a
             state instead of keys and values) -> the engine's default for such a model.
     """
@@ -53,8 +53,9 @@ class Table:
 
 @cache
 def release(version: str) -> tuple[int, int, int]:
-    """The release that a version belongs to: ``0.24.0rc1`` and ``0.24.0+local`` are of 0.24.0;
-    ``b9842`` is a build."""
+    """The release of a version: ``0.24.0rc1`` and ``0.24.0+local`` belong to 0.24.0; ``b9842`` is a
+    build.
+    """
     match = re.match(r"[vb]?(\d+)(?:\.(\d+))?(?:\.(\d+))?", version, re.ASCII)
     if match is None:
         return (0, 0, 0)
@@ -71,7 +72,7 @@ class Tables:
         self.table = cache(self._table)
 
     def _versions(self) -> tuple[str, ...]:
-        """Versions that there is a table of, oldest first."""
+        """Versions with a table, oldest first."""
         return tuple(sorted((path.stem for path in self.folder.glob("*.json")), key=release))
 
     def _table(self, version: str) -> Table:
@@ -81,7 +82,7 @@ class Tables:
         return Table(**data)
 
     def nearest(self, version: str, listed: Collection[str] = ()) -> str:
-        """The version to go by: itself, else the next lower one, else the lowest.
+        """The version whose table applies: itself, else the next lower version, else the lowest.
 
         Args:
             listed: versions to choose from; default: versions with a table.
@@ -91,13 +92,14 @@ class Tables:
         return lower[-1] if lower else candidates[0]
 
     def known_to(self, version: str | None) -> Sequence[Table]:
-        """The table of a version; all of them, the newest first, where there is none of it."""
+        """The table of a version; all tables, the newest first, for a version without one."""
         names = [version] if version in self.versions() else reversed(self.versions())
         return [self.table(name) for name in names]
 
     def defaults(self, version: str, hybrid: bool) -> Mapping[str, ArgumentValue]:
-        """Values that a version, or the nearest one with a table, takes for unwritten arguments;
-        without unknown ones."""
+        """Values that a version, or the nearest version with a table, takes for unwritten
+        arguments; without unknown values.
+        """
         own, kind = self.table(self.nearest(version)), "hybrid" if hybrid else "decoder"
         values = {name: item.default for name, item in own.arguments.items()}
         values |= {name: by_kind[kind] for name, by_kind in own.decided.items()}

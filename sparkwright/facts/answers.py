@@ -23,8 +23,8 @@ MOST_TEXT = 8 << 20
 MOST_DEPTH = 64
 #: Largest number of lines of a host's error output, and of characters of each line.
 _LINES, _WIDTH = 40, 600
-#: A string, or a bracket outside of any. A string that does not end is one to the end of the text:
-#: each character is looked at once.
+#: A string, or a bracket outside of any string. An unterminated string extends to the end of the
+#: text: each character is read once.
 _BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{]|[\]}]', re.DOTALL)
 _LOGIN = (
     "no answer: the host's login ends before the program, or runs another one instead (check "
@@ -38,7 +38,7 @@ _REMEDY = (
 
 class HostError(Exception):
     """The host did not answer a question: lost connection, deadline, a failing program, or no valid
-    answer. Its text may hold the host's words, and is bounded."""
+    answer. Its text may contain the host's words, and is bounded."""
 
     def __init__(self, text: str) -> None:
         lines = text.splitlines()
@@ -47,10 +47,10 @@ class HostError(Exception):
 
 
 def parse(label: str, lines: Sequence[str], answer: type[_Answer]) -> _Answer:
-    """A program's answer from its standard output.
+    """Read a program's answer from its standard output.
 
     Raises:
-        HostError: when it is not such an answer.
+        HostError: the output is no such answer.
     """
     if sum(map(len, lines)) > MOST_TEXT:
         invalid(label, f"at most {MOST_TEXT >> 20} MiB are expected")
@@ -67,7 +67,8 @@ def parse(label: str, lines: Sequence[str], answer: type[_Answer]) -> _Answer:
 def _between(label: str, lines: Sequence[str]) -> str:
     """Return the text between the marks of the last answer; a login's output is ignored.
 
-    The last one: a program may have failed as root in the middle of its answer, and run again.
+    Only the last answer counts: a program may have failed as root in the middle of its answer, and
+    run again.
     """
     if BEGIN not in lines:
         raise HostError(f"{label}: {_LOGIN}")
@@ -93,7 +94,7 @@ def of_each(label: str, expected: Collection[str], answer: dict[str, Any]) -> No
     """Check that an answer by name covers exactly the names of the request.
 
     Raises:
-        HostError: names are missing or unexpected; the text has them.
+        HostError: names are missing or unexpected; the text has the names.
     """
     if missing := [name for name in expected if name not in answer]:
         invalid(label, f"nothing is said of {', '.join(missing)}")

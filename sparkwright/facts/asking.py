@@ -19,12 +19,12 @@ from sparkwright.host.lib.records import encode
 __all__ = ["HostError", "Sudo", "addresses", "ask", "command", "execute", "is_root", "label"]
 
 _Answer = TypeVar("_Answer")
-#: Seconds beyond a program's own time, for the way there and back.
+#: Seconds beyond a program's own time, for both transfers.
 _GRACE = 30
 
 
 class Sudo(Enum):
-    """How a program becomes root: it must; or it also reports something as the deploy user."""
+    """Way in which a program becomes root: required, or else it reports as the deploy user."""
 
     NEEDED = "needed"
     IF_POSSIBLE = "if possible"
@@ -43,13 +43,13 @@ def ask(
     """Run a program on a host and return its answer.
 
     Args:
-        secrets: whether the request may contain a secret. Otherwise it is part of the command,
-            which saves a round trip but is visible to other users of the host.
-        answer: type of the program's answer, which is checked against it.
+        secrets: whether the request may contain a secret. Otherwise the request is part of the
+            command, which saves a round trip but is visible to other users of the host.
+        answer: type of the program's answer, which is validated against it.
         timeout: seconds until the host counts as lost.
 
     Raises:
-        HostError: with the reason, in one line.
+        HostError: gives the reason, in one line.
     """
     stdin = programs.payload(program, encode(request)) if secrets else None
     text = programs.BY_STANDARD_INPUT if secrets else programs.argument(program, encode(request))
@@ -93,7 +93,7 @@ def execute(
         stdin: the command's input, which no process list shows.
 
     Raises:
-        HostError: with the reason, in one line.
+        HostError: gives the reason, in one line.
     """
     password: str | None = host.state.config.SUDO_PASSWORD or host.data.get("_sudo_password")
     arguments: dict[str, Any] = {"_timeout": timeout}
@@ -101,8 +101,8 @@ def execute(
         pass
     elif password:
         # pyinfra would put it into the command, where every user of the host can read it. sudo
-        # takes one line of standard input, and none where it asks for no password: programs pass
-        # over it then (``programs.BY_STANDARD_INPUT``).
+        # reads one line of standard input, and none if it needs no password: programs skip it then
+        # (``programs.BY_STANDARD_INPUT``).
         command = StringCommand("sudo", "-S", "-k", "-H", "-p", QuoteString(""), "--", command)
         stdin = f"{password}\n{stdin or ''}"
     elif sudo is Sudo.NEEDED:

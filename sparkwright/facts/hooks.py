@@ -1,8 +1,8 @@
-"""Hooks into pyinfra that are no public interface of it, each with its reason and its worth: a
-measured figure, or a behaviour that a test holds.
+"""Hooks into pyinfra outside its public interface, each with its reason and its worth: a measured
+figure, or a behaviour that a test checks.
 
-Read in pyinfra 3.10.0. Anything that its public ``BaseStateCallback`` offers is used where it
-suffices (``run/connections.py``).
+Read in pyinfra 3.10.0. Anything that its public ``BaseStateCallback`` offers is used if it suffices
+(``run/connections.py``).
 """
 
 import inspect
@@ -35,11 +35,11 @@ from sparkwright.text.visible import visible_but_colours
 
 
 def command_line() -> dict[str, Any]:
-    """pyinfra's own options of this run, by name; none where pyinfra runs as a library.
+    """pyinfra's own options of this run, by name; none if pyinfra runs as a library.
 
-    Reason: the state knows neither ``--dry`` nor ``--json``, nor what ``--limit`` was given. Hosts
-    are prepared in greenlets, which click's context does not reach: there pyinfra's own parser
-    reads the command line once more.
+    Reason: the state has neither ``--dry`` nor ``--json``, nor the arguments of ``--limit``. Hosts
+        are prepared in greenlets, which have no click context: there pyinfra's own parser reads the
+        command line once more.
 
     Worth: a run knows whether it may change anything
     (`test_pyinfras_command_line_calls_it_between_inventory_and_connection`).
@@ -59,7 +59,7 @@ def own(module: str) -> Any:
     are not in its API.
 
     Worth: commands read inventories and print results as a deploy does
-    (`test_a_session_changes_hosts_and_shows_what_pyinfra_shows`).
+    (`test_a_session_changes_hosts_and_prints_pyinfras_output`).
     """
     return import_module(f"pyinfra_cli.{module}")
 
@@ -70,9 +70,9 @@ def before_connecting(
     """Call ``plan`` once inventory and group_data are read, and ``ready`` with the state after it.
 
     Reason: ``host_before_connect`` is called in each host's own greenlet, when others are connected
-    already; a mistake in the user's files has to stop the run before any host is touched. And
-    callbacks can only be added after ``State.init``, which forgets them. It is the one call between
-    reading the inventory and connecting (``pyinfra_cli.cli._main``).
+    already; a mistake in the user's files must stop the run before any host is touched. And
+    callbacks can only be added after ``State.init``, which forgets them. This is the only call
+    between reading the inventory and connecting (``pyinfra_cli.cli._main``).
 
     Worth: a mistake in the user's files touches no host
     (`test_pyinfras_command_line_calls_it_between_inventory_and_connection`).
@@ -91,14 +91,14 @@ def before_connecting(
 def pass_over_broken_group_data(instead: Callable[[str], dict[str, Any]]) -> None:
     """Read the inventory although files of group_data can't be run.
 
-    Reason: ``make_inventory_from_files`` runs every file of group_data, whatever the command needs
-    of it, and the first exception ends the run.
+    Reason: ``make_inventory_from_files`` runs every file of group_data, needed or not, and the
+        first exception ends the run.
 
     Worth: an emergency's commands work with a broken group_data
-    (`test_a_command_of_an_emergency`).
+    (`test_every_command_of_an_emergency_works_without_a_plan`).
 
     Args:
-        instead: a file's path -> what is taken from it where it can't be run.
+        instead: a file's path -> data used if the file can't be run.
     """
     inventory = own("inventory")
 
@@ -118,16 +118,16 @@ def pass_over_broken_group_data(instead: Callable[[str], dict[str, Any]]) -> Non
 
 
 def guard_connections() -> None:
-    """Bound a host's output, and keep it from asking for a password and from moving the cursor.
+    """Limit a host's output, and prevent password prompts and cursor movements from it.
 
     Reasons: ``read_buffer`` reads without a limit; ``execute_command_with_sudo_retry`` asks for
-    sudo's password, in the middle of a run, where a failing command prints a certain line, and
-    answers the host with it; lines of the log, errors of the connection among them, are printed as
-    they are.
+        sudo's password, in the middle of a run, if a failing command prints a certain line, and
+        answers the host with it; lines of the log, errors of the connection among them, are printed
+        unfiltered.
 
     Worth: no host gets sudo's password, or fills the memory
     (`test_a_host_that_asks_for_a_password_gets_none`,
-    `test_output_without_end_is_not_read`, `test_lines_of_libraries_too`).
+    `test_output_without_end_is_not_read`, `test_lines_of_libraries_are_escaped`).
     """
     connecting.read_buffer = output.read  # type: ignore[assignment]
     for connector in (ssh, local):
@@ -147,10 +147,10 @@ def _printable(record: logging.LogRecord) -> bool:
 
 
 def hide_frames() -> None:
-    """Have pyinfra log what operations and connections say, and errors, without its own frames:
-    the run's stages, who is connected and ready, results of each operation.
+    """Make pyinfra log messages of operations and connections, and errors, without its own frames:
+    the run's stages, connected and ready hosts, results of each operation.
 
-    Reason: its command line prints them at every verbosity.
+    Reason: its command line prints these lines at every verbosity.
 
     Worth: the reason is the first line of a deploy that fails
     (`test_a_command_begins_and_ends_with_its_only_problem`).
@@ -158,12 +158,14 @@ def hide_frames() -> None:
     logging.getLogger("pyinfra").addFilter(_Frames())
     wrapped = own("exceptions").WrappedError
     show = wrapped.show
-    # Each host that is lost has its reason.
+    # Each lost host has its reason.
     wrapped.show = lambda error: "No hosts remaining" in error.message or show(error)
 
 
 class _Frames(logging.Filter):
-    """Passes what operations say (``Host.log``), errors, and changes that wait for a yes."""
+    """Passes messages of operations (``Host.log``), errors, and changes that wait for a
+    confirmation.
+    """
 
     _confirmed = False
 
@@ -175,18 +177,19 @@ class _Frames(logging.Filter):
             return self._confirmed
         if record.funcName == "print_rows":
             return self._confirmed
-        # Of commands that were not executed the reason stands in the lines before.
+        # The reason of commands that were not executed is in the lines before.
         is_message = record.funcName == "log" or record.levelno > logging.INFO
         return is_message and not re.search(r"Error: .*executed \d+ command", message)
 
 
 def load_keys_with(loaded: Callable[..., Any]) -> None:
-    """Have private keys loaded by ``loaded(load, state, key_filename, key_password)``.
+    """Load private keys through ``loaded(load, state, key_filename, key_password)``.
 
-    Reason: what ``get_private_key`` raises is no ``ConnectError``, and ends the run for all hosts.
+    Reason: exceptions of ``get_private_key`` are no ``ConnectError``, and end the run for all
+        hosts.
 
     Worth: a key that can't be read fails its hosts alone
-    (`test_keys_that_nobody_can_log_in_with`).
+    (`test_an_unusable_key_fails_its_hosts_alone`).
     """
     connector: Any = ssh
     if not isinstance(connector.get_private_key, partial):
@@ -194,10 +197,10 @@ def load_keys_with(loaded: Callable[..., Any]) -> None:
 
 
 def only_connect_errors(host: Host) -> None:
-    """Have whatever goes wrong in a connection fail this host alone.
+    """Let any exception of a connection fail this host alone.
 
     Reason: ``connect_all`` raises every exception that is no ``ConnectError``, for all hosts: a
-    port that is no number, a key in ssh_config that nobody can read.
+        port that is no number, an unreadable key in ssh_config.
 
     Worth: a connection that can't be made fails its host alone
     (`test_whatever_a_connection_raises_fails_its_host_alone`).
@@ -217,12 +220,12 @@ def only_connect_errors(host: Host) -> None:
 
 
 def never_ask_about_failed_hosts(state: State) -> None:
-    """Let the other hosts go on without a question when one fails.
+    """Let the other hosts continue without a prompt when a host fails.
 
     Reason: without ``--yes`` pyinfra asks after each failure; a host that fails is left alone and
-    named at the end, and no prompt is needed.
+        named at the end, and no prompt is needed.
 
-    Worth: no prompt stops a run (`test_nobody_is_asked_when_a_host_fails`).
+    Worth: no prompt stops a run (`test_no_prompt_appears_when_a_host_fails`).
     """
     state.should_raise_failed_hosts = lambda _state: False
 
@@ -230,11 +233,11 @@ def never_ask_about_failed_hosts(state: State) -> None:
 def leave_out(host: Host) -> None:
     """No further operation runs on this host.
 
-    Reason: ``State.fail_hosts`` raises when no host is left, and what is reported at the end says
-    more than its message. Outside of a site it also asks whether to go on, under ``--dry`` too.
+    Reason: ``State.fail_hosts`` raises if no host is left, and the final report says more than its
+        message. Outside of a site pyinfra also asks whether to continue, under ``--dry`` too.
 
-    Worth: the last host that is refused is reported as all others are
-    (`test_everything_that_is_wrong_refuses_the_host_in_one_go`).
+    Worth: the last refused host is reported like all others
+        (`test_every_fault_of_a_refused_host_is_reported_at_once`).
     """
     state = host.state
     asks, state.should_raise_failed_hosts = state.should_raise_failed_hosts, lambda _: False
@@ -257,10 +260,10 @@ def set_aside(host: Host) -> None:
 def count_executions(host: Host, count: Callable[[], None]) -> None:
     """Call ``count`` for each remote execution.
 
-    Reason: no callback reports one.
+    Reason: no callback reports executions.
 
-    Worth: the report names them, and tests hold their number
-    (`test_connections_count_executions_and_the_lock_is_released_with_them`).
+    Worth: the report names them, and tests check their number
+        (`test_connections_count_executions_and_the_lock_is_released_with_them`).
     """
     connector: Any = host.connector
     run = connector.run_shell_command
@@ -298,13 +301,14 @@ def before_disconnecting(host: Host, leave: Callable[[], None]) -> None:
 def pass_commands(
     host: Host, op_hash: str, passed: Callable[[PyinfraCommand], PyinfraCommand]
 ) -> None:
-    """Have ``passed`` see each command of an operation before it runs, and say which one runs.
+    """Call ``passed`` with each command of an operation before it runs, and name the running
+    command.
 
-    Reason: ``operation_host_start`` comes before anybody knows whether the operation has a command
-    at all, and ``operation_host_success`` does not say whether it had one.
+    Reason: ``operation_host_start`` comes before it is known whether the operation has a command at
+        all, and ``operation_host_success`` does not report whether it had one.
 
-    Worth: operations that are not ours run under the host's lock, and are counted
-    (`test_a_guard_stops_another_operation_before_it_does_anything`).
+    Worth: foreign operations run under the host's lock, and are counted
+        (`test_a_guard_stops_another_operation_before_it_does_anything`).
     """
     data = host.state.ops[host].get(op_hash)
     if data is not None:
@@ -313,10 +317,11 @@ def pass_commands(
 
 
 def printable(*records: type) -> None:
-    """Have pyinfra print these records as JSON (``pyinfra HOST fact``).
+    """Make pyinfra print these records as JSON (``pyinfra HOST fact``).
 
-    Reason: its encoder knows no dataclasses, and asks for a method ``to_json`` that is documented
-    nowhere. Not in the records themselves: they are carried to hosts, which have no use for it.
+    Reason: its encoder does not support dataclasses, and requires an undocumented method
+        ``to_json``. The records themselves do not have the method: they are carried to hosts, which
+        do not need it.
 
     Worth: facts print as JSON (`test_pyinfras_command_line_prints_facts_as_json`).
     """
@@ -325,10 +330,10 @@ def printable(*records: type) -> None:
 
 
 def quick_operation_order() -> None:
-    """Have pyinfra find an operation's place in the deploy without reading source files.
+    """Make pyinfra find an operation's place in the deploy without reading source files.
 
-    Reason: it uses the line numbers of the stack, and asks ``inspect`` for the text around each
-    line, which it does not use: 3 ms for each operation and host, most of a run's time for many.
+    Reason: pyinfra uses only the line numbers of the stack, but asks ``inspect`` for the text
+        around each line: 3 ms for each operation and host, most of a run's time for many hosts.
 
     Worth: 3 ms for each operation and host.
     """
@@ -343,11 +348,11 @@ def quick_operation_order() -> None:
 
 
 def with_transport(host: Host, factory: Callable[..., Any]) -> None:
-    """Have the connection made with ``factory(socket, **arguments)``, unless the user set one.
+    """Make the connection with ``factory(socket, **arguments)``, unless the user set a factory.
 
-    Reason: by the time of ``host_connect`` the login is over, and it waits 40 ms for each of its
-    small packets. ``ssh_paramiko_connect_kwargs`` is public; that the connector's data can still be
-    changed in ``host_before_connect`` is not.
+    Reason: at ``host_connect`` the login is over, and it waits 40 ms for each of its small packets.
+    ``ssh_paramiko_connect_kwargs`` is public; that the connector's data can still be changed in
+    ``host_before_connect`` is not.
 
     Worth: 40 ms for each packet of the login.
     """
@@ -358,9 +363,9 @@ def with_transport(host: Host, factory: Callable[..., Any]) -> None:
 
 
 def keep_a_channel_open(transport: Any) -> None:
-    """Have the next channel opened while this one is used.
+    """Open the next channel while the present channel is in use.
 
-    Reason: each execution opens a channel of its own, and waits one round trip for it.
+    Reason: each execution opens its own channel, and waits one round trip for it.
 
     Worth: one round trip for each execution.
     """
@@ -389,12 +394,12 @@ def transport_of(host: Host) -> Any:
 
 
 def share_facts(host: Host, answered: Callable[[type, dict[str, Any]], tuple[bool, Any]]) -> None:
-    """Call ``answered`` before a fact is read from the host: ``(True, value)`` where it is known.
+    """Call ``answered`` before a fact is read from the host: ``(True, value)`` if it is known.
 
-    Reason: pyinfra caches no facts, and a fact has no way to answer without a remote execution.
+    Reason: pyinfra caches no facts, and a fact can't answer without a remote execution.
 
-    Worth: ten operations that need the same of a host ask it once
-    (`test_a_fact_that_is_known_is_not_asked_for`).
+    Worth: ten operations that need the same fact ask for it once
+        (`test_a_known_fact_is_not_queried`).
     """
     original = host.get_fact
 

@@ -1,8 +1,8 @@
-"""State that a pyinfra run remembers of a host: its observation, its changes, its lock's owner.
+"""A pyinfra run's memory of a host: its observation, its changes, its lock's owner.
 
 pyinfra caches no facts: without this module, ten operations that need the same fact would query the
-    host ten times. The state is in ``Host.connector_data``, which pyinfra offers for such data, so
-    it lives as long as the host object.
+    host ten times. The state is in ``Host.connector_data``, pyinfra's place for such data, so it
+    lives as long as the host object.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from sparkwright.host.observe import Observation, ObservationRequest
 
 _KEY = "sparkwright"
-#: Where services, state and locks lie on a host, and the models, unless its data says otherwise.
+#: Directory of services, state and locks on a host, and of the models, unless its data names
+#: others.
 SERVICES_ROOT, MODELS_ROOT = "/opt/sparkwright", "/opt/models"
 
 

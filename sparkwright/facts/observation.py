@@ -30,7 +30,7 @@ _ANY = ObservationRequest()
 
 
 class ProgramFact(FactBase[_T], Generic[_T]):
-    """A fact that one of our programs answers, as root where sudo asks for no password.
+    """A fact that a host program answers, as root if sudo needs no password.
 
     Attributes:
         answer: type of the program's answer.
@@ -41,7 +41,7 @@ class ProgramFact(FactBase[_T], Generic[_T]):
 
     def asking(self, request: DataclassInstance) -> StringCommand:
         """The program with its request, in the command itself."""
-        # pyinfra's own _sudo and its password apply to a fact that is asked for by itself.
+        # pyinfra's own _sudo and its password apply to a separately requested fact.
         run = command(self.program, request)
         return StringCommand("sudo -n", run, "||", run)
 
@@ -55,11 +55,11 @@ class ProgramFact(FactBase[_T], Generic[_T]):
 
 
 class HostObservation(ProgramFact[Observation]):
-    """State of a host: GPU, driver, Docker, disks, memory, and everything of sparkwright's on it.
+    """State of a host: GPU, driver, Docker, disks, memory, and sparkwright's files and services.
 
-    One remote execution; nothing is decided and nothing is changed. Its program travels in the
-    command itself, and runs as root where sudo asks for no password: without it the answer says
-    why, and only what every user may see.
+    One remote execution; it decides nothing and changes nothing. Its program travels in the command
+    itself, and runs as root if sudo needs no password: otherwise the answer has the reason, and
+    only information that every user may read.
 
     **Example:**
 
@@ -98,7 +98,7 @@ class HostObservation(ProgramFact[Observation]):
         return self.asking(self._asked)
 
     def process(self, output: list[str]) -> Observation:
-        """The program's answer; later operations of the run take it for theirs."""
+        """The program's answer, which later operations of the run reuse."""
         answer = super().process(output)
         # An observation without sudo, or with a smaller request, does not replace a better one.
         if self._host is not None and answer.sudo is None:
@@ -112,7 +112,7 @@ class View(ShortFactBase[_T], Generic[_T]):
     """A part of the host's observation: answered from the same remote execution.
 
     Attributes:
-        nothing: the part of a host that did not answer.
+        nothing: value of a part of a host that did not answer.
     """
 
     fact = HostObservation
@@ -123,7 +123,7 @@ class View(ShortFactBase[_T], Generic[_T]):
         raise NotImplementedError
 
     def process_data(self, data: Observation | None) -> _T:
-        """As pyinfra asks for it."""
+        """The query in pyinfra's form."""
         return self.nothing if data is None else self.part(data)
 
 

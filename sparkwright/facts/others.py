@@ -1,6 +1,6 @@
 """Foreign operations: count their changes, and forget the host's observation after them.
 
-sparkwright's own operations do both themselves. This module follows operations that a user takes
+sparkwright's own operations do this themselves. This module follows operations that a user takes
 from pyinfra or writes, so that they can run between sparkwright's.
 """
 
@@ -31,13 +31,13 @@ class Others(BaseStateCallback):
     """Follows every operation of a run on every host, in each of pyinfra's modes."""
 
     def operation_host_start(self, state: State, host: Host, op_hash: str) -> None:  # type: ignore[override]
-        """Called before an operation runs on a host, whether it will do something or not."""
+        """Called before an operation runs on a host, whether or not it has commands."""
         hooks.pass_commands(host, op_hash, partial(_passed, host, op_hash))
 
     def operation_host_success(  # type: ignore[override]
         self, state: State, host: Host, op_hash: str, retry_count: int = 0
     ) -> None:
-        """Called once its commands are done, or it had none."""
+        """Called once its commands have ended, or without commands."""
         host_memory = memory(host)
         if op_hash in host_memory.others:
             host_memory.changes.append(_name(state, op_hash))
@@ -80,7 +80,7 @@ def fail(state: State, host: Host, problem: Sequence[str]) -> bool:
 
 
 def _passed(host: Host, op_hash: str, command: PyinfraCommand) -> PyinfraCommand:
-    """The command, if this run may change the host; else a command that fails."""
+    """Return the command if this run may change the host; else a command that fails."""
     if isinstance(command, Ours):
         return command
     host_memory = memory(host)

@@ -1,7 +1,7 @@
 """Read a host's output: bounded in size, and without control sequences for the terminal.
 
 pyinfra reads lines of any length and number into memory, decodes them strictly, and with ``-vv``
-prints them as they are.
+prints them unfiltered.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ from sparkwright.text.visible import visible
 #: Largest number of bytes of one stream of a command: enough for a user's fact that lists a million
 #: files.
 MOST_BYTES = 64 << 20
-#: What a line costs in memory beyond its bytes: empty ones are bounded, too.
+#: Memory of a line beyond its bytes: empty lines are bounded, too.
 _LINE = 256
 _PIECE = 64 << 10
 
@@ -42,7 +42,7 @@ def read(
         if left < 0:
             more = f"more than {MOST_BYTES >> 20} MiB of output: the rest was not read"
             lines.put(OutputLine("stderr", more))
-            with suppress(Exception):  # whatever it is by now, it is not read any more
+            with suppress(Exception):  # in any state: it is no longer read
                 getattr(stream, "channel", stream).close()
             return
         line = raw.decode(errors="backslashreplace")

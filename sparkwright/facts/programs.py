@@ -28,7 +28,7 @@ _WORDS = re.compile(
 )
 
 #: Lines before and after an answer: a login's start-up files may print something, too. JSON has no
-#: line break within, so that nothing in an answer looks like one of them.
+#: line break inside, so that no part of an answer looks like these lines.
 BEGIN, END = "== sparkwright answers ==", "== end of the answer =="
 #: Code that makes modules of the sources, in order, with their packages, and prints the answer of
 #: main().
@@ -55,8 +55,8 @@ def carried(payload):
     print("\\n{BEGIN}", answer, "{END}", sep="\\n", flush=True)
     os._exit(0)  # nothing is left to put in order, and the controller waits for the end
 """.strip()
-#: Reads modules and request from standard input: nothing of them is in the host's process list.
-#: They are its last line: sudo's password stands before it where sudo did not ask for one.
+#: Reads modules and request from standard input: the host's process list shows none of them. They
+#: are its last line: sudo's password comes before it if sudo did not ask for it.
 BY_STANDARD_INPUT = f"{_BOOTSTRAP}\ncarried(json.loads(sys.stdin.read().splitlines()[-1]))"
 #: Has them in its own text, compressed: one command that can be run again, without any secret.
 _BY_ARGUMENT = (
@@ -100,8 +100,9 @@ def source(module: ModuleType) -> str:
 
 @cache
 def bare(module: ModuleType) -> str:
-    """A module's text without docstrings and comments, line by line where it was: a third less to
-    send and to compile for every host."""
+    """A module's text without docstrings and comments, with unchanged line numbers: a third less
+    to send and to compile for every host.
+    """
 
     def emptied(match: re.Match[str]) -> str:
         text = match[0]
@@ -148,8 +149,8 @@ def payload(program: ModuleType, request: object) -> str:
 
 @cache
 def _compressed(program: ModuleType) -> tuple[bytes, Any]:
-    """The modules compressed, and what goes on from there: 2 ms, the same for every host."""
-    # With level 9 it takes twice as long, and what is sent is 0.5 % less.
+    """The modules compressed, and the unchanging remainder: 2 ms, the same for every host."""
+    # Level 9 takes twice as long, and saves 0.5 % of the sent bytes.
     begun = zlib.compressobj()
     return begun.compress(_sources(program).encode()), begun
 

@@ -1,5 +1,6 @@
-"""Typed views of a host's observation: each a part of the same answer, of one remote execution; and
-its part of the fabric, which is asked for by itself."""
+"""Typed views of a host's observation: each a part of the same answer, of one remote execution;
+and its part of the fabric, which has its own query.
+"""
 
 from typing import ClassVar
 
@@ -14,7 +15,7 @@ from sparkwright.host.lib.docker import Docker as DockerState
 from sparkwright.host.lib.gpu import Gpu
 from sparkwright.host.observe import Memory, Observation
 
-# What facts answer, or lists of it: `pyinfra HOST fact` prints them.
+# Types of facts, and of lists in them: `pyinfra HOST fact` prints them.
 hooks.printable(Observation, Gpu, DockerState, Memory, Disk, FabricState)
 
 
@@ -40,7 +41,7 @@ class Docker(View[DockerState | None]):
     """Docker's version, root, runtimes and storage driver; None if it does not answer."""
 
     def part(self, observation: Observation) -> DockerState | None:
-        """Docker's own account of itself."""
+        """Docker's own description of itself."""
         return observation.docker
 
 
@@ -80,7 +81,7 @@ class LockHolder(View[str | None]):
 
 
 class Fabric(ProgramFact[FabricState]):
-    """Ports of the ConnectX-7, their twins, addresses, RDMA devices, and who is at the other end.
+    """Ports of the ConnectX-7, their twins, addresses, RDMA devices, and their neighbours.
 
     One remote execution, which changes nothing. As root it asks each port's neighbours, too;
     without sudo it returns the neighbours that the kernel knows already.

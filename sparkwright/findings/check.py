@@ -1,9 +1,9 @@
 """Checks: known faults, each with its texts and a judgement over typed facts.
 
-Rules, preflight, doctor and the fabric are tables of them. The texts stand in YAML files, by id:
-severity, reason, remedy, source, and what was observed and expected, with placeholders in braces. A
-judgement compares, and yields symptoms with the values; or it is a pattern of a line in a log,
-which stands in the YAML file too.
+Rules, preflight, doctor and the fabric are tables of checks. The texts are in YAML files, by id:
+severity, reason, remedy, source, and observed and expected state, with placeholders in braces. A
+judgement compares, and yields symptoms with the values; or it is a pattern of a log line in the
+YAML file.
 """
 
 import re
@@ -25,10 +25,10 @@ class Symptom:
     """An observation that a check does not pass.
 
     Attributes:
-        check: id of the check, where a judgement has several or gives an id of its own.
-        case: of the check's texts, where it has several.
-        host, service: its subject, as far as it has one.
-        severity: where it differs from the check's.
+        check: id of the check, if a judgement has several or gives its own id.
+        case: case of the check's texts, if it has several.
+        host, service: its subject, if known.
+        severity: severity, if it differs from the check's.
         values: for the placeholders of the texts. A value with the name of a text replaces it.
     """
 
@@ -53,14 +53,15 @@ class Check:
     Attributes:
         id: stable; users silence rules by it, and alerts use it.
         reason: the likely cause or why it matters, for someone who has not read the cards.
-        source: a card, a document or a report that says so.
-        remedy: the next step, as a command where there is one; ``UNIT`` stands for the service's.
+        source: a card, a document or a report with this fact.
+        remedy: the next step, as a command if possible; ``UNIT`` stands for the service's.
         title: the mistake in a few words, for lists of rules.
-        vague: left out beside an error of the same service that is not.
-        lasting: whether a restart does not fix it: a release that ends so is given no other start.
-        pattern: of a line in a service's log that shows it.
+        vague: left out beside an exact error of the same service.
+        lasting: whether a restart does not fix it: a release that ends in this way is not started
+            again.
+        pattern: pattern of a line in a service's log that shows it.
         seen: a capture with such a line, below tests/fixtures.
-        observed, expected: what was observed, and what is needed.
+        observed, expected: the observed and the required state.
         key: the setting that a rule names.
         cases: texts, and severity, that differ by case.
     """
@@ -99,7 +100,7 @@ class Check:
 
 
 def shown(text: str) -> str:
-    """A text with its placeholders by their names: ``{rail.name}`` as RAIL."""
+    """Write a text's placeholders by their names: ``{rail.name}`` as RAIL."""
     plain = re.sub(r"\{(\w+)[^{}]*\}", lambda match: match[1].upper(), text)
     return plain.replace("{{", "{").replace("}}", "}")
 
@@ -172,7 +173,7 @@ class Checks(Generic[Facts]):
         return [id_ for judgement in self.judgements for id_ in judgement.ids]
 
     def judged(self, facts: Facts) -> Iterator[tuple[str, Finding]]:
-        """Every finding, after the first id of its judgement, which silences it too."""
+        """Every finding, under the first id of its judgement, which silences it too."""
         for judgement in self.judgements:
             for symptom in judgement.function(facts):
                 first = judgement.ids[0] if judgement.ids else symptom.check

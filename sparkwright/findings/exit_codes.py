@@ -1,4 +1,4 @@
-"""Exit codes of mistakes: the same for the same mistake, whichever command meets it."""
+"""Exit codes of mistakes: equal for equal mistakes in every command."""
 
-#: The user's input can't be used, or what is planned would not be deployed: nothing was touched.
+#: The user's input can't be used, or the plan would not be deployed: nothing was touched.
 MISTAKEN = 2

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-#: Id of every mistake in what the user wrote.
+#: Id of every mistake in the user's files.
 INPUT = "input"
 
 
@@ -23,7 +23,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Subject:
-    """Subject of a finding, as far as it is about one host, service, file or key."""
+    """Subject of a finding, as far as it concerns one host, service, file or key."""
 
     host: str | None = None
     service: str | None = None
@@ -42,16 +42,16 @@ class Subject:
 
 @dataclass(frozen=True)
 class Finding:
-    """A fault. Its fields are its JSON; text is empty if there is none.
+    """A fault. Its fields are its JSON; a missing text is empty.
 
     Attributes:
         id: the check's stable name, e.g. ``nvidia-driver``.
-        observed: what was found, in the host's own words where it has any.
-        expected: what is needed.
+        observed: the observed state, in the host's own words if possible.
+        expected: the required state.
         reason: why it matters, for someone who has not read the cards.
-        remedy: what to do, as a command where there is one.
-        source: who says so.
-        silenced: the user's reason for passing over it; None if it counts.
+        remedy: the next step, as a command if possible.
+        source: publication that recommends the parameters.
+        silenced: the user's reason for silencing it; None if it counts.
     """
 
     id: str
@@ -66,7 +66,7 @@ class Finding:
 
     @property
     def stops(self) -> bool:
-        """Whether it ends the run, or refuses the host."""
+        """Return whether it ends the run, or refuses the host."""
         return self.severity is Severity.ERROR and self.silenced is None
 
     @property

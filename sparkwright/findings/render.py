@@ -1,4 +1,4 @@
-"""Findings as text and as JSON. Equal findings of several hosts are one, with all hosts."""
+"""Findings as text and as JSON. Equal findings of several hosts are merged, with all hosts."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
@@ -9,7 +9,7 @@ import click
 from sparkwright.findings.finding import TEXTS, Finding, Severity
 from sparkwright.text.visible import visible
 
-#: How the level is written; the command line colours it.
+#: Spelling of the level; the command line colours it.
 Paint = Callable[[str], str]
 
 
@@ -19,7 +19,7 @@ def paint(level: str) -> str:
 
 
 def together(findings: Iterable[Finding]) -> dict[Finding, list[str]]:
-    """Each finding once, without its host, and the hosts that have it."""
+    """Each finding once, without its host, and its hosts."""
     result: dict[Finding, list[str]] = {}
     for finding in findings:
         hosts = result.setdefault(finding.on(None), [])
@@ -54,7 +54,7 @@ def _lines(finding: Finding, hosts: str, paint: Paint) -> list[str]:
 
 
 def headline(findings: Iterable[Finding]) -> str:
-    """The heaviest in one line, and how many more there are: errors stand first."""
+    """The most severe finding in one line, and the number of others: errors come first."""
     (first, hosts), *others = together(findings).items()
     more = f"; and {count(len(others), 'finding')} more" if others else ""
     where = ", ".join(hosts) if len(hosts) <= 3 else f"{len(hosts)} hosts"
@@ -74,5 +74,5 @@ def count(number: int, noun: str) -> str:
 
 
 def data(findings: Iterable[Finding]) -> list[dict[str, Any]]:
-    """As JSON has them, one object each, always with the same keys."""
+    """Findings as JSON objects, always with the same keys."""
     return [asdict(finding) for finding in findings]

@@ -9,7 +9,7 @@ from sparkwright.text.shipped_yaml import beside
 def limits() -> dict[str, float]:
     """The numbers by name, read when the first is needed: help and mistakes load no YAML.
 
-    Callers ask the module for them, where they are used: a changed number changes all three.
+    Callers read the numbers from the module at use: a changed number changes all three.
     """
     numbers: dict[str, float] = beside(__file__, "thresholds.yaml")
     return numbers

@@ -1,4 +1,4 @@
-"""Mistakes in what the user wrote: all of them at once, each with its place and its remedy."""
+"""Mistakes in the user's files: all of them at once, each with its place and its remedy."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,9 +18,9 @@ def mistake(
 
     Args:
         where: file and key, e.g. ``group_data/sparks.py: services.qwen36.port``.
-        problem: what is wrong, with the offending value.
-        remedy: what to write or do instead.
-        host: the host that it was found on, where it is one host's.
+        problem: the mistake, with the offending value.
+        remedy: the text to write or the step to take.
+        host: the host with the mistake, if it concerns one host.
         reason: why it matters.
     """
     file, _, key = where.partition(": ")
@@ -46,7 +46,7 @@ class UserError(Exception):
         return f"{problems}, nothing was touched:\n{text(self.findings, indent=2)}"
 
 
-#: Key below a setting, what is wrong, what to do.
+#: Key below a setting, fault, remedy.
 Fault = tuple[str, str, str]
 
 
@@ -76,7 +76,7 @@ class Messages:
     def mistake(
         self, message: str, where: str, host: str | None = None, /, **facts: Any
     ) -> Finding:
-        """A mistake with one of the texts; see ``mistake``."""
+        """A mistake with a text of the table; see ``mistake``."""
         reason = self._texts()[message].get("reason", "")
         return mistake(*self.fault(message, where, **facts), host, reason=reason)
 
@@ -88,7 +88,7 @@ class Messages:
 
 
 class Problems(list[Finding]):
-    """Findings that are collected, to be raised together."""
+    """Collected findings, to be raised together."""
 
     @contextmanager
     def collected(self) -> Iterator[None]:
@@ -99,13 +99,13 @@ class Problems(list[Finding]):
             self += error.findings
 
     def stop(self) -> None:
-        """Raise UserError if there are any."""
+        """Raise UserError if there are findings."""
         if self:
             raise UserError(self)
 
 
 def suggest(misspelt: str, names: Sequence[str], cutoff: float = 0.6) -> str:
-    """A remedy for a misspelt word: the nearest known one, or all of them when none is near."""
+    """A remedy for a misspelt word: the nearest known word, or all words if none is near."""
     near = get_close_matches(misspelt, names, n=1, cutoff=cutoff)
     if near:
         return f"did you mean {near[0]!r}?"

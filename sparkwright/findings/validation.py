@@ -10,11 +10,11 @@ from sparkwright.findings.user_error import mistake, suggest
 from sparkwright.text.shipped_yaml import beside
 from sparkwright.text.values import short
 
-#: Kind of an error whose value is in no message: it may be a secret.
+#: Kind of an error whose value is hidden in messages: it may be a secret.
 HIDDEN = "hidden_value"
 #: Kind of pydantic's error -> remedy.
 _REMEDIES: dict[str, Any] = beside(__file__, "validation.yaml")
-#: A text's pattern -> what to write.
+#: A text's pattern -> the required text.
 _PATTERNS: dict[str, str] = _REMEDIES.pop("patterns")
 
 
@@ -33,8 +33,8 @@ def problems_of(
         where: file (and host), put before each key.
         keys: the keys allowed at each depth (1 is the top), for spelling remedies.
         tagged: whether the location starts with the branch of a tagged union.
-        allowed: says what may be written for a key that is missing.
-        places: depth -> remedy for a key that is allowed there, and not where it is.
+        allowed: values that may be written for a missing key.
+        places: depth -> remedy for a key that is allowed there, and not at its present depth.
     """
     seen: set[str] = set()
     for item in error.errors():
@@ -59,7 +59,7 @@ def problems_of(
             problem = "this key is missing"
             remedy = f"{_REMEDIES['missing']}: {may}" if may else _REMEDIES["missing"]
         elif kind in ("union_tag_not_found", "union_tag_invalid"):
-            problem, remedy = "this entry does not say what it is", _REMEDIES["union_tag"]
+            problem, remedy = "this entry has no kind", _REMEDIES["union_tag"]
         else:
             text = item["msg"].removeprefix("Value error, ").removeprefix("Input ").strip()
             text, _, advice = text.partition("; ")
@@ -75,7 +75,7 @@ def problems_of(
 
 
 def _without_secrets(value: Any) -> Any:
-    """A value without what is written below ``secrets``."""
+    """A value without its parts below ``secrets``."""
     if isinstance(value, dict):
         return {
             key: "(hidden)" if key == "secrets" else _without_secrets(item)

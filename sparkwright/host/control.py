@@ -24,7 +24,7 @@ class ControlRequest:
 
     Attributes:
         action: start, stop or restart.
-        services: names, of which those on this host count; None for all services.
+        services: names; names of other hosts' services are ignored; None for all services.
         now: whether to cut running requests off, and to end a switch that is under way.
         keep: whether stopped services stay stopped through boots.
         wait: whether started services must answer.
@@ -123,7 +123,7 @@ class Control:
             try:
                 files.write_record(self._services[name] / homes.STOPPED, mark)
             except OSError as error:  # the disk is full: the service is stopped all the same
-                self.done[name] = f"stopped; who did can't be noted: {error.strerror}"
+                self.done[name] = f"stopped; its record can't be written: {error.strerror}"
 
     def start(self) -> None:
         """Start the services, now and at boot, and wait until they answer."""

@@ -173,7 +173,7 @@ _NAMED = re.compile(
 #: ``postgres://user:password@host``
 _ACCOUNT = re.compile(r"(\w://[^/\s:@]*:)([^/\s@]+)(?=@)")
 #: Values that are secrets by their form: tokens of hubs, forges and clouds, API keys, a JWT, and a
-#: private key in PEM up to its end, or to that of the text where it is cut off.
+#: private key in PEM up to its end, or to the end of a text that is cut off.
 _TOKEN = re.compile(
     r"\b(?:(?:hf|gh[oprsu])_[A-Za-z0-9]{16,}|github_pat_\w{16,}|(?:nvapi|glpat)-[\w-]{16,}|"
     r"sk-[\w-]{32,}|A[KS]IA[0-9A-Z]{16})\b|(?<![\w-])eyJ[\w-]{8,}(?:\.[\w-]*){2,4}|"
@@ -232,9 +232,7 @@ def container(seen: dict[str, Any]) -> ContainerSeen:
 
 
 def weights(folder: Path, target: str) -> Mount:
-    """Find dead links and LFS pointers in a mounted directory: they look like weights, and are
-    none.
-    """
+    """Find dead links and LFS pointers in a mounted directory: they only resemble weights."""
     away, pointers = [], []
     for path in sorted(islice(folder.iterdir(), 500)):
         if path.is_symlink():
@@ -257,7 +255,7 @@ def service(
     shown = systemd.unit(unit, timeout=10)
     log = journal(unit, shown)
     if own:
-        # The journal has the lines that Compose passed on, but not the earlier ones.
+        # The journal has the lines that Compose passed on, but not the earlier lines.
         output = docker.docker("logs", "--tail", str(_LINES), own.name, timeout=10)
         earlier = set(log)
         log += [line for line in cut((output.out + output.err).splitlines()) if line not in earlier]
@@ -322,8 +320,9 @@ def kernel() -> list[str]:
 
 
 def boot_before() -> list[str]:
-    """The same of the boot before, where that ended without a shutdown: after one the journal's
-    last words are its own. Nothing where the journal does not outlive a boot."""
+    """The same of the boot before, if it ended without a shutdown: after a shutdown the
+    journal's last lines are its own. Empty if the journal does not outlive a boot.
+    """
     ended = run("journalctl", "-q", "-b", "-1", _STOPPED, "-o", "cat", "--no-pager", timeout=10)
     before = run(*_KERNEL_LOG, "-b", "-1", timeout=10)
     return about_hardware(before.out) if before.ok and not ended.out.strip() else []

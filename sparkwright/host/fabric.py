@@ -136,7 +136,7 @@ NAME = re.compile(r"en(?:P(\d+))?p\d+s\d+f(\d)(?:np\d+)?")
 _PCI = re.compile(r"([0-9a-f]{4}):[0-9a-f]{2}:[0-9a-f]{2}\.(\d)")
 _TOOLS = ("ib_write_bw", "netplan", "lldpcli")
 _NCCL = re.compile(r"/\S*/libnccl\.so[.\d]*")
-#: Number of a device's GIDs that are read; a ConnectX has 255, and uses the first ones first.
+#: Number of a device's GIDs that are read; a ConnectX has 255, and uses the first first.
 _GIDS = 64
 
 

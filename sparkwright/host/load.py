@@ -16,7 +16,7 @@ class LoadRequest:
         services: name -> address and port of the engine itself.
         services_root: root of the services; without a plan, the watch's configuration there names
             them.
-        metric_names: an engine's name of a metric -> the neutral one (``host/lib/metrics.py``).
+        metric_names: an engine's name of a metric -> the neutral name (``host/lib/metrics.py``).
     """
 
     services: dict[str, tuple[str, int]] = records.field(default_factory=dict)

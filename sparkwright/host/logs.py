@@ -12,8 +12,8 @@ class LogsRequest:
     """Request for log lines.
 
     Attributes:
-        services: names, of which those on this host count; None for all services.
-        lines: largest number of lines; the last ones are returned.
+        services: names; names of other hosts' services are ignored; None for all services.
+        lines: largest number of lines; the last lines are returned.
         since: start in journalctl's syntax: ``-600s``, ``@1764000000``; None for any time.
         hidden: regular expression of lines to leave out; empty for none.
     """

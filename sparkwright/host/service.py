@@ -40,7 +40,7 @@ class SmokeRequest:
         fail_fast: whether the first crash of a start counts as a failure; otherwise the test waits
             for systemd's restarts.
         follower: whether its cluster's head, on another host, answers for it.
-        metric_names: an engine's name of a metric -> the neutral one (``host/lib/metrics.py``).
+        metric_names: an engine's name of a metric -> the neutral name (``host/lib/metrics.py``).
         compiled: folder of compiled code below the service's boot caches; empty without one.
         key_probe: route of the engine that answers 401 to a request without the key.
         routes: kind of request -> route, for all kinds that the model supports.
@@ -112,7 +112,7 @@ class Service:
         contents: name -> text of the files that its container reads; not part of the record.
         secret_names: its secrets beside the key, by their files' names.
         offload_directory: directory of its releases' KV caches on a disk; None without one.
-        nap: how its engine sleeps while it is idle; None where its unit stops instead.
+        nap: way in which its idle engine sleeps; None if its unit stops instead.
     """
 
     name: str
@@ -177,7 +177,7 @@ class Service:
 
     @property
     def tokens(self) -> dict[str, str]:
-        """Paths of its secrets beside the key, by name."""
+        """Paths of its secrets without the key, by name."""
         return {name: f"{self.home}/secrets/{name}" for name in self.secret_names}
 
     @property

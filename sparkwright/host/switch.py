@@ -366,7 +366,7 @@ class Switch:
     def _answers(self, services: list[ServiceSwitch], which: str) -> list[str]:
         problems = self._asked(services, which)
         if problems and (woken := [item for item in services if item.name in self._woken]):
-            # An engine that gives wrong answers after its sleep loads its weights anew.
+            # An engine that gives wrong answers after its sleep loads its weights again.
             self._woken.clear()
             systemd.systemctl("stop", *(item.service.unit for item in woken))
             self._start(woken)

@@ -3,7 +3,7 @@ root.
 
 A usual run compares size and time of change with the receipt, which finds edited files but not
 bytes that a faulty disk or memory has changed. A directory with a wrong file loses its receipt: the
-next fetch checks all its files, keeps the good ones and fetches the others.
+next fetch checks all its files, keeps the good files and fetches the others.
 """
 
 import hashlib

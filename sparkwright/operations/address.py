@@ -23,10 +23,10 @@ from sparkwright.proxy.haproxy import USER, Page, Proxies
 
 @operation()
 def present(files: Files) -> Commands:
-    """Have the program behind the address for all models, or take it away. Use is kept.
+    """Install the program behind the address for all models, or remove it. Use is kept.
 
     Args:
-        files: ``files_of`` its document; none for a host without an address.
+        files: ``files_of`` its document; none for a host without the address.
 
     **Example:**
 

@@ -1,4 +1,4 @@
-"""Shape of sparkwright's operations: compare, report why nothing is to do, or change as one
+"""Shape of sparkwright's operations: compare, report the reason for no change, or change as one
 command.
 
 A change takes the host's lock first and is reported line by line. A failure fails only that host,
@@ -45,7 +45,7 @@ def operation() -> Callable[[Callable[_P, Commands]], PyinfraOperation[_P]]:
         @wraps(function)
         def answered(*args: _P.args, **kwargs: _P.kwargs) -> Commands:
             if not ctx_state.get().is_executing and ctx_host.get() in ctx_state.get().failed_hosts:
-                return  # it failed while an operation before was compared
+                return  # it failed while an earlier operation was compared
             try:
                 yield from function(*args, **kwargs)
             except (HostError, UserError) as error:
@@ -112,7 +112,7 @@ _Answered = TypeVar("_Answered", bound=_Answer)
 
 
 def accept(answer: _Answered, answered: Callable[[_Answered], object]) -> None:
-    """Pass an answer on, and fail the host where something of it went wrong."""
+    """Pass an answer on, and fail the host if a part of it failed."""
     answered(answer)
     if answer.faults:
         raise HostError("\n".join(answer.faults))

@@ -16,7 +16,7 @@ from sparkwright.operations.switching import shown
 
 #: Seconds for a first boot of the largest models, and for systemd to stop a hanging service.
 _BOOT, _STOP = 5400, 300
-#: Seconds that a service takes to leave its proxy, by the settings' defaults.
+#: Longest time in seconds for a service to leave its proxy, by the settings' defaults.
 _DRAIN = 607.0
 
 
@@ -28,12 +28,12 @@ def controlled(
     unless: Callable[[], str | None] = lambda: None,
     drain: float = _DRAIN,
 ) -> Commands:
-    """Have services of a host started, stopped or restarted.
+    """Start, stop or restart services of a host.
 
     A stop ignores another run's lock on the host, since that run may have died.
 
     Args:
-        answered: called with what was done, also where something of it went wrong.
+        answered: called with the completed steps, also after a partial failure.
         unless: function that returns why to skip the action after all, or None.
         drain: seconds that services behind a proxy take at most to leave it.
 
@@ -69,7 +69,7 @@ def in_maintenance(
     """Take a host out of every pool and out of deploys, or put it back.
 
     Args:
-        answered: called with what was done, also where it stays in maintenance.
+        answered: called with the completed steps, also if the host stays in maintenance.
         drain: seconds that services behind a proxy take at most to leave it.
 
     **Example:**

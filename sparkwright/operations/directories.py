@@ -15,7 +15,7 @@ from sparkwright.operations.changing import Commands, change, operation
 
 @operation()
 def present(directories: Sequence[Directory], *, existing_are_fine: Sequence[str] = ()) -> Commands:
-    """Have directories with mode and owner. All of them in one remote execution.
+    """Make directories with mode and owner. All directories take one remote execution.
 
     Args:
         directories: parents first.

@@ -16,13 +16,13 @@ from sparkwright.operations.changing import Commands, change, operation, unheard
 def pruned(
     request: DiskUsageRequest, *, answered: Callable[[DiskUsage], object] = unheard
 ) -> Commands:
-    """Have nothing on the host's disk that neither the plan nor a kept release needs.
+    """Remove everything from the host's disk that neither the plan nor a kept release needs.
 
     Directories without a receipt are never removed.
 
     Args:
         request: request with the needed paths and images.
-        answered: function called with all items and the removed ones.
+        answered: function called with all items and the removed items.
 
     **Example:**
 

@@ -77,7 +77,7 @@ def activated(
     previous member.
 
     Args:
-        request: its ``dry`` only asks.
+        request: with ``dry`` it only asks.
         answered: called with the result, also after a failure.
         unless: returns a reason to skip the activation, or None.
 
@@ -115,7 +115,7 @@ def _followed(host: Host, answer: ActivateAnswer) -> ActivateAnswer:
     if ended.id != answer.switch:
         raise HostError("another switch came between: run again when it has ended")
     runs = {GOOD: "", REVERTED: f"{answer.was} runs again"}.get(
-        ended.result or "", "nothing that is proved runs here now"
+        ended.result or "", "no proved release runs here now"
     )
     return replace(
         answer,

@@ -23,16 +23,17 @@ class Sources:
 
     Attributes:
         peers: hosts to ask before the source, the best first. Called when the fetch is started,
-            since it depends on what all hosts were observed to have.
-        peer_keys: by which peers know each other, and a host's peer server its own Docker.
+            since it depends on the observed content of all hosts.
+        peer_keys: keys with which peers, and a host's peer server and its own Docker, recognize
+            each other.
         peer_port: TCP port on which this host serves others, and its own Docker.
-        addresses: of this host, on which it serves others; its own Docker asks on loopback.
-        tls: certificate and key of this host, PEM, by which it serves others; None in clear.
+        addresses: addresses on which this host serves others; its own Docker asks on loopback.
+        tls: certificate and key with which this host serves others, PEM; None for plain HTTP.
         token: for gated models, or None.
-        bundle: directory on the controller, made by ``sparkwright bundle``; nobody else is asked.
+        bundle: directory on the controller, made by ``sparkwright bundle``, as the only source.
         downloader: ``hf_transfer``, ``xet`` or ``http``.
         connections: ranges fetched at once for one file.
-        limit: bytes per second; None is no limit.
+        limit: bytes per second; None for no limit.
         headroom: bytes that stay free on the file system.
         adopt: patterns of directories on the host that may hold the same files.
         keep_parts: whether an image's parts stay for other hosts.
@@ -105,6 +106,6 @@ def defaults(host: Host) -> Sources:
 
 
 def watched_job(kind: str, name: str, services_root: str) -> WatchedJob:
-    """Job for something to fetch: a later run finds this job instead of starting another."""
+    """Job that fetches: a later run finds this job instead of starting another."""
     unit = f"sparkwright-{kind}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
     return WatchedJob(unit, f"{services_root}/state/{unit}")

@@ -21,9 +21,9 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 @operation()
 def present(files: Files) -> Commands:
-    """Have files of root's with these texts and modes.
+    """Write files of root's with these texts and modes.
 
-    ``--diff`` shows each, but for files that only root may read: those may hold secrets.
+    ``--diff`` shows each file, except files that only root may read: they may contain secrets.
 
     Args:
         files: text and mode by path; directories are made as needed.
@@ -42,7 +42,7 @@ def present(files: Files) -> Commands:
 
 
 def unwritten(files: Files, state: Observation) -> list[str]:
-    """Describe the files that are not there like that; ``--diff`` shows them."""
+    """Describe the files that differ or are missing; ``--diff`` shows them."""
     missing = missing_files(files, state)
     show(missing)
     return [f"write {path}" for path in missing]
@@ -79,10 +79,10 @@ def stopped(units: Iterable[str], state: Observation) -> list[str]:
 def show(files: Files, instead_of: Mapping[str, str] | None = None) -> None:
     """With ``--diff``, show files beside the host's files.
 
-    Not shown are files that only root may read, and programs of sparkwright's.
+    Files that only root may read, and sparkwright's programs, are not shown.
 
     Args:
-        instead_of: path -> another path that the file takes the place of.
+        instead_of: path -> another path that the file replaces.
     """
     host = ctx_host.get()
     shown = {

@@ -21,12 +21,13 @@ def verify(
     compute_capability: str | Sequence[str] | None = None,
     memory_gib: float | None = None,
 ) -> Commands:
-    """Fail the host unless it has a GPU and driver like that. Changes nothing.
+    """Fail the host unless it has a GPU and driver with these properties. Changes nothing.
 
     Args:
         minimum_driver: major version of the NVIDIA driver.
-        compute_capability: e.g. ``12.1`` (GB10) or ``12.0`` (RTX 50); several mean any of them.
-        memory_gib: memory of the card itself, GiB; a GB10 has none of its own.
+        compute_capability: e.g. ``12.1`` (GB10) or ``12.0`` (RTX 50); of several values, any
+            counts.
+        memory_gib: dedicated memory of the card, GiB; a GB10 has none.
 
     **Example:**
 
@@ -50,7 +51,7 @@ def verify(
 def seen_in_containers(images: Sequence[str]) -> Commands:
     """Prove that a container of each image sees the GPU: ``nvidia-smi`` is run inside it.
 
-    Proved once; again when driver, Docker or toolkit have another version.
+    The proof is made once, and again if driver, Docker or toolkit have another version.
 
     Args:
         images: names in the host's Docker.

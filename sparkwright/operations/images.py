@@ -45,17 +45,17 @@ def present(
     sources: Sources | None = None,
     wait: bool = True,
 ) -> Commands:
-    """Have an image in the host's Docker, by its digest.
+    """Pull an image into the host's Docker, by its digest.
 
     Args:
-        image: what it is called there, ``host/path:tag``.
+        image: its name on the host, ``host/path:tag``.
         digest: ``sha256:...`` of the manifest or index: a tag can move.
-        registry: ``http(s)://host[:port]`` to pull from; the image's own host by https without.
-        repository: path within the registry; the image's own without.
+        registry: ``http(s)://host[:port]`` to pull from; default: the image's own host by https.
+        repository: path within the registry; default: the image's own path.
         platforms: its files by architecture; None to ask the registry, from the controller.
-        title: what it is called in messages; the name without.
-        store: directory for its parts; below ``<services_root>/images`` without.
-        build: gives the context of an image that is built over this one.
+        title: its name in messages; default: the image's name.
+        store: directory for its parts; default: below ``<services_root>/images``.
+        build: provides the context of an image that is built over this image.
         account: ``user:password`` for the registry, or None.
         sources: peers, limits; the registry alone without.
         wait: False only starts the job; ``jobs.finished`` waits for it.

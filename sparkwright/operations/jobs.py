@@ -1,4 +1,4 @@
-"""Jobs on a host: started, followed with their progress, and proved to have done their work."""
+"""Jobs on a host: started, followed with their progress, and proved to be complete."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ def start(host: Host, jobs: Sequence[Job], secrets: Mapping[str, str] | None = N
 def status(
     host: Host, watched: Sequence[WatchedJob], wait: float, jobs: Sequence[Job] = ()
 ) -> dict[str, JobStatus]:
-    """How jobs are, after at most ``wait`` seconds, by unit. ``jobs`` are started before."""
+    """Return the states of jobs after at most ``wait`` seconds, by unit. ``jobs`` start before."""
     request = JobsRequest(start=tuple(jobs), watch=tuple(watched), wait=wait)
     answer = ask(host, program, request, _ANSWER, timeout=wait + 120)
     of_each(_LABEL, [job.unit for job in watched], answer)
@@ -85,8 +85,8 @@ def finished(jobs: Mapping[WatchedJob, str], proved: ProofRequest) -> Commands:
     """Wait until jobs have ended, then prove that their files exist.
 
     Args:
-        jobs: job -> what it is called; none when nothing was to be fetched.
-        proved: models and images that are looked for afterwards.
+        jobs: job -> its name in messages; none if nothing is missing.
+        proved: models and images to check afterwards.
 
     **Example:**
 

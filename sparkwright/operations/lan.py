@@ -15,13 +15,13 @@ def addresses(
 ) -> tuple[str, ...]:
     """Return a host's IP addresses for other hosts, IPv4 first.
 
-    The controller may have come by IPv6 (.local names often lead there), and another host by IPv4:
-    all of the interface that it came by are served on, but never one of that interface alone.
+    The controller may use IPv6 (.local names often lead there), and another host IPv4: all
+    addresses of the controller's interface are served, but never the address of another interface.
 
     Args:
         named: the setting ``lan_address``, which takes precedence.
-        came: the address at which the controller reached it; None behind a jump host.
-        own: interface -> its addresses, as the host reports them.
+        came: the address at which the controller reached the host; None behind a jump host.
+        own: interface -> the host's addresses on it.
     """
     if named:
         return _number(named)
@@ -43,7 +43,7 @@ def at(address: str, port: int) -> str:
 
 
 def usable(address: str) -> bool:
-    """Whether it is an address that other hosts can use. A host may answer anything."""
+    """Return whether other hosts can use an address. A host may answer anything."""
     try:
         return not ip_address(address).is_link_local
     except ValueError:

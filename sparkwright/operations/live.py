@@ -18,9 +18,9 @@ from sparkwright.text.visible import visible
 _SILENCE = 30
 #: Seconds between two lines of the log with the sum of all fetches.
 _SUM_EVERY = 10
-#: Name of the last bar, where there are several, and of such a line.
+#: Name of the last bar, if there are several, and of such a line.
 _SUM = "sum"
-#: Below pyinfra's own: filters of its lines pass over it.
+#: Below pyinfra's own: filters of its lines skip it.
 _LOG = logging.getLogger("pyinfra.sum")
 
 
@@ -39,10 +39,10 @@ class Live:
         self._bars: Any = None
 
     def tell(self, host: Host, text: str, of: object) -> None:
-        """Show what a host does.
+        """Show the host's present step.
 
         Args:
-            of: without a terminal a line is logged when this is another thing than before.
+            of: subject of the step; without a terminal a line is logged if the subject changes.
         """
         before, at = self._logged.get(host.name, (None, 0.0))
         if self.on and not self.notice:
@@ -73,7 +73,7 @@ class Live:
             self._draw(name, text, completed=each.bytes_done, total=each.bytes_total or None)
 
     def remove(self, host: str) -> None:
-        """Remove the row of a host that is done; the log reports it from now on."""
+        """Remove the row of a finished host; from then on the log reports it."""
         self._erase()
         self._logged.pop(host, None)
         for name in (f"[{host}]", *([_SUM] if self._fetches.pop(host, None) else [])):

@@ -28,7 +28,7 @@ _MOST_PIDS = 1 << 22
 
 
 def _machine() -> str:
-    """Where process ids mean the same: containers may share an id, but not a process namespace."""
+    """Namespace of process ids: containers may share an id, but not a process namespace."""
     parts = [socket.gethostname()]
     with suppress(OSError):
         parts.append(Path("/etc/machine-id").read_text().strip())
@@ -70,7 +70,7 @@ def take(host: Host, *, emergency: bool = False) -> None:
         answer = _ask(host, take=owner, instead_of=answer.by)
     if not answer.held:
         if answer.by is None:
-            invalid("sparkwright-lock", "the lock is not ours and nobody's")
+            invalid("sparkwright-lock", "another run has the lock")
         if emergency:
             host.log(f"{described(answer.by, answer.now)} is at work on this host: not waited for")
             return
@@ -82,7 +82,7 @@ def take(host: Host, *, emergency: bool = False) -> None:
         and host_memory.asked.services_root == host_memory.services_root
     )
     if here and host_memory.observation and answer.last != host_memory.observation.last_lock:
-        raise HostError("somebody else changed this host since it was looked at: run again")
+        raise HostError("somebody else changed this host since it was observed: run again")
 
 
 def in_the_way(host: Host) -> str | None:
@@ -95,7 +95,10 @@ def in_the_way(host: Host) -> str | None:
 
 
 def release(host: Host) -> None:
-    """Let others have the host. A connection that is lost leaves the lock to the next run."""
+    """Release the host for other runs.
+
+    A lost connection leaves the lock to the next run.
+    """
     host_memory = memory(host)
     if host_memory.locked:
         host_memory.locked = None
@@ -116,7 +119,9 @@ def _ask(host: Host, **wanted: Owner | str | None) -> LockAnswer:
 
 
 def _is_dead(owner: Owner) -> bool:
-    """Whether a lock is a former run's of this machine that ended without releasing it."""
+    """Return whether a lock belongs to a former run of this machine that ended without releasing
+    it.
+    """
     if owner.machine != OWNER.machine or owner.pid is None or not 0 < owner.pid < _MOST_PIDS:
         return False
     try:

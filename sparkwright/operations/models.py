@@ -33,20 +33,20 @@ def present(
     pickles: bool = False,
     wait: bool = True,
 ) -> Commands:
-    """Have a model's files on the host: complete, verified, at this commit.
+    """Download a model's files: complete, verified, at this commit.
 
     They lie in ``<root>/<org>--<name>[--<part>]/<commit>``, with a receipt of sizes and hashes. A
-    systemd job on the host fetches them: it goes on when the connection ends, and resumes after a
-    cut.
+    systemd job on the host fetches them: it continues if the connection ends, and resumes after an
+    interruption.
 
     Args:
         repository: ``org/name`` of the hub.
         commit: 40 hex digits: a branch or tag can move.
         files: their paths, sizes and hashes; None to ask the hub, from the controller.
-        part: name of these files, where they are some of a repository's (GGUF).
+        part: name of these files, if they are a part of a repository (GGUF).
         expected: format and checks that the files' headers and configurations must pass.
         sources: peers, token, limits; the hub alone without.
-        pickles: whether files that run code when they are loaded are fetched, too.
+        pickles: whether to fetch files that run code when they are loaded, too.
         wait: False only starts the job; ``jobs.finished`` waits for it.
 
     **Example:**

@@ -18,8 +18,9 @@ CONTROLLER = "/controller"
 
 @dataclass(frozen=True)
 class Peer:
-    """A host to take from: its name and http://address:port; how it is verified, where it serves by
-    TLS."""
+    """A host to fetch from: its name and http://address:port; its verification, if it serves
+    TLS.
+    """
 
     name: str
     address: str
@@ -44,11 +45,11 @@ class RunKeys:
 
     @property
     def server_file(self) -> str:
-        """Where a host has that."""
+        """Path of the keys on a host."""
         return f"{SERVED}/{self.run}"
 
     def leech(self, name: str, peers: Iterable[Peer]) -> Secret:
-        """A host's PeerKeys, as text, for the peers that it takes from."""
+        """A host's PeerKeys, as text, for the peers that it fetches from."""
         peers = tuple(peers)
         own_name = quote(name, safe="")
         keys = {

@@ -29,8 +29,9 @@ def serving(contents: Callable[[], Sequence[str]], *, sources: Sources | None = 
     """Serve models and images to other hosts, until no host has requested any for a while.
 
     Args:
-        contents: what others will ask for, as text; nothing starts no server. Called when the
-            operation runs: it depends on what all hosts were observed to have.
+        contents: contents that other hosts will request, as text; without contents no server is
+            started. Called when the operation runs: the result depends on the observed content of
+            all hosts.
         sources: port, addresses and keys of the server.
 
     **Example:**

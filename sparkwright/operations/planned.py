@@ -15,11 +15,11 @@ from sparkwright.site.desired import DesiredHost, desired_fleet
 def planned(**settings: Any) -> DesiredHost:
     """Plan the host: its services with images, models, files and keys.
 
-    This machine looks tags and revisions up, unless ``lock_file`` names their lock. The
-    API key is made at the first run, and none under ``--dry``, as in a site.
+    This machine looks tags and revisions up, unless ``lock_file`` names their lock. The API key is
+    made at the first run, but not under ``--dry``, as in a site.
 
     Args:
-        settings: as group_data gives them to a site. The host's own data is read, too, but for keys
+        settings: in the form of a site's group_data. The host's own data is read, too, except keys
             that are no settings.
 
     Raises:

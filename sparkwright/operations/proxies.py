@@ -31,7 +31,7 @@ def serving(proxies: Proxies | None, files: Files, *, later: bool = False) -> Co
     """Run exactly these proxies in HAProxy, without cutting off a connected client.
 
     Args:
-        proxies: all proxies of the host; None takes everything of them away.
+        proxies: all proxies of the host; None removes all of them.
         files: their files (``files_of``): text and mode, by path.
         later: whether they change with a switch of the services instead (``switched``).
 
@@ -88,7 +88,7 @@ def files_of(proxies: Proxies | None, keys: Keys, plan: HostPlan) -> dict[str, t
     """Return every file of the proxies: text and mode, by path.
 
     Args:
-        keys: keys that clients may show, and the key for the host's own services.
+        keys: keys that clients may send, and the key for the host's own services.
         plan: plan of the host, whose own services have a health check.
     """
     if proxies is None:
@@ -113,7 +113,7 @@ def files_of(proxies: Proxies | None, keys: Keys, plan: HostPlan) -> dict[str, t
 
 
 def key_files(proxies: Proxies, keys: Keys) -> dict[str, tuple[str, int]]:
-    """The files of the keys. The engine's opens the host's own proxies for the host's tests."""
+    """The files of the keys. The engine's key opens the host's own proxies for the host's tests."""
     clients, serves = dict(keys.clients), any(proxy.engine_key for proxy in proxies.proxies)
     address = keys.address if proxies.limited else None
     clients |= {OWN: (keys.engine,)} if serves else {}
@@ -126,8 +126,11 @@ def key_files(proxies: Proxies, keys: Keys) -> dict[str, tuple[str, int]]:
 
 
 def _health_program(home: str) -> dict[str, str]:
-    """Texts by path. Its unit names health.py, as it did when that was all of it: a changed unit
-    would be a reload."""
+    """Texts by path.
+
+    Its unit names health.py, as in earlier versions that had only this file: a changed unit would
+    need a reload.
+    """
     return {
         **laid_out(home, health_program),
         f"{home}/health.py": entry(home, health_program),
@@ -193,11 +196,11 @@ def request(files: Files, home: Proxies, *, start: bool) -> ProxyRequest:
 
 
 def _free(proxies: Proxies | None, seen: Observation) -> bool:
-    """Whether nothing else listens where the proxies are to: a service may not be switched yet."""
+    """Return whether the proxies' ports are free: a service may not be switched yet."""
     listeners = [seen.ports.get(proxy.port) for proxy in proxies.proxies] if proxies else []
     return all(listener is None or UNIT in listener.cgroup for listener in listeners)
 
 
 def _empty(services_root: str) -> Proxies:
-    """Where proxies would be, in a plan without any."""
+    """Paths of the proxies, in a plan without any."""
     return Proxies((), home=f"{services_root}/gateway")

@@ -1,4 +1,4 @@
-"""Taking services off a host, or everything that is sparkwright's."""
+"""Removal of services from a host, or of everything that sparkwright installed."""
 
 from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
@@ -32,15 +32,16 @@ def removed(
     bootstrap: bool = False,
     answered: Callable[[RemovalAnswer], object] = unheard,
 ) -> Commands:
-    """Have services, or everything of sparkwright's, off the host.
+    """Remove services, or everything of sparkwright's, from the host.
 
-    With everything the host is as it was found: containers that a switch stopped are started again.
+    If everything is removed, the host is as before: containers that a switch stopped are started
+    again.
 
     Args:
         services: names; None for everything.
         weights: whether the models go too.
-        bootstrap: whether what bootstrap did is undone, after everything else is gone.
-        answered: called with what was removed and what was left.
+        bootstrap: whether to undo bootstrap, after everything else is gone.
+        answered: called with the removed and the remaining parts.
 
     **Example:**
 
@@ -61,7 +62,7 @@ def removed(
             (root in there, f"remove {root} and its images"),
             (weights and models in there, f"remove the models below {models}"),
             (bool(state.files.get(_FABRIC)), "take the fabric's addresses back"),
-            (bootstrap and recorded, "undo what bootstrap did"),
+            (bootstrap and recorded, "undo bootstrap's changes"),
         )
         pending = [f"remove {unit}" for unit in state.unit_files]
         pending += [line for applies, line in undoes if applies]

@@ -1,6 +1,6 @@
-"""Runtime of fetching on a host: the fetch program and its libraries, brought by the controller.
+"""The fetch program and its libraries on a host, sent by the controller.
 
-For the host's architecture, so that hosts need no way to PyPI.
+The libraries fit the host's architecture, so that hosts need no access to PyPI.
 """
 
 import base64
@@ -29,13 +29,13 @@ _BUILD = Lock()
 
 
 def ensure(host: Host, services_root: str, bundle: str | None = None) -> str:
-    """Put program and libraries on the host, if they are not there. Returns their directory.
+    """Install program and libraries on the host, if they are missing. Returns their directory.
 
     Args:
         bundle: directory made by ``sparkwright bundle`` to take the libraries from.
 
     Raises:
-        HostError: when the libraries can't be had, or the host does not answer.
+        HostError: the libraries can't be fetched, or the host does not answer.
     """
     seen = observed(host)
     libraries = _libraries(seen.architecture, bundle)
@@ -75,7 +75,7 @@ def _libraries(architecture: str, bundle: str | None) -> Runtime:
 @cache
 def _program() -> dict[str, str]:
     """The sources of the fetch program and its messages, by path below its home."""
-    # 7 ms, for runs that fetch something alone.
+    # 7 ms, only for runs that fetch.
     from sparkwright.host.fetch import fetch, job, messages, peer_server, pull, worker
 
     texts = messages.MESSAGES

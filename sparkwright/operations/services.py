@@ -1,4 +1,4 @@
-"""Services on a host: releases, units and the running containers. Only what changed restarts."""
+"""Services on a host: releases, units and the running containers. Only changed services restart."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -48,15 +48,15 @@ def running(
 ) -> Commands:
     """Run services as desired, proved by real answers; otherwise go back to the previous release.
 
-    One transaction on the host, for all services together: what is not as desired is written, what
-    changed is stopped and started, tested with real requests and observed for a while. A service
+    One transaction on the host, for all services together: differing files are written, changed
+    services are stopped and started, tested with real requests and observed for a while. A service
     that fails goes back to its last good release by itself.
 
     Args:
         services: all services of the host (``served.services``).
         secrets: texts of the 0600 files with their keys, by path (``served.secrets``).
-        proxies: what of the host's proxies changes with the switch.
-        turn: when the switch may happen, where hosts are switched one after the other.
+        proxies: the part of the host's proxies that changes with the switch.
+        turn: when the switch may happen, if hosts are switched one after the other.
         ended: function called with the result.
 
     **Example:**
@@ -104,10 +104,10 @@ def switched_back(
     turn: Turn | None = None,
     ended: Ended | None = None,
 ) -> Commands:
-    """Switch services to releases that the host still has, proved as any other switch.
+    """Switch services to releases that the host still has, with the proof of any other switch.
 
     Args:
-        targets: as ``to_release`` makes them; none for nothing. Called when the operation runs.
+        targets: as ``to_release`` makes them; none for no change. Called when the operation runs.
         turn, ended: as for ``running``.
 
     **Example:**
@@ -173,7 +173,7 @@ def request_of(services: Sequence[Service], services_root: str) -> ObservationRe
 
 
 def other_format(observed: Observation) -> str | None:
-    """Why a host's services are left alone: another version of sparkwright wrote them."""
+    """Return why a host's services are left alone: another version of sparkwright wrote them."""
     formats = {name: state.format for name, state in observed.services.items()}
     names = [name for name, kept in formats.items() if kept not in (None, FORMAT)]
     remedy = (
@@ -225,7 +225,7 @@ def to_release(
     """Return a switch of a service to a release that the host still has.
 
     Args:
-        now: the service as it is planned, or runs: how it is switched is not the release's.
+        now: the service as planned, or as it runs: the release does not determine the switch.
         to: the release's record.
         back: the release that runs.
         proved: whether this host served it well before: then it is observed for a short time.

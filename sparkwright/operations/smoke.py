@@ -30,16 +30,16 @@ def answers(
     judged: Callable[[str, Smoke], None] | None = None,
     noticed: Callable[[Finding], None] | None = None,
 ) -> Commands:
-    """Ask each service for health, its names, the key and a real generation. Changes nothing.
+    """Check each service for health, its names, the key and a real generation. Changes nothing.
 
     Over SSH, from the host itself, within each service's deadlines. A failure shows the service's
     last journal lines. Then this machine asks as a neighbour does, without the key.
 
     Args:
-        entrances: ports at which nobody may get anything without the key.
+        entrances: ports that must refuse every request without the key.
         judged: called with the result of each service, by name.
-        noticed: called with the fault without failing the host: ports that answer there and
-            not here.
+        noticed: called with a fault that does not fail the host: ports that answer there and not
+            here.
 
     **Example:**
 
@@ -94,13 +94,13 @@ def _address(host: Host) -> str | None:
     connection = addresses(host)
     if connection is None or is_loopback(connection[1]):
         return None
-    # One of an interface alone (fe80::...) has lost that here.
+    # An address of one interface alone (fe80::...) has lost its interface here.
     link_local = ip_address(connection[1].partition("%")[0]).is_link_local
     return _ipv4(host) if link_local else connection[1]
 
 
 def _ipv4(host: Host) -> str | None:
-    """The host's address of IPv4 on the interface that this machine came by, as it was seen."""
+    """The host's IPv4 address on the interface of this machine's connection, as observed."""
     connection, seen = addresses(host), memory(host).observation
     if connection is None or seen is None:
         return None

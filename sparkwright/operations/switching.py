@@ -1,4 +1,7 @@
-"""Start a switch on a host, and follow it to its end. The host carries it out by itself."""
+"""Start a switch on a host, and follow it to its end.
+
+The host carries it out without the controller.
+"""
 
 import getpass
 import json
@@ -49,7 +52,7 @@ _WORDS = {
 
 
 class Interrupted(HostError):
-    """A switch has no end, and no job works on it."""
+    """A switch without a result, and without a job that works on it."""
 
 
 def why(ended: release.SwitchJournal) -> str:
@@ -58,8 +61,8 @@ def why(ended: release.SwitchJournal) -> str:
     """
     first, *rest = ended.reasons or ("no reason was given",)
     now = {
-        "reverted": "what ran before runs again",
-        "failed": "nothing that is proved runs here now",
+        "reverted": "the former release runs again",
+        "failed": "no proved release runs here now",
     }[ended.result or release.FAILED]
     return "\n".join([f"{first}: {now}", *(f"    {line}" for line in rest)])
 
@@ -75,9 +78,10 @@ def switch(
     """Switch these services as one transaction on the host, which continues without the controller.
 
     Args:
-        unmanaged: ``name restart-policy`` of containers that make room, and come back with it.
+        unmanaged: ``name restart-policy`` of containers that make room, and are started again by a
+            way back.
         proxies: changes of the host's proxies.
-        active: group -> the exclusive service that runs, by which it was decided.
+        active: group -> the running exclusive service, on which the decision was based.
 
     Raises:
         HostError: the switch can't begin, or the connection is lost for too long.
@@ -120,7 +124,7 @@ def switch(
 
 
 def settle(services_root: str) -> tuple[str, ...]:
-    """The command that has a host carry out the switch that is requested there."""
+    """Return the command that makes a host carry out the requested switch."""
     home = place(services_root)
     again = ["systemd-run", "--quiet", "--no-block", f"--unit={UNIT}"]
     return (*again, *sandbox.arguments(properties("switch")), "--", *_argv(home))
@@ -143,10 +147,10 @@ def follow(host: Host, start: Sequence[Job] = ()) -> release.SwitchJournal:
     """Wait for the switch of a host to end.
 
     Args:
-        start: the job that switches, where it is to be started.
+        start: the job that switches, if it must be started.
 
     Raises:
-        Interrupted: when it has no end and nothing works on it.
+        Interrupted: the switch has no result, and no job works on it.
         HostError: when the host does not answer.
     """
     watched = WatchedJob(UNIT, place(memory(host).services_root))
@@ -167,8 +171,9 @@ def follow(host: Host, start: Sequence[Job] = ()) -> release.SwitchJournal:
 
 @contextmanager
 def shown(host: Host, folder: str) -> Iterator[None]:
-    """Show how far a program of the host's is, while it is waited for: by the journal in a folder
-    there."""
+    """Show the progress of a host's program while it is awaited: from the journal in a folder
+    there.
+    """
     watched = WatchedJob("sparkwright-control", folder)
 
     def look() -> None:

@@ -20,11 +20,11 @@ from sparkwright.operations.files import unwritten
 
 @operation()
 def installed(watch: Watch | None, *, unless: Callable[[], bool] = lambda: False) -> Commands:
-    """Have the watch on the host, or none.
+    """Install the watch on the host, or remove it.
 
     Args:
-        watch: its configuration and units (``checks.service.watch.watch_of``); None takes it away.
-        unless: asked once everything before is done: whether it stays as it is.
+        watch: its configuration and units (``checks.service.watch.watch_of``); None removes it.
+        unless: called once all earlier steps are done; returns whether the watch stays unchanged.
 
     **Example:**
 
@@ -34,7 +34,7 @@ def installed(watch: Watch | None, *, unless: Callable[[], bool] = lambda: False
     """
     host = ctx_host.get()
     if unless():
-        host.noop("what it would expect does not run: it stays as it is")
+        host.noop("the planned releases do not run: the watch stays unchanged")
         return
     files = files_of(watch)
     state = observed(host, request_of(files))

@@ -14,7 +14,7 @@ from sparkwright.text.timestamps import epoch
 
 #: Path -> text of the 0600 files with keys.
 Secrets = Mapping[str, Secret]
-#: Units that are no service's.
+#: Units without a service.
 OWN_UNITS = ("sparkwright-gateway.service", "sparkwright-health.service", PAGE,
              "sparkwright-recover.service", "sparkwright-schedule.service",
              "sparkwright-wake.service", "sparkwright-watch.service")  # fmt: skip
@@ -23,7 +23,9 @@ RESTING = ("inactive", "failed")
 
 
 def runs_instead(service: Service, observed: Observation) -> str | None:
-    """The member of its group that runs while a service sleeps; None if it is to run itself."""
+    """Return the running member of a sleeping service's group; None if the service itself is to
+    run.
+    """
     if service.exclusive is None:
         return None
     runs = member(Group(service.members), observed.active.get(service.exclusive))
@@ -81,7 +83,7 @@ def changes(service: Service, secrets: Secrets, observed: Observation) -> list[s
         result.append("start")
     elif (
         rewritten
-        # A run that was killed after it wrote and before it restarted.
+        # A run was killed after it wrote and before it restarted.
         or container.release != service.release
         or state.newest > epoch(container.created)
     ):
@@ -96,7 +98,7 @@ def _changed_files(service: Service, state: ServiceState) -> list[str]:
 
 
 def _key_differs(there: FileState | None, secret: Secret, mode: int) -> bool:
-    """Whether the file with a key or a secret is not there as it must be."""
+    """Return whether the file with a key or a secret is missing or has other content."""
     return differs(there, secret.value, mode) or bool(there and there.uid != 0)
 
 

@@ -1,7 +1,7 @@
-"""Powers of a service's container on its host, and the way of its API key.
+"""Rights of a service's container on its host, and the path of its API key.
 
-The key is in no variable, argument or label that ``docker inspect`` shows, and in no command line:
-the host's 0600 file is mounted, and the last shell before the engine puts it into the engine's
+No variable, argument or label that ``docker inspect`` shows has the key, and no command line: the
+host's 0600 file is mounted, and the last shell before the engine puts the key into the engine's
 environment.
 """
 
@@ -16,7 +16,7 @@ from sparkwright.config.settings import ServiceSettings
 SECRETS_MOUNT = "/run/secrets/engine.env"
 #: Processes and threads: some 500 are seen with an engine, its compilers and 20 cores.
 PIDS_LIMIT = 4096
-#: Size of a private /dev/shm, where the recipe gives none: the cards' own figure.
+#: Default size of a private /dev/shm: the cards' own figure.
 SHM_GIB = 16.0
 
 #: The directory of the engine's socket in a container.
@@ -26,21 +26,21 @@ BOOT_CACHES_MOUNT = "/var/cache/boot"
 
 #: The directory of an offloaded KV cache in a container.
 OFFLOAD_MOUNT = "/var/cache/kv-offload"
-#: Engines bound no cache on a disk: every 10 s its oldest files go.
+#: Engines do not limit a cache on a disk: every 10 s its oldest files are removed.
 _TRIM = f"""\
 for tool in find sort awk xargs; do command -v "$tool" >/dev/null || {{ \
 echo "nothing bounds the KV cache: the image has no $tool" >&2; exit 127; }}; done; \
 (while sleep 10; do find {OFFLOAD_MOUNT} -name '*.bin' -printf '%T@ %s %p\\n' | sort -rn |
 awk '(all += $2) > MOST {{print $3}}' | xargs -r rm -f; done) 2>/dev/null & """
-#: The engine binds without removing a socket that is there, and the umask of its files would leave
-#: the socket to root alone. Its directory lets nobody in but root and HAProxy.
+#: The engine binds without removing an existing socket, and the umask of its files would leave the
+#: socket to root alone. Only root and HAProxy may enter its directory.
 _LISTEN = f"""\
 rm -f {SOCKET_MOUNT}/http.sock; \
 (until chmod 0666 {SOCKET_MOUNT}/http.sock; do sleep 1; done) 2>/dev/null & """
 #: ``export "$key"`` evaluates nothing of the value. No file, no key, no start.
 _START = f'IFS= read -r key <{SECRETS_MOUNT} && export "$key" && exec "$0" "$@"'
-#: An entry point with the key in its environment can put it on a command line, as that of the image
-#: of DFlash does. So it is given none, and finds a program first that reads the key.
+#: An entry point with the key in its environment can put it on a command line, as the entry point
+#: of DFlash's image does. So it is given none, and finds a program first that reads the key.
 _START_UNKNOWING = f"""\
 engine=$(command -v PROGRAM) && place=$(mktemp -d) &&
 printf '#!/bin/sh\\nIFS= read -r key <%s && export "$key" && exec %s "$@"\\n' \
@@ -55,7 +55,7 @@ class ContainerPlan:
 
     Attributes:
         strict: read-only root file system.
-        cap_add: capabilities, all others being dropped.
+        cap_add: capabilities; all others are dropped.
         writable: directories that it may write to if its root is read-only.
         pids_limit: largest number of its processes and threads.
         boot_caches: whether a directory of the host keeps the engine's compiled files.
@@ -73,7 +73,7 @@ class ContainerPlan:
 def plan_container(
     image: Image, service: ServiceSettings, given: Sequence[Exceptions]
 ) -> ContainerPlan:
-    """A container of an image, with the exceptions that recipe and service give, in this order."""
+    """A container of an image, with the exceptions of recipe and service, in this order."""
     strict = service.hardening == "strict"
     limits = [item.pids_limit for item in given if item.pids_limit]
     return ContainerPlan(

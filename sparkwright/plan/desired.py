@@ -46,7 +46,7 @@ class DesiredModel:
 
     @property
     def shared_name(self) -> str:
-        """Name of the model among hosts that take it from each other."""
+        """Name of the model among hosts that share it."""
         part = self.resolved.part
         return f"{self.resolved.repository}{part and ':'}{part}@{self.resolved.commit}"
 
@@ -66,7 +66,7 @@ class DesiredImage:
 
     @property
     def name(self) -> str:
-        """Its name on the host, made of its digest."""
+        """Name of the image on the host, derived from its digest."""
         return self.resolved.local_name(self.planned)
 
     @property
@@ -130,7 +130,7 @@ class Desired:
 
     @property
     def planned_services(self) -> Iterator[tuple[ServicePlan, Service]]:
-        """Each service as it was decided, and as it was rendered."""
+        """Each service in its decided and its rendered form."""
         return zip(self.plan.services, self.services, strict=True)
 
     def _expected(self, repository: str) -> ExpectedContents:

@@ -18,20 +18,20 @@ from sparkwright.plan.tags import MESSAGES
 from sparkwright.resolve.pinned_text import PinnedText
 from sparkwright.text.shipped_yaml import beside
 
-#: Seconds for the trial of a template; its process gives itself 5 of the processor.
+#: Seconds for the trial of a template; its process limits itself to 5 s of CPU.
 _WAIT = 20
 _TRIAL = Path(__file__).with_name("template_trial.py")
 
 
 def source_of(name: str, folders: Sequence[Path], where: str, most: int) -> tuple[Path, bytes]:
-    """Path and content of a source, in the first of these folders that has it.
+    """Return path and content of a source, in the first of these folders that has it.
 
     Args:
-        where: the key that names it.
-        most: bytes that it may have.
+        where: the key with the source's name.
+        most: largest size in bytes.
 
     Raises:
-        UserError: for a file that is missing, leads out of the folders or can't be read.
+        UserError: the file is missing, leads out of the folders or can't be read.
     """
     paths = [folder / name for folder in folders]
     path = next((path for path in paths if path.exists()), paths[0])
@@ -43,7 +43,7 @@ def source_of(name: str, folders: Sequence[Path], where: str, most: int) -> tupl
     try:
         return path, read_bytes(path, most)
     except Unusable as error:
-        raise refusal(str(path), error.what, error.remedy) from None
+        raise refusal(str(path), error.fault, error.remedy) from None
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class PlannedFile:
     """A file of a service with its content.
 
     Attributes:
-        source: where it was read: a path of the controller, or ``repository@commit/file``.
+        source: its origin: a path of the controller, or ``repository@commit/file``.
         pin: the part that the lock keeps of a repository's file; None for a file beside the recipe.
     """
 
@@ -62,17 +62,17 @@ class PlannedFile:
 
     @property
     def is_code(self) -> bool:
-        """Whether the engine may run it."""
+        """Return whether the engine may run it."""
         return is_code((self.file.at, self.file.name), self.content)
 
     @property
     def sha256(self) -> str:
-        """Of the content, in hex."""
+        """Hash of the content, in hex."""
         return hashlib.sha256(self.content).hexdigest()
 
     @property
     def name(self) -> str:
-        """Its name in a release's folder: another content has another name."""
+        """Name of the file in a release's folder: another content has another name."""
         return f"{self.sha256[:16]}-{self.file.at.rpartition('/')[2]}"
 
     @property
@@ -82,7 +82,9 @@ class PlannedFile:
 
     @property
     def text(self) -> str:
-        """The content as text; bytes that are none survive as halves of surrogate pairs."""
+        """Return the content as text; bytes that are no text survive as halves of surrogate
+        pairs.
+        """
         return self.content.decode("utf-8", "surrogateescape")
 
 
@@ -91,8 +93,8 @@ def trial(text: str, messages: str, tools: bool) -> tuple[int, str]:
     """Line and reason of a template's mistake; an empty reason without one.
 
     Args:
-        messages: what it is rendered with: ``messages`` of a conversation, or ``scored`` ones;
-            empty for a template that is only parsed.
+        messages: ``messages`` of a conversation, or ``scored`` texts, to render; empty for a
+            template that is only parsed.
     """
     data = beside(__file__, "conversation.yaml")
     values = {**data["values"], "tools": data["tools"] if tools else None}

@@ -21,9 +21,10 @@ def missing_images(desired: Desired, observed: Observation) -> list[DesiredImage
 
 
 def shared(desired: Desired, observed: Observation) -> dict[str, bool]:
-    """Models and images, by shared name, that the host can take from others (True) or give (False).
+    """Models and images, by shared name, that the host can fetch from others (True) or serve
+    (False).
 
-    An image can be given only while its parts are kept: Docker has them unpacked.
+    An image can be served only while its parts are kept: Docker has them unpacked.
     """
     result: dict[str, bool] = {}
     missing = {model.directory for model in missing_models(desired, observed)}
@@ -44,5 +45,5 @@ def digest(text: str) -> str:
 
 
 def differs(state: FileState | None, text: str, mode: int) -> bool:
-    """Whether a file is not there with this text and mode."""
+    """Return whether a file is missing, or has another text or mode."""
     return state is None or (state.sha256, state.mode) != (digest(text), mode)

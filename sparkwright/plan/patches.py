@@ -29,7 +29,7 @@ def steps_of(recipe: Recipe, image: Image, file: Path | None, host: str) -> Step
 
     Raises:
         UserError: the base is a built image, no image can have the recipe's name, or a step's files
-        are unusable.
+            are unusable.
     """
     if not recipe.patches or file is None:
         return None
@@ -64,7 +64,7 @@ def _step(
         return {"promises": patch.promises.model_dump()}
     if patch.patch is None:
         return {"files": {each.at: kept(each.source, "files") for each in patch.files}}
-    from sparkwright.host.fetch.steps import parse  # 2.4 ms, for services with patches alone
+    from sparkwright.host.fetch.steps import parse  # 2.4 ms, only for services with patches
 
     name = kept(patch.patch, "patch")
     try:
@@ -79,7 +79,7 @@ def _step(
 
 def files_of(steps: Steps) -> Iterator[str]:
     """Paths of the image that surely have a file after the steps, as far as the steps name them."""
-    from sparkwright.host.fetch.steps import parse  # for services with patches alone
+    from sparkwright.host.fetch.steps import parse  # only for services with patches
 
     files = dict(steps.files)
     for step in json.loads(steps.text):

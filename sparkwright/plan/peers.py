@@ -1,6 +1,6 @@
-"""Which host fetches from which, so that the uplink carries everything once.
+"""Sources and receivers of downloads, so that the uplink carries everything once.
 
-A host that has something, or the first that fetches it, serves it to the others while it still
+A host that has a content, or the first host that fetches it, serves it to the others while it still
 arrives; beyond a few leeches these serve others in turn.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 #: Leeches of one seed. Eight streams of a tenth of a gigabit line each keep up with a line out of
 #: a hundred megabits.
 FAN_OUT = 8
-#: Hosts that are tried in turn, when the first is gone, before the uplink.
+#: Hosts that are tried in order, if the first is gone, before the uplink.
 MOST_PEERS = 3
 
 
@@ -33,7 +33,8 @@ def peers(wanting: Sequence[str], holding: Sequence[str], turn: int = 0) -> dict
             first = roots[n % len(roots)]
         else:
             first = leeches[n // FAN_OUT - len(roots)]
-        # Should the first be gone, only the first of the leeches fetches from outside in its place.
+        # If the first host is gone, only the first of the leeches fetches from outside in its
+        # place.
         others = [*roots, *leeches[:n]]
         result[name] = list(dict.fromkeys([first, *others]))[:MOST_PEERS]
     return result

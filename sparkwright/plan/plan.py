@@ -79,12 +79,12 @@ class ServicePlan:
 
     @property
     def follower(self) -> bool:
-        """Whether another host answers for it."""
+        """Return whether another host answers for it."""
         return self.rank is not None and not self.rank.head
 
     @property
     def sleep(self) -> Sleep | None:
-        """How its engine sleeps while it is idle; None where its unit stops instead."""
+        """Way in which its idle engine sleeps; None if its unit stops instead."""
         idle = self.settings.idle
         return engine(self.engine).sleep if idle and idle.do == "sleep" else None
 
@@ -112,22 +112,23 @@ class ServicePlan:
 
     @property
     def network(self) -> str:
-        """The network of its container: ``none`` but loopback, a ``bridge`` of its own, or the
-        ``host``'s."""
+        """The network of its container: ``none`` (loopback only), a ``bridge`` of its own, or
+        the ``host``'s.
+        """
         if self.rank is not None:
             return "host"
         return "none" if self.socket and not self.outgoing else "bridge"
 
     @property
     def bridge(self) -> str | None:
-        """The interface of its container's network: 15 letters, as the kernel has them."""
+        """The interface of its container's network: 15 letters, the kernel's limit."""
         if self.network != "bridge":
             return None
         return f"sw-{hashlib.sha256(self.name.encode()).hexdigest()[:12]}"
 
     @property
     def outgoing(self) -> bool:
-        """Whether its container may begin connections."""
+        """Return whether its container may open connections."""
         return self.settings.outgoing or bool(self.settings.media_domains)
 
     @property
@@ -193,7 +194,7 @@ class HostPlan:
         return {group: (*its, NOBODY) if group in idle else its for group, its in result.items()}
 
     def counted(self, needs: Mapping[str, float]) -> tuple[str, ...]:
-        """Services whose needs add up: all, but of each exclusive group its largest alone.
+        """Services whose needs add up: all services, but only the largest of each exclusive group.
 
         Args:
             needs: by service.
@@ -213,7 +214,7 @@ class HostPlan:
 
     @property
     def page_images(self) -> tuple[ImageReference, ...]:
-        """The image of Open WebUI, where the address has it."""
+        """The image of Open WebUI, if the address has it."""
         page = self.settings.address and self.settings.address.open_webui
         if not page:
             return ()
@@ -245,7 +246,7 @@ OPEN_WEBUI_DIGESTS = {
 SOCKETS = "/run/sparkwright-engines"
 #: GiB of RAM that buffer a KV cache on a disk: cpu_bytes_to_use of vLLM's engine.yaml.
 STAGED_GIB = 4
-#: Where sshd listens, whatever port the controller reaches it by.
+#: sshd's port on the host, even if the controller reaches it at another port.
 _SSH = 22
 #: Arguments, environment, and the origin of each.
 _Layers = tuple[dict[str, ArgumentValue | None], dict[str, str | None], dict[str, str]]
@@ -341,10 +342,10 @@ def with_additions(
 def taken(
     plan: HostPlan, origin: Callable[[str], str], ssh_port: object = None
 ) -> Iterator[Finding]:
-    """Ports and served names that two services of a host, or something else of it, both want.
+    """Conflicts of ports and served names between services of a host, or with its other parts.
 
     Args:
-        ssh_port: by which the controller reaches it, as the user gives it.
+        ssh_port: port of the controller's connection, as the user gives it.
     """
     for key, problem, remedy in _twice(plan.services, plan.settings, ssh_port):
         where = f"{origin(key.partition('.')[0])}: {key}"
@@ -365,7 +366,7 @@ def _misuses(host: str, service: ServicePlan, engine: Engine) -> Iterator[Findin
 
 
 def _sleepless(service: ServicePlan, engine: Engine) -> Iterator[Fault]:
-    """Reasons why a service can't sleep, though it is to."""
+    """Reasons why a service that must sleep can't."""
     settings = service.settings
     if settings.idle is None or settings.idle.do != "sleep":
         return
@@ -484,7 +485,7 @@ def image_reference(
 def pulled_reference(
     name: str, repository: str, tag: str, settings: HostSettings, digest: str | None = None
 ) -> ImageReference:
-    """Where an image of a registry is pulled from, and the key that must have signed it."""
+    """Registry from which an image is pulled, and the required key of its signature."""
     host, _, path = repository.partition("/")
     registry, keys = settings.image_mirrors.get(host, f"https://{host}"), settings.image_keys
     return ImageReference(
@@ -557,7 +558,7 @@ def _twice(
 
 
 def _woken(settings: HostSettings) -> Iterator[Fault]:
-    """Services that no request can activate, though they are to be."""
+    """Reasons why no request can activate a service that is ``on-request``."""
     for name, service in settings.services.items():
         if service.activate is not None and (service.exclusive is None or not service.proxy):
             yield MESSAGES.fault(

@@ -16,8 +16,10 @@ from sparkwright.plan.tags import MESSAGES
 
 
 def rank_environment(rank: Rank, engine: Engine) -> dict[str, str]:
-    """The variables by which an engine and its libraries reach the other ranks, as far as they are
-    planned: with ConnectX-7 the host looks at each start (``host/ranks/environment.py``)."""
+    """Variables by which an engine and its libraries reach the other ranks, as far as they are
+    planned: with ConnectX-7 the host determines them at each start
+    (``host/ranks/environment.py``).
+    """
     result = {**plain_environment(rank.interface), **engine.rank_environment(rank)}
     if rank.shape is None:
         return result
@@ -51,7 +53,7 @@ def _shape(cluster: ClusterSettings, given: FabricAddresses | None) -> str:
 
 
 def sizes(recipe: Recipe, service: ServiceSettings, engine: Engine) -> dict[str, ArgumentValue]:
-    """The arguments that a recipe's ranks stand for."""
+    """Arguments that a recipe's ranks set."""
     if recipe.ranks is None or service.cluster is None:
         return {}
     result = {argument: getattr(recipe.ranks, name) for argument, name in engine.parallel.items()}
@@ -96,7 +98,7 @@ def problems(
 def _unfit(
     service: ServiceSettings, recipe: Recipe, image: Image, engine: Engine
 ) -> Iterator[Fault]:
-    """Faults for settings that no service of a cluster can have."""
+    """Faults of settings that no service of a cluster may have."""
     if image.variables is not None:
         yield MESSAGES.fault("own-entrypoint", "recipe", image=image.name, program=engine.program)
     if service.exclusive is not None:

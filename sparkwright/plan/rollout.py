@@ -13,7 +13,7 @@ from sparkwright.plan.tags import MESSAGES
 def batches(hosts: Sequence[str], settings: RolloutSettings) -> list[list[str]]:
     """Hosts in the order of their turns: the canaries first, then batches.
 
-    Canaries that are named and not among the hosts (another --limit) are passed over.
+    Named canaries that are not among the hosts (another --limit) are skipped.
     """
     if isinstance(settings.canaries, int):
         first = list(hosts[: settings.canaries])
@@ -44,7 +44,7 @@ def earlier(
     """The kept release that a service ran before its current release.
 
     Args:
-        kept: release -> when it was written.
+        kept: release -> its time of writing.
         history: the service's switches, oldest first.
     """
     for entry in reversed(history):
@@ -58,21 +58,21 @@ def earlier(
 def behind_another_proxy(name: str, release: str, *, was: bool, planned: bool) -> str | None:
     """Return why a service can't go back to a release with the present proxies; None if it can.
 
-    Ports are the plan's and not a release's: a release that was made to listen on the service's own
-    port finds it taken by the proxy, and a release that listens behind a proxy can't be reached
-    without the proxy.
+    The plan, not the release, sets ports: a release that listens on the service's own port finds it
+    taken by the proxy, and a release that listens behind a proxy can't be reached without the
+    proxy.
 
     Args:
         was: whether the release was made for a place behind a proxy.
-        planned: whether the plan has one.
+        planned: whether the plan has a proxy.
     """
     if was == planned:
         return None
     made, plan = ("with", "none") if was else ("without", "one")
     return (
         f"release {release} of {name} was made {made} a proxy before it, and the plan has {plan}: "
-        "nobody would reach it. Say in inventory or group_data what it was like then "
-        "(proxy) and deploy, instead of going back"
+        "nobody would reach it. Set proxy in inventory or group_data as it was then, "
+        "and deploy instead of going back"
     )
 
 
@@ -104,7 +104,7 @@ class Rollout:
         self.stopped = self.stopped or reason
 
     def wait(self, host: str, pause: float, now: float) -> float:
-        """Seconds that a host still has to wait for its turn."""
+        """Seconds until a host's turn."""
         if self.ended_at is None or host in self.batches[0]:
             return 0.0
         return max(0.0, self.ended_at + pause - now)

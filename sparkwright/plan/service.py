@@ -1,4 +1,4 @@
-"""Services rendered: the decided service as it must run on its host."""
+"""Rendered services: the decided service as it must run on its host."""
 
 import hashlib
 from dataclasses import replace
@@ -27,7 +27,7 @@ from sparkwright.text.sizes import GIB
 from sparkwright.tls.host_certificates import certificate_place
 
 T = TypeVar("T")
-#: Requests after a start, before a service counts as ready: the first ones compile kernels.
+#: Requests after a start, before a service counts as ready: the first requests compile kernels.
 WARM_UPS = 2
 #: GiB of a compiler's job at most: nvcc of FlashInfer takes 3 to 8 (flashinfer#3634, vllm#54237).
 #: Four jobs built on a machine where a job for each core was killed (flashinfer#3636).
@@ -41,7 +41,7 @@ _UP = (
 
 
 def container_command(service: ServicePlan) -> Command:
-    """Command line and environment of a service's container, as its engine has them."""
+    """Command line and environment of a service's container, in its engine's form."""
     own, container, rank = engine(service.engine), service.container, service.rank
     fabric = _fabric(service) if rank and rank.shape is None else {}
     return own.command(
@@ -86,8 +86,8 @@ def render_service(
 ) -> Service:
     """Render a service of a host. The same plan and resolution give the same service.
 
-    All ranks of a cluster's service have one release, and each its own part of it: the id is made
-    of every rank's texts.
+    All ranks of a cluster's service have one release, and each rank its own part of it: the id
+    covers every rank's texts.
 
     Args:
         others: whether other hosts serve it too, behind one address.
@@ -146,7 +146,7 @@ def _place(settings: RolloutSettings, service: str, *, others: bool) -> Pool:
 
 
 def engine_at(service: ServicePlan) -> tuple[str, int]:
-    """Address and port at which a host reaches a service's engine; of a socket its path, and 0."""
+    """Address and port at which a host reaches a service's engine; for a socket its path, and 0."""
     return (service.socket, 0) if service.socket else (_local(service.bind), service.port)
 
 
@@ -186,9 +186,9 @@ def _gate(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> Smoke
 def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) -> dict[str, Any]:
     """Everything that a service's files are rendered from, as variables of their templates.
 
-    Among them: ``entrypoint`` and ``command``, its words, with the API key's file at
-    ``SECRETS_MOUNT``; ``weights``, pairs of a directory on the host and where the container reads
-    it; ``shm_gib``, the size of /dev/shm; ``drop_caches``, whether the host's page cache is dropped
+    Among the values: ``entrypoint`` and ``command``, its words, with the API key's file at
+    ``SECRETS_MOUNT``; ``weights``, pairs of a directory on the host and its path in the container;
+    ``shm_gib``, the size of /dev/shm; ``drop_caches``, whether the host's page cache is dropped
     before a start.
     """
     settings, rank, home = plan.settings, service.rank, service_home(plan, service)
@@ -198,7 +198,7 @@ def rendered_from(plan: HostPlan, service: ServicePlan, resolution: Resolution) 
     room = int(offload.gib * GIB) if offload and offload.disk else 0
     rdma = rank is not None and rank.shape is not None
     if rdma:
-        # Memory that stays where it is.
+        # Memory that stays in place.
         container = replace(container, cap_add=tuple(sorted({*container.cap_add, "IPC_LOCK"})))
     return {
         "service": service,

@@ -8,7 +8,7 @@ from sparkwright.config.settings import HostSettings, ServiceSettings
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Messages, suggest
 
-#: Of the whole plan.
+#: Applies to the whole plan.
 MESSAGES = Messages(__file__)
 
 
@@ -20,7 +20,7 @@ def chosen_tag(
     own_key: str,
     origin: Callable[[str], str],
 ) -> tuple[str, str]:
-    """The tag, and the key that chose it. A host's tag is for the images that have it."""
+    """The tag, and the key that chose it. A host's tag applies to the images that have this tag."""
     if service.image_tag:
         return service.image_tag, own_key
     host_key = f"{origin('image_tag')}: image_tag"
@@ -32,7 +32,7 @@ def chosen_tag(
 def no_such_tag(
     key: str, tag: str, recipe: Recipe, image: Image, catalog: Catalog, host: str
 ) -> Finding:
-    """A tag that the image has not, or that the recipe does not run on."""
+    """A tag that the image lacks, or that the recipe does not run on."""
     if tag in image.tags:
         message = "not-on-tag"
     elif any(tag in data.names for data in image.tags.values()):
@@ -47,8 +47,8 @@ def no_such_tag(
 def _instead_of(tag: str, recipe: Recipe, image: Image, catalog: Catalog) -> str:
     """Remedy for a tag that the recipe does not run on.
 
-    A tag that the image has was meant: other recipes run on it, and the user is leaving the
-        recipe's own tags. ``latest`` and the like mean the tag that had the name last.
+    The user meant an existing tag of the image: other recipes run on it, and the user leaves the
+    recipe's own tags. ``latest`` and similar names mean the last tag that had the name.
     """
     named = {name: data.date for name, data in image.tags.items() if tag in data.names}
     if named and tag not in image.tags:

@@ -61,7 +61,7 @@ def _rendered(text: str, values: dict[str, Any]) -> str:
 
 
 def _fault(text: str, values: dict[str, Any]) -> tuple[int, str]:
-    """Line and reason of the template's mistake; an empty reason where it renders."""
+    """Line and reason of the template's mistake; an empty reason if it renders."""
     messages = values["messages"]
     parts = [{**each, "content": [{"type": "text", "text": each["content"]}]} for each in messages]
     try:
@@ -71,7 +71,7 @@ def _fault(text: str, values: dict[str, Any]) -> tuple[int, str]:
         # Some templates take each message as a list of parts, which their engine then gives them.
         if messages[-1]["content"] in _rendered(text, {**values, "messages": parts}):
             return 0, ""
-        return 0, "it does not write what the user says"
+        return 0, "it does not write the user's message"
     except TemplateSyntaxError as error:
         return error.lineno, str(error.message)
     except MemoryError:

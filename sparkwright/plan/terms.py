@@ -13,7 +13,7 @@ class Term:
 
     Attributes:
         of: the image's name, or the model's repository.
-        license: name and note of the license, or that none is named.
+        license: name and note of the license, or a note that no license is named.
     """
 
     of: str
@@ -23,11 +23,11 @@ class Term:
 
 @dataclass(frozen=True)
 class Terms:
-    """Licenses and duties that an operator has to know before others use a service.
+    """Licenses and duties that an operator must know before others use a service.
 
     Attributes:
         licenses: of every image and model.
-        duties: what cards ask of whoever runs their models -> who says so.
+        duties: the cards' demands on operators of their models -> source.
     """
 
     licenses: tuple[Term, ...]

@@ -1,6 +1,6 @@
 """The proxy through which a host reaches the internet, as environment of its programs.
 
-Units that systemd starts get nothing from /etc/environment or a login's variables.
+systemd's units get no variables from /etc/environment or a login.
 """
 
 from urllib.parse import urlsplit
@@ -14,7 +14,7 @@ _ALWAYS = ("localhost", "127.0.0.1", "::1", ".local", ".lan", ".internal", ".hom
 def environment(settings: HostSettings) -> dict[str, str]:
     """Variables for programs that fetch; none without a proxy.
 
-    In both spellings: apt reads the lower case alone.
+    Both spellings are set: apt reads only the lower case.
     """
     if settings.http_proxy is None:
         return {}

@@ -4,8 +4,9 @@ written.
 The proxy asks for the API key, passes only the engine's client routes, sends a request to the
 replica with the fewest requests, and can take a replica out of service without cutting off a
 client. A proxy
-in front of a single replica is the same proxy. The address for all models is a proxy, too: behind
-it stands the host's own program (``host/models/``), which names the pool that serves a request.
+in front of a single replica is the same proxy. The address for all models is a proxy, too: it
+passes requests to the host's own program (``host/models/``), which names the pool that serves a
+request.
 """
 
 import hashlib
@@ -26,15 +27,15 @@ from sparkwright.host.proxy.pool import ASLEEP_MAP, RUNTIME
 from sparkwright.tls.host_certificates import CERTIFICATE
 from sparkwright.tls.names import ip_address
 
-#: Seconds after which a client is to ask again for a service that sleeps.
+#: Seconds after which a client should ask again for a sleeping service.
 ASLEEP_SECONDS = 60
-#: Whom the address's program runs as.
+#: User of the address's program.
 USER = "sparkwright-models"
 #: Name of the proxy that is the address for all models; no service's name has a dot.
 MODELS = "address.models"
 #: Name of the proxy before Open WebUI.
 PAGE = "address.open-webui"
-#: What Debian and Ubuntu verify public certificates by.
+#: Debian's and Ubuntu's public CAs.
 PUBLIC_CAS = "/etc/ssl/certs/ca-certificates.crt"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -62,10 +63,10 @@ class Replica:
     Attributes:
         address: of a host, or the path of a Unix socket, which has no port.
         health_port: port of its health check, on the same address. An engine's own ``/health``
-            says only that its loop runs: ask something that generates.
+            shows only that its loop runs: use a check that generates.
         health: path of the Unix socket of its health check, instead of a port.
         tls: its verification; None if it serves http.
-        dns: whether its address is a name that DNS knows: HAProxy asks again where it is.
+        dns: whether DNS resolves its address: HAProxy then resolves it repeatedly.
     """
 
     name: str
@@ -107,7 +108,7 @@ class Proxy:
         exclusive: the service's group; None if it never sleeps.
         on_request: whether a request activates it.
         engine_key: whether the proxy sends a replica the engine's key instead of the client's.
-        engine: whose client routes pass; None if replicas may have any engine.
+        engine: engine whose client routes pass; None if replicas may have any engine.
     """
 
     name: str
@@ -121,7 +122,7 @@ class Proxy:
     engine: str | None = None
 
     def paths(self, method: str) -> list[str]:
-        """Paths that pass as they are."""
+        """Paths that pass unchanged."""
         return [path for path in self._routes(method) if "{" not in path]
 
     def patterns(self, method: str) -> list[str]:
@@ -139,12 +140,12 @@ class Proxy:
 
     @property
     def models(self) -> bool:
-        """Whether it is the address for all models."""
+        """Return whether it is the address for all models."""
         return self.name == MODELS
 
     @property
     def page(self) -> bool:
-        """Whether it is Open WebUI's, which asks browsers for accounts of its own."""
+        """Return whether it is Open WebUI's proxy, which asks browsers for accounts of its own."""
         return self.name == PAGE
 
 
@@ -160,13 +161,13 @@ class _Path:
 
 @dataclass(frozen=True)
 class Page:
-    """Open WebUI beside the address.
+    """Open WebUI beside the address for all models.
 
     Attributes:
         image: its name in the host's Docker.
         url: of the address.
-        secrets: its API key, and what it signs its sessions with.
-        ca: by which it verifies the address; None for public CAs, and for http.
+        secrets: its API key, and the secret that signs its sessions.
+        ca: CA that verifies the address; None for public CAs, and for http.
         environment: further variables.
     """
 
@@ -185,17 +186,17 @@ class Proxies:
         tls: certificate and key of all proxies, PEM; None serves http.
         home: directory of its files.
         runtime: directory of its sockets; systemd makes and removes it.
-        user: of the workers; None leaves their user as started.
-        wait_seconds: how long a request may wait for a replica when none is ready.
-        idle_seconds: how long a connection may be silent. A prompt of 262144 tokens is read for
-            minutes, and an answer that is not streamed is silent to its end.
+        user: user of the workers; None keeps the starting user.
+        wait_seconds: longest wait of a request if no replica is ready.
+        idle_seconds: longest silence of a connection. A prompt of 262144 tokens is read for
+            minutes, and an answer without streaming is silent to its end.
         check_milliseconds: between two health checks of a replica.
         wake: socket of the program that activates a service (``host/exclusive/on_request.py``).
         pools: behind the address for all models.
         address: configuration of the program behind the address for all models, if any.
         page: Open WebUI beside that address, if any.
-        limited: names of keys with rights or limits, which the address judges: a service's proxy
-            takes their requests from there alone.
+        limited: names of keys with rights or limits, which the address enforces: a service's proxy
+            accepts their requests only from the address.
     """
 
     proxies: tuple[Proxy, ...]
@@ -214,19 +215,19 @@ class Proxies:
 
     #: HAProxy's configuration: world-readable, holds no secret.
     config = _Path("home", "haproxy.cfg")
-    #: The Lua action that has requests wait for a replica.
+    #: The Lua action that makes requests wait for a replica.
     waiting_room = _Path("home", "wait_for_server.lua")
     #: The file of ``key_map``: hashes of the clients' keys and their names, 0600.
     keys = _Path("home", "keys.map")
-    #: The file of ``engine_map``, with the key that the engine is shown, 0600.
+    #: The file of ``engine_map``, with the engine's key, 0600.
     engine = _Path("home", "engine.map")
-    #: The file with certificate and key, 0600; there while the proxies serve https.
+    #: The file with certificate and key, 0600; it exists while the proxies serve https.
     certificate = _Path("home", CERTIFICATE)
-    #: The CAs by which replicas are verified; there while any has a private one.
+    #: The CAs that verify replicas; the file exists while any replica has a private CA.
     replicas_ca = _Path("home", "tls/replicas.pem")
     #: The runtime API of the worker that takes new requests.
     admin_socket = _Path("runtime", "admin.sock")
-    #: The runtime API of the master, which reaches the workers of before a reload too. For a moment
+    #: The runtime API of the master, which reaches earlier workers after a reload too. For a moment
     #: after a start or reload it refuses or resets connections: ask again.
     master_socket = _Path("runtime", "master.sock")
     #: The pools, for the program of the address. Root and that program's user enter its directory.
@@ -287,7 +288,7 @@ def render_proxies(proxies: Proxies) -> Files:
     """The files of the proxies, except for the keys.
 
     Raises:
-        UserError: when names, addresses or ports would not survive, all problems in one.
+        UserError: names every unusable name, address or port.
     """
     Problems(_problems(proxies)).stop()
     context = {
@@ -309,23 +310,24 @@ def render_proxies(proxies: Proxies) -> Files:
 
 
 def key_hash(key: Secret) -> str:
-    """Hash of a key, as HAProxy's ``sha2(256),hex`` makes it."""
+    """Hash of a key, in the form of HAProxy's ``sha2(256),hex``."""
     return hashlib.sha256(key.value.encode()).hexdigest().upper()
 
 
 def key_map(keys: Mapping[str, Iterable[Secret]]) -> str:
     """The map of the keys that open the proxies: SHA-256 and name, a line each.
 
-    Hashes, because HAProxy's lookup compares byte by byte and its runtime API prints what it
-    loaded; a file, because a reload reads it again but reads the environment only at the start.
-    With two values of a name a key changes without an interruption; without a value nobody gets in.
+    Hashes, because HAProxy's lookup compares byte by byte and its runtime API prints loaded values;
+    a file, because a reload reads it again but reads the environment only at the start. With two
+    values of a name a key changes without an interruption; a name without a value admits nobody.
     """
     return "".join(f"{key_hash(key)} {name}\n" for name, some in keys.items() for key in some)
 
 
 def engine_map(key: Secret, address: Secret | None = None) -> str:
-    """The map that gives HAProxy the key of the host's engines, and what the address shows proxies
-    of services; its config is readable."""
+    """The map with the key of the host's engines, and the key that the address sends to proxies
+    of services; HAProxy's config is readable.
+    """
     return f"engine {key.value}\n" + (f"{ADDRESS} {address.value}\n" if address else "")
 
 

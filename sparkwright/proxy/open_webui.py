@@ -14,7 +14,7 @@ from sparkwright.tls.host_certificates import identity
 def page_of(
     plan: HostPlan, everyone: Everyone, keys: Keys, resolution: Resolution, *, dry: bool
 ) -> Page | None:
-    """Open WebUI of a host, which reaches the address where other hosts do; None without it."""
+    """Open WebUI of a host, which uses the address's LAN name; None without Open WebUI."""
     settings = plan.settings
     page = settings.address and settings.address.open_webui
     images = [image for image in plan.page_images if image.name in resolution.images]

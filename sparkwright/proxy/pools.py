@@ -1,4 +1,4 @@
-"""The pools behind the address for all models: which services they have, and what prevents that."""
+"""The pools behind the address for all models: their services, and obstacles."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -12,8 +12,8 @@ from sparkwright.host.fetch.request import TlsIdentity
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.tls.host_certificates import Tls, identity
 
-#: Data of every host of the inventory, also outside the run's limit. Those that it is not
-#: limited to were judged by nobody yet.
+#: Data of every host of the inventory, also outside the run's limit. Data outside the limit has not
+#: been validated.
 Everyone = Mapping[str, Mapping[str, Any]]
 
 
@@ -22,7 +22,7 @@ class PlannedPool:
     """Services of several hosts that answer to the same names.
 
     Attributes:
-        names: of models, as clients have them.
+        names: names of the models for clients.
         services: by host.
         tls: setting of each host.
     """
@@ -39,10 +39,10 @@ class PlannedPool:
 
 
 def planned_pools(plans: Iterable[HostPlan]) -> tuple[PlannedPool, ...]:
-    """The pools of all hosts, each of services that have the same names on the same hosts.
+    """The pools of all hosts: each has services with equal names on the same hosts.
 
-    A service without a proxy knows no client's key, and one at a loopback address is reached by
-    nobody: neither is behind the address.
+    A service without a proxy knows no client's key, and no other machine reaches a service at a
+    loopback address: neither is behind the address.
     """
     serving: dict[str, dict[str, ServicePlan]] = {}
     tls: dict[str, Tls] = {}
@@ -64,15 +64,15 @@ def planned_pools(plans: Iterable[HostPlan]) -> tuple[PlannedPool, ...]:
 
 
 def behind_address(service: ServicePlan) -> bool:
-    """Whether requests come to a service through the address for all models."""
+    """Return whether requests reach a service through the address for all models."""
     return service.proxy and not is_loopback(service.bind)
 
 
 def unverified(pools: Iterable[PlannedPool], everyone: Everyone) -> Iterator[Finding]:
-    """Replicas that HAProxy can't verify. Nothing is made for them yet."""
+    """Replicas that HAProxy can't verify. Nothing is written for them yet."""
     for host, tls in {host: pool.tls[host] for pool in pools for host in pool.services}.items():
         if tls == "own":
-            continue  # made when it is needed
+            continue  # made on first use
         try:
             replica_identity(host, everyone[host], tls, dry=True)
         except UserError as error:
@@ -82,7 +82,7 @@ def unverified(pools: Iterable[PlannedPool], everyone: Everyone) -> Iterator[Fin
 def replica_identity(
     host: str, data: Mapping[str, Any], tls: Tls, *, dry: bool
 ) -> TlsIdentity | None:
-    """How HAProxy verifies a replica; None if that serves http.
+    """HAProxy's verification of a replica; None if the replica serves http.
 
     Raises:
         UserError: for a certificate without a name for HAProxy to verify.

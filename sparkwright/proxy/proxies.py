@@ -1,4 +1,4 @@
-"""Which proxies a host has: one before each service that asks for it, and one for all models."""
+"""Proxies of a host: one before each service that asks for it, and one for all models."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -26,9 +26,9 @@ def proxies_of(
     """All proxies of a host; None for a host without any.
 
     Args:
-        everyone: data of every host of the inventory, whatever the run is limited to.
-        pools: of every host, where this host has the address for all models.
-        dry: whether nothing is written: certificates that are missing are made for this run alone.
+        everyone: data of every host of the inventory, in a limited run, too.
+        pools: pools of every host, if this host has the address for all models.
+        dry: whether nothing is written: missing certificates are made for this run alone.
 
     Raises:
         UserError: for a replica that HAProxy can't verify.

@@ -1,7 +1,8 @@
-"""At which addresses the fleet's address reaches the replicas: seen from its host, not from here.
+"""Addresses at which the fleet's address reaches the replicas: as seen from its host, not from the
+controller.
 
 A name of the controller's ssh_config or of .local is no name on another host: HAProxy would start,
-call its configuration valid, and leave that replica off.
+call its configuration valid, and never use that replica.
 """
 
 import re
@@ -17,7 +18,7 @@ _SERVER = re.compile(r"^ +server (\S+) (?:\[([^\]]+)\]|([^:\s]+)):\d+ check", re
 
 
 def wanted(proxies: Proxies | None, seen_from_here: Mapping[str, str]) -> tuple[Reach, ...]:
-    """Connections that a host has to try to the replicas of its pools.
+    """Connections that a host must try to the replicas of its pools.
 
     Args:
         seen_from_here: host -> the address at which the controller reached it.
@@ -35,8 +36,8 @@ def settled(
     """The proxies with the addresses at which their host reaches the replicas.
 
     Args:
-        config: HAProxy's configuration as it is there: a replica that is off for a while stays
-            where it was.
+        config: HAProxy's present configuration: a replica that is off for a while keeps its
+            address.
     """
     if proxies is None:
         return None
@@ -55,7 +56,7 @@ def settled(
 def _at(replica: Replica, seen: Reached | None, before: Mapping[str, str]) -> Replica:
     given = ip_address(replica.address)
     if given and not given.is_link_local:
-        return replica  # the user's own word
+        return replica  # the user's own setting
     if seen is None or seen.address is None:
         address = before.get(replica.name)
         return (
@@ -69,7 +70,7 @@ def _at(replica: Replica, seen: Reached | None, before: Mapping[str, str]) -> Re
 
 
 def unreached(proxies: Proxies | None, reached: Mapping[str, Reached]) -> Iterator[Finding]:
-    """A warning for each replica that the host of the address does not reach."""
+    """A warning for each replica that the address's host does not reach."""
     for name in dict.fromkeys(replica.name for replica in replicas(proxies)):
         seen = reached.get(name)
         if seen is not None and seen.address is None:
@@ -85,6 +86,6 @@ def unreached(proxies: Proxies | None, reached: Mapping[str, Reached]) -> Iterat
 
 
 def replicas(proxies: Proxies | None) -> Iterator[Replica]:
-    """The replicas of the pools, which may be other hosts."""
+    """Replicas of the pools on other hosts, and on this host."""
     for pool in proxies.pools if proxies else ():
         yield from pool.replicas

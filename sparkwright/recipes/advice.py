@@ -1,7 +1,7 @@
-"""vLLM's own recipe of a repository: asked before the repository's files.
+"""vLLM's own recipe of a repository, which takes precedence over the repository's files.
 
-It says how the engine's authors start a model: parsers, kernels, variables. How much of a host it
-takes stays what this host has, and whatever an import leaves out is left out here by the same code.
+It gives the start options of the engine's authors: parsers, kernels, variables. This host still
+sets its use of the host's resources, and the same code leaves out the same parts as an import.
 """
 
 import datetime as dt
@@ -24,7 +24,7 @@ from sparkwright.resolve.model_facts import ModelRecipe
 from sparkwright.resolve.recipe_registry import Snapshot
 
 #: Keys of a recipe that describe the start of the model. Its guide and its installation are for
-#: people.
+#: readers.
 _KEYS = (
     "meta", "model", "variants", "features", "opt_in_features", "strategy_overrides",
     "hardware_overrides", "omni",
@@ -32,7 +32,7 @@ _KEYS = (
 _INSTALLATION = ("dependencies", "install", "docker_source")
 #: vLLM's own image, of a version.
 _STOCK = re.compile(r"vllm/vllm-openai:v?(\d+\.\d+\.\d+)(-[a-z0-9_.-]+)?")
-#: Sized by the host that serves it.
+#: The host that serves it sets its size.
 _SIZES = ("gpu_memory_utilization", "max_model_len", "max_num_seqs", *engine("vllm").gpu_counts)
 
 
@@ -54,7 +54,7 @@ def look_up(repository: str, registries: Iterable[Snapshot]) -> ModelRecipe | No
 
 
 def advice(subject: Subject) -> Advice:
-    """The advice of vLLM's recipe for a service; empty without one, and for another engine."""
+    """The advice of vLLM's recipe for a service; empty without a recipe, and for another engine."""
     recipe = subject.resolved.recipe
     if recipe is None or subject.image.engine != "vllm":
         return Advice()
@@ -87,10 +87,10 @@ def advice(subject: Subject) -> Advice:
 
 
 def _foreign(subject: Subject, recipe: ModelRecipe) -> Foreign:
-    """The variant of the repository that is named.
+    """The named variant of the repository.
 
     Raises:
-        Unfit: where it is for another engine or another GPU.
+        Unfit: the recipe is for another engine or another GPU.
     """
     name = next(_variants(recipe.data, subject.repository), None)
     if name is None:
@@ -107,7 +107,7 @@ def _foreign(subject: Subject, recipe: ModelRecipe) -> Foreign:
         if stock is None:
             raise Unfit("docker_image", foreign.container, "its arguments are for that image")
         least = max(least or "0", stock[1], key=release)
-    # What it needs is judged by the repository's files, not by the size of a datacentre's GPU.
+    # The repository's files determine its needs, not the size of a datacentre's GPU.
     return replace(foreign, least_vllm=least, gpus=1, vram_gib=None)
 
 
@@ -117,7 +117,7 @@ def _options(subject: Subject) -> Options:
 
 
 def _variants(data: dict[str, Any], repository: str) -> Iterator[str]:
-    """Names of the variants with these weights, the usual one first."""
+    """Names of the variants with these weights, the usual variant first."""
     own = mapping(data, "model").get("model_id")
     variants = mapping(data, "variants")
     for name in sorted(variants, key=lambda name: name != "default"):
@@ -126,7 +126,7 @@ def _variants(data: dict[str, Any], repository: str) -> Iterator[str]:
 
 
 def _kept(data: Mapping[str, Any]) -> dict[str, Any]:
-    """As the lock can have it: plain data, in the order that it has there."""
+    """The recipe in the lock's form: plain data, with keys in order."""
     kept = {key: data[key] for key in _KEYS if data.get(key) is not None}
     model = kept["model"]
     kept["model"] = {key: model[key] for key in model if key not in _INSTALLATION}

@@ -1,4 +1,6 @@
-"""Convert an imported recipe's arguments: those kept, those dropped, and the share of one host."""
+"""Convert an imported recipe's arguments: kept arguments, dropped arguments, and the share of
+one host.
+"""
 
 import math
 import re
@@ -10,9 +12,9 @@ from sparkwright.engines.tables import release
 from sparkwright.recipes.recipe import Foreign, Options
 from sparkwright.recipes.yaml_mapping import line
 
-#: The share of a Spark where a recipe says none.
+#: The share of a Spark for a recipe without one.
 _SHARE = 0.8
-#: vLLM's own image, the folder in which it starts, and the templates that it has there.
+#: vLLM's own image, its working folder, and its templates there.
 _STOCK, _WORKSPACE = "vllm/vllm-openai", "/vllm-workspace/"
 _TEMPLATE = re.compile(r"examples/tool_chat_template_[\w.-]+\.jinja")
 #: DFlash's two limits, which decide its budget of tokens.
@@ -23,11 +25,11 @@ def settled(
     foreign: Foreign, values: dict[str, Any], model: str, version: str | None,
     options: Options,
 ) -> dict[str, Any]:  # fmt: skip
-    """The arguments that the recipe gets, with mappings as they were read.
+    """The recipe's arguments, with mappings as they were read.
 
     Args:
-        model: the repository that is served.
-        version: of the engine that its image holds; None if nobody says it.
+        model: the served repository.
+        version: version of the engine in its image; None if unknown.
     """
     remarks, code = foreign.remarks, {"trust_remote_code"} if options.remote_code else set()
     if _TEMPLATE.fullmatch(template := str(values.get("chat_template"))):
@@ -62,7 +64,7 @@ def settled(
 
 
 def variables(foreign: Foreign, version: str | None, options: Options) -> dict[str, str]:
-    """The environment that the recipe gets."""
+    """The recipe's environment."""
     note, parser = foreign.remarks.note, foreign.engine.parser
     kept: dict[str, str] = {}
     for name, value in foreign.environment.items():
@@ -78,7 +80,7 @@ def variables(foreign: Foreign, version: str | None, options: Options) -> dict[s
 
 
 def _spread(foreign: Foreign, kept: dict[str, Any], options: Options) -> None:
-    """Set how many GPUs it takes: as the recipe says, else as many as its size needs."""
+    """Set the number of GPUs: the recipe's own, else as many as its size needs."""
     counts = foreign.engine.gpu_counts
     sizes = {name: kept[name] for name in counts if isinstance(kept.get(name), int)}
     wanted = math.prod(sizes.values())
@@ -104,14 +106,16 @@ def _spread(foreign: Foreign, kept: dict[str, Any], options: Options) -> None:
 
 
 def ranks(foreign: Foreign, arguments: dict[str, ArgumentValue]) -> dict[str, int]:
-    """How a recipe is spread over a cluster's hosts; its sizes are no arguments any more."""
+    """Distribution of a recipe over a cluster's hosts; its sizes are no longer arguments."""
     parallel = foreign.engine.parallel
     sizes = {part: arguments.pop(argument, 1) for argument, part in parallel.items()}
     return {name: size for name, size in sizes.items() if isinstance(size, int) and size > 1}
 
 
 def _by_size(needed: float | None, options: Options) -> int:
-    """GPUs that hold this, as a power of two, which heads can be divided by."""
+    """Number of GPUs with enough memory, as a power of two, by which attention heads are
+    divisible.
+    """
     if needed is None:
         return 1
     capacity = LEAST_SPARK_GIB * MOST_ON_GB10 if unified(GPUS[options.gpu]) else VRAM[options.gpu]
@@ -119,7 +123,7 @@ def _by_size(needed: float | None, options: Options) -> int:
 
 
 def _share(foreign: Foreign, kept: dict[str, Any]) -> None:
-    """Set a share of memory that a Spark, whose pool is one, can give."""
+    """Set a memory share that a Spark, with its single pool, can provide."""
     program = foreign.engine
     title, usual, name = program.title, program.limits({}).share, program.limit_names.get("share")
     if name is None:

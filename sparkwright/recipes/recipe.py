@@ -29,7 +29,7 @@ def texts() -> dict[str, dict[str, Any]]:
 
 
 class Unfit(Exception):
-    """This recipe can't be imported; says why, and what helps."""
+    """This recipe can't be imported; the text has the reason, and the remedy."""
 
     def __init__(self, key: str, observed: str, reason: str, remedy: str = "") -> None:
         self.key, self.observed, self.reason, self.remedy = key, observed, reason, remedy
@@ -44,11 +44,11 @@ class Unfit(Exception):
 
 @dataclass
 class Remarks:
-    """Findings of one recipe, in the order in which they are met.
+    """Findings of one recipe, in order.
 
     Attributes:
         source: the recipe's file, as messages name it.
-        engine: name of the engine that it is for.
+        engine: name of its engine.
     """
 
     source: str
@@ -63,8 +63,9 @@ class Remarks:
         self._add(name, key, observed, needed=needed, reason=reason, remedy=remedy)
 
     def listed(self, kind: str, name: str, value: Any, allowed: Collection[str]) -> Any:
-        """A value without the parts that are not on the engine's list, which are noted; ``...``
-        where nothing is left."""
+        """Return a value without the parts that are not on the engine's list, with a note on
+        each; ``...`` if nothing is left.
+        """
         left_out: list[LeftOut] = []
         kept = engine(self.engine).allowlist.kept(kind, name, value, allowed, left_out)
         for key, part, reason in left_out:
@@ -74,11 +75,11 @@ class Remarks:
         return kept
 
     def left_out(self, key: str, observed: str, reason: str) -> None:
-        """Add a key that the catalog does not get, for a reason of another table."""
+        """Add a note on a key that the catalog does not get, with the reason of another table."""
         self._add(LEFT_OUT, key, observed, needed=False, reason=reason)
 
     def _add(self, name: str, key: str, observed: str, *, needed: bool, **reasons: str) -> None:
-        """Add a finding: an error where the recipe lost something that it needs."""
+        """Add a finding: an error if the recipe lost a part that it needs."""
         where = Subject(file=self.source, key=key or None)
         severity = Severity.ERROR if needed or key in texts()["needed"] else Severity.WARNING
         finding = Finding(name, severity, where, observed, **reasons)
@@ -91,14 +92,14 @@ class Options:
     """The user's options for importing a recipe.
 
     Attributes:
-        gpu: the GPU that it is imported for, by its name in ``catalog.gpus.GPUS``.
-        name: of the new recipe; None for the recipe's own.
-        engine_version: of the engine in the recipe's image, where nobody else says it.
+        gpu: GPU of the import, by its name in ``catalog.gpus.GPUS``.
+        name: name of the new recipe; None for the recipe's own.
+        engine_version: version of the engine in the recipe's image, if no other source has it.
         image: a reference that replaces the recipe's container.
-        variants: of a recipe that has several; empty for all of them.
+        variants: selected variants of a recipe with several; empty for all of them.
         remote_code: whether ``trust_remote_code`` is kept, and mods that bring code.
-        allowed: arguments and variables that the site allows beside those on the engine's list.
-        cluster: whether what needs several GPUs is spread over as many hosts.
+        allowed: arguments and variables that the site allows in addition to the engine's list.
+        cluster: whether a recipe for several GPUs is spread over as many hosts.
         mods: name of a mod -> its files: name -> text, "\\0" for what is no text.
     """
 
@@ -130,7 +131,7 @@ class Text:
 
     @property
     def names(self) -> tuple[str, str]:
-        """The file's own name, and the same with its folder's name."""
+        """The file's own name, and its name with its folder's."""
         folder, _, stem = self.name.rpartition("/")
         return stem, f"{folder.rpartition('/')[2]}-{stem}" if folder else stem
 
@@ -152,18 +153,18 @@ class Foreign:
 
     Attributes:
         name: of the new recipe.
-        longer_name: with its folder's, where another recipe has the first one.
-        title: one line of its own words.
-        model: the repository that its key names; the command line goes before it.
+        longer_name: with its folder's name, if another recipe has the short name.
+        title: one line in its own words.
+        model: the repository that its key names; the command line takes precedence.
         container: image reference; None for stock vLLM of ``least_vllm`` or newer.
         arguments: of the command line, after ``vllm serve``.
         environment: as text.
-        gpus: that it needs at least, one in each Spark.
-        may_be_one: whether one GPU does, although its defaults name two.
-        vram_gib: what it says to need, over all of its GPUs.
+        gpus: least number of GPUs, one in each Spark.
+        may_be_one: whether one GPU is enough, although its defaults name two.
+        vram_gib: its stated need, over all of its GPUs.
         context: tokens that the model was made for.
         format: format of the weights, as the recipe names it.
-        notes: what else a reader should know.
+        notes: further notes for a reader.
         mods: names of scripts that change its container.
     """
 
@@ -190,5 +191,5 @@ class Foreign:
 
     @property
     def engine(self) -> Engine:
-        """The engine that it is for."""
+        """Name of its engine."""
         return engine(self.remarks.engine)

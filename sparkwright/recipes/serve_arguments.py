@@ -25,10 +25,10 @@ _INT, _FLOAT = re.compile(r"-?\d{1,18}", re.ASCII), re.compile(r"-?\d{0,18}\.\d{
 
 
 def read_arguments(arguments: Sequence[str], version: str | None, remarks: Remarks) -> Arguments:
-    """The arguments; what can't be carried over is said.
+    """The arguments; the parts that can't be carried over are noted.
 
     Args:
-        version: of the engine, which judges; None if nobody says it.
+        version: version of the engine, for its checks; None if unknown.
     """
     parser = engine(remarks.engine).parser
     tables, left = parser.tables.known_to(version), list(arguments)
@@ -53,10 +53,10 @@ class Arguments:
     Attributes:
         parser: of the engine.
         tables: of the version that judges, or of all.
-        version: as messages name it.
+        version: its text in messages.
         values: argument, with underscores -> value.
         nested: arguments whose value is a mapping, set as a whole or key by key.
-        model: the positional one, or ``--model``.
+        model: the positional argument, or ``--model``.
         served_names: of ``--served-model-name``.
     """
 
@@ -93,7 +93,7 @@ class Arguments:
         self._set(option, name, path, argument, given, negated=negated)
 
     def _known(self, name: str) -> tuple[str, Argument | None]:
-        """An argument by its own name, another one, or an unambiguous beginning of it."""
+        """Return an argument by its own name, another name, or an unambiguous prefix of it."""
         for each in self.tables:
             full = each.aliases.get(name, name)
             if full in each.arguments:
@@ -146,7 +146,7 @@ class Arguments:
             self.values[name] = wanted
 
     def _nest(self, name: str, path: str, given: list[str]) -> None:
-        """``--a.b=c``, as vLLM reads it: the value is JSON where it can be."""
+        """``--a.b=c``, as vLLM reads it: the value is JSON if possible."""
         before = self.values.pop(name, None)
         inner = self.nested.setdefault(name, before if isinstance(before, dict) else {})
         *parents, last = path.replace("-", "_").split(".")
@@ -157,7 +157,7 @@ class Arguments:
         inner[last] = _json(given[0]) if given else True
 
     def _value(self, name: str, argument: Argument, given: list[str]) -> None:
-        """Set a value; of an argument that is there twice, vLLM takes the last."""
+        """Set a value; of a repeated argument, vLLM takes the last value."""
         value: ArgumentValue = given[0]
         if argument.kind == "many":
             value = [*map(_scalar, given)] if len(given) > 1 else given[0]
@@ -170,7 +170,7 @@ class Arguments:
 
 
 def expands(word: str) -> bool:
-    """Whether a shell would look something up, or run it."""
+    """Return whether a shell would look up a part of the text, or run it."""
     return "$" in word or "`" in word
 
 
@@ -179,7 +179,7 @@ def _is_option(word: str) -> bool:
 
 
 def _json(text: str) -> Any:
-    """JSON, also with its braces doubled as a template's literal ones are; else the text."""
+    """JSON, also with doubled braces as in a template; else the text."""
     for each in (text, text.replace("{{", "{").replace("}}", "}")):
         with suppress(ValueError, RecursionError):
             return json.loads(each)
@@ -193,6 +193,6 @@ def _scalar(text: str) -> int | float | str:
 
 
 def fitting(value: Any) -> ArgumentValue:
-    """A deep mapping as JSON's text, which vLLM reads as well; every other value as it is."""
+    """A deep mapping as JSON's text, which vLLM also reads; other values unchanged."""
     deep = isinstance(value, dict) and any(isinstance(v, list | dict) for v in value.values())
     return value if not deep else json.dumps(value, separators=(",", ":"), ensure_ascii=False)

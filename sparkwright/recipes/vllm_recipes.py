@@ -9,11 +9,11 @@ from sparkwright.recipes.recipe import Foreign, Options, Remarks, Text, Unfit, t
 from sparkwright.recipes.yaml_mapping import environment, line, mapping, positive, strings
 from sparkwright.text.sizes import GIB
 
-#: One box, all of its GPUs: the way to start that fits one; and over boxes of one GPU each, where
-#: the recipe grants that to the hardware.
+#: One box with all of its GPUs: the only way to start; and several boxes of one GPU each, if the
+#: recipe allows this for the hardware.
 _STRATEGY, _SPREAD = "single_node_tp", "multi_node_tp"
 _GRANTED = ("supported", "verified")
-#: Places in its variables that a reader fills in with each host's own network.
+#: Placeholders in its variables for each host's own network.
 _NETWORK = ("$IFACE_NAME", "$IB_IF", "$HEAD_IP")
 
 
@@ -26,7 +26,7 @@ def read(text: Text, data: dict[str, Any], options: Options) -> Iterator[Foreign
     """Each variant is a recipe; a variant for other hardware is refused.
 
     Raises:
-        Unfit: where all of it is another engine's, or a variant that was asked for is not there.
+        Unfit: all of the recipe is for another engine, or a requested variant does not exist.
     """
     if data.get("omni"):
         raise Unfit("omni", "vLLM-Omni", "this tool serves text with vLLM")
@@ -48,7 +48,7 @@ def _variant(
     remarks = Remarks(f"{text.source} ({name})")
     model, about, tables = mapping(data, "model"), mapping(data, "meta"), texts()["vllm_recipes"]
     family = FAMILIES[GPUS[options.gpu]]
-    # They key by these, the nearest first.
+    # Its keys, the nearest first.
     box, *kinds = keys = (family.vllm_recipes[options.gpu], family.generation, "nvidia")
     _refuse_other_hardware(variant, box, f"variants.{name}")
     spread = mapping(mapping(data, "strategy_hardware"), _SPREAD).get(box) in _GRANTED
@@ -77,7 +77,7 @@ def _variant(
     size, tp = variant.get("vram_minimum_gb"), variant.get("tp") or strategy.get("tp")
     if isinstance(tp, dict):  # keyed by hardware
         tp = next((tp[kind] for kind in (*keys, "default") if kind in tp), None)
-    if spread and isinstance(size, int | float):  # as many as hold it
+    if spread and isinstance(size, int | float):  # as many as hold the model
         tp = max(2, math.ceil(size * 1e9 / GIB / VRAM.get(options.gpu, LEAST_SPARK_GIB)))
     title = str(about.get("title") or text.name.rpartition("/")[2])
     slug = f"{about.get('slug') or title}{'' if name == 'default' else f'-{name}'}"
@@ -120,8 +120,8 @@ def _by_kind(data: dict[str, Any], kinds: Sequence[str]) -> dict[str, Any]:
 def _features(
     data: dict[str, Any], variant: dict[str, Any], keys: Sequence[str], remarks: Remarks
 ) -> list[str]:
-    """Arguments of every feature that is on unless a user turns it off: a feature that is not
-    opt-in, or that the variant turns on by naming its mode.
+    """Arguments of every feature that is on by default: a feature that is not opt-in, or that the
+    variant turns on by naming its mode.
     """
     opt_in, chosen = strings(data, "opt_in_features"), mapping(variant, "default_modes")
     given: list[str] = []
@@ -141,7 +141,7 @@ def _features(
 
 
 def _image(value: Any) -> str | None:
-    """An image of NVIDIA's, with CUDA 13 where there is one by CUDA's version."""
+    """An image of NVIDIA's, with CUDA 13 if there are images by CUDA's version."""
     while isinstance(value, dict):
         value = next((value[key] for key in ("nvidia", "cu130", "cu129") if key in value), None)
     return value.strip() or None if isinstance(value, str) else None

@@ -9,9 +9,9 @@ from sparkwright.recipes.recipe import Unfit
 
 #: Bytes of a recipe; the largest real one has 40 KiB.
 MOST_BYTES = 256 * 1024
-#: Values of a recipe, each alias counted with all that it stands for.
+#: Values of a recipe; each alias counts with all of its content.
 MOST_VALUES = 20_000
-#: An option, before the value that stands in the same item.
+#: An option before a value in the same item.
 _PAIR = re.compile(r"\A(--[\w.-]+)\s+(?=\S)")
 
 
@@ -19,7 +19,7 @@ def read_yaml(text: str) -> dict[str, Any]:
     """A mapping.
 
     Raises:
-        Unfit: for everything else, and for what grows without bounds when it is read.
+        Unfit: the value has another type, or grows without bounds when it is read.
     """
     if len(text.encode("utf-8", "replace")) > MOST_BYTES:
         raise Unfit("", f"larger than {MOST_BYTES // 1024} KiB", "no recipe is so large")
@@ -27,17 +27,17 @@ def read_yaml(text: str) -> dict[str, Any]:
         data = yaml_text.load(text, MOST_VALUES)
     except Unusable as error:
         remedy = f"in a copy that you import instead: {error.remedy}"
-        raise Unfit("", error.place(error.what[:200]), "it can't be read", remedy) from None
+        raise Unfit("", error.place(error.fault[:200]), "it can't be read", remedy) from None
     if not isinstance(data, dict):
         raise Unfit("", "not a mapping of keys to values", "a recipe is one")
     return {str(key): value for key, value in data.items()}
 
 
 def mapping(data: dict[str, Any], key: str) -> dict[str, Any]:
-    """A key's mapping; empty if it is missing, or says nothing.
+    """A key's mapping; empty if it is missing or null.
 
     Raises:
-        Unfit: for another type.
+        Unfit: the value has another type.
     """
     value = data.get(key)
     if value is None:
@@ -48,12 +48,12 @@ def mapping(data: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def environment(given: dict[str, Any]) -> dict[str, str]:
-    """Variables as text; nothing of the controller's environment is filled in."""
+    """Variables as text; no variable of the controller is filled in."""
     return {name: "" if value is None else str(value) for name, value in given.items()}
 
 
 def strings(data: dict[str, Any], key: str) -> list[str]:
-    """Strings of a key's list; none where it is missing or null. An item such as
+    """Strings of a key's list; none if it is missing or null. An item such as
     ``--max-model-len auto`` is an option and its value."""
     value = data.get(key)
     items = value if isinstance(value, list) else [] if value is None else [value]
@@ -61,7 +61,7 @@ def strings(data: dict[str, Any], key: str) -> list[str]:
 
 
 def positive(value: Any) -> int | None:
-    """A whole number above 0; None for everything else."""
+    """A whole number above 0; None for any other value."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 

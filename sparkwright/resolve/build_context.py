@@ -1,6 +1,6 @@
 """The folder that an image is built from: fetched once on the controller, at a pinned commit.
 
-The hosts need neither git nor a way to the repository; they get the files.
+The hosts need neither git nor access to the repository; they get the files.
 """
 
 import base64
@@ -17,7 +17,7 @@ from sparkwright.resolve.messages import MESSAGES
 #: More than this is no build context but a mistake in the catalog.
 MOST_BYTES = 20 * 1024**2
 MOST_FILES = 1000
-#: Where the controller keeps what it has fetched.
+#: The controller's cache of fetched repositories.
 CACHE = Path(".sparkwright/cache/build")
 _SUBJECT = "build context"
 
@@ -28,7 +28,7 @@ def build_context(
     """Files of a folder of a repository at a commit: path -> (base64, executable).
 
     Raises:
-        UserError: when the repository can't be fetched, or has no such folder.
+        UserError: the repository can't be fetched, or has no such folder.
     """
     folder = cache.resolve() / commit
     if not folder.is_dir():
@@ -58,11 +58,10 @@ def digest(files: dict[str, tuple[str, bool]]) -> str:
 
 
 def verify(files: dict[str, tuple[str, bool]], pinned: str | None, *, carried: bool) -> None:
-    """Refuse a context that is not the one of the lock.
+    """Refuse a context that differs from the lock's.
 
-    carried: whether it comes from a bundle, which nothing but the lock speaks for; what this
-        machine's git has checked out is the commit's.
-    Raises UserError.
+    carried: whether it comes from a bundle, which only the lock verifies; a checkout by this
+    machine's git is the commit's content. Raises UserError.
     """
     if pinned is None and carried:
         raise MESSAGES.refusal("unpinned-context", _SUBJECT)

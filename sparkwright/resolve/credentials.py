@@ -1,7 +1,7 @@
 """Credentials of hubs and registries: the token for gated models, and accounts.
 
-Accounts of private registries are in a file as ``docker login`` writes it, or what a command
-prints.
+Accounts of private registries are in a file as ``docker login`` writes it, or in a command's
+output.
 """
 
 import base64
@@ -22,7 +22,7 @@ from sparkwright.resolve.messages import MESSAGES
 
 #: Characters of an HTTP header.
 _TOKEN = re.compile(r"[\x21-\x7e]{1,4096}")
-#: What Docker's file calls Docker Hub, and the host that is asked for its images.
+#: Docker Hub's name in Docker's file, and the host of its images.
 _HUB = {"index.docker.io": "registry-1.docker.io", "docker.io": "registry-1.docker.io"}
 
 
@@ -30,7 +30,7 @@ def hub_token(source: Source | None) -> Secret | None:
     """The token for gated models: of a file or command, or of the environment.
 
     Raises:
-        UserError: when the file can't be read, or the command prints none.
+        UserError: the file can't be read, or the command prints no account.
     """
     if source is None:
         token = os.environ.get("HF_TOKEN", "").strip()
@@ -43,12 +43,12 @@ def hub_token(source: Source | None) -> Secret | None:
             raise Unusable("this is no token", "")
     except Unusable as error:
         where = f"hub_token_file: {source}"
-        raise MESSAGES.refusal("no-token", where, problem=error.what) from None
+        raise MESSAGES.refusal("no-token", where, problem=error.fault) from None
     return Secret(token)
 
 
 def over_https(token: str | None, endpoint: str) -> str | None:
-    """The token as a hub may be sent it: in clear text it is nobody's secret any more."""
+    """The token for a hub, which is never sent in clear text."""
     return token if endpoint.startswith("https://") else None
 
 
@@ -62,7 +62,7 @@ def account(source: Source | None, registry: str) -> str | None:
         return None
     url = urlsplit(registry)
     result = _accounts(source).get(url.netloc)
-    # A registry on this machine is the only one that clear text does not betray.
+    # Only a registry on this machine may get the account in clear text.
     if result and url.scheme != "https" and url.hostname not in ("127.0.0.1", "localhost"):
         raise _unusable(source, "clear-text", registry=url.netloc)
     return result
@@ -76,7 +76,7 @@ def _accounts(source: Source) -> dict[str, str]:
         else:
             text = files.read(Path(source))
     except Unusable as error:
-        raise _unusable(source, "no-accounts", problem=error.what) from None
+        raise _unusable(source, "no-accounts", problem=error.fault) from None
     try:
         data = json_text.load(text)
         entries = dict(data.get("auths") or {})

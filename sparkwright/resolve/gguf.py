@@ -23,7 +23,7 @@ _NUMBERS = {
 _STRING, _ARRAY = 8, 9
 #: Bytes of a header: that of a tokenizer with 262,144 tokens and its merges has some 16 MiB.
 MOST_BYTES = 64 << 20
-#: Values, tensors, elements of an array that is kept, bytes of a name, and dimensions of a tensor.
+#: Values, tensors, elements of a kept array, bytes of a name, and dimensions of a tensor.
 _MOST, _KEPT, _NAME, _DIMENSIONS = 1 << 16, 1 << 10, 1 << 10, 8
 _FIRST, _NEXT = 512 << 10, 8 << 20
 _LARGEST = 1 << 40
@@ -47,10 +47,10 @@ def read_header(fetch: Callable[[int, int], bytes], size: int) -> Header:
     """Read the header of a file of this size.
 
     Args:
-        fetch: returns so many bytes of the file from an offset on.
+        fetch: returns this many bytes of the file from an offset on.
 
     Raises:
-        Unusable: for a file that is no GGUF file, is cut off, or is beyond the bounds.
+        Unusable: the file is no GGUF file, is cut off, or is beyond the bounds.
     """
     text = _Text(fetch, size)
     if text.take(4) != b"GGUF":
@@ -101,7 +101,7 @@ class _Text:
 
     Attributes:
         at: offset of the next byte.
-        order: of bytes, as ``struct`` writes it.
+        order: byte order, as ``struct`` writes it.
     """
 
     def __init__(self, fetch: Callable[[int, int], bytes], size: int) -> None:
@@ -138,18 +138,18 @@ class _Text:
         return struct.unpack(f"{self.order}{count}{letter}", data) if count <= _KEPT else ()
 
     def count(self, most: int, letter: str = "Q") -> int:
-        """The next number, of things that follow."""
+        """The next number, a count of following values."""
         result: int = self.number(letter)
         if result > most:
             raise _fault(f"it claims {result} entries where {most} is the most")
         return result
 
     def name(self) -> str:
-        """The next text, which names something."""
+        """The next text, a name."""
         return self.take(self.count(_NAME)).decode("utf-8", "replace")
 
     def value(self, kind: int) -> Any:
-        """The next value; None for a value that is not kept."""
+        """The next value; None for a value that is not stored."""
         if letter := _NUMBERS.get(kind):
             return self.number(letter)
         if kind == _STRING:

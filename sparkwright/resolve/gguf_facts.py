@@ -32,14 +32,14 @@ def facts_of_headers(
     """Facts, and layers that keep keys and values.
 
     Args:
-        headers: of every part of the file, the first one's first.
+        headers: headers of all parts of the file, the first part's first.
         file: path of the first part.
         projector: path and size of the file that reads images; None and 0 without one.
-        marks: texts that the chat template is searched for.
+        marks: texts to search for in the chat template.
         license: the hub's information on it.
 
     Raises:
-        Unusable: for a file that is no model, or whose values contradict each other.
+        Unusable: the file is no model, or its values contradict each other.
     """
     values = headers[0].values
     name, kind = values.get("general.architecture"), values.get("general.type", "model")
@@ -78,7 +78,7 @@ def facts_of_headers(
 
 
 def _by_layer(values: Mapping[str, Any], key: str, layers: int) -> list[int]:
-    """A number for every block: given once for all, or as a list; empty if it is not given."""
+    """A number for every block: a single value for all, or a list; empty if missing."""
     given = values.get(key, ())
     result = [given] * layers if not isinstance(given, tuple) else list(given)
     if len(result) not in (0, layers) or not all(_counts(item) for item in result):
@@ -91,7 +91,7 @@ def _counts(value: Any) -> bool:
 
 
 def _kv_heads(values: Mapping[str, Any], heads: int, layers: int) -> list[int]:
-    """Of each block; 0 in blocks that keep a state instead, or use the keys of another."""
+    """Value of each block; 0 in blocks that keep a state instead, or use another block's keys."""
     result = _by_layer(values, "attention.head_count_kv", layers) or [heads] * layers
     interval = whole(values, "full_attention_interval") or 1
     shared = whole(values, "attention.shared_kv_layers") or 0
@@ -115,7 +115,7 @@ def _lengths(values: Mapping[str, Any], heads: int) -> tuple[int, int, int, int]
     """Numbers in a head of keys and of values; then of blocks with a sliding window."""
     usual = (whole(values, "embedding_length") or 0) // heads if heads else 0
     key = whole(values, "attention.key_length") or usual
-    # Multi-head latent attention keeps one vector, of which the values are a part.
+    # Multi-head latent attention keeps one vector, which contains the values.
     latent = whole(values, "attention.key_length_mla")
     value = 0 if latent else whole(values, "attention.value_length") or usual
     return (
@@ -141,7 +141,7 @@ def _geometry(
 
 
 def _sizes(headers: Sequence[Header], layers: int) -> dict[str, Any]:
-    """Bytes of each block, of experts, and of what is in no block."""
+    """Bytes of each block, of experts, and of tensors outside all blocks."""
     blocks, experts, other = [0] * layers, 0, 0
     for header in headers:
         for name, (_, length) in header.tensors.items():

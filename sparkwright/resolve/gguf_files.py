@@ -1,4 +1,4 @@
-"""GGUF files of a repository of many quantizations, and which of them are served."""
+"""GGUF files of a repository of many quantizations, and the served files among them."""
 
 import math
 import re
@@ -18,12 +18,12 @@ _LABEL = re.compile(
 )  # fmt: skip
 #: Weights of full width: of use to whoever makes quantizations, half as fast to whoever serves.
 _FULL = ("F32", "F16", "BF16")
-#: Of the files that read images, the first of these.
+#: The first of the files that read images is used.
 _PROJECTORS = ("F16", "BF16", "Q8_0", "F32")
-#: The most memory that a choice may take: ``12GiB``.
+#: Largest size of a choice: ``12GiB``.
 _ROOM = re.compile(r"(\d{1,5}(?:\.\d)?)GiB")
 #: Tokens of context, with 16-bit keys and values, and GiB of the engine itself, for which a file is
-#: chosen: what is left beyond them makes the context longer.
+#: chosen: the remaining memory makes the context longer.
 TOKENS, OVERHEAD_GIB = 8192, 1.0
 #: Models that a message lists, and parts of one.
 _LISTED, _PARTS = 40, 1000
@@ -37,7 +37,7 @@ class GgufModel:
 
     Attributes:
         parts: paths, the first part's first; one path of a file that is not split.
-        label: its quantization, as the path names it; empty if it names none.
+        label: its quantization in the path; empty without one.
         size: bytes of all parts.
     """
 
@@ -47,7 +47,7 @@ class GgufModel:
 
     @property
     def family(self) -> str:
-        """Its name without the quantization: the same for all quantizations of one model."""
+        """Its name without the quantization: equal for all quantizations of one model."""
         name = _PART.sub("", self.parts[0].rpartition("/")[2].removesuffix(".gguf")).lower()
         return name.replace(self.label.lower(), "").strip("-._")
 
@@ -55,7 +55,7 @@ class GgufModel:
 def choose(
     sizes: Mapping[str, int], choice: str, read: Callable[[GgufModel, str | None], Facts]
 ) -> tuple[tuple[str, ...], Facts]:
-    """Paths of the files that are served, and facts of their headers.
+    """Paths of the served files, and facts of their headers.
 
     Args:
         sizes: of every file of the repository.
@@ -63,7 +63,7 @@ def choose(
         read: returns the facts of a model with a projector.
 
     Raises:
-        Unusable: where it leads to no model, or to several.
+        Unusable: the choice leads to no model, or to several.
     """
     models, (file, _, named) = models_of(sizes), choice.partition(",")
     image = _projector(sizes) if not named else named if named != "none" else None
@@ -113,7 +113,9 @@ def models_of(sizes: Mapping[str, int]) -> list[GgufModel]:
 
 
 def is_chosen(file: str | None, choice: str) -> bool:
-    """Whether a catalog's file is what a service's model names; every file where it names none."""
+    """Return whether a catalog's file is the service's chosen file; true for every file without
+    a choice.
+    """
     labels = [model.label for model in models_of({file: 0})] if file else []
     return choice in ("", file) or choice.upper() in labels
 
@@ -135,7 +137,7 @@ def _named(models: list[GgufModel], choice: str) -> GgufModel:
 
 
 def _quantizations(models: list[GgufModel]) -> list[GgufModel]:
-    """The quantizations of a model, the largest first; it unquantized where there are none."""
+    """The quantizations of a model, the largest first; the unquantized model if there are none."""
     result = [model for model in models if model.label.rpartition("-")[2] not in _FULL] or models
     if len({model.family for model in result}) > 1:
         raise _unclear("it has GGUF files of more than one model", models)
@@ -166,5 +168,5 @@ def _unclear(problem: str, models: list[GgufModel]) -> Unusable:
 
 
 def _served(path: str) -> bool:
-    """Whether a file is GGUF, by a name that paths and commands can have."""
+    """Return whether a file is GGUF, with a name that paths and commands can have."""
     return len(path) <= 200 and re.fullmatch(GGUF_FILE, path) is not None

@@ -16,14 +16,14 @@ from urllib.parse import unquote, urlsplit
 from sparkwright.resolve.messages import MESSAGES
 from sparkwright.resolve.queries import Server, asking, basic
 
-#: Bytes of a file of a repository that is written while it is fetched: of its pack, above all.
+#: Bytes of a repository's file that is written during a fetch: of its pack, above all.
 MOST_BYTES = 300 * 1024**2
-#: Bytes of a repository's list of references: one with 100,000 of them has some 8 MiB.
+#: Bytes of a repository's list of references: a list of 100,000 references has some 8 MiB.
 _MOST_REFERENCES = 16 << 20
 #: Bytes of git's own output.
 _MOST_OUTPUT = 8 << 20
 _SECONDS = 180
-#: Over the user's own settings of git.
+#: Overrides the user's own settings of git.
 _SETTINGS = (
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -40,10 +40,10 @@ def resolve_commit(repository: str, revision: str, private: Sequence[str] = ()) 
     """The commit (40 hex digits) behind a branch, a tag or a commit, without a git program.
 
     The reference discovery of gitprotocol-http(5); both the smart and the dumb answer are read.
-    ``private`` are servers in private networks that it may lead to.
+    ``private`` lists servers in private networks to which it may redirect.
 
     Raises:
-        UserError: when the repository can't be asked or has no such revision.
+        UserError: the repository can't be reached or has no such revision.
     """
     if re.fullmatch(r"[0-9a-f]{40}", revision):
         return revision
@@ -65,7 +65,7 @@ def resolve_commit(repository: str, revision: str, private: Sequence[str] = ()) 
 
 
 def _netrc(url: str) -> dict[str, str]:
-    """The account that the user's ~/.netrc has for a server, as git sends it."""
+    """The account for a server in the user's ~/.netrc, as git sends it."""
     from requests.utils import get_netrc_auth
 
     account = ":".join(get_netrc_auth(url) or ())
@@ -76,18 +76,18 @@ def git(folder: Path, *arguments: str, shown: str, none: int = 0) -> str:
     """Run git in a folder, and return its output.
 
     Args:
-        shown: what messages name.
-        none: how it ends where there is nothing to say.
+        shown: the address in messages.
+        none: text for an empty error message.
 
     Raises:
-        UserError: when it fails.
+        UserError: git fails.
     """
     if shutil.which("git") is None:
         raise MESSAGES.refusal("no-git", shown)
     settings = [word for setting in _SETTINGS for word in ("-c", setting)]
     environment = {name: text for name, text in os.environ.items() if not name.startswith("GIT_")}
     environment |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-    # Files, not pipes: their size is bounded, whatever a repository or its server has git print.
+    # Files, not pipes: their size is bounded, for any output of git, a repository or its server.
     with TemporaryFile() as output, TemporaryFile() as errors:
         try:
             done = subprocess.run(
@@ -106,5 +106,5 @@ def git(folder: Path, *arguments: str, shown: str, none: int = 0) -> str:
 
 
 def _bounded() -> None:
-    """Bound files of git and of what it starts."""
+    """Limit the files of git and of its child processes."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (MOST_BYTES, MOST_BYTES))

@@ -45,10 +45,10 @@ class Lora(Data):
     """Facts about an adapter.
 
     Attributes:
-        kind: its method, as PEFT names it; ``LORA`` alone is served.
+        kind: its method in PEFT's terms; only ``LORA`` is served.
         base: name of the model that it was made for; None without a name.
         rank: the largest of its matrices; 0 without matrices in safetensors.
-        hidden_size: of the body that it fits; None if its matrices do not show it.
+        hidden_size: size of its body's hidden states; None if its matrices do not show it.
     """
 
     kind: Word | None = None
@@ -70,7 +70,7 @@ def lora_of(
         piece: returns bytes of a file: from where, and how many.
 
     Raises:
-        ValueError, TypeError, LookupError, Unusable: for files of another form.
+        ValueError, TypeError, LookupError, Unusable: the files have another form.
     """
     if _CONFIG not in files:
         return None
@@ -98,7 +98,7 @@ def ask_hub(
     """Ask a hub for a text file at a revision.
 
     Raises:
-        UserError: when there is no such file, it is no text, or the hub is out of reach.
+        UserError: the file does not exist, is no text, or the hub can't be reached.
     """
     where = f"file {repository}@{revision}/{path}"
     shown = over_https(token, endpoint)
@@ -124,14 +124,14 @@ Path = Annotated[
 ]
 #: Bytes and values of a model's data with every file: some 50,000 files.
 MOST_BYTES, MOST_VALUES = 16 << 20, 1_000_000
-#: What says how to serve a model.
+#: Files with a model's serving settings.
 _READ = ("config.json", "generation_config.json", "tokenizer_config.json")
 _TEMPLATE = "chat_template.jinja"
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class PinnedFile:
-    """A file: git's own hash for small ones, sha256 for the others."""
+    """A file: git's own hash for small files, sha256 for the others."""
 
     size: Size
     sha256: Sha256 | None = None
@@ -144,12 +144,12 @@ class ResolvedModel:
 
     Attributes:
         commit: 40 hex digits.
-        date: day of that commit, where the hub says.
+        date: day of that commit, if the hub reports it.
         files: by path.
         kv: layers that keep keys and values, by the commit's own config.json.
-        facts: what its small files say; None if they were not asked for.
-        recipe: of a registry of vLLM's own recipes, where one has it.
-        hidden_size: numbers of a token's state, by its config.json.
+        facts: facts from its small files; None if they were not requested.
+        recipe: recipe in a registry of vLLM's own recipes, if any.
+        hidden_size: size of a token's hidden state, by its config.json.
         lora: facts about it as an adapter; None for a repository of another kind.
     """
 
@@ -170,7 +170,7 @@ class ResolvedModel:
 
     @property
     def to_fetch(self) -> tuple[FetchFile, ...]:
-        """The files, as the program that fetches them gets them."""
+        """The files in the form of the fetch program."""
         return tuple(
             FetchFile(path, file.size, file.sha256, file.blob) for path, file in self.files.items()
         )
@@ -186,8 +186,9 @@ class ResolvedModel:
 
     @property
     def directory(self) -> str:
-        """The model's place below the models root: ``org--name/<commit>``; files of a repository
-        of many have ``org--name--part/<commit>``, so that each choice is complete by itself."""
+        """The model's path below the models root: ``org--name/<commit>``; a selection of a
+        repository has ``org--name--part/<commit>``, so that each choice is complete by itself.
+        """
         return directory_of(self.repository, self.commit, self.part)
 
     @property
@@ -214,18 +215,20 @@ def resolve_model(
 ) -> ResolvedModel:
     """Resolve a revision to a commit and its files.
 
-    The token is sent to the endpoint's own host only: clients drop it on a redirect elsewhere.
+    The token is sent to the endpoint's own host only: clients drop it on a redirect to another
+    host.
 
     Args:
-        marks: texts that the chat template is searched for; with them, the small files that say
-            how to serve it are read, too.
-        private: servers in private networks that the hub may lead to.
-        choice: of a repository of GGUF files, as in ``ModelReference``; it then has these alone.
-        gguf: whether GGUF files go before others.
+        marks: texts to search for in the chat template; with marks, the small files with serving
+            settings are read, too.
+        private: servers in private networks to which the hub may redirect.
+        choice: choice in a repository of GGUF files, as in ``ModelReference``; the result then has
+            only these files.
+        gguf: whether GGUF files take precedence over others.
 
     Raises:
-        UserError: with what to do for 401, 403, 404 and for a hub out of reach; with ``marks`` also
-            for a file of the repository that can't be used.
+        UserError: has a remedy for 401, 403, 404 and for an unreachable hub; with ``marks`` also
+            for an unusable file of the repository.
     """
     from huggingface_hub import ModelInfo  # a locked run sends no request: 0.1 s
 
@@ -262,7 +265,7 @@ def resolve_model(
 
         if marks is not None:
             return _with_facts(model, small, info, where, marks)
-        # Nothing but checks depends on it.
+        # Only checks depend on it.
         with suppress(OSError, ValueError, TypeError, LookupError, AttributeError, Unusable):
             model = _measured(model, _loaded(small("config.json")))
             lora = lora_of(model.files, lambda name: _loaded(small(name)), piece)
@@ -287,7 +290,7 @@ def _with_facts(
     where: str,
     marks: Collection[str],
 ) -> ResolvedModel:
-    """The model with what its own small files say of it."""
+    """The model with facts from its own small files."""
     files: list[dict[str, Any]] = []
     try:
         for name in _READ:
@@ -295,7 +298,7 @@ def _with_facts(
         name = _TEMPLATE
         template = small(name)
     except Unusable as error:
-        raise MESSAGES.refusal("unusable-file", where, file=name, problem=error.what) from None
+        raise MESSAGES.refusal("unusable-file", where, file=name, problem=error.fault) from None
     facts = facts_of(
         *files,
         marks=marks,
@@ -320,7 +323,7 @@ def _with_headers(
     where: str,
     marks: Collection[str],
 ) -> ResolvedModel:
-    """The model with the GGUF files that are served alone, and what their headers say."""
+    """The model with only the served GGUF files, and facts from their headers."""
     from sparkwright.resolve.gguf import read_header
     from sparkwright.resolve.gguf_facts import facts_of_headers
     from sparkwright.resolve.gguf_files import Facts, GgufModel, choose
@@ -342,7 +345,7 @@ def _with_headers(
         paths, (facts, kv) = choose(sizes, choice, read)
     except Unusable as error:
         title = f"{name}: " if name else ""
-        problem, remedy = f"{title}{error.what}", error.remedy
+        problem, remedy = f"{title}{error.fault}", error.remedy
         raise MESSAGES.refusal("no-gguf", where, problem=problem, remedy=remedy) from None
     files = {path: model.files[path] for path in paths}
     return replace(model, files=files, kv=kv, facts=facts)

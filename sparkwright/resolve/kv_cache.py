@@ -6,7 +6,7 @@ from typing import Any
 
 from sparkwright.catalog.entries import KvLayers
 
-#: No model has more of anything that is counted here: strangers write these files.
+#: No model has more of any counted unit: third parties write these files.
 MOST = 1 << 30
 
 
@@ -61,7 +61,7 @@ def _kinds(data: dict[str, Any], total: int) -> Counter[str]:
 
 
 def whole(data: Mapping[str, Any], key: str) -> int | None:
-    """A number of a configuration; None for what no model can have."""
+    """A number of a configuration; None for a value that no model can have."""
     value = data.get(key)
     counted = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MOST
     return value if counted else None

@@ -1,7 +1,7 @@
-"""Tags resolved to digests, revisions to commits, and the lock that keeps them.
+"""Tags resolved to digests, revisions to commits, and the lock with both.
 
-A file in the user's repository, in an order that does not change by itself, so that its diff is
-what will change on the hosts. With it a run queries no registry or hub.
+The lock is a file in the user's repository with a stable order, so that its diff shows the changes
+of the hosts. With a lock a run queries no registry or hub.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def resolve(
     """Ask registries and hubs for everything that the plans name.
 
     Args:
-        asked_models: models that were asked for already in this run.
+        asked_models: models that this run has resolved already.
 
     Raises:
         UserError: every tag and revision that could not be resolved.
@@ -164,13 +164,13 @@ def read_lock(path: pathlib.Path) -> Lock | None:
     """The lock, or None if missing.
 
     Raises:
-        UserError: for a file that is no lock.
+        UserError: the file is no lock.
     """
     if not path.exists():
         return None
     try:
         text = files.read(path)
-        # Between two sides of a merge no YAML is looked at: either may be right.
+        # Between two sides of a merge the YAML is not parsed: either side may be right.
         if mark := _CONFLICT.search(text):
             line = text.count("\n", 0, mark.start()) + 1
             raise MESSAGES.refusal("open-merge", f"{path}: line {line}")
@@ -182,7 +182,7 @@ def read_lock(path: pathlib.Path) -> Lock | None:
         return Lock.model_validate(data)
     except Unusable as error:
         where = error.place(str(path))
-        raise MESSAGES.refusal("unusable-lock", where, problem=error.what) from None
+        raise MESSAGES.refusal("unusable-lock", where, problem=error.fault) from None
     except ValidationError as error:
         raise UserError(
             MESSAGES.mistake("unusable-lock", problem.subject.place, problem=problem.observed)
@@ -196,11 +196,11 @@ def from_resolution(
     kept: Lock | None,
     confirmed: Collection[str] = (),
 ) -> Lock:
-    """A lock of everything that the plans name; pins of ``kept`` go before the resolution's.
+    """A lock of everything that the plans name; pins of ``kept`` take precedence over new pins.
 
     Args:
-        confirmed: recipes whose patches are for the images as they are now. Other recipes keep the
-            images that ``kept`` has for them.
+        confirmed: recipes whose patches fit their images' present content. Other recipes keep their
+            images of ``kept``.
     """
     pins = kept or Lock(images={}, models={})
     references, models = _references(named)
@@ -231,7 +231,7 @@ def to_resolution(
         bases: whether patches for another image than the lock's are refused.
 
     Raises:
-        UserError: for everything that is not locked, and for such patches.
+        UserError: names everything that is not locked, and every such patch.
     """
     images, models = _references(named)
     pinned = {key: pin for key, model in models.items() if (pin := locked_model(lock, model))}
@@ -250,7 +250,7 @@ def to_resolution(
 
 
 def changed_bases(named: Iterable[References], lock: Lock, path: str) -> Iterator[Finding]:
-    """Patches over another image than the lock says that they are made for."""
+    """Patches over another image than the image in the lock."""
     for recipe, images in sorted(_bases(named, lock.images).items()):
         former = (lock.patched or {}).get(recipe)
         if former is None:
@@ -295,13 +295,13 @@ def _files(named: Iterable[References]) -> dict[str, PinnedText]:
 
 
 def locked_image(lock: Lock, image: ImageReference) -> ResolvedImage | None:
-    """An image's pin; None if it is not there with a signature of the key that is named."""
+    """An image's pin; None if the lock lacks it, or a signature of the named key."""
     result = lock.images.get(image.name)
     return result if result and result.is_signed(image.pulled.key) else None
 
 
 def locked_model(lock: Lock, model: ModelReference) -> ResolvedModel | None:
-    """A model's pin; None if it is not there with all that is needed of it."""
+    """A model's pin; None if the lock lacks it, or a required part of it."""
     result = lock.models.get(model.key)
     return None if result and model.facts and result.facts is None else result
 
@@ -314,10 +314,10 @@ def unused(named: Iterable[References], lock: Lock) -> list[str]:
 
 
 def with_contexts(named: Iterable[References], lock: Lock, cache: pathlib.Path) -> Lock:
-    """The lock with the hash of every build context; what lacks one is fetched by git.
+    """The lock with the hash of every build context; git fetches missing contexts.
 
     Raises:
-        UserError: for every context that can't be had.
+        UserError: names every context that can't be fetched.
     """
     images = dict(lock.images)
     problems = Problems()
@@ -339,6 +339,6 @@ def without_contexts(named: Iterable[References], lock: Lock) -> list[str]:
 
 
 def render_lock(lock: Lock) -> str:
-    """The lock as text, sorted: the same pins give the same bytes."""
+    """The lock as text, sorted: equal pins give equal bytes."""
     data: dict[str, Any] = lock.model_dump(mode="json", exclude_none=True)
     return _HEAD + yaml.safe_dump(data, sort_keys=True, width=120, allow_unicode=True)

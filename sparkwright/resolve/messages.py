@@ -1,4 +1,4 @@
-"""Messages of queries to registries, hubs and git, and of what they answer."""
+"""Messages about queries to registries, hubs and git, and about their answers."""
 
 from sparkwright.findings.user_error import Messages
 

@@ -31,7 +31,7 @@ _TASKS: dict[object, Task] = {
 }  # fmt: skip
 #: Kinds of layers that keep a state instead of keys and values.
 _STATES = ("linear_attention", "mamba", "mamba2", "recurrent")
-#: Keys of configurations that have such layers and do not list them.
+#: Keys of configurations with such layers but without a list of them.
 _STATE_KEYS = ("full_attention_interval", "hybrid_override_pattern", "mamba_d_state")
 
 
@@ -40,7 +40,7 @@ class ModelFacts(Data):
 
     Attributes:
         architecture: the class that serves it; None if config.json names none.
-        task: kind of requests that the hub says it is for, where that is not chat; else None.
+        task: kind of requests by the hub, unless it is chat; else None.
         model_type: by which transformers and vLLM know the family.
         context: longest context in tokens.
         quantization: ``quant_method``; None for weights that are not quantized.
@@ -72,7 +72,7 @@ class ModelFacts(Data):
 
 
 class ModelRecipe(Data):
-    """A recipe of vllm-project/recipes, as a registry has it, without its text for readers.
+    """A recipe of vllm-project/recipes in its registry, without its text for readers.
 
     Attributes:
         source: ``repository@commit:path``.
@@ -97,7 +97,7 @@ def facts_of(
     """Read the files.
 
     Args:
-        marks: texts that the template is searched for.
+        marks: texts to search for in the template.
         template: chat_template.jinja, if any; else tokenizer_config.json's counts.
         hf_quant: whether there is a hf_quant_config.json, which ModelOpt writes.
         license, task: the hub's information on it.
@@ -152,7 +152,7 @@ def _context(data: Mapping[str, Any]) -> int | None:
 
 
 def _sampling(data: Mapping[str, Any]) -> dict[str, float]:
-    """Within what clients may send."""
+    """Within the limits for clients' requests."""
     limits = {"temperature": (0.0, 2.0), "top_p": (0.001, 1.0), "top_k": (1.0, 1e6)}
     result = {}
     for key, (low, high) in limits.items():

@@ -20,7 +20,7 @@ _RUNS_CODE = re.compile(
 def is_pickle(path: str) -> bool:
     """Whether a file of a model's repository is a pickle, or code, by its name.
 
-    A pickle that is called .safetensors is found by its header, once it is fetched (contents.py).
+    The header reveals a pickle with the name .safetensors, after its download (contents.py).
     """
     return _RUNS_CODE.fullmatch(path.lower()) is not None
 
@@ -29,7 +29,7 @@ def pickles(model: ResolvedModel, allowed: Collection[str]) -> tuple[str, ...]:
     """Paths of the model's pickles and code that are not fetched.
 
     Args:
-        allowed: patterns of ``org/name/path`` that are fetched all the same.
+        allowed: patterns of ``org/name/path`` that are fetched anyway.
     """
     return tuple(
         path
@@ -40,19 +40,19 @@ def pickles(model: ResolvedModel, allowed: Collection[str]) -> tuple[str, ...]:
 
 
 def fetched(model: ResolvedModel, allowed: Collection[str]) -> ResolvedModel:
-    """The model with the files that are fetched."""
+    """The model without the files that are not fetched."""
     left_out = pickles(model, allowed)
     files = {path: file for path, file in model.files.items() if path not in left_out}
     return replace(model, files=files)
 
 
 def pickle_symptom(model: ResolvedModel, allowed: Collection[str]) -> Symptom | None:
-    """The model's pickles that are not fetched: an error where it has no other weights."""
+    """The model's pickles that are not fetched: an error if it has no other weights."""
     result = pickles(model, allowed)
     if not result:
         return None
     others = any(path.endswith(_WEIGHTS) for path in model.files)
-    loadable = sum(map(is_pickle, model.files))  # those that are allowed included
+    loadable = sum(map(is_pickle, model.files))  # including the allowed files
     named = ", ".join(result[:3]) + (f" and {len(result) - 3} more" if len(result) > 3 else "")
     return Symptom(
         "pickle",

@@ -1,4 +1,4 @@
-"""A text file of a Hugging Face repository, as the lock keeps it."""
+"""A text file of a Hugging Face repository, in the lock."""
 
 import hashlib
 
@@ -15,6 +15,6 @@ class PinnedText:
     text: str
 
     def __post_init__(self) -> None:
-        """Raises ValueError for a text that is not the one of the hash."""
+        """Raises ValueError if the text does not match the hash."""
         if hashlib.sha256(self.text.encode()).hexdigest() != self.sha256:
-            raise ValueError("the text is not the one of its sha256")
+            raise ValueError("the text does not match its sha256")

@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
 #: The largest honest small file: a tokenizer_config.json with all added tokens has about 2 MiB.
 MOST_BYTES = 8 << 20
-#: For everything that is asked of one server, and for one step of it.
+#: Seconds for all requests to one server, and for one step of a request.
 SECONDS, _STEP_SECONDS, _CONNECT_SECONDS = 180.0, 30.0, 5.0
-#: Addresses of one name that are tried.
+#: Number of addresses of one name that are tried.
 _ADDRESSES = 8
-#: Variables by which requests finds the certificates of a site's own authority.
+#: Variables in which requests finds the certificates of a site's own authority.
 _AUTHORITIES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
-#: Where clouds answer with a machine's credentials, beside the link-local addresses.
+#: Addresses where clouds answer with a machine's credentials, beside the link-local addresses.
 _METADATA = ("fd00:ec2::254", "100.100.100.200")
 
 
 class PrivateAddress(Unusable):
-    """A server of the internet leads to an address of a private network, which nobody allowed."""
+    """A server of the internet redirects to an address of a private network without permission."""
 
 
 @dataclass(frozen=True)
@@ -61,19 +61,20 @@ class Answer:
         return self
 
     def json(self, most: int = MOST) -> dict[str, Any]:
-        """Its JSON object. Raises Unusable for anything else."""
+        """Its JSON object. Raises Unusable for any other value."""
         return json_text.load_object(self.content, most)
 
 
 class Server:
-    """A server that the user named, and the servers that it leads to.
+    """A server that the user named, and the servers of its redirects.
 
-    It may lead no further into the network than it is itself: a server of the internet not to the
-    LAN, a server of the LAN not to this machine, and none to link-local addresses, where clouds
-    give credentials. Through a proxy, which looks names up by itself, only addresses are judged.
+    It may redirect no further into the network than it is itself: a server of the internet not to
+    the LAN, a server of the LAN not to this machine, and none to link-local addresses, which give
+    credentials in clouds. Through a proxy, which resolves names itself, only addresses are checked.
 
     Args:
-        private: patterns of names, addresses and networks of private networks that it may lead to.
+        private: patterns of names, addresses and networks of private networks to which it may
+            redirect.
     """
 
     def __init__(self, endpoint: str, private: Sequence[str] = ()) -> None:
@@ -85,13 +86,13 @@ class Server:
     def get(
         self, url: str, headers: Mapping[str, str] = MappingProxyType({}), most: int = MOST_BYTES
     ) -> Answer:
-        """Ask for a URL, and follow redirects; credentials stay with its scheme, host and port.
+        """Request a URL, and follow redirects; credentials stay with its scheme, host and port.
 
         Raises:
-            Unusable, ValueError: for an answer that is beyond the bounds or leads elsewhere.
+            Unusable, ValueError: the answer is beyond the bounds or redirects elsewhere.
             OSError: for a server out of reach.
         """
-        # A locked run sends no request, and these take 0.1 s to import.
+        # A locked run sends no request, and these modules take 0.1 s to import.
         from http.client import HTTPException
         from urllib.error import HTTPError
         from urllib.request import Request
@@ -108,7 +109,7 @@ class Server:
         try:
             with opener.open(Request(url, headers=dict(headers)), timeout=_STEP_SECONDS) as answer:
                 if answer.headers.get("Content-Encoding", "identity") != "identity":
-                    raise Unusable("it is compressed, though nobody wants that", "take another one")
+                    raise Unusable("it is compressed without a request", "take another one")
                 content = bounded.read(answer, most)
                 if answer.length:
                     raise OSError(f"the answer was cut off, {answer.length} bytes before its end")
@@ -129,7 +130,7 @@ class Server:
     def _connected(
         self, query: urllib.request.Request, address: tuple[str, int], *_: object
     ) -> socket.socket:
-        """A connection to a host, or to the proxy by which it is asked."""
+        """A connection to a host, or to the proxy in between."""
         proxied = query.has_proxy() or getattr(query, "_tunnel_host", None)
         if proxied:
             name = urlsplit(query.full_url).hostname or ""
@@ -180,10 +181,10 @@ def _proxies() -> urllib.request.ProxyHandler:
 
 
 def _depth(ip: str) -> int:
-    """How far within the network an address is: 0 for the internet, 3 for the link alone."""
+    """Return the depth of an address in the network: 0 for the internet, 3 for the link alone."""
     try:
         address = _address(ip)
-    except ValueError:  # a name, which a proxy looks up
+    except ValueError:  # a name, which a proxy resolves
         return 0
     if address.is_link_local or str(address) in _METADATA:
         return 3
@@ -191,13 +192,13 @@ def _depth(ip: str) -> int:
 
 
 def _address(ip: str) -> IPv4Address | IPv6Address:
-    """An address, of IPv4 where IPv6 merely wraps it. Raises ValueError for a name."""
+    """An address; IPv4 if IPv6 merely wraps it. Raises ValueError for a name."""
     address = ip_address(ip)
     return getattr(address, "ipv4_mapped", None) or address
 
 
 def _names(entry: str, host: str, ip: str) -> bool:
-    """Whether an entry of ``private_servers`` names a host, or the address that it has."""
+    """Return whether an entry of ``private_servers`` names a host, or its address."""
     if fnmatchcase(host, entry.lower()):
         return True
     try:
@@ -228,11 +229,11 @@ def asking(subject: str, server: str, *, answer: str, setting: str) -> Iterator[
     """Make one finding of a query's errors.
 
     Args:
-        answer: what the server should return, as text.
-        setting: where another server is named.
+        answer: expected answer of the server, as text.
+        setting: setting that names another server.
 
     Raises:
-        UserError: when the server is out of reach, or returns something else.
+        UserError: the server can't be reached, or returns another type of answer.
     """
     facts = {"server": server, "setting": setting}
     try:
@@ -242,9 +243,9 @@ def asking(subject: str, server: str, *, answer: str, setting: str) -> Iterator[
         reason = (getattr(cause, "strerror", None) or str(cause))[:200]
         raise MESSAGES.refusal("unreachable", subject, **facts, reason=reason) from error
     except Unusable as error:
-        facts |= {"answer": f"{answer} ({error.what})"}
+        facts |= {"answer": f"{answer} ({error.fault})"}
         message = "private" if isinstance(error, PrivateAddress) else "another"
         raise MESSAGES.refusal(f"{message}-answer", subject, **facts) from error
-    # Whatever a parser makes of data that are none.
+    # Any exception that a parser raises for invalid data.
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise MESSAGES.refusal("another-answer", subject, **facts, answer=answer) from error

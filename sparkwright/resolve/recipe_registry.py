@@ -1,7 +1,7 @@
 """Registries of recipes: one commit of a git repository, fetched bare and read by git alone.
 
-A foreign repository is never checked out: no hook of it runs, no submodule is fetched, no filter
-(LFS) is asked, and a symbolic link in it is a file like any other, which is passed over.
+A foreign repository is never checked out: none of its hooks runs, no submodule is fetched, no
+filter (LFS) is asked, and a symbolic link in it is a file like any other, which is skipped.
 """
 
 import datetime as dt
@@ -50,7 +50,7 @@ class Snapshot:
         return dt.date.fromisoformat(day.strip())
 
     def files(self, *, every: bool = False) -> list[str]:
-        """Paths of plain files of a size that a recipe may have; with ``every``, of all files.
+        """Paths of plain files of a recipe's usual size; with ``every``, of all files.
 
         Raises:
             UserError: for a tree without end.
@@ -85,14 +85,14 @@ class Snapshot:
 
 
 def snapshot(address: str, commit: str | None = None, cache: Path | None = None) -> Snapshot:
-    """A commit of a registry, from the cache where it is there already.
+    """A commit of a registry, from the cache if it is cached.
 
     Args:
-        commit: the pinned one; None for the newest of its default branch.
-        cache: where the controller keeps what it has fetched; the user's without.
+        commit: the pinned commit; None for the newest commit of its default branch.
+        cache: the controller's cache of fetched registries; default: the user's.
 
     Raises:
-        UserError: when git can't have it, or the address is none that git is given.
+        UserError: git can't fetch it, or the address is not allowed for git.
     """
     try:
         registry_address(address)
@@ -118,7 +118,7 @@ def snapshot(address: str, commit: str | None = None, cache: Path | None = None)
     fetched = run(path, "rev-parse", "--verify", "refs/registry/fetched^{commit}").strip()
     if not re.fullmatch(r"[0-9a-f]{40}", fetched) or commit not in (None, fetched):
         raise MESSAGES.refusal("another-commit", address, fetched=fetched, commit=commit)
-    # Kept by its own name, so that a later fetch does not lose it.
+    # Stored under its own name, so that a later fetch keeps it.
     run(path, "update-ref", f"refs/registry/{fetched}", fetched)
     return Snapshot(address, fetched, path)
 
@@ -127,10 +127,10 @@ def with_registries(addresses: Iterable[str], lock: Lock, *, upgrade: bool) -> L
     """The lock with a commit for each of these registries, and for no other.
 
     Args:
-        upgrade: whether each is asked for its newest commit, pinned or not.
+        upgrade: whether to ask each registry for its newest commit, pinned or not.
 
     Raises:
-        UserError: for every registry that can't be had.
+        UserError: names every registry that can't be fetched.
     """
     kept = {} if upgrade else lock.registries or {}
     pins: dict[str, str] = {}

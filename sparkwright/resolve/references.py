@@ -1,4 +1,4 @@
-"""References that the network resolves: images at a tag, models at a revision."""
+"""References to resolve over the network: images at a tag, models at a revision."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sparkwright.resolve.pinned_text import PinnedText
 #: Commits and digests become names of directories, and words of commands.
 Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-#: Bytes; strict, since True and "12" are none.
+#: Bytes; strict, since True and "12" are no numbers.
 Size = Annotated[int, Field(strict=True, ge=0, le=2**50)]
 
 
@@ -26,10 +26,10 @@ def hex_digits(digest: str) -> str:
 
 @dataclass(frozen=True)
 class BuildReference:
-    """Where a built image is made from: a folder of a git repository, over a pinned base image.
+    """Source of a built image: a folder of a git repository, over a pinned base image.
 
     Attributes:
-        base_name: the name that the Dockerfile's FROM has for the base.
+        base_name: the base's name in the Dockerfile's FROM.
     """
 
     context: str
@@ -40,10 +40,10 @@ class BuildReference:
 
 @dataclass(frozen=True)
 class Steps:
-    """Steps that derive an image of its base.
+    """Steps that derive an image from its base.
 
     Attributes:
-        recipe: whose steps they are.
+        recipe: recipe with the steps.
         text: the steps as JSON, in which files are named by their sha256.
         files: name and content of each.
     """
@@ -53,24 +53,24 @@ class Steps:
     files: tuple[tuple[str, bytes], ...]
 
     def image(self, base: str) -> str:
-        """Name of the image that they derive of a base with this digest: of a hash of both."""
+        """Name of the image derived from a base with this digest: made from a hash of both."""
         inputs = hashlib.sha256(f"{base}\n{self.text}".encode()).hexdigest()
         return f"sparkwright.local/{self.recipe}:sha256-{inputs}"
 
 
 @dataclass(frozen=True)
 class ImageReference:
-    """An image at a tag, where this host pulls it from.
+    """An image at a tag, with this host's source for it.
 
     Attributes:
-        name: ``host/path:tag``, whatever mirror it is pulled from.
-        registry: ``http(s)://host[:port]`` that is asked for digests.
+        name: ``host/path:tag``, with any mirror.
+        registry: ``http(s)://host[:port]`` that resolves digests.
         repository: path within the registry.
-        pull_name: ``host[:port]/path``, without tag: what Docker is given.
-        digest: what the catalog pins the tag to; None to ask the registry.
-        key: file with the public key that must have signed it, where one is named.
+        pull_name: ``host[:port]/path``, without tag: the name for Docker.
+        digest: the catalog's pin of the tag; None to ask the registry.
+        key: file with the required public key of its signature, if any.
         build: set for an image that no registry has; the tag is then a git revision.
-        steps: set for an image that is derived of this one on the host.
+        steps: set for an image that is derived from this image on the host.
     """
 
     image: str
@@ -86,21 +86,21 @@ class ImageReference:
 
     @property
     def pulled(self) -> ImageReference:
-        """The image that a registry has: this one, or the base that it is built over."""
+        """The image in a registry: this image, or the base of its build."""
         return self.build.base if self.build else self
 
 
 @dataclass(frozen=True)
 class ModelReference:
-    """A model's repository at a revision, and the path at which the container sees it.
+    """A model's repository at a revision, and its path in the container.
 
     Attributes:
-        facts: whether it is served from its own files, which must then be known, too.
-        code: ``org/name/path`` of files that run code, which somebody has read.
+        facts: whether it is served from its own files, whose facts are then required, too.
+        code: ``org/name/path`` of files that run code and that a user has read.
         choice: served files of a GGUF repository: a quantization (``Q4_K_M``), the path of a file,
-            or the most memory that it may take (``12GiB``), each with the repository's projector;
-            or a path, a comma, and the projector's path or ``none``. Empty for other formats.
-        gguf: whether GGUF files are served of a repository that has others, too.
+            or its largest size (``12GiB``), each with the repository's projector; or a path, a
+            comma, and the projector's path or ``none``. Empty for other formats.
+        gguf: whether to serve GGUF files of a repository that has others, too.
     """
 
     name: str
@@ -128,8 +128,8 @@ class References:
     """Everything that a host's plan names.
 
     Attributes:
-        hub_endpoint: where its models are looked up.
-        registry_auth: where the accounts of private registries come from; None for none.
+        hub_endpoint: hub that resolves its models.
+        registry_auth: source of the accounts of private registries; None for none.
         private: names and addresses in private networks that registries and hubs may lead to.
         files: files of repositories, ``repository@commit/path`` -> their text.
     """

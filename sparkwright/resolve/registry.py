@@ -39,7 +39,10 @@ class Signature:
     signature: _Base64
 
     def holds(self, digest: str, key: str) -> bool:
-        """Whether it is by a key, and for the image of this digest. Raises as ``verifier``."""
+        """Return whether it is signed by a key, for the image of this digest.
+
+        Raises as ``verifier``.
+        """
         from cryptography.exceptions import InvalidSignature
 
         verify, payload = verifier(key), self.payload
@@ -71,7 +74,7 @@ def verifier(file: str) -> Callable[[bytes, bytes], None]:
         if isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, ec.SECP256R1):
             return lambda signature, data: key.verify(signature, data, ec.ECDSA(SHA256()))
     except Unusable as error:
-        problem = error.what
+        problem = error.fault
     except (ValueError, UnsupportedAlgorithm):
         pass
     raise MESSAGES.refusal("no-public-key", f"image_keys: {file}", problem=problem)
@@ -99,8 +102,8 @@ class PlatformImage:
     """An image for one architecture; sizes in bytes of the parts to pull, by digest.
 
     Attributes:
-        digest: of its own manifest.
-        manifests: what Docker reads before any layer: index, if any, and manifest.
+        digest: digest of its own manifest.
+        manifests: documents that Docker reads before any layer: index, if any, and manifest.
         config: with the ids of the unpacked layers.
         layers: in order; a layer may occur twice.
     """
@@ -127,12 +130,11 @@ class ResolvedImage:
     """A resolved tag; the lock's entry of an image.
 
     Attributes:
-        digest: ``sha256:...`` of the manifest or index the tag points to; for a built image, of
-            its base.
+        digest: ``sha256:...`` of the tag's manifest or index; for a built image, of its base.
         platforms: by registry architecture (``arm64``, ``amd64``).
         commit: of a built image's context.
-        context: sha256 of its files, where a lock says.
-        signature: of the digest, where a key is named for the image.
+        context: sha256 of its files, if a lock has it.
+        signature: of the digest, if a key is named for the image.
     """
 
     digest: Digest
@@ -142,11 +144,13 @@ class ResolvedImage:
     signature: Signature | None = None
 
     def is_signed(self, key: str | None) -> bool:
-        """Whether its signature is by a key, and of its digest; without a key, it needs none."""
+        """Return whether its signature is by a key, and of its digest; always true without a
+        key.
+        """
         return not key or bool(self.signature and self.signature.holds(self.digest, key))
 
     def local_name(self, reference: ImageReference) -> str:
-        """Name of the image on a host, wherever it was pulled from: made of its hashes."""
+        """Name of the image on a host, from any source: made from its hashes."""
         if reference.steps:
             return reference.steps.image(self.digest)
         name = reference.name.rpartition(":")[0]
@@ -171,11 +175,11 @@ def ask_registry(
         registry: ``http(s)://host[:port]``.
         credentials: ``user:password`` for a private image. Sent to the registry's token service.
         title: the image in messages.
-        key: file with a public key, by which its signature is looked for; None for no signature.
-        private: servers in private networks that it may lead to.
+        key: file with a public key, whose signature is required; None for no signature.
+        private: servers in private networks to which it may redirect.
 
     Raises:
-        UserError: when the registry can't be reached, refuses, or has no such tag.
+        UserError: the registry can't be reached, refuses, or has no such tag.
     """
     where = title or f"image {registry}/{repository}@{tag}"
     with asking(where, f"the registry {registry}", answer="a manifest", setting="image_mirrors"):
@@ -200,7 +204,7 @@ def digest_of(content: bytes) -> str:
 
 
 class _Repository:
-    """A repository of a registry, and the account with which it is asked."""
+    """A repository of a registry, with its account."""
 
     def __init__(self, server: Server, address: str, credentials: str | None) -> None:
         self._server, self._base = server, address
@@ -208,7 +212,7 @@ class _Repository:
         self._headers = {"Accept": ", ".join((*_INDEXES, *_MANIFESTS))}
 
     def ask(self, kind: str, name: str) -> Answer:
-        """A manifest or blob, with a token where the registry wants one."""
+        """A manifest or blob, with a token if the registry requires one."""
         url = f"{self._base}/{kind}/{quote(name, safe=':')}"
         answer = self._server.get(url, self._headers)
         if answer.status != 401 or "Authorization" in self._headers:
@@ -227,14 +231,14 @@ class _Repository:
         return self._server.get(url, self._headers) if "Authorization" in self._headers else answer
 
     def exact(self, kind: str, digest: str) -> bytes:
-        """A manifest or blob by its digest. Raises Unusable for another content."""
+        """A manifest or blob by its digest. Raises Unusable for other content."""
         content = self.ask(kind, digest).required().content
         if digest_of(content) != digest:
             raise Unusable(f"{digest} is another content", "take another registry")
         return content
 
     def signatures(self, digest: str) -> Iterator[Signature]:
-        """The signatures that are kept of an image: at its tag for them, and as its referrers."""
+        """Stored signatures of an image: at its tag for signatures, and as its referrers."""
         answer = self.ask("referrers", digest)
         referrers = answer.json()["manifests"] if answer.status == 200 else []
         names = [str(item["digest"]) for item in referrers[:_MOST_SIGNATURES]]

@@ -2,12 +2,12 @@
 
 The controller downloads the pinned wheels for the host's architecture with pip, unpacks them
 (nothing is executed) into one tree, and packs that as a deterministic tar.gz. The host unpacks it
-and puts the tree on sys.path; nothing is installed. One tree is for every Python: both libraries
-use its stable interface.
+and puts the tree on sys.path; nothing is installed. One tree serves every Python version: both
+libraries use its stable interface.
 
 The bundle is named by the sha256 of the tar inside the gzip, which this version of sparkwright
-pins: the same wheels give the same name on every controller, whatever zlib it has, and a bundle
-that was carried from elsewhere is taken only if it is that one.
+pins: equal wheels give the same name on every controller, with any zlib, and a bundle from
+elsewhere is accepted only with this hash.
 """
 
 import gzip
@@ -34,7 +34,7 @@ DIGESTS = Path(__file__).with_name("runtime_digests.json")
 
 # Wheels built against these glibc versions run on Ubuntu 22.04, Debian 12 and newer.
 _PLATFORMS = ("manylinux_2_28", "manylinux_2_17", "manylinux2014")
-#: The oldest Python of hosts; wheels with a stable interface are for all newer ones.
+#: The oldest Python of hosts; wheels with a stable interface are for all newer versions.
 _PYTHON = "3.10"
 _PIP_SECONDS = 600
 _MOST_BYTES = 256 << 20
@@ -63,20 +63,20 @@ class Runtime:
 def pinned_runtime(arch: str, directory: Path) -> Runtime:
     """Return the path in a directory, and the digest, of the bundle that this version pins.
 
-    arch is as `uname -m` prints it. Raises RuntimeBundleError if there is none for it.
+    arch is as `uname -m` prints it. Raises RuntimeBundleError for an architecture without a bundle.
     """
     digest: str | None = json.loads(DIGESTS.read_text(encoding="utf-8")).get(arch)
     if digest is None:
         names = " and ".join(ARCHITECTURES)
-        raise RuntimeBundleError("unknown-architecture", arch=arch, known=names)
+        raise RuntimeBundleError("unknown-architecture", arch=arch, supported=names)
     return Runtime(directory / f"runtime-{arch}-{digest[:16]}.tar.gz", digest)
 
 
 def build_runtime(arch: str, cache_dir: Path) -> Runtime:
     """Return the bundle for hosts of one architecture.
 
-    A bundle that is in cache_dir already is returned in milliseconds, without pip and without
-    network. Raises RuntimeBundleError with a message for the user.
+    A cached bundle is returned in milliseconds, without pip and without network. Raises
+    RuntimeBundleError with a message for the user.
     """
     bundle = pinned_runtime(arch, cache_dir)
     if bundle.path.is_file():
@@ -93,7 +93,7 @@ def build_runtime(arch: str, cache_dir: Path) -> Runtime:
 
 
 def carried_runtime(arch: str, directory: Path) -> Runtime:
-    """Return the bundle of a directory that was carried here, if it is the pinned bundle.
+    """Return the bundle in a carried directory, if it is the pinned bundle.
 
     Files beside it are not read: they may have been changed on the way.
     Raises RuntimeBundleError with a message for the user.
@@ -143,7 +143,7 @@ def _download(arch: str, requirements: Path, wheels: Path) -> None:
 
 
 def _explained(stderr: str, arch: str) -> RuntimeBundleError:
-    """Turn pip's words into one message: what failed, why, and the remedy."""
+    """Turn pip's output into one message: the failure, its cause, and the remedy."""
     if "No module named pip" in stderr:
         return RuntimeBundleError("no-pip", arch=arch, python=sys.executable)
     errors = [line for line in stderr.splitlines() if line.startswith("ERROR:")] or [stderr.strip()]
@@ -151,14 +151,14 @@ def _explained(stderr: str, arch: str) -> RuntimeBundleError:
     message = "no-download"
     if "DO NOT MATCH THE HASHES" in stderr:
         message = "another-content"
-    # pip does not distinguish an unreachable index from one that lacks the package.
+    # pip does not distinguish an unreachable index from an index without the package.
     elif "from versions: none" in stderr or "Retrying" in stderr:
         message = "no-index"
     return RuntimeBundleError(message, arch=arch, file=REQUIREMENTS.name, text=text)
 
 
 def _installed(wheel: Path) -> Iterator[tuple[PurePosixPath, bytes]]:
-    """Files of a wheel as an installer would lay them out, without its scripts."""
+    """Files of a wheel as an installer would place them, without its scripts."""
     with zipfile.ZipFile(wheel) as archive:
         for info in archive.infolist():
             path = PurePosixPath(info.filename)

@@ -1,4 +1,4 @@
-"""Answers of hosts to one question, and the hosts that gave none."""
+"""Answers of hosts to one question, and the hosts without an answer."""
 
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -11,9 +11,9 @@ class Answers(Generic[T]):
     """Answers by host.
 
     Attributes:
-        failures: why a host gave no answer. Every command treats that as a failure: nobody knows
-            what such a host runs.
-        broken: what of the plan is broken, in one line; None if the plan is whole.
+        failures: why a host gave no answer. Every command treats a missing answer as a failure: the
+            state of such a host is unknown.
+        broken: the plan's fault, in one line; None if the plan is valid.
     """
 
     answers: dict[str, T]

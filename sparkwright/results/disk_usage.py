@@ -12,7 +12,7 @@ _FOREIGN = "has no receipt"
 
 
 def render(hosts: Mapping[str, DiskUsage], *, pruning: bool) -> str:
-    """Render a block per host: items, their users, and items that could go or are gone.
+    """Render a block per host: items, their users, and removable or removed items.
 
     Equal hosts share a block.
     """

@@ -19,8 +19,8 @@ class KeyRow:
     Attributes:
         state: ``current``, ``new``, ``old``, ``revoked``, ``command``, or ``unknown``: hosts know a
             key that this controller does not have.
-        created: when its file was made, RFC 3339; None if missing.
-        hosts: whose proxies know it.
+        created: creation time of its file, RFC 3339; None if missing.
+        hosts: hosts whose proxies accept it.
     """
 
     name: str
@@ -68,7 +68,7 @@ def render(listed: Sequence[KeyRow]) -> str:
 
 
 def _values(source: Source) -> Iterator[tuple[str, str, Secret | None]]:
-    if isinstance(source, tuple):  # not asked for the sake of a list
+    if isinstance(source, tuple):  # not requested only for a list
         return
     file = KeyFile(Path(source))
     paths = {"current": file.path, "new": file.new, "old": file.old, "revoked": file.revoked}

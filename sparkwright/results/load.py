@@ -1,7 +1,7 @@
-"""The fleet's load as a table: a line for each service, of two looks at its host.
+"""The fleet's load as a table: a line for each service, from two samples of its host.
 
-Pure: rates are differences of two counters; a counter that restarted, as its engine did, tells no
-rate until it was seen twice.
+Pure: rates are differences of two counters; a counter that restarted with its engine gives no rate
+    until the second sample.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Line:
     """A service, or a host without any. Unknown values are None.
 
     Attributes:
-        problem: why there are no figures.
+        problem: reason for missing figures.
         tokens: generated a second.
         first_token: mean seconds to the first token, of requests since the last look.
         cache, accepted: shares.
@@ -71,15 +71,16 @@ class Line:
 
 @dataclass(frozen=True)
 class Seen:
-    """A host's last two looks, or the reason why there is none."""
+    """A host's last two samples, or the reason for their absence."""
 
     now: HostLoad | None = None
     before: HostLoad | None = None
     problem: str = ""
 
     def then(self, look: HostLoad | Exception) -> Seen:
-        """With a further look, or why there was none: rates go on from the last look once it
-        answers."""
+        """Add a sample, or the reason for its absence: rates continue from the last sample once
+        the host answers.
+        """
         if isinstance(look, HostLoad):
             return Seen(look, self.now or self.before)
         return Seen(None, self.now or self.before, str(look))
@@ -120,7 +121,7 @@ def table(rows: Sequence[Line]) -> list[str]:
 
 
 def problems(rows: Sequence[Line]) -> list[str]:
-    """Why services and hosts have no figures."""
+    """Reasons for missing figures of services and hosts."""
     return [
         visible(": ".join(filter(None, (line.host, line.service, line.problem))))
         for line in rows
@@ -155,7 +156,7 @@ def _service(line: Line, now: Metrics, before: Metrics | None, seconds: float) -
 
 
 def _rise(now: float | None, before: float | None) -> float | None:
-    """How far a counter rose; None if it began again."""
+    """Increase of a counter; None if it restarted."""
     return None if now is None or before is None or now < before else now - before
 
 

@@ -1,4 +1,4 @@
-"""Parts of the fleet's page that extras add to it: findings by their weight, and sections."""
+"""Parts of the fleet's page from extras: findings by their weight, and sections."""
 
 import datetime as dt
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from sparkwright.findings.finding import Finding
 def _to_utc(when: dt.datetime) -> dt.datetime:
     try:
         return when.astimezone(dt.UTC)
-    except OverflowError as error:  # a year that is none in UTC
+    except OverflowError as error:  # a year that UTC does not have
         raise ValueError("no time that UTC has") from error
 
 
@@ -23,7 +23,7 @@ Moment = Annotated[AwareDatetime, AfterValidator(_to_utc)]
 
 
 class Weight(IntEnum):
-    """How much it matters, the heaviest first."""
+    """Weight of a finding, the heaviest first."""
 
     DOWN = 0
     WRONG = 1
@@ -38,8 +38,8 @@ class Weighed:
 
     Attributes:
         problem: after hosts and service: ``3 of 7 figures are worse than the card's``.
-        seen: when that was seen.
-        more: what explains it, and what to do: a line each.
+        seen: time of its last observation.
+        more: explanation and remedy, a line each.
     """
 
     weight: Weight
@@ -52,7 +52,7 @@ class Weighed:
 
 @dataclass(frozen=True)
 class MeasuredService:
-    """A service as it was when it was measured last.
+    """A service at its last measurement.
 
     Attributes:
         versions: further names and versions, such as vLLM's.
@@ -77,7 +77,8 @@ class Section:
     """A section of the page, made by an extra.
 
     Attributes:
-        folder, template: of its HTML, below templates/; it gets this section as ``section``.
+        folder, template: of its HTML, below templates/; the template gets this section as
+        ``section``.
         context: values for the template.
         services: (host, service) -> measurements.
         lines: the same in short, for a terminal.

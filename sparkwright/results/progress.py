@@ -1,4 +1,4 @@
-"""How far hosts are: their fetches, and boots of their engines by phase."""
+"""Progress of hosts: their fetches, and boots of their engines by phase."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -13,10 +13,10 @@ _BEFORE = FetchProgress("starting")
 def together(
     jobs: Mapping[str, FetchProgress | None], ended: frozenset[str] = frozenset()
 ) -> FetchProgress:
-    """All fetches of a host as one: sums, sources, and as message each with its share.
+    """All fetches of a host together: sums, sources, and a message with the share of each.
 
     Args:
-        jobs: name -> what the host reports of a fetch; None if it has not begun.
+        jobs: name -> the host's report on a fetch; None if it has not begun.
         ended: names of jobs that run no more.
     """
     every = {name: progress or _BEFORE for name, progress in jobs.items()}
@@ -40,7 +40,7 @@ def added(every: Collection[FetchProgress]) -> FetchProgress:
 
 
 def figures(seen: FetchProgress) -> str:
-    """Bytes, rate, source and time left; empty while nobody knows how much there is."""
+    """Bytes, rate, source and time left; empty while the total is unknown."""
     if not seen.bytes_total:
         return ""
     amount = f"{seen.bytes_done / 1e9:.2f} of {seen.bytes_total / 1e9:.2f} GB"
@@ -56,7 +56,7 @@ def line(seen: FetchProgress) -> str:
 
 
 def phases(seen: Mapping[str, Phase], now: float) -> str:
-    """Phases of boots on a host, and how long each has taken; or for how long they are watched.
+    """Boot phases on a host with their durations; or the length of the watch.
 
     Args:
         seen: service -> its phase.

@@ -1,4 +1,4 @@
-"""The table at the end of a run: hosts, what they serve, where, from which bytes, and the proof."""
+"""The table at the end of a run: hosts, services, addresses, images, and the proof."""
 
 import json
 import shlex
@@ -12,23 +12,23 @@ from sparkwright.text.screen import fitted
 from sparkwright.text.table import columns
 from sparkwright.text.visible import paragraph, visible
 
-#: States of services of which nothing is claimed: their host was not touched.
+#: States of services without a claim: their host was not touched.
 UNTOUCHED = ("left alone", "maintenance")
 
 
 @dataclass(frozen=True)
 class ServiceRow:
-    """A service of a host.
+    """address: ``host:port`` for clients, and scheme: ``http`` or ``https``.
 
     Attributes:
         address: ``host:port`` to reach it at, and scheme: ``http`` or ``https``.
-        ca: file on the controller by which https is verified; None for public CAs.
+        ca: file on the controller that verifies https; None for public CAs.
         image: reference by digest.
         models: repository -> commit.
         smoke: None if the test was not reached.
         outcome: difference between the host's release and the plan: ``reverted``, ``left``, ``taken
-            back`` or ``failed``; then release and image are the running ones.
-        head: the host that answers for it, where that is another one of its cluster.
+            back`` or ``failed``; then release and image are those running.
+        head: the answering host, if it is another host of its cluster.
         routes: kinds of requests that it answers, each with its route.
     """
 
@@ -48,7 +48,7 @@ class ServiceRow:
 
     @property
     def url(self) -> str:
-        """Where clients reach it, without a path."""
+        """Address for clients, without a path."""
         return f"{self.scheme}://{self.address}"
 
 
@@ -57,12 +57,12 @@ class Row:
     """A host in the summary of a run.
 
     Attributes:
-        refused: why the host was left alone or failed; None when all went well.
-        left: why it was left alone although nothing is wrong with it: maintenance.
+        refused: why the host was left alone or failed; None after a success.
+        left: why the host was left alone without a fault: maintenance.
         changes: its changes in this run.
-        pending: what would be changed, in a run that only looks.
-        executions: remote executions that the run needed.
-        gpu, driver: as the host's nvidia-smi has them; None if it was not asked or did not say.
+        pending: changes that a dry run would make.
+        executions: number of remote executions of the run.
+        gpu, driver: as the host's nvidia-smi reports them; None without a report.
     """
 
     host: str
@@ -78,21 +78,21 @@ class Row:
 
     @property
     def is_known(self) -> bool:
-        """Whether the run saw the host: not where the user declined it."""
+        """Return whether the run observed the host: not if the user declined it."""
         results = (service.smoke or service.outcome for service in self.services)
         return bool(self.refused or self.left or self.changes or any(results)) or not self.services
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """State of a service at the end of a run, where it is not the planned state.
+    """State of a service at the end of a run, if it is not the planned state.
 
     Attributes:
-        state: ``reverted``, ``left``, ``taken back``, ``failed``, or ``sleeps``: another one of its
-            exclusive group runs.
+        state: ``reverted``, ``left``, ``taken back``, ``failed``, or ``sleeps``: another service of
+            its exclusive group runs.
         release: its running release; None if unknown.
         image: by which image.
-        smoke: the gate's verdict on it.
+        smoke: the gate's verdict.
     """
 
     state: str
@@ -105,7 +105,7 @@ def render(rows: Sequence[Row], *, dry: bool, seconds: float, keys: Mapping[str,
     """The whole report as text.
 
     Args:
-        keys: host -> how a shell puts its API key in.
+        keys: host -> shell expression of its API key.
     """
     each = [(row, service) for row in rows for service in row.services]
     table: list[Sequence[str]] = [
@@ -130,7 +130,7 @@ def render(rows: Sequence[Row], *, dry: bool, seconds: float, keys: Mapping[str,
     for host, service in proved[:1]:
         lines += ["", "Ask it:", f"  {_curl(service, keys[host])}"]
     if failed := [row for row in rows if row.refused]:
-        # The report's last line has the reason where there is one.
+        # The report's last line has the reason, if there is one.
         first = visible((failed[0].refused or "").partition("\n")[0])
         reason = f": {first}" if len(failed) == 1 else ""
         hosts = ", ".join(row.host for row in failed)
@@ -159,7 +159,7 @@ def as_json(rows: Sequence[Row], *, dry: bool, others: Sequence[object] = ()) ->
     """The same as data: ``{"dry": bool, "hosts": [...]}``, one object per ``Row``.
 
     Args:
-        others: such objects, of hosts that had no part in the run.
+        others: such objects of hosts outside the run.
     """
     hosts = [*others, *(asdict(row) for row in rows)]
     return json.dumps({"dry": dry, "hosts": hosts}, indent=1) + "\n"
@@ -187,14 +187,14 @@ def smoke_in_short(smoke: Smoke | None) -> str:
 
 
 def image_in_short(image: str) -> str:
-    """The digest of a pulled image, or the name of a built one, short; nothing for none."""
+    """The digest of a pulled image, or the name of a built image, short; empty without an image."""
     if not image:
         return ""
     tag = image.rpartition(":")[2]
     return tag[:19] if tag.startswith("sha256-") else f"built {tag}"
 
 
-#: Requests by kinds other than chat; the last of those that a service answers is shown.
+#: Requests by kinds other than chat; the last kind that a service answers is shown.
 _EXAMPLES = {
     "completion": '"prompt": "Once upon a time"',
     "embedding": '"input": "It rains."',

@@ -1,4 +1,4 @@
-"""Tables of the fleet's services and how they came to run: status, history, diff.
+"""Tables of the fleet's services and their history: status, history, diff.
 
 Data are a host's answers (sparkwright/host/status.py); nothing is fetched here.
 """
@@ -34,7 +34,7 @@ class Planned:
     """Planned release of a service: id, tag, and the texts of its files by name.
 
     Attributes:
-        url: where clients reach it; empty for a follower, whose head answers.
+        url: address for clients; empty for a follower, whose head answers.
     """
 
     release: str
@@ -72,7 +72,7 @@ class Deployment(HostStatus):
 
 
 def summary(seen: Deployment) -> dict[str, Any]:
-    """A host as ``status --json`` prints it: of releases their tags, of files nothing."""
+    """A host as ``status --json`` prints it: releases with their tags, without files."""
     data: dict[str, Any] = encode(seen)
     del data["history"], data["actions"]
     for name, service in seen.services.items():
@@ -90,7 +90,7 @@ def summary(seen: Deployment) -> dict[str, Any]:
 def render_status(deployments: Mapping[str, Deployment], paint: Paint = str) -> str:
     """Render the watch's findings, errors first; then a line per service.
 
-    Each line says what the service runs, since when, whether it is well, and what differs.
+    Each line has the service's release, its uptime, its health, and its differences.
     """
     rows: list[Sequence[str]] = [
         ("HOST", "SERVICE", "RELEASE", "TAG", "UP", "RESTARTS", "HEALTH", "PLAN")
@@ -153,14 +153,14 @@ def _serves(service: ServiceStatus | None) -> bool:
 
 
 def past(seen: Deployment) -> list[HistoryEntry | Action]:
-    """Switches of a host, and what else was done to it by request, oldest first."""
+    """Switches of a host, and other requested actions, oldest first."""
     return sorted((*seen.history, *seen.actions), key=lambda entry: entry.at)
 
 
 def render_history(deployments: Mapping[str, Deployment], last: int) -> str:
     """Render switches, starts, stops and maintenance with user, time and reason; newest last.
 
-    Of a switch also its downtime, and how it ended.
+    A switch has its downtime and its result, too.
     """
     rows: list[Sequence[str]] = [
         ("WHEN", "HOST", "SERVICE", "FROM", "TO", "BY", "DOWN", "RESULT", "WHY")
@@ -187,7 +187,7 @@ def _event(entry: HistoryEntry | Action, seen: Deployment) -> Sequence[str]:
 
 
 def switches(deployments: Mapping[str, Deployment]) -> list[dict[str, Any]]:
-    """Every switch as the fleet's page takes it (sparkwright/extras/dashboard/contents.py)."""
+    """Every switch in the form of the fleet's page (sparkwright/extras/dashboard/contents.py)."""
     return [
         {
             "host": host,
@@ -206,7 +206,7 @@ def switches(deployments: Mapping[str, Deployment]) -> list[dict[str, Any]]:
 
 def render_diff(deployments: Mapping[str, Deployment]) -> str:
     """Render unified diffs between the plan and the releases on the hosts; empty if they are equal.
-    Equal hosts are one."""
+    Equal hosts are shown once."""
     lines: list[str] = []
     for hosts, seen in folded(deployments.items(), _differing):
         host = ", ".join(hosts)
@@ -269,7 +269,7 @@ def cells(seen: Deployment, name: str) -> tuple[str, ...]:
     )
 
 
-#: What a deploy would do, by the last word of a service's differences.
+#: A deploy's action, by the last word of a service's differences.
 _ENDS = {"start": "starts it", "restart": "restarts it", "stop": "stops it"}
 
 
@@ -278,7 +278,7 @@ def _refused(seen: Deployment) -> str:
 
 
 def _difference(drift: Sequence[str], *, was_stopped: bool) -> str:
-    """Differences in words, and what the next deploy does with the service.
+    """Differences in words, and the next deploy's action on the service.
 
     Args:
         was_stopped: whether a user stopped it, which is no difference from the plan.

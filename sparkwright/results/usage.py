@@ -12,13 +12,13 @@ from sparkwright.findings.finding import Finding
 from sparkwright.host.models.report import UsageRow
 from sparkwright.text.table import columns
 
-#: What `sparkwright usage` was told last, for pages that ask no host.
+#: The last answer to `sparkwright usage`, for pages that ask no host.
 KEPT = Path(".sparkwright/usage.json")
 _HEAD = ("key", "model", "requests", "failed", "tokens in", "tokens out", "hours", "cut")
 
 
 def summed(rows: Iterable[UsageRow], *, by_day: bool = True) -> list[UsageRow]:
-    """Rows of several addresses as one row for each key and model, of each day or of all days.
+    """Rows of several addresses, merged for each key and model, of each day or of all days.
 
     A row of all days has the last day.
     """
@@ -49,13 +49,13 @@ def render(rows: Sequence[UsageRow]) -> str:
 
 def keep(rows: Sequence[UsageRow]) -> None:
     """Keep the rows for pages."""
-    with suppress(OSError):  # a full disk here hides nothing of what the hosts say
+    with suppress(OSError):  # a full disk here hides no answer of the hosts
         KEPT.parent.mkdir(mode=0o700, exist_ok=True)
         KEPT.write_text(json.dumps([asdict(row) for row in rows]) + "\n", encoding="utf-8")
 
 
 def kept(problems: list[Finding]) -> tuple[list[UsageRow], dt.datetime | None]:
-    """The rows that were kept, and when; None if `sparkwright usage` never ran."""
+    """The stored rows, and their time; None if `sparkwright usage` never ran."""
     if not KEPT.exists():
         return [], None
     rows: list[UsageRow] = read(list[UsageRow], KEPT, "remove it and run again", problems) or []

@@ -1,5 +1,4 @@
-"""A host before it is made ready, the steps that are left, and the reboot that a new driver
-needs."""
+"""A host before its bootstrap, the remaining steps, and the reboot for a new driver."""
 
 import time
 from dataclasses import dataclass
@@ -44,7 +43,7 @@ def state_of(host: Host, request: BootstrapRequest) -> BootstrapState:
 
 
 def decided(host: Host, host_run: HostRun) -> tuple[BootstrapState, Decision] | None:
-    """Remaining bootstrap work; None, and the host is left as it is, if something blocks it."""
+    """Remaining bootstrap work; None, and the host stays unchanged, if an obstacle blocks it."""
     host_run.connection = host_run.connection or addresses(host)
     try:
         state = state_of(host, request_of(host_run.settings))
@@ -68,10 +67,10 @@ class Readiness:
     """State of a host before its first deploy.
 
     Attributes:
-        findings: all findings that bootstrap's steps do not cure.
+        findings: all findings that bootstrap's steps do not fix.
         weights, image: bytes to download of each.
         free: free bytes of the file system for the weights.
-        speed: bytes per second that the host receives from the hub; 0 if it was not measured.
+        speed: bytes per second that the host receives from the hub; 0 without a measurement.
         hub: server of the measurement.
     """
 
@@ -87,7 +86,7 @@ class Readiness:
 
 
 def readiness(host: Host, host_run: HostRun) -> Readiness:
-    """Look at a host, and judge it as bootstrap and preflight will. Raises HostError."""
+    """Observe a host, and judge it as bootstrap and preflight will. Raises HostError."""
     asked = time.time()
     host_run.connection = host_run.connection or addresses(host)
     state = state_of(host, request_of(host_run.settings))
@@ -109,9 +108,9 @@ def readiness(host: Host, host_run: HostRun) -> Readiness:
 
 
 def speed(host: Host, host_run: HostRun, observed: Observation) -> tuple[int, str]:
-    """Bytes per second that a host receives of the largest file that it lacks, and from where.
+    """Bytes per second that a host receives of the largest file that it lacks, and the source.
 
-    Nothing is measured, and 0 returned, where the host lacks no file or the hub does not answer.
+    Nothing is measured, and 0 returned, if the host lacks no file or the hub does not answer.
     """
     settings, token = host_run.settings, host_run.token
     files = [(file.size, f"{model.endpoint}/{model.resolved.repository}/resolve/"
@@ -179,7 +178,7 @@ def _reboot(state: State, host: Host) -> bool:
 
 
 def _wait(host: Host, before: str) -> None:
-    """Until the host answers from another boot. Raises HostError."""
+    """Wait until the host answers from another boot. Raises HostError."""
     deadline = time.monotonic() + _SECONDS
     while time.monotonic() < deadline:
         gevent.sleep(_PAUSE)

@@ -39,7 +39,7 @@ def controlled(
         request=request,
         drain=_drain(run),
         unless=partial(_failed, answers, "restarted") if restarts else lambda: None,
-        # The others serve meanwhile.
+        # The other replicas serve meanwhile.
         _serial=restarts and not request.now,
         answered=partial(answers.__setitem__, host.name),
     )
@@ -48,7 +48,7 @@ def controlled(
 def activated(
     host: Host, run: HostRun, answers: dict[str, ActivateAnswer], *, service: str, **more: Any
 ) -> None:
-    """Have an exclusive service run instead of the active one of its group, host after host.
+    """Activate an exclusive service instead of the active service of its group, host after host.
 
     Args:
         more: fields ``why`` and ``dry`` of ``ActivateRequest``.
@@ -64,12 +64,12 @@ def activated(
 
 
 def _drain(run: HostRun) -> float:
-    """Seconds that services behind a proxy take at most to leave it."""
+    """Longest time in seconds that services behind a proxy take to leave it."""
     return run.settings.rollout.notice_seconds + run.settings.rollout.drain_seconds
 
 
 def _failed(answers: Mapping[str, ControlAnswer | ActivateAnswer], done: str) -> str | None:
-    """Why no further host is changed: a host before it does not answer."""
+    """Reason why no further host is changed: an earlier host does not answer."""
     failed = [name for name, answer in answers.items() if answer.faults]
     return f"not {done}, since {failed[0]} does not answer" if failed else None
 
@@ -88,8 +88,9 @@ def in_maintenance(
 
 
 def pruned(host: Host, run: HostRun, answers: dict[str, DiskUsage]) -> None:
-    """Remove what neither the plan nor a kept release needs; without a plan, no model and no
-    image."""
+    """Remove everything that neither the plan nor a kept release needs; without a plan, no model
+    and no image.
+    """
     request = questions.disk_usage_request(run)
     disk_usage.pruned(
         name="Models: prune", request=request, answered=partial(answers.__setitem__, host.name)
@@ -99,7 +100,7 @@ def pruned(host: Host, run: HostRun, answers: dict[str, DiskUsage]) -> None:
 def removed(
     host: Host, _: HostRun, answers: dict[str, RemovalAnswer], *, services: ServicesOf, **more: Any
 ) -> None:
-    """Take services, releases, units, images and, on request, weights off the host.
+    """Remove services, releases, units, images and, on request, weights from the host.
 
     Args:
         services: function that returns the names of a host's services.

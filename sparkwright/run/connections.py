@@ -1,5 +1,7 @@
-"""SSH connections: made fast, made to notice a dead host, and counted. A key that can't be used
-fails its hosts alone."""
+"""SSH connections: made fast, made to notice a dead host, and counted.
+
+An unusable key fails only its hosts.
+"""
 
 import os
 import socket
@@ -47,7 +49,7 @@ def private_key(load: Any, state: Any, key_filename: str, key_password: str | No
         return load(state, key_filename=key_filename, key_password=key_password)
     except Exception as error:  # paramiko's parsers raise whatever a damaged file provokes
         if encrypted:
-            why, remedy = "its passphrase is another one", "correct ssh_key_password"
+            why, remedy = "its passphrase is wrong", "correct ssh_key_password"
         else:
             why = str(error) if isinstance(error, PyinfraError) else type(error).__name__
             remedy = f"ssh-keygen -y -f {key_filename} says whether it is whole"
@@ -58,13 +60,13 @@ class Connections(BaseStateCallback):
     """Tunes each connection as it is made, and reports hosts that can't be reached."""
 
     def host_before_connect(self, state: State, host: Host) -> None:  # type: ignore[override]
-        """Called once per host, before it is connected to."""
+        """Called once per host, before the connection."""
         hooks.only_connect_errors(host)
         if not _STOCK:
             hooks.with_transport(host, _tuned)
 
     def host_connect(self, state: State, host: Host) -> None:  # type: ignore[override]
-        """Called once per host, before anything is run on it."""
+        """Called once per host, before its first command."""
         transport = hooks.transport_of(host)
         if not _STOCK and transport is not None and isinstance(transport.sock, socket.socket):
             tune(transport.sock)
@@ -93,7 +95,7 @@ def _tuned(connection: object, **arguments: Any) -> Transport:
 
 
 def tune(connection: socket.socket) -> None:
-    """Small packets at once, and an error instead of endless waiting for a host that is gone.
+    """Send small packets at once, and raise an error instead of waiting endlessly for a dead host.
 
     paramiko leaves Nagle's algorithm on: against delayed acknowledgements every execution then
     waits about 40 ms.

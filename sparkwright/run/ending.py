@@ -25,7 +25,7 @@ from sparkwright.text.table import columns
 from sparkwright.text.visible import paragraph
 
 _STATE = Path(".sparkwright")
-#: The environment's variable for where a run's record is written, of ``--dry`` too.
+#: The environment's variable with the path of a run's record, of ``--dry`` too.
 RECORD = "SPARKWRIGHT_RECORD"
 
 
@@ -35,7 +35,7 @@ def report(run: Run, *, as_json: bool) -> None:
     A run that only looks writes nothing, unless the environment names a file for its record.
 
     Args:
-        as_json: whether standard output is pyinfra's JSON, which nothing may be mixed with.
+        as_json: whether standard output is pyinfra's JSON, which must not be mixed with other text.
     """
     if run.broken:
         click.echo(_unplanned(run), err=as_json)
@@ -43,7 +43,7 @@ def report(run: Run, *, as_json: bool) -> None:
     rows = [_row(name, item, dry=run.dry) for name, item in run.hosts.items()]
     named = os.environ.get(RECORD)
     record = Path(named or _STATE / "last-run.json")
-    # A run that the user declined has seen nothing: the last known states stay.
+    # A run that the user declined has observed nothing: the last known states stay.
     seen = [row for row in rows if named or row.is_known]
     if named or (seen and not run.dry):
         others = [] if named else _others(record, run.everyone - {row.host for row in seen})

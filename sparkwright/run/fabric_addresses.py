@@ -1,4 +1,7 @@
-"""Addresses of ConnectX-7 ports, for ``sparkwright fabric addresses``. No deploy sets them."""
+"""Addresses of ConnectX-7 ports, for ``sparkwright fabric addresses``.
+
+No deploy sets the addresses.
+"""
 
 from pyinfra.api.host import Host
 
@@ -12,7 +15,7 @@ from sparkwright.run.state import HostRun, refuse, run_of
 
 
 def addresses(host: Host, run: HostRun, _: dict[str, None]) -> None:
-    """Have this host's rails at the addresses of ``fabric_addresses``."""
+    """Set the addresses of ``fabric_addresses`` on this host's rails."""
     wanted = run.settings.fabric_addresses
     if wanted is None or host.name not in wanted.hosts:
         return

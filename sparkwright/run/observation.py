@@ -22,7 +22,7 @@ def look(host: Host, host_run: HostRun) -> Observation:
     """Observe a host; its pools then have addresses of replicas that it reaches.
 
     Raises:
-        HostError: when it does not answer.
+        HostError: the host does not answer.
     """
     if host_run.planned_proxies is None or not any(reachable.replicas(host_run.planned_proxies)):
         return observe_anew(host, host_run.request)

@@ -31,7 +31,7 @@ def passed(warnings: int, again: Callable[[Host], Sequence[str]] | None = None) 
     """The result of preflight as an operation, so that pyinfra's results show it.
 
     Args:
-        again: judges the host once bootstrap is done, and returns its faults.
+        again: judges the host after bootstrap, and returns its faults.
     """
     problems = list(look(again)) if again else []
     yield from problems
@@ -59,7 +59,7 @@ def judged(host: Host, host_run: HostRun, *, dry: bool) -> bool:
             if busy := locks.in_the_way(host):
                 raise HostError(busy)
             host.log("a switch that was begun before is still under way: waiting for its end")
-            with suppress(Interrupted):  # this run repairs what an interrupted run left
+            with suppress(Interrupted):  # this run repairs an interrupted run's remains
                 follow(host)
             asked = _observe(host, host_run)
     except HostError as error:
@@ -74,7 +74,7 @@ def judged(host: Host, host_run: HostRun, *, dry: bool) -> bool:
 
 
 def judged_again(host: Host, host_run: HostRun) -> Sequence[str]:
-    """Judge a host after bootstrap; returns why it can't go on.
+    """Judge a host after bootstrap; return why it can't continue.
 
     Raises:
         HostError: when the host does not answer.

@@ -101,8 +101,9 @@ def deployment(host: Host, run: HostRun) -> Deployment:
 
 
 def _refusals(run: HostRun, observation: Observation) -> tuple[str, ...]:
-    """Errors of preflight for which the next deploy would refuse the host, by their ids; none where
-    the next deploy bootstraps it before."""
+    """Preflight's errors for which the next deploy would refuse the host, by their ids; none if
+    the next deploy bootstraps it first.
+    """
     if run.settings.bootstrap:
         return ()
     findings = judge(run.desired, observation, now=time.time())
@@ -153,7 +154,7 @@ def _corrupts(catalog: Catalog, service: ServicePlan) -> bool:
 
 
 def fabric(host: Host, run: HostRun) -> FabricLook:
-    """The host's part of the fabric, and the image that it serves with."""
+    """The host's part of the fabric, and its serving image."""
     image = run.services[0].image if run.services else None
     addresses = run.settings.fabric_addresses
     clusters = (cluster.hosts for cluster in run.settings.clusters.values()
@@ -198,9 +199,7 @@ def used_disk(host: Host, run: HostRun) -> DiskUsage:
 def deep_smoke(
     host: Host, run: HostRun, *, meant: Callable[[str, str], bool] = lambda *_: True
 ) -> dict[str, DeepResult]:
-    """Test all that the recipes promise of the services; without a plan, all that their releases
-    promise.
-    """
+    """Test all promises of the recipes; without a plan, all promises of the releases."""
     services, sleeping = {service.name: service for service in run.services}, set[str]()
     if run.desired.plan.groups or not run.plan_known:
         status = status_of(host, run, texts=False)
@@ -209,7 +208,7 @@ def deep_smoke(
         lacking |= {*unreadable(run, status)}
         if not run.plan_known and lacking:
             names = ", ".join(sorted(lacking))
-            raise HostError(f"{names}: its release does not say what it must answer")
+            raise HostError(f"{names}: its release does not name its expected answers")
     # The head of its cluster answers for a follower.
     services = {
         name: each
@@ -269,7 +268,7 @@ def hashed_again(host: Host, run: HostRun) -> list[str]:
         )
         faults += [f"{directory}: {fault}" for fault in verified.faults]
     if faults:
-        faults.append("deploy again: what is wrong is fetched anew, and the rest is kept")
+        faults.append("deploy again: damaged files are fetched again, and the others are kept")
     return faults
 
 
@@ -289,8 +288,7 @@ def follow(
         take: function that gets each answer, or the reason of a failure.
         interval: seconds between two requests.
         count: number of requests; 0 for no limit.
-        wanted: function that tells whether anybody needs an answer now; until then no request is
-            sent.
+        wanted: function that tells whether an answer is needed now; until then no request is sent.
 
     Raises:
         HostError: the last request had no answer.
@@ -329,14 +327,14 @@ current_load = answered(load, load_request, HostLoad, timeout=_LOOK)
 
 
 def _reconnect(host: Host) -> None:
-    """Connect to a host again where the connection was lost.
+    """Connect to a host again if the connection was lost.
 
     Raises:
         HostError: when the host is not reached.
     """
     transport = hooks.transport_of(host)
     if transport is not None and not transport.is_active():
-        host.disconnect()  # a connection that is lost stays so
+        host.disconnect()  # a lost connection stays lost
     if not host.connected:
         host.connect(show_errors=False)
     if not host.connected:

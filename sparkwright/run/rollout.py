@@ -1,5 +1,6 @@
-"""A roll-out and a rollback: switches in batches, none any more after a failure, and the ranks of a
-cluster together; which releases services go back to, and how they ended."""
+"""A roll-out and a rollback: switches in batches until the first failure, with the ranks of a
+cluster together; target releases of services, and results.
+"""
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -95,7 +96,7 @@ def _when_whole(switch: Switch, host: Host) -> SwitchJournal:
 
 
 def apart(run: Run, host_run: HostRun) -> str | None:
-    """Why a head's followers can't go with it; None when they can."""
+    """Return why a head's followers can't go with it; None if they can."""
     ranks = [service.rank for service in host_run.desired.plan.services]
     heads = [rank for rank in ranks if rank is not None and rank.head]
     absent = {name for rank in heads for name in rank.hosts if name not in run.hosts}
@@ -155,10 +156,10 @@ def remember(
     ended: SwitchJournal,
     run: Run | None = None,
 ) -> None:
-    """Have the report say so when a switch did not end as planned.
+    """Make the report name a switch that did not end as planned.
 
     Args:
-        run: the roll-out that the host is part of: hosts switched before a failure may go back too.
+        run: the host's roll-out: hosts switched before a failure may go back too.
     """
     if ended.result != "good":
         record(host_run, services, ended, ended.result or FAILED)
@@ -171,7 +172,7 @@ def remember(
 
 
 def to_take_back(host: Host, run: Run, host_run: HostRun) -> list[ServiceSwitch]:
-    """Return the services to roll back for ``on_failure = "fleet"``: those switched on this host
+    """Return the services to roll back for ``on_failure = "fleet"``: services switched on this host
     before another host failed.
 
     Raises:
@@ -199,7 +200,7 @@ def remember_taken_back(
     """The host runs its previous release instead of the planned release.
 
     Raises:
-        HostError: saying so; the host is not as planned in either case.
+        HostError: always; the host is not as planned in either case.
     """
     if ended.result == "good":
         record(host_run, services, ended, "taken back")
@@ -217,7 +218,7 @@ def record(
     """
     for service in services:
         if service.sleeps:
-            continue  # it was written, and nothing of it ran
+            continue  # it was written, and no part of it ran
         checks = ended.checks.get(service.name)
         # Without a valid plan no host is observed.
         before = host_run.memory.observation
@@ -249,7 +250,7 @@ def rollback(
 
     Args:
         to: a release that the host still has.
-        chosen: gives the names of a host's services; None for all of them.
+        chosen: returns the names of a host's selected services; None for all of them.
     """
     targets = targets_of(host, host_run, to=to, only=chosen(host.name))
     if targets is None:
@@ -319,7 +320,7 @@ def _targets(
             releases = ", ".join(sorted(kept))
             problems.append(f"service {name} has no release {target} here; there are {releases}")
         elif record is None:
-            problems.append(f"release {target} of {name} does not say what it must answer")
+            problems.append(f"release {target} of {name} does not name its expected answers")
         elif why := behind_another_proxy(
             name, target, was=record.gate.proxy is not None, planned=now.gate.proxy is not None
         ):

@@ -60,7 +60,7 @@ _LOG = logging.getLogger("pyinfra")
 
 @dataclass
 class Session:
-    """Hosts of one command, with their plan. They are connected on their first request."""
+    """Hosts of one command, with their plan. The hosts are connected at their first request."""
 
     run: Run
     inventory: Inventory
@@ -98,9 +98,9 @@ class Session:
         return self.answers(answers)
 
     def watch(self, watch: Watch[T]) -> Iterator[tuple[str, T] | None]:
-        """Answers as they come, with their hosts; None if none came for a quarter of a second.
+        """Answers as they arrive, with their hosts; None if none arrived for a quarter of a second.
 
-        Ends once no host is watched any more. A host that failed has its reason in `answers`.
+        Ends once no host is watched any more. A failed host has its reason in `answers`.
         """
         queue: Queue[tuple[str, T]] = Queue()
 
@@ -163,7 +163,7 @@ class Session:
         return not state.failed_hosts
 
     def answers(self, answers: dict[str, T]) -> Answers[T]:
-        """Answers of this session, with the reasons of the hosts that gave none."""
+        """Answers of this session, with the reasons of hosts without an answer."""
         failures = {
             name: host.memory.failure or "no answer"
             for name, host in self.run.hosts.items()
@@ -180,7 +180,7 @@ def end_here() -> None:
 
 
 class Progress(BaseStateCallback):
-    """Reports each host that is connected to, and how its operation ended."""
+    """Reports each connected host, and the result of its operation."""
 
     def __init__(self, notice: Notice) -> None:
         self._notice = notice
@@ -198,7 +198,7 @@ class Progress(BaseStateCallback):
         self._notice(host.name, "answered")
 
     def operation_host_error(self, state: State, host: Host, *_: object, **__: object) -> None:  # type: ignore[override]
-        """Called when it is not."""
+        """Called on a failure."""
         self._notice(host.name, "failed")
 
 
@@ -271,7 +271,7 @@ def _opened(invocation: site.Invocation, connection: dict[str, Any], notice: Not
 
 
 def _configure(config: Config, connection: dict[str, Any]) -> dict[str, Any]:
-    """Set pyinfra's configuration from the options; returns the options that are data of hosts."""
+    """Set pyinfra's configuration from the options; return the options that are data of hosts."""
     if connection.pop("same_sudo_password", False):
         config.SUDO_PASSWORD = getpass("sudo password: ")
     data = {name: connection[name] for name in _DATA if name in connection}
@@ -286,14 +286,14 @@ def _configure(config: Config, connection: dict[str, Any]) -> dict[str, Any]:
 
 
 def _chosen(inventory: Inventory, limit: tuple[str, ...]) -> list[Host] | None:
-    """The hosts that ``--limit`` means; None for all, which pyinfra has no group for."""
+    """The hosts of ``--limit``; None for all, for which pyinfra has no group."""
     if not limit or "all" in limit:
         return None
     return [inventory.get_host(chosen.name) for chosen in limited(site.named(inventory), limit)]
 
 
 def _set_output(*, shown: bool, frames: bool) -> None:
-    """Have pyinfra print as its command line does, or nothing at all."""
+    """Make pyinfra print as its command line does, or nothing at all."""
     pyinfra.is_cli = True  # only the output of pyinfra's own command line
     set_formatter(click.style)
     set_echo(click.echo)

@@ -1,7 +1,7 @@
 """Sources of models and images in a run: decided once all hosts were observed, for the whole run.
 
-Between hosts that share a network by ConnectX-7 ports, weights and images take that way, and the
-LAN where it does not answer.
+Between hosts that share a network by ConnectX-7 ports, weights and images take this network, and
+the LAN if it does not answer.
 """
 
 from base64 import b64encode
@@ -32,7 +32,8 @@ from sparkwright.text.sizes import GIB
 
 #: Lock: one host fills the cache, and the others find it filled.
 _FETCHING = Lock()
-#: Of networks that no setting names: everybody who publishes addresses of rails has them so.
+#: Networks of common setups without a setting: everybody who publishes addresses of rails uses
+#: them.
 _USUAL = 24
 
 
@@ -115,7 +116,7 @@ def described(run: Run) -> Iterator[str]:
 
 
 def _served_on(host_run: HostRun) -> tuple[str, ...]:
-    """The addresses of a host on which it serves others; none where it does not share."""
+    """The addresses of a host on which it serves others; none if it does not share."""
     if not host_run.settings.peer_sharing:
         return ()
     seen = host_run.memory.observation
@@ -165,13 +166,13 @@ def _by_rails(host_run: HostRun, other: HostRun) -> Iterator[str]:
 
 
 def _is_asked(run: Run, host_run: HostRun, content: str) -> bool:
-    """Whether this host is another host's first choice."""
+    """Return whether this host is another host's first choice."""
     leeches = _decided(run).get(content, {}).values()
     return any(others[:1] == [host_run.name] for others in leeches)
 
 
 def _decided(run: Run) -> dict[str, dict[str, list[str]]]:
-    """Content -> host -> hosts that it takes it from."""
+    """Content -> host -> its sources."""
     if run.takes_from is None:
         run.takes_from = _decide(run)
     return run.takes_from

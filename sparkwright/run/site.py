@@ -85,7 +85,7 @@ def broken(error: BaseException) -> str:
         problem = f"{type(error).__name__}: {error}"
     return (
         f"the plan is broken: {visible(problem, _LONGEST)} (sparkwright deploy --dry says "
-        "all of it); what follows is what the hosts say"
+        "all of it); the hosts' own state follows"
     )
 
 
@@ -162,8 +162,9 @@ def install() -> None:
 
 
 def ready(state: State, *, planned: bool) -> None:
-    """Have pyinfra's connections bounded and safe, once all is planned; a planned run follows
-    connections and operations."""
+    """Make pyinfra's connections bounded and safe, once everything is planned; a planned run
+    follows connections and operations.
+    """
     # config.py has turned it off: loaded modules stay, and are not checked again.
     gc.freeze()
     gc.enable()
@@ -208,10 +209,10 @@ def plan(
 
     Args:
         limit: names of the chosen hosts; all without.
-        broken: why group_data can't be read.
+        broken: reason why group_data can't be read.
 
     Raises:
-        UserError: for everything that is wrong with the user's input.
+        UserError: names every mistake in the user's input.
     """
     if invocation.makes_secrets:
         caches.WRITTEN.set()
@@ -260,7 +261,7 @@ def _of_pyinfra(parameters: dict[str, Any]) -> Invocation:
 
 
 def _deploys(parameters: dict[str, Any]) -> bool:
-    """Whether pyinfra runs deploy files, whatever they are called."""
+    """Return whether pyinfra runs deploy files, whatever their names are."""
     operations = parameters["operations"]
     return bool(operations) and all(name.endswith(".py") for name in operations)
 

@@ -91,7 +91,7 @@ class HostRun(DesiredHost):
 
     @cached_property
     def watch(self) -> Watch | None:
-        """Its watch; None if it wants none."""
+        """Its watch; None if its settings turn the watch off."""
         return watch_of(self.desired.plan, self.services)
 
     @cached_property
@@ -147,7 +147,7 @@ class HostRun(DesiredHost):
 
     @property
     def peer_address(self) -> str | None:
-        """Where other hosts take models and images from it; None behind a jump host."""
+        """Address at which other hosts fetch models and images from it; None behind a jump host."""
         scheme = "https" if self.peer_certificate else "http"
         for own in self.lan_addresses:
             return f"{scheme}://{at(own, self.settings.peer_port)}"
@@ -179,7 +179,7 @@ class Run:
     started: float = field(default_factory=time.monotonic)
 
     def live(self) -> Iterator[HostRun]:
-        """Hosts that were observed, did not fail and take part, in the inventory's order."""
+        """Observed hosts that did not fail and take part, in the inventory's order."""
         for host in self.hosts.values():
             seen, failure = host.memory.observation, host.memory.failure
             if seen is not None and failure is None and host.left is None:
@@ -212,13 +212,13 @@ def run_of(host: Host) -> Run:
 
 
 def host_run(host: Host) -> HostRun | None:
-    """This host's part of the run; None once it failed or was refused."""
+    """This host's part of the run; None once the host failed or was refused."""
     run = run_of(host)
     return run.hosts[host.name] if host in host.state.active_hosts else None
 
 
 def role(function: Callable[[Host, HostRun], None]) -> Callable[[], None]:
-    """Make a function a role: a host that failed or was refused is left alone."""
+    """Make a function a role: a failed or refused host is left alone."""
 
     @wraps(function)
     def called() -> None:
@@ -238,7 +238,7 @@ def refuse(host: Host, reason: str) -> None:
 
 
 def set_aside(host: Host, mark: Maintenance | None, now: float) -> bool:
-    """Leave a host in maintenance out of the run, which is no failure. Returns whether it was left
+    """Exclude a host in maintenance from the run, which is no failure. Returns whether it was left
     out.
 
     Args:

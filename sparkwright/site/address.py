@@ -64,7 +64,8 @@ def address_problems(planned: Mapping[str, PlannedHost], everyone: Everyone) -> 
     """Faults of addresses for all models, and of rights and limits of keys.
 
     Args:
-        planned: hosts that can be planned; what takes all of them is judged where none is missing.
+        planned: hosts that can be planned; a check that needs all hosts runs only if none is
+            missing.
     """
     plans = [host.plan for host in planned.values()]
     named = addresses(everyone)

@@ -21,7 +21,7 @@ def cluster_problems(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Find
     """Faults of clusters as a whole; each host's plan has the faults of its own settings.
 
     Args:
-        everyone: data of every host of the inventory, which may be no good.
+        everyone: data of every host of the inventory, which may be invalid.
     """
     settled: set[str] = set()
     for host, data in everyone.items():
@@ -57,7 +57,7 @@ def _clusters(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _members(setting: object) -> list[str]:
-    """Names of hosts as they are written: what else is wrong is told with all other settings."""
+    """Names of hosts as written: other faults are reported with all other settings."""
     hosts = mapping(setting).get("hosts")
     return (
         [host for host in hosts if isinstance(host, str)] if isinstance(hosts, list | tuple) else []
@@ -65,14 +65,14 @@ def _members(setting: object) -> list[str]:
 
 
 def _users(data: Mapping[str, Any]) -> dict[str, str]:
-    """Services of a host that are a cluster's -> the cluster."""
+    """Services of a host that belong to a cluster -> the cluster."""
     services = mapping(data.get("services"))
     clusters = {str(name): mapping(item).get("cluster") for name, item in services.items()}
     return {name: str(cluster) for name, cluster in clusters.items() if cluster}
 
 
 def left_out(hosts: Iterable[str], everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
-    """Clusters of which a run has some hosts and not others: ranks are switched together.
+    """Clusters with some hosts inside the run and some outside: ranks are switched together.
 
     Args:
         hosts: names of the run's hosts.
@@ -92,10 +92,10 @@ def left_out(hosts: Iterable[str], everyone: Mapping[str, Mapping[str, Any]]) ->
 
 
 def fabric_problems(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
-    """Hosts that there are not, and hosts that say something else; each once.
+    """Missing hosts, and hosts with other settings; each once.
 
     Args:
-        everyone: data of every host of the inventory, which may be no good.
+        everyone: data of every host of the inventory, which may be invalid.
     """
     texts: set[str] = set()
     for host, data in everyone.items():

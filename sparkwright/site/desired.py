@@ -51,7 +51,7 @@ def secrets_of(plan: HostPlan, keys: Keys) -> dict[str, Secret]:
     secrets = {}
     for service in plan.services:
         home = service_home(plan, service)
-        # Behind a proxy no client's key is the engine's: they change without a restart.
+        # Behind a proxy no client's key is the engine's: client keys change without a restart.
         key = keys.engine if service.proxy else keys.default
         variable = engine(service.engine).key_variable
         secrets[f"{home}/secrets.env"] = Secret(f"{variable}={key.value}\n")
@@ -60,15 +60,18 @@ def secrets_of(plan: HostPlan, keys: Keys) -> dict[str, Secret]:
                 secrets[f"{home}/secrets/{own.name}"] = secret_text
         if service.rank:
             secret = Secret(f"{KEY}={keys.ranks[service.rank.cluster].value}\n")
-            # A follower answers nobody: it has no key of the engine's.
+            # A follower answers nobody: it does not have the engine's key.
             name = "secrets" if service.follower else "ranks"
             secrets[f"{home}/{name}.env"] = secret
     return secrets
 
 
 def directories(plan: HostPlan) -> tuple[Directory, ...]:
-    """The directories of a host, parents first. The first one, of the models, may be a file system
-    of its own or belong to the user: it is made when it is not there, and else left alone."""
+    """The directories of a host, parents first.
+
+    The first directory, for the models, may be a file system of its own or belong to the user: it
+    is made if it is missing, and otherwise left alone.
+    """
     root = plan.settings.services_root
     result = [Directory(plan.settings.models_root), Directory(root)]
     result += [Directory(f"{root}/{name}") for name in ("services", "runtime")]
@@ -82,14 +85,15 @@ def directories(plan: HostPlan) -> tuple[Directory, ...]:
 
 @dataclass
 class DesiredHost:
-    """A host as a run wants it.
+    """The desired state of a host in a run.
 
     Attributes:
-        violations: rules that its plan breaks and that do not stop it: warnings, silenced ones.
+        violations: rules that its plan violates without stopping: warnings, and silenced
+            violations.
         keys: its API keys.
         token: for gated models; None without one.
         proxies: its proxies; None without any.
-        peer_certificate: what it serves other hosts by; None in clear.
+        peer_certificate: certificate with which it serves other hosts; None for plain HTTP.
     """
 
     desired: Desired
@@ -128,20 +132,20 @@ def desired_fleet(
     resolves: bool = True,
     commands: bool = True,
 ) -> DesiredFleet:
-    """Plan the hosts of a run, resolve what they name, and render their releases.
+    """Plan the hosts of a run, resolve their images and models, and render their releases.
 
     Args:
-        everyone: data of every host of the inventory, whatever the run is limited to.
-        more: problems that were found before.
-        others: the inventory's hosts outside the run. They are planned where the run has an address
-            for all models, which serves theirs, too.
-        dry: whether nothing is written: keys and certificates that are missing are this run's.
-        resolves: whether releases are rendered, from what registry and hub say; without, proxies
-            and keys are all that is known.
+        everyone: data of every host of the inventory, in a limited run, too.
+        more: earlier problems.
+        others: the inventory's hosts outside the run. They are planned if the run has an address
+            for all models, which serves their models, too.
+        dry: whether nothing is written: missing keys and certificates are made for this run alone.
+        resolves: whether releases are rendered with answers of registry and hub; otherwise only
+            proxies and keys are known.
         commands: whether commands of services' secrets run.
 
     Raises:
-        UserError: every problem, and every rule that is broken and not silenced.
+        UserError: names every problem, and every violated rule that is not silenced.
     """
     fleet = plan_fleet(inputs)
     planned = fleet.hosts

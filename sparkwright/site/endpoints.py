@@ -1,4 +1,4 @@
-"""Services as their clients see them: address, name of the key, served names, limits."""
+"""Services from their clients' view: address, name of the key, served names, limits."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,8 +19,8 @@ class Key:
     """An API key by reference.
 
     Attributes:
-        variable: the environment variable that a client reads it from.
-        source: the file on the controller that a run makes or takes it from, or the command.
+        variable: the client's environment variable with the key.
+        source: the file on the controller that holds the key, or the command that prints it.
     """
 
     variable: str
@@ -36,7 +36,7 @@ class ServedName:
 
     @property
     def figures(self) -> dict[str, float | int]:
-        """The advised sampling, by the names that OpenAI-style requests have for it."""
+        """The advised sampling, by its names in OpenAI-style requests."""
         named = {"temperature", "top_p", "top_k", "presence_penalty"}
         return self.advice.model_dump(include=named, exclude_none=True) if self.advice else {}
 
@@ -47,7 +47,7 @@ class ServedName:
 
     @property
     def summary(self) -> str:
-        """The advice and its source, on a line for people."""
+        """The advice and its source, on a line for the user."""
         return f"{self.sampling} ({self.advice.source})" if self.advice else self.sampling
 
     @property
@@ -68,11 +68,11 @@ class Endpoint:
     Attributes:
         model: repository of the model that answers to every name.
         context: tokens of prompt and answer together; None if unknown.
-        images, tools, reasoning: what requests may hold or ask for.
-        kinds: of requests that it answers, each with its route.
+        images, tools, reasoning: supported features of requests.
+        kinds: kinds of requests that it answers, each with its route.
         chats: whether it answers chats.
-        ca: absolute path on the controller of the CA by which https is verified; None for the
-            public ones that every client knows, and for http.
+        ca: absolute path on the controller of the CA that verifies https; None for public CAs,
+            which every client knows, and for http.
         shared: whether its address serves all models.
     """
 
@@ -103,13 +103,13 @@ class Endpoint:
 
     @property
     def max_output(self) -> int | None:
-        """Tokens that an answer may take.
+        """Longest answer in tokens.
 
         Engines refuse a request whose prompt and ``max_tokens`` are longer than the context, so a
-        client that always asks for the most must leave room. An eighth: the share that the 35B
-        card's repository gives OpenClaw (32768 of 262144, AEON-7/Qwen3.6-NVFP4-DFlash,
-        docs/openclaw.md). But no less than 2048: with fewer, reasoning uses up the answer
-        (that model's card, 'Recommended sampling parameters').
+        client that always asks for the most must leave room. An eighth is the share in the 35B
+        card's repository for OpenClaw (32768 of 262144, AEON-7/Qwen3.6-NVFP4-DFlash,
+        docs/openclaw.md). The least is 2048: with fewer, reasoning uses up the answer (that model's
+        card, 'Recommended sampling parameters').
         """
         if self.context is None:
             return None
@@ -117,14 +117,14 @@ class Endpoint:
 
     @property
     def max_input(self) -> int | None:
-        """Tokens that a prompt may take beside the longest answer."""
+        """Longest prompt in tokens beside the longest answer."""
         return self.context - self.max_output if self.context and self.max_output else None
 
 
 def endpoint_of(
     plan: HostPlan, service: ServicePlan, catalog: Catalog, address: str, key: Key
 ) -> Endpoint:
-    """A service as its clients see it at an address."""
+    """A service at an address, from its clients' view."""
     body = catalog.models[service.body.name]
     advice = service.recipe.aliases
     program, arguments = engine(service.engine), dict(service.arguments)
@@ -142,7 +142,7 @@ def endpoint_of(
         context=limits.context or body.context,
         images="image" in body.capabilities,
         tools=limits.tools is not None,
-        # Without a parser thoughts come as text: a client that expects them apart finds none.
+        # Without a parser reasoning comes as text: a client that expects it separately finds none.
         reasoning="thinking" in body.capabilities and limits.reasoning,
         kinds=kinds,
         chats="chat" in kinds,
@@ -184,12 +184,12 @@ def reached(host: PlannedHost) -> str:
 
 
 def keys(endpoints: Iterable[Endpoint]) -> tuple[Key, ...]:
-    """Every key that is needed, once."""
+    """Every required key, once."""
     return tuple(dict.fromkeys(endpoint.key for endpoint in endpoints))
 
 
 def cas(endpoints: Iterable[Endpoint]) -> tuple[str, ...]:
-    """Every CA that clients have to know beside the public ones, once."""
+    """Every CA that clients need beside the public CAs, once."""
     return tuple(dict.fromkeys(endpoint.ca for endpoint in endpoints if endpoint.ca))
 
 

@@ -35,7 +35,8 @@ from sparkwright.tls.host_certificates import address_in_clear
 from sparkwright.tls.host_certificates import problems as tls_problems
 
 _MESSAGES = Messages(__file__)
-#: By a model's key, and whether GGUF files are served of it: the same repository may have others.
+#: By a model's key, and whether GGUF files are served of it: the same repository may have other
+#: files.
 _Wanted = dict[tuple[str, bool], tuple["ReadHost", ModelReference]]
 _Answers = Mapping[tuple[str, bool], ResolvedModel | UserError]
 
@@ -45,8 +46,8 @@ class ReadHost:
     """A host's settings and catalog, with a recipe for each of its services.
 
     Attributes:
-        derivations: service -> where the values of its recipe come from.
-        resolved_models: models that were asked for, or are in the lock with what their files say.
+        derivations: service -> sources of its recipe's values.
+        resolved_models: models from the hub, or from the lock with facts of their files.
     """
 
     given: HostInput
@@ -62,8 +63,8 @@ def with_recipes(
     """The hosts with a recipe for every service; services without a recipe are left out.
 
     Args:
-        problems: gets what prevents it.
-        anew: whether the hub is asked although the lock says it.
+        problems: gets the obstacles.
+        anew: whether to ask the hub although the lock has the model.
     """
     wanted: _Wanted = {}
     for host in hosts:
@@ -78,7 +79,9 @@ def with_recipes(
 
 
 def named_gpu(given: HostInput, settings: HostSettings) -> Gpu | None:
-    """By the setting ``gpu``, else the host's group: `init` writes both as boxes answer."""
+    """The GPU by the setting ``gpu``, else by the host's group: `init` writes both as boxes
+    answer.
+    """
     if settings.gpu:
         return Gpu(GPUS[settings.gpu], VRAM.get(settings.gpu), f"{given.origin('gpu')}: gpu")
     for family in FAMILIES.values():
@@ -88,7 +91,7 @@ def named_gpu(given: HostInput, settings: HostSettings) -> Gpu | None:
 
 
 def _gpu(host: ReadHost) -> Gpu | None:
-    """By the host's settings, or the recipes of its other services."""
+    """The GPU by the host's settings, or by the recipes of its other services."""
     settings, catalog = host.settings, host.catalog
     if gpu := named_gpu(host.given, settings):
         return gpu
@@ -106,7 +109,9 @@ def _gpu(host: ReadHost) -> Gpu | None:
 
 
 def _of_catalog(host: ReadHost, name: str) -> str | None:
-    """The catalog's recipe for a service that names a model; another image is not its own."""
+    """The catalog's recipe for a service that names a model; a recipe with another image does
+    not count.
+    """
     service = host.settings.services[name]
     if service.model is None or service.revision or service.image:
         return None
@@ -128,7 +133,7 @@ def _reference(host: ReadHost, name: str) -> ModelReference:
 
 
 def _room(host: ReadHost, service: ServiceSettings) -> str:
-    """The memory for a service that names a model: of the card, among all that do."""
+    """Memory for a service that names a model: its part of the card, among all such services."""
     if (gpu := _gpu(host)) is None:
         return ""
     settings, pool, reserve = host.settings, gpu.vram_gib, 0.0
@@ -174,7 +179,7 @@ def _known(wanted: _Wanted, *, anew: bool) -> _Answers:
             pins = (lock and lock.registries) or {}
             addresses = sorted(settings.registries.values())
             try:
-                # 4 ms, for runs whose services name a model alone.
+                # 4 ms, only for runs with services that name a model.
                 from sparkwright.recipes.advice import look_up
 
                 resolved = job.result()
@@ -186,18 +191,18 @@ def _known(wanted: _Wanted, *, anew: bool) -> _Answers:
 
 
 def _locks(*, anew: bool) -> Callable[[str], Lock | None]:
-    """Reads each lock once, by its path; none where everything is asked anew."""
+    """Reads each lock once, by its path; no lock if everything is resolved again."""
     return cache(lambda path: None if anew else read_lock(Path(path)))
 
 
 def _pin(lock: Lock, model: ModelReference) -> ResolvedModel | None:
-    """A model's pin. A file that is no GGUF file is pinned without the memory that it may take."""
+    """A model's pin. A file that is no GGUF file is pinned without its largest size."""
     whole = replace(model, choice="") if model.choice.endswith("GiB") and not model.gguf else model
     return locked_model(lock, model) or locked_model(lock, whole)
 
 
 def _revision(lock: Lock | None, model: ModelReference) -> str:
-    """The commit of a pin that lacks facts, else the revision."""
+    """The commit of a pin without facts, else the revision."""
     pin = lock and (lock.models.get(model.key) or lock.models.get(model.whole))
     return pin.commit if pin else model.revision
 
@@ -206,7 +211,7 @@ def _with_recipes(host: ReadHost, answers: _Answers) -> ReadHost:
     """The host with a recipe for each service that names a model of its own.
 
     Raises:
-        UserError: everything that prevents it.
+        UserError: names every obstacle.
     """
     problems = Problems()
     services = dict(host.settings.services)
@@ -266,7 +271,7 @@ def _with_recipes(host: ReadHost, answers: _Answers) -> ReadHost:
 def _engine(
     service: ServiceSettings, resolved: ResolvedModel | UserError | None
 ) -> tuple[str, str]:
-    """Name of the engine that serves a model, and why this one."""
+    """Name of the engine that serves a model, and the reason."""
     if service.engine or service.image:
         return service.engine or DEFAULT, "the service's own"
     form = form_of(resolved.facts) if isinstance(resolved, ResolvedModel) else None
@@ -276,7 +281,7 @@ def _engine(
 
 
 def _chosen(resolved: ResolvedModel, choice: str) -> Iterator[DerivedFact]:
-    """The GGUF file that is served where the service names none."""
+    """The served GGUF file of a service that names none."""
     header = resolved.facts and resolved.facts.gguf
     if header and choice.endswith("GiB"):
         why = f"the largest file that fits {choice} with {TOKENS} tokens of context"
@@ -284,7 +289,7 @@ def _chosen(resolved: ResolvedModel, choice: str) -> Iterator[DerivedFact]:
 
 
 def _misnamed(host: ReadHost, service: ServiceSettings, image: Image | None, where: str) -> Finding:
-    """The mistake in a service that names no engine or image that there is, or two that differ."""
+    """The mistake of a service that names an unknown engine or image, or two that differ."""
     message, setting, name, names = "no-image", "image", service.image, [*host.catalog.images]
     if service.engine and service.engine not in ENGINES:
         message, setting, name, names = "no-engine", "engine", service.engine, [*ENGINES]
@@ -294,7 +299,7 @@ def _misnamed(host: ReadHost, service: ServiceSettings, image: Image | None, whe
     return _MESSAGES.mistake(message, f"{where}.{setting}", host.given.name, name=name, **facts)
 
 
-#: Best first; one that fails, or that another one took the place of, is for those who name it.
+#: Best first; a failing recipe, or a replaced recipe, is only for services that name it.
 _RANKS = ("recommended", "works", "expected")
 
 
@@ -306,13 +311,13 @@ def recipe_for(
     *,
     program: str | None = None,
 ) -> Recipe | None:
-    """The best recipe whose body is this repository and that runs on this GPU; None for none.
+    """The best recipe whose body is this repository and that runs on this GPU; None without one.
 
-    On a card that is named, the one made for the most memory that it has goes first; then what the
-    catalog says of it, the least memory, a drafter that makes it faster, and the name.
+    For a named card, the recipe made for the most memory that the card has comes first; then the
+    catalog's claim, the least memory, a drafter that makes it faster, and the name decide.
 
     Args:
-        choice: the quantization or the file that its body must be, where it is one of many.
+        choice: the required quantization or file of its body, if the repository has several.
         program: the engine that must serve it; None for any.
     """
 
@@ -343,7 +348,7 @@ class PlannedHost:
 
     Attributes:
         resolved_models: models that were looked up for the plan, by repository and revision.
-        login: what prevents logging in there.
+        login: obstacle to a login.
         data: of inventory and group_data.
     """
 
@@ -360,7 +365,7 @@ class PlannedHost:
 
     @cached_property
     def violations(self) -> tuple[Finding, ...]:
-        """The rules that it violates."""
+        """Rules that it violates."""
         findings = check_host(self.plan, self.catalog, assumed_hardware(self.plan))
         in_clear = address_in_clear(self.plan.host, self.plan.settings)
         return (*findings, *in_clear, *self.login)
@@ -368,7 +373,7 @@ class PlannedHost:
 
 @dataclass(frozen=True)
 class Fleet:
-    """Planned hosts by name, and everything that prevents planning the others."""
+    """Planned hosts by name, and the obstacles to planning the others."""
 
     hosts: dict[str, PlannedHost]
     problems: tuple[Finding, ...]
@@ -380,8 +385,9 @@ class Fleet:
 
 
 def stopping(planned: Mapping[str, PlannedHost]) -> list[Finding]:
-    """Violated rules that end a run, since nobody has silenced them; what prevents one host's login
-    fails that host alone."""
+    """Violated rules that end a run, since nobody has silenced them; an obstacle to a host's
+    login fails that host alone.
+    """
     result = errors(finding for host in planned.values() for finding in host.violations)
     return [finding for finding in result if finding.id != SSH_KEY]
 
@@ -390,7 +396,7 @@ def plan_fleet(inputs: Iterable[HostInput], *, anew: bool = False) -> Fleet:
     """Plan every host; a host's problem does not hide another host's problems.
 
     Args:
-        anew: whether the hub is asked for models that services name, although the lock says them.
+        anew: whether to ask the hub for models that services name, although the lock has them.
     """
     read: list[ReadHost] = []
     problems = Problems()
@@ -423,7 +429,7 @@ def plan_fleet(inputs: Iterable[HostInput], *, anew: bool = False) -> Fleet:
 
 
 def _of_the_whole(host: ReadHost, plan: HostPlan) -> Iterator[Finding]:
-    """TLS over all services of a host, and names of rules that there are not."""
+    """TLS over all services of a host, and names of unknown rules."""
     given, settings = host.given, host.settings
     in_clear = [
         service.name

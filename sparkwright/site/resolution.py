@@ -1,4 +1,4 @@
-"""Judge a fleet before anything is made or asked, and resolve its tags and revisions.
+"""Validate a fleet before any file is made or server is asked, and resolve its tags and revisions.
 
 They come from its lock, or from registries and hubs. `check` and a deploy say the same.
 """
@@ -39,7 +39,7 @@ def site_problems(
     It writes nothing, runs no command of the user's, and contacts no server.
 
     Args:
-        everyone: data of every host of the inventory, whatever the run is limited to.
+        everyone: data of every host of the inventory, in a limited run, too.
         others: further hosts, whose models are behind the address of a planned one.
     """
     problems = Problems()
@@ -77,7 +77,7 @@ def _credentials(plan: HostPlan) -> list[Finding]:
 
 
 def _secrets(plan: HostPlan) -> list[Finding]:
-    """Faults of services' secrets; of commands, that their program is not there."""
+    """Faults of services' secrets; for a command, only a missing program."""
     result = Problems()
     for service in plan.services:
         for secret in service.settings.secrets:
@@ -91,7 +91,7 @@ def _secrets(plan: HostPlan) -> list[Finding]:
 
 
 def _named(plan: HostPlan, hosts: tuple[str, ...]) -> Iterator[Finding]:
-    """Files, directories and hosts that settings name and that are not there."""
+    """Missing files, directories and hosts that settings name."""
     settings, canaries = plan.settings, plan.settings.rollout.canaries
     if settings.bundle is not None and not Path(settings.bundle).is_dir():
         yield _MESSAGES.mistake("no-bundle", "bundle", plan.host, path=settings.bundle)
@@ -115,12 +115,14 @@ def _named(plan: HostPlan, hosts: tuple[str, ...]) -> Iterator[Finding]:
 def _text(value: Any) -> str:
     try:
         return str(value)
-    except RecursionError:  # lists within lists, which is a mistake of its own
+    except RecursionError:  # lists within lists, which is a separate mistake
         return "too deep"
 
 
 def _shared_addresses(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
-    """Hosts that the controller reaches at the address and port of another host, the same way."""
+    """Hosts that the controller reaches at the address and port of another host, by the same
+    path.
+    """
     names: dict[tuple[str, ...], str] = {}
     for name, data in everyone.items():
         way = (_text(data.get(key)) for key in ("ssh_config_file", "ssh_paramiko_connect_kwargs"))
@@ -149,14 +151,16 @@ def ask(hosts: Mapping[str, PlannedHost]) -> Resolution:
 
 
 def locks(hosts: Mapping[str, PlannedHost]) -> dict[str, Lock | None]:
-    """The lock files that the hosts name, read."""
+    """The lock files of the hosts."""
     paths = {host.plan.settings.lock_file for host in hosts.values()}
     return {path: read_lock(Path(path)) for path in sorted(paths)}
 
 
 def by_locks(hosts: Mapping[str, PlannedHost]) -> Iterator[tuple[str, Callable[[], Resolution]]]:
-    """Each locked host, and what resolves everything of it by its lock. That raises UserError for
-    what is not locked, and for patches that are made for another image."""
+    """Each locked host, and the resolver of its references by its lock.
+
+    The resolver raises UserError for unlocked references, and for patches of another image.
+    """
     models = locks(hosts)
     for name, host in hosts.items():
         path = host.plan.settings.lock_file
@@ -168,7 +172,8 @@ def pinned(hosts: Mapping[str, PlannedHost]) -> Resolution:
     """Resolve all tags and revisions; for locked hosts, no registry or hub is asked.
 
     Raises:
-        UserError: for everything that is not locked, could not be asked, or is known to be bad.
+        UserError: names everything that is not locked, could not be resolved, or is known to be
+            bad.
     """
     resolution = Resolution(images={}, models={})
     problems = Problems()
@@ -188,8 +193,9 @@ def pinned(hosts: Mapping[str, PlannedHost]) -> Resolution:
 def with_geometry(
     hosts: Mapping[str, PlannedHost], resolution: Resolution
 ) -> dict[str, PlannedHost]:
-    """The hosts with what the models' own files are: the KV cache that their configurations say,
-    headers of GGUF files, and the Python files among them. Rules are judged by these."""
+    """The hosts with facts of the models' own files: the KV cache of their configurations,
+    headers of GGUF files, and the Python files among them. Rules are judged by these.
+    """
     planned_hosts = {}
     for name, host in hosts.items():
         references, models = host.plan.references.models, dict(host.catalog.models)

@@ -27,13 +27,13 @@ _Lock = Callable[[], Lock | None]
 def with_files(
     plan: HostPlan, catalog: Catalog, origin: Callable[[str], str], lock: _Lock
 ) -> HostPlan:
-    """The plan with the files of its services, read and tried.
+    """The plan with the files of its services, read and tested.
 
     Args:
-        lock: returns the host's lock, where it has the last word; called for files of repositories.
+        lock: returns the host's lock, which takes precedence; called for files of repositories.
 
     Raises:
-        UserError: everything that is wrong with them.
+        UserError: names every fault of the files.
     """
     problems, services = Problems(), []
     for service in plan.services:
@@ -61,7 +61,7 @@ def with_files(
 
 
 def _unsourced(service: ServicePlan, own: str) -> Iterator[Finding]:
-    """Secrets that a recipe names and the service does not, and names that are there twice."""
+    """Secrets of a recipe that the service lacks, and duplicate names."""
     names = [secret.name for secret in service.settings.secrets]
     for name in service.recipe.secrets:
         if name not in names:
@@ -72,7 +72,7 @@ def _unsourced(service: ServicePlan, own: str) -> Iterator[Finding]:
 
 
 def _misplaced(service: ServicePlan, listed: Sequence[tuple[File, str]]) -> Iterator[Finding]:
-    """Files at a path that another file, a mount or the engine's program has.
+    """Files at a path of another file, a mount or the engine's program.
 
     Args:
         listed: files of recipe and settings, with where each is written.
@@ -118,7 +118,9 @@ def _pinned(file: File, plan: HostPlan, lock: Lock | None) -> PinnedText:
 
 
 def _mistaken(service: ServicePlan, files: Sequence[PlannedFile]) -> Iterator[Finding]:
-    """Mistakes of templates, in a process with limits: the engine's own is rendered."""
+    """Mistakes of templates, found in a process with limits: the engine's own template is
+    rendered.
+    """
     program, arguments = engine(service.engine), dict(service.arguments)
     chat = arguments.get(program.limit_names.get("template", ""))
     limits = program.limits(arguments)

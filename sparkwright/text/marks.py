@@ -1,4 +1,4 @@
-"""Maintenance and stop marks that people have put on a host, as text."""
+"""Maintenance and stop marks of users on a host, as text."""
 
 from sparkwright.host.lib.homes import Maintenance, Stopped
 from sparkwright.text.lock_owner import age

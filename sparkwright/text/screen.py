@@ -1,7 +1,7 @@
-"""Text as wide as the terminal: lines go on at a space, below where they began.
+"""Text as wide as the terminal: lines continue at a space, with their indentation.
 
-Piped text stays as it is, a line a line: programs read it, and have no width. COLUMNS goes
-before the terminal's own width.
+Piped text stays unchanged, one line a line: programs read it. COLUMNS takes precedence over the
+terminal's own width.
 """
 
 import os
@@ -13,16 +13,16 @@ from typing import TypeVar
 
 _Seen = TypeVar("_Seen")
 
-#: Colours take no room.
+#: Colours take no width.
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-#: A line's own indentation, and a label or a mark that what follows stands beside.
+#: A line's own indentation, and a label or a mark to the left of the text.
 _BEGINNING = re.compile(r"( *)((?:[a-z]{4,9}: +|- |\d+\. )?)")
 #: A narrower screen is unreadable.
 _NARROWEST = 40
 
 
 def width() -> int | None:
-    """Columns of the terminal; None if standard output is none."""
+    """Columns of the terminal; None if standard output is no terminal."""
     given = os.environ.get("COLUMNS", "")
     if given.isdecimal() and int(given):
         return max(_NARROWEST, int(given))
@@ -64,10 +64,10 @@ def _broken(line: str, columns: int) -> list[str]:
 def folded(
     each: Iterable[tuple[str, _Seen]], same: Callable[[_Seen], Hashable] = repr
 ) -> list[tuple[list[str], _Seen]]:
-    """Fold equal hosts: their names, with what the first of them has.
+    """Merge equal hosts: their names, with the value of the first.
 
     Args:
-        same: what must be equal; all of it by default.
+        same: the part that must be equal; all of it by default.
     """
     groups: dict[Hashable, tuple[list[str], _Seen]] = {}
     for host, seen in each:

@@ -5,13 +5,13 @@ from typing import Any
 
 
 def read(path: Path) -> Any:
-    """The data of a YAML file of ours."""
-    import yaml  # many runs need none of it
+    """The data of a YAML file of sparkwright's."""
+    import yaml  # many runs do not need it
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return yaml.load(path.read_text(encoding="utf-8"), loader)
 
 
 def beside(module: str, name: str) -> Any:
-    """The data of a YAML file in the folder of a module, which gives its ``__file__``."""
+    """The data of a YAML file in the folder of a module, given its ``__file__``."""
     return read(Path(module).with_name(name))

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Sequence
 
-#: So many hosts are named one by one.
+#: Number of hosts that are named one by one.
 _NAMED = 6
 
 

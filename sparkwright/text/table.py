@@ -1,4 +1,4 @@
-"""Tables of text; rich lays them out where a row does not fit."""
+"""Tables of text; rich lays them out if a row does not fit."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,10 +11,11 @@ _GAP = 2
 
 
 def columns(rows: Sequence[Sequence[str]], *, headed: bool = True) -> list[str]:
-    """Rows as lines, each column as wide as its widest cell; what hosts say in them is visible.
+    """Rows as lines, each column as wide as its widest cell; control characters of hosts are
+    visible.
 
-    Where the terminal is too narrow for a row, its cells go on below; where it is too narrow for
-    the longest words side by side, each row is a paragraph. Piped rows stay one line each.
+    If the terminal is too narrow for a row, its cells continue below; if it is too narrow for the
+    longest words side by side, each row is a paragraph. Piped rows stay one line each.
 
     Args:
         headed: whether the first row has the columns' heads.
@@ -27,7 +28,7 @@ def columns(rows: Sequence[Sequence[str]], *, headed: bool = True) -> list[str]:
     room = width() or needed
     if needed <= room and all("".join(row).isascii() for row in cells):
         return [(" " * _GAP).join(map(str.ljust, row, whole)).rstrip() for row in cells]
-    # 40 ms, where a row has to go on below, or a character may be two columns wide.
+    # 40 ms, only if a row continues below, or a character may be two columns wide.
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -47,7 +48,7 @@ def columns(rows: Sequence[Sequence[str]], *, headed: bool = True) -> list[str]:
 
 
 def _paragraph(heads: Sequence[str], row: Sequence[str], room: int) -> list[str]:
-    """A row as lines of its cells, each with its head; a cell is broken at spaces alone."""
+    """A row as lines of its cells, each with its head; a cell is broken only at spaces."""
     first, *others = (f"{head} {cell}" for head, cell in zip(heads, row, strict=True))
     lines = [first]
     for field in others:
@@ -61,14 +62,14 @@ def _paragraph(heads: Sequence[str], row: Sequence[str], room: int) -> list[str]
 def folded_rows(
     rows: Sequence[Sequence[str]], own: int, slower: Callable[[str], float]
 ) -> list[Sequence[str]]:
-    """Rows below their head; rows that differ in their host alone are one row.
+    """Rows below their head; rows that differ only in their host are merged.
 
-    In a terminal; what is piped keeps a row for each host.
+    Only in a terminal; piped output keeps a row for each host.
 
     Args:
         rows: the host first.
-        own: a column in which equal hosts may differ: the slowest one's is shown.
-        slower: how slow a cell of it is.
+        own: a column in which equal hosts may differ: the slowest host's cell is shown.
+        slower: the cell's slowness, for comparison.
     """
     if width() is None:
         return list(rows)

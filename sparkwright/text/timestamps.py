@@ -4,7 +4,8 @@ import datetime as dt
 
 
 def epoch(moment: str) -> float:
-    """RFC 3339 in UTC as seconds since the epoch: Docker gives nanoseconds, Python reads micro.
+    """RFC 3339 in UTC as seconds since the epoch: Docker writes nanoseconds, Python reads
+    microseconds.
 
     An invalid time, which only a faulty host sends, counts as the epoch itself.
     """
@@ -17,7 +18,9 @@ def epoch(moment: str) -> float:
 
 
 def utc(seconds: float) -> dt.datetime:
-    """Seconds since the epoch as a time of day; the epoch itself for what no calendar has."""
+    """Seconds since the epoch as a time of day; the epoch itself for a number beyond the
+    calendar.
+    """
     try:
         return dt.datetime.fromtimestamp(seconds, dt.UTC)
     except (ValueError, OverflowError, OSError):

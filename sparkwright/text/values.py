@@ -5,6 +5,6 @@ def short(value: object, longest: int = 80) -> str:
     """A value as Python writes it, cut."""
     try:
         text = repr(value)
-    except Exception:  # a value's own may fail, and one that holds itself too deep does
+    except Exception:  # a value's own __repr__ may fail, or recurse too deeply
         text = f"a value of type {type(value).__name__}"
     return text if len(text) <= longest else f"{text[: longest - 3]}..."

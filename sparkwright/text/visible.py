@@ -1,14 +1,14 @@
-"""Escape text from hosts, so that no terminal obeys it and no reader misreads it.
+"""Escape text from hosts, so that it can't control a terminal or mislead a reader.
 
-A host's words may hold escape sequences (they move the cursor, set the window's title, write to
-the clipboard), a carriage return that hides what stood before, or marks that turn the direction of
+A host's text may contain escape sequences (which move the cursor, set the window's title, write to
+the clipboard), a carriage return that hides the text before it, or marks that turn the direction of
 a line. Each of them is shown as its escape: ``\\x1b``, ``\\u202e``.
 """
 
 import re
 
 #: Unicode's control and format characters, its separators of lines and paragraphs, halves of
-#: pairs, which no terminal can be sent, and letters that look like nothing.
+#: surrogate pairs, which can't be sent to a terminal, and invisible letters.
 _CLASS = (
     r"\x00-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160"
     r"\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ud800-\udfff"
@@ -18,36 +18,39 @@ _CLASS = (
 )
 _UNSAFE = re.compile(f"[{_CLASS}]")
 _UNSAFE_BUT_LINES = re.compile(f"(?!\n)[{_CLASS}]")
-#: What click writes for colours; nothing that hides text or moves.
+#: click's sequences for colours; no sequence that hides text or moves the cursor.
 _COLOUR = re.compile(r"(\x1b\[(?:[0-2]|3[0-7]|9[0-7])m)")
 _PAINT = re.compile(r"\x1b\[[0-9;:]*[mABCDGHJK]")
 #: Characters of one message of a host; longer messages are cut.
 LONGEST = 2000
-#: What prose and code need, and no terminal obeys: a tab, and what joins letters and emoji.
+#: Characters that prose and code need, and that control no terminal: a tab, and joiners of letters
+#: and emoji.
 _PROSE = re.compile("([\t\u200c\u200d])")
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def visible(text: str, longest: int = LONGEST) -> str:
-    """The text on one line, cut to ``longest``, with everything escaped that a terminal obeys."""
+    """The text on one line, cut to ``longest``, with control sequences escaped."""
     return _UNSAFE.sub(_escape, cut(text, longest))
 
 
 def log_line(text: str) -> str:
-    """A line that a program has logged: its colours, and what moves the cursor of progress bars,
-    are taken off; nothing else is obeyed."""
+    """A logged line of a program: its colours, and cursor movements of progress bars, are
+    removed; other control sequences are escaped.
+    """
     return visible(_PAINT.sub("", text.expandtabs(4)), 4000)
 
 
 def paragraph(text: str, indent: str = "    ") -> str:
-    """The same of several lines: those after the first are indented, so that none of them passes
-    for a line of ours."""
+    """The same for several lines: lines after the first are indented, so that none of them passes
+    for a line of sparkwright's.
+    """
     first, *rest = text.split("\n")
     return "\n".join([visible(first), *(f"{indent}{visible(line.strip())}" for line in rest)])
 
 
 def cut(text: str, longest: int) -> str:
-    """A text's beginning, and how much more there is."""
+    """A text's beginning, and the size of the rest."""
     more = len(text) - longest
     return text if more <= 0 else f"{text[:longest]}… ({more} characters more)"
 
@@ -58,21 +61,21 @@ def visible_text(text: str) -> str:
 
 
 def visible_prose(text: str) -> str:
-    """The same of what a model writes: tabs and joiners of letters are part of it."""
+    """The same for a model's answer: tabs and joiners of letters are part of it."""
     parts = _PROSE.split(text)
     parts[::2] = map(visible_text, parts[::2])
     return "".join(parts)
 
 
 def visible_but_colours(text: str) -> str:
-    """Lines that were painted already: only colours pass."""
+    """Lines with sparkwright's own colours: only colours pass."""
     parts = _COLOUR.split(text)
     parts[::2] = map(visible_text, parts[::2])
     return "".join(parts)
 
 
 def visible_json(document: str) -> str:
-    """JSON with its own line breaks: within its texts everything unsafe as JSON's escapes."""
+    """JSON with its own line breaks: unsafe characters in its texts as JSON's escapes."""
     return _UNSAFE_BUT_LINES.sub(_json_escape, document)
 
 

@@ -43,7 +43,7 @@ _KEY = "this private key"
 
 @dataclass(frozen=True)
 class Authority:
-    """The CA. ``path`` is the file that its key and certificate lie in."""
+    """The CA. ``path`` is the file with its key and certificate."""
 
     path: Path
     certificate: x509.Certificate
@@ -58,15 +58,15 @@ class Authority:
 def authority(
     now: dt.datetime, folder: Path = CA_DIRECTORY, *, names: Iterable[str] = (), dry: bool = False
 ) -> Authority:
-    """The site's CA, made where there is none.
+    """The site's CA, made if it is missing.
 
     Args:
-        names: of hosts. Where the CA does not permit them, its certificate is made anew for these
-            as well: key and subject stay, and with them the certificates of hosts.
+        names: of hosts. If the CA does not permit them, its certificate is made again for these
+            names as well: key and subject stay, and with them the certificates of hosts.
         dry: whether nothing is written: a missing CA is made for this run alone.
 
     Raises:
-        UserError: when others may read its key, when it is damaged, or when its time is over.
+        UserError: others may read its key, it is damaged, or it has expired.
     """
     path = folder / "ca.pem"
     if dry:
@@ -85,8 +85,10 @@ def authority(
 def host_certificate(
     signer: Authority, host: str, names: Sequence[str], now: dt.datetime, *, dry: bool = False
 ) -> SecretText:
-    """A host's certificate and key, PEM: the kept one, or a new one when it is not signed by this
-    CA, is not for these names, or less than a third of its time is left. Kept unless ``dry``."""
+    """A host's certificate and key, PEM: the stored pair, or a new pair if the stored one is not
+    signed by this CA, is not for these names, or has less than a third of its time left. Kept
+    unless ``dry``.
+    """
     path = signer.path.parent / "hosts" / f"{label(host)}.pem"
     with contextlib.nullcontext() if dry else _alone(signer.path.parent):
         if path.exists():
@@ -133,7 +135,7 @@ def _general(name: str) -> x509.GeneralName:
 
 
 def _subtrees(names: Iterable[str]) -> frozenset[x509.GeneralName]:
-    """The name constraints that permit hosts; each name permits those below it as well."""
+    """The name constraints that permit hosts; each name permits names below it as well."""
     result: set[x509.GeneralName] = {x509.DNSName("localhost"), *map(x509.IPAddress, _RANGES)}
     for name in names:
         if (ip := ip_address(name)) is None:
@@ -144,7 +146,10 @@ def _subtrees(names: Iterable[str]) -> frozenset[x509.GeneralName]:
 
 
 def _permitted(kept: Authority | None) -> frozenset[x509.GeneralName]:
-    """The name constraints of a CA. One of an earlier version has none, and permits every name."""
+    """The name constraints of a CA.
+
+    A certificate of an earlier version has none, and permits every name.
+    """
     extensions = kept.certificate.extensions if kept else ()
     every = [item.value for item in extensions if isinstance(item.value, x509.NameConstraints)]
     return frozenset(subtree for item in every for subtree in item.permitted_subtrees or ())
@@ -152,7 +157,7 @@ def _permitted(kept: Authority | None) -> frozenset[x509.GeneralName]:
 
 @contextlib.contextmanager
 def _alone(directory: Path) -> Iterator[None]:
-    """Two runs at once make one CA."""
+    """Two concurrent runs make one CA."""
     make_folder(directory, 0o700)
     directory.chmod(0o700)
     handle = os.open(directory, os.O_RDONLY)
@@ -160,14 +165,14 @@ def _alone(directory: Path) -> Iterator[None]:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
-        # Not left to close(): gevent, which pyinfra runs in, puts that off for a directory.
+        # Not left to close(): gevent, under which pyinfra runs, postpones it for a directory.
         fcntl.flock(handle, fcntl.LOCK_UN)
         os.close(handle)
 
 
 @cache
 def _for_this_run(path: Path) -> Authority:
-    """A CA that is nowhere kept, for a run that only looks."""
+    """A CA that is not stored, for a dry run."""
     pem = _made(dt.datetime.now(dt.UTC), _subtrees(()), None).encode()
     key = serialization.load_pem_private_key(pem, None)
     assert isinstance(key, ec.EllipticCurvePrivateKey)
@@ -206,8 +211,8 @@ def _issued(
     signer: Authority | None, name: str, names: Iterable[x509.GeneralName],
     now: dt.datetime, end: dt.datetime, key: ec.EllipticCurvePrivateKey | None = None,
 ) -> str:  # fmt: skip
-    """A key, new where none is given, and its certificate, PEM: a host's, or without a signer a
-    CA's own. ``names`` are the names that it is for, or that it permits.
+    """A key, new if none is given, and its certificate, PEM: a host's, or without a signer a CA's
+    own. ``names`` are the names in it, or the names that it permits.
     """
     key = key or ec.generate_private_key(ec.SECP256R1())
     subject = issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])

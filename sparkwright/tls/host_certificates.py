@@ -1,4 +1,4 @@
-"""A host's part in TLS: what its proxies serve with, and how others verify them."""
+"""A host's part in TLS: the certificates of its proxies, and their verification."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CERTIFICATE = "tls/host.pem"
 
 
 def certificate_place(service_home: str) -> str:
-    """Where a service's host has the certificate of its proxies."""
+    """Path of the proxies' certificate on a service's host."""
     return f"{PurePosixPath(service_home).parents[1]}/gateway/{CERTIFICATE}"
 
 
@@ -49,7 +49,8 @@ def serves_with(
         data: the host's data of inventory and group_data.
         binds: addresses that its proxies listen on.
         where: file and key of the setting, for messages.
-        dry: whether nothing is written: what the site's own CA lacks is made for this run alone.
+        dry: whether nothing is written: missing parts of the site's own CA are made for this run
+            alone.
 
     Raises:
         UserError: when certificate, key or CA can't be used.
@@ -67,7 +68,7 @@ def serves_with(
 def identity(
     host: str, data: Mapping[str, Any], settings: Tls, where: str = "tls", *, dry: bool = False
 ) -> TlsIdentity | None:
-    """How others verify a host; None if it serves http. See ``serves_with``."""
+    """Verification of a host by others; None if it serves http. See ``serves_with``."""
     if settings is None:
         return None
     if isinstance(settings, TlsSettings):
@@ -95,10 +96,10 @@ def peer_certificate(
     *,
     dry: bool = False,
 ) -> PeerCertificate | None:
-    """A host's part in peer sharing; None if that is in clear.
+    """A host's part in peer sharing; None without TLS.
 
     Args:
-        proxies: what its proxies serve with, which is for more addresses; None without any.
+        proxies: certificate of its proxies, which covers more addresses; None without one.
 
     Raises:
         UserError: when certificate, key or CA can't be used.
@@ -119,11 +120,11 @@ def _binds(data: Mapping[str, Any]) -> Iterator[str]:
 
 
 def prepare_ca(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
-    """Have the site's CA permit the names of all hosts of the inventory, before the first of them
-    gets its certificate: afterwards the CA stays as it is.
+    """Make the site's CA permit the names of all hosts of the inventory, before the first host gets
+    its certificate: afterwards the CA stays unchanged.
 
     Returns:
-        A warning when clients have to import it again.
+        A warning if clients must import it again.
     """
     own = [
         names_of(host, data, _binds(data))
@@ -151,7 +152,7 @@ def address_in_clear(host: str, settings: HostSettings) -> Iterator[Finding]:
 def problems(
     host: str, data: Mapping[str, Any], settings: Tls, in_clear: Iterable[str], where: str
 ) -> Iterator[Finding]:
-    """Faults in a host's TLS, before anything is made for it.
+    """Faults in a host's TLS, found before any part of it is made.
 
     Args:
         in_clear: its services that others reach without a proxy.
@@ -171,7 +172,7 @@ def problems(
 def _users(
     host: str, data: Mapping[str, Any], settings: TlsSettings, where: str
 ) -> UserCertificate:
-    # Loaded for those alone who use it: `sparkwright check` answers in less than a second.
+    # Loaded only on use: `sparkwright check` answers in less than a second.
     from sparkwright.tls.users import user_certificate
 
     return user_certificate(settings, host, lan_address(host, data), where, dt.datetime.now(dt.UTC))

@@ -13,8 +13,8 @@ IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
-#: Below this name every host has one, whatever it is called in the inventory. No resolver looks it
-#: up.
+#: Below this name every host has a name, whatever its name in the inventory is. No resolver looks
+#: it up.
 _OWN = "sparkwright.internal"
 
 
@@ -32,8 +32,9 @@ def is_name(text: str) -> bool:
 
 
 def label(host: str) -> str:
-    """A host's name of the inventory, which may be an address or a connector's, as one label of a
-    host name; no two hosts have the same."""
+    """A host's name in the inventory, which may be an address or a connector's, as one label of
+    a host name; no two hosts share a label.
+    """
     text = re.sub(r"[^a-z0-9-]+", "-", host.lower()).strip("-")[:50]
     if text == host:
         return text
@@ -61,7 +62,9 @@ def names_of(host: str, data: Mapping[str, Any], binds: Iterable[str] = ()) -> t
 
 
 def covers(names: Iterable[str], address: str) -> bool:
-    """Whether a certificate of these names is for an address; ``*.`` stands for one label."""
+    """Return whether a certificate of these names covers an address; ``*.`` stands for one
+    label.
+    """
     wanted = address.lower()
     if (ip := ip_address(wanted)) is not None:
         return any(ip_address(name) == ip for name in names)

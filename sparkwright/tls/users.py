@@ -1,4 +1,4 @@
-"""A certificate of the user's own: read, and judged before any host is touched."""
+"""A certificate of the user's own: read and checked before any host is touched."""
 
 import datetime as dt
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ _MESSAGES = Messages(__file__)
 
 @dataclass(frozen=True)
 class UserCertificate:
-    """A certificate with its key, PEM; the names that it is for, and its CA where one is named."""
+    """A certificate with its key, PEM; its names, and its CA if one is given."""
 
     pem: SecretText
     names: tuple[str, ...]
@@ -35,11 +35,11 @@ def user_certificate(
     """The user's certificate for a host.
 
     Args:
-        address: what clients and other hosts connect to; the certificate must be for it.
+        address: address of clients' and other hosts' connections; the certificate must cover it.
         where: file and key of the setting, for messages.
 
     Raises:
-        UserError: everything that is wrong with it.
+        UserError: names every fault of it.
     """
     problems = Problems()
     chain: tuple[x509.Certificate, ...] = ()

@@ -1,4 +1,4 @@
-"""Chromium without a window: what a page looks like and what it does at a width and a scheme."""
+"""Chromium without a window: appearance and behaviour of a page at a width and a colour scheme."""
 
 import html
 import json
@@ -12,12 +12,12 @@ from typing import Any, Literal
 
 Scheme = Literal["light", "dark"]
 
-#: What distributions call it.
+#: Names of the program in distributions.
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _SCHEMES = {"dark": 0, "light": 1}
-#: Runs in a copy of the page: what it fetched, what sticks out, and what can't be read.
+#: Runs in a copy of the page: its requests, its elements beyond the edge, and its unreadable texts.
 _PROBE = Path(__file__).with_name("probe.js")
-#: The page's own policy, and one that lets the probe run but still nothing be fetched.
+#: The page's own policy, and a policy that lets the probe run but still blocks all requests.
 _POLICY, _PROBING = "default-src 'none';", "default-src 'none'; script-src 'unsafe-inline';"
 
 
@@ -26,14 +26,14 @@ class Look:
     """Observations of a page in the browser.
 
     Attributes:
-        width, scroll_width: of its window and of its contents, in CSS pixels.
-        height: of its contents.
+        width, scroll_width: width of its window and of its contents, in CSS pixels.
+        height: height of its contents.
         sticking_out: elements that end beyond the window.
-        scrolling: tables that are wider than the window, and scroll by themselves.
+        scrolling: tables that are wider than the window, and scroll separately.
         squeezed: texts with hardly a letter to a line.
         faint: texts whose contrast is below WCAG's 4.5.
-        fetched: addresses that it asked for.
-        blocked: addresses that its own policy kept it from.
+        fetched: requested addresses.
+        blocked: addresses that its own policy blocked.
     """
 
     width: int
@@ -52,7 +52,7 @@ def browser() -> str:
     """The browser's program.
 
     Raises:
-        SystemExit: when there is none.
+        SystemExit: no chromium is installed.
     """
     for name in _NAMES:
         result = shutil.which(name)
@@ -62,10 +62,10 @@ def browser() -> str:
 
 
 def look(page: str, *, width: int, scheme: Scheme = "light", opened: bool = True) -> Look:
-    """Open a copy of a page that says what becomes of it, with everything opened that opens.
+    """Open a copy of a page that reports its own observations, with every section opened.
 
-    The window is no narrower than 500, so the page is opened in a frame of the width that is asked
-    for: media queries go by the frame.
+    The window is no narrower than 500, so the page is opened in a frame of the requested width:
+    media queries use the frame's width.
     """
     assert _POLICY in page
     probed = page.replace(_POLICY, _PROBING, 1)
@@ -95,7 +95,7 @@ def look(page: str, *, width: int, scheme: Scheme = "light", opened: bool = True
 def screenshot(
     page: str, to: Path, *, width: int, height: int, scheme: Scheme = "light", scale: float = 1
 ) -> None:
-    """A picture of the page as it is, ``scale`` dots for each of its pixels."""
+    """A picture of the unchanged page, ``scale`` dots for each of its pixels."""
     with tempfile.TemporaryDirectory(prefix="sparkwright-page-") as folder:
         file = Path(folder) / "page.html"
         file.write_text(page, encoding="utf-8")

@@ -36,7 +36,7 @@ def example(hosts: int = 3) -> str:
 
 
 def dashboard(folder: Path) -> None:
-    """Take the live page of invented hosts: one switches, one fetches, one is off."""
+    """Draw the live page of invented hosts: one host switches, one fetches, one is off."""
     names = ["spark-1", "spark-2", "spark-3", "rtx-1", "spark-4", "spark-5"]
     memory = example_report.memory
     fleet = Fleet({name: expected("qwen36", memory=memory(name)) for name in names})
@@ -76,7 +76,7 @@ def dashboard(folder: Path) -> None:
 
 
 def main() -> None:
-    """Take the report as high as the page is, and the dashboard in both colours."""
+    """Draw the report at its full height, and the dashboard in both colours."""
     folder, page = Path(sys.argv[1]), example()
     height = look(page, width=_WIDTH, opened=False).height
     screenshot(page, folder / "report.png", width=_WIDTH, height=height, scale=0.75)

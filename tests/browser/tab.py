@@ -77,7 +77,7 @@ class Tab:
         return answer["result"].get("value")
 
     def wait(self, expression: str, seconds: float = 20.0) -> Any:
-        """The same, once it gives something."""
+        """Return the same, once it is true."""
         end = time.monotonic() + seconds
         while not (value := self.value(expression)):
             body = self.value("document.body && document.body.innerText")
@@ -86,7 +86,7 @@ class Tab:
         return value
 
     def metric(self, name: str) -> float:
-        """A figure of the browser's own."""
+        """Return a metric of the browser's own."""
         metrics = self.call("Performance.getMetrics")["metrics"]
         return next(float(item["value"]) for item in metrics if item["name"] == name)
 

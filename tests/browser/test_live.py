@@ -1,4 +1,4 @@
-"""The live page in a real browser: what it shows, refuses, and costs."""
+"""The live page in a real browser: its contents, its refusals, and its cost."""
 
 import threading
 import time
@@ -22,7 +22,7 @@ from tests.unit.extras.dashboard.glances import ACTED, NOW, act, empty, expected
 
 MEMORY = Memory(119.7, True, (Part("#", "w", 22.9), Part("=", "kv", 60.9), Part("o", "s", 8.0)))
 COPY = "document.querySelector('.host[aria-label=spark-1] [data-copy]')"
-#: What would be markup, and what turns a line around.
+#: Texts that would be markup, and marks that reverse a line.
 HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>\u202e'\"&amp;"
 
 
@@ -61,9 +61,7 @@ def card(host: str) -> str:
     return f"document.querySelector('.host[aria-label={host}]').innerText"
 
 
-def test_the_token_is_gone_from_the_address_and_no_script_reads_the_cookie(
-    tab: Tab, site: Site
-) -> None:
+def test_the_token_leaves_the_address_and_no_script_reads_the_cookie(tab: Tab, site: Site) -> None:
     assert tab.value("location.href") == f"{site.url}/"
     assert tab.value("document.cookie") == ""
     assert tab.errors == []
@@ -76,13 +74,13 @@ def test_a_host_dies_a_download_is_cut_and_a_roll_out_runs(
         fleet.take("spark-1", glance(at))
         fleet.take("spark-2", glance(at))
     shown = tab.wait(f"{card('spark-1')}.includes('40.0') && {card('spark-1')}")
-    for words in (
+    for text in (
         "97 of 120 GiB", "66 °C", "2405 MHz", "54 W", "0.12 s", "✓ serves", "AEON-7/Qwen3.6",
         "34 %", "https://10.0.0.1:8000/v1", "1200 of 3700 GB free on /",
         "Running\n2\n", "Waiting\n1\n", "weights 22.9 ", "KV cache 60.9 ", "others 8.0 ",
         "free 27.9",
     ):  # fmt: skip
-        assert words in shown
+        assert text in shown
     tab.call("Browser.grantPermissions", permissions=["clipboardReadWrite"])
     tab.value(f"{COPY}.click()")
     tab.wait(f"{COPY}.innerText == 'Copied'")
@@ -108,7 +106,7 @@ def test_a_host_dies_a_download_is_cut_and_a_roll_out_runs(
     assert tab.errors == []
 
 
-def test_nothing_that_a_host_says_is_markup(tab: Tab, fleet: Fleet) -> None:
+def test_text_of_a_host_never_becomes_markup(tab: Tab, fleet: Fleet) -> None:
     tab.errors.clear()
     hostile = Fleet({HOSTILE: expected(HOSTILE)})
     finding = WatchFinding(HOSTILE, HOSTILE, "error", HOSTILE, 1.0)
@@ -132,13 +130,13 @@ def test_nothing_that_a_host_says_is_markup(tab: Tab, fleet: Fleet) -> None:
         text = tab.value("document.body.textContent")
         assert text.count("<img src=x onerror=alert(1)>") >= 10
         assert "\u202e" not in text
-        # The policy of the page refuses what its script never does.
+        # The policy of the page refuses actions that its script never takes.
         with pytest.raises(AssertionError, match="TrustedHTML"):
             tab.value("document.body.innerHTML = '<p>markup</p>'")
     assert [error for error in tab.errors if "TrustedHTML" not in error] == []
 
 
-def test_a_log_comes_on_a_click_and_an_action_asks_once(tab: Tab, site: Site, fleet: Fleet) -> None:
+def test_a_click_shows_the_log_and_an_action_asks_once(tab: Tab, site: Site, fleet: Fleet) -> None:
     fleet.take("spark-1", glance())
     button = "document.querySelector('.host[aria-label=spark-1] [data-log]')"
     tab.wait(f"!!{button}")
@@ -189,7 +187,7 @@ def test_a_late_log_does_not_come_under_another_title(tab: Tab, fleet: Fleet) ->
 
 
 def probed(tab: Tab) -> dict[str, Any]:
-    """Observations of the page that is open."""
+    """Observations of the open page."""
     probe = _PROBE.read_text().replace(
         'addEventListener("load", () => {', "const looked = (() => {", 1
     )
@@ -200,7 +198,7 @@ def probed(tab: Tab) -> dict[str, Any]:
     return dict(tab.value(expression))
 
 
-def test_printed_it_is_the_report(tab: Tab, site: Site, fleet: Fleet) -> None:
+def test_a_printed_dashboard_is_the_report(tab: Tab, site: Site, fleet: Fleet) -> None:
     finding = WatchFinding("disk-fills", None, "warning", "94 % of / is used", NOW)
     usage = (UsageRow("2026-11-24", "alice", "qwen36", 1200, 3, 400_000, 51_234, 9.0, 0),)
     visit(tab, site, 3, width=720)
@@ -215,8 +213,8 @@ def test_printed_it_is_the_report(tab: Tab, site: Site, fleet: Fleet) -> None:
     controls, ink = tab.value(f"[{shown}, getComputedStyle(document.body).color]")
     closed = tab.value("document.querySelectorAll('section > details:not([open])').length")
     tab.call("Emulation.setEmulatedMedia", media="")
-    for words in ("spark-1: disk-fills", "docker system df", "alice: qwen36", "Printed "):
-        assert words in printed
+    for text in ("spark-1: disk-fills", "docker system df", "alice: qwen36", "Printed "):
+        assert text in printed
     assert (closed, controls, ink) == (0, 0, "rgb(22, 25, 29)")
     assert (page["scroll_width"], page["sticking_out"], page["faint"]) == (720, [], [])
 
@@ -224,7 +222,7 @@ def test_printed_it_is_the_report(tab: Tab, site: Site, fleet: Fleet) -> None:
 @pytest.mark.parametrize(
     ("width", "dark"), [(360, False), (768, True), (1280, True), (2560, False)]
 )
-def test_it_fits_and_can_be_read(
+def test_the_dashboard_fits_and_is_readable(
     tab: Tab, site: Site, fleet: Fleet, width: int, dark: bool
 ) -> None:
     visit(tab, site, 3, width=width, dark=dark)
@@ -266,7 +264,7 @@ def test_thirty_hosts_and_sixty_services_stay_smooth(tab: Tab) -> None:
         tab.wait("document.querySelectorAll('.service').length == 60")
         began, script = time.monotonic(), tab.metric("ScriptDuration")
         layout = tab.metric("LayoutDuration") + tab.metric("RecalcStyleDuration")
-        # Each host answers once in five seconds, and every figure is another one.
+        # Each host answers once in five seconds, and every figure changes.
         for step in range(60):
             at = 200.0 + step
             many.take(f"spark-{step % 30}", glance(at * (1 + step % 7 / 10), names=names))
@@ -278,7 +276,7 @@ def test_thirty_hosts_and_sixty_services_stay_smooth(tab: Tab) -> None:
         assert script < 50
 
 
-def test_a_page_that_loses_the_controller_says_so(
+def test_a_page_reports_a_lost_controller(
     tab: Tab, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with serving(fleet, empty) as site:

@@ -14,7 +14,8 @@ from tests.unit.builders import catalog
 from tests.unit.extras.bench.bench_results import NOON, cell, result
 from tests.unit.extras.dashboard.pages import page_of
 
-#: A small phone, a large one, a tablet on either side of where tables become blocks, a desktop.
+#: A small phone, a large phone, a tablet on either side of the width at which tables become blocks,
+#: a desktop.
 WIDTHS = (320, 390, 768, 769, 1280)
 
 
@@ -39,7 +40,7 @@ def test_no_table_needs_to_be_pushed_sideways_on_a_phone_or_desktop(width: int) 
 
 
 @pytest.mark.parametrize("hosts", [3, 12])
-def test_the_whole_story_is_on_three_screens_of_a_phone(hosts: int) -> None:
+def test_the_whole_page_fits_three_screens_of_a_phone(hosts: int) -> None:
     """Faults, every finding and the fleet are visible without opening anything."""
     page = look(example(hosts), width=360, opened=False)
     assert page.scroll_width == 360
@@ -47,8 +48,8 @@ def test_the_whole_story_is_on_three_screens_of_a_phone(hosts: int) -> None:
     assert page.height <= 3 * 740
 
 
-def test_what_is_wrong_is_on_the_first_screen_of_a_phone() -> None:
-    # A page is at least as high as its window, which is 900 here: what is added below tells.
+def test_faults_are_on_the_first_screen_of_a_phone() -> None:
+    # A page is at least as high as its window, which is 900 here: the height reveals added content.
     head, findings = example().split("<main>")[0], example().split("</section>")[0]
     tall = '<p style="height:900px">below</p>'
     assert look(head + tall, width=360, opened=False).height - 900 < 370
@@ -76,7 +77,7 @@ def test_every_text_can_be_read_in_both_schemes(scheme: Scheme) -> None:
     assert page.faint == []
 
 
-def test_nothing_is_asked_of_anybody() -> None:
+def test_the_report_sends_no_request() -> None:
     page = seen(1280)
     assert page.fetched == []
     assert page.blocked == []
@@ -95,7 +96,7 @@ def test_names_without_an_end_stay_in_the_page(width: int) -> None:
     assert page.sticking_out == []
 
 
-def test_the_probe_sees_what_it_is_for() -> None:
+def test_the_probe_detects_planted_faults() -> None:
     """Each fault put into the page is reported, or the tests above would prove nothing."""
     page = example()
     wide = page.replace("<main>", '<main><p style="width:2000px">wide</p>')

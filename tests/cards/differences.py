@@ -1,4 +1,4 @@
-"""Where a rendered service and the command of its card differ, key by key."""
+"""Differences between a rendered service and the command of its card, key by key."""
 
 import json
 import shlex
@@ -13,7 +13,7 @@ from tests.cards.read import HERE
 from tests.libyaml import safe_load
 from tests.unit import builders
 
-#: What a key is that one side does not have.
+#: Value of a key that one side lacks.
 ABSENT = "(none)"
 COMMANDS: list[dict[str, Any]] = safe_load((HERE / "commands.yaml").read_text(encoding="utf-8"))
 _ROUND = {"--net": "--network"}
@@ -21,7 +21,7 @@ _ROUND = {"--net": "--network"}
 
 @dataclass(frozen=True)
 class Difference:
-    """A key of the container that is not the same on both sides."""
+    """A key of the container that differs between both sides."""
 
     key: str
     card: str
@@ -52,7 +52,7 @@ def of_service(recipe: str, tag: str) -> dict[str, str]:
 
 
 def differences(card: Mapping[str, str], here: Mapping[str, str]) -> Iterator[Difference]:
-    """Keys whose values are not the same."""
+    """Keys whose values differ."""
     for key in sorted({*card, *here}):
         item, other = card.get(key, ABSENT), here.get(key, ABSENT)
         if item != other:

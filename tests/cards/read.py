@@ -1,8 +1,8 @@
 """Reads the cards: sections, tables, figures and dates of their text.
 
-The cards themselves are not in this repository. ``python -m tests.cards.read DIRECTORY`` reads them
-from there and writes figures.yaml and tables.yaml beside this file: the numbers of each section and
-the cells of each table, and no sentence.
+The cards themselves are not in this repository. ``python -m tests.cards.read DIRECTORY`` reads the
+cards from there and writes figures.yaml and tables.yaml beside this file: the numbers of each
+section and the cells of each table, and no sentence.
 """
 
 import re
@@ -26,8 +26,8 @@ BEGINS = {
     "card of vllm-spark-omni-q36": "Qwen3.6-35B-A3B-heretic NVFP4 + DFlash on DGX Spark",
 }
 _DATE = re.compile(r"20\d\d-\d\d-\d\d")
-#: Not 3 of Qwen3 or sm_121a, 2.0 of Apache-2.0, 7 of #7, 27 of 27B; but 0.60 of "uses0.60so", where
-#: the text has lost its spaces.
+#: Not 3 of Qwen3 or sm_121a, 2.0 of Apache-2.0, 7 of #7, 27 of 27B; but 0.60 of "uses0.60so", whose
+#: text has lost its spaces.
 _NUMBER = re.compile(
     r"(?<![#.\d])(?:(?<![\w])(\d[\d,]*(?:\.\d+)?)|(?<=[a-z])(0\.\d+))(?![\d.]*[Bb]\b)"
     r"(?:\s?([KkM])(?![a-zA-Z0-9]))?"
@@ -42,7 +42,7 @@ class Table:
 
     Attributes:
         number: from 1, among the section's.
-        rows: cells as the card has them; where the text has lost the columns, one cell.
+        rows: cells as on the card; a row whose columns are lost is one cell.
     """
 
     card: str
@@ -109,7 +109,7 @@ def dates(text: str) -> list[str]:
 
 
 def tables(card: str, name: str, text: str) -> Iterator[Table]:
-    """The tables of a section. Cells that stand on lines of their own are joined to rows."""
+    """The tables of a section. Cells on separate lines are joined to rows."""
     lines = text.splitlines()
     heads = [at for at, line in enumerate(lines) if "|" in line and _rule(lines, at + 1)]
     for number, at in enumerate(heads, 1):

@@ -1,6 +1,7 @@
 """Captured output of the real engine: the fake is compared with it.
 
-`SPARKWRIGHT_WRITE_CAPTURES=1` writes them anew; otherwise the engine must still print the same.
+`SPARKWRIGHT_WRITE_CAPTURES=1` writes the captures again; otherwise the engine must still print the
+same.
 """
 
 import os
@@ -14,7 +15,7 @@ LLAMA_SERVER = _FIXTURES / "llamacpp/0.7.0"
 
 
 def keep(name: str, text: str, folder: Path = CAPTURES) -> str:
-    """The capture of this name, after it was written when that is wanted."""
+    """Return the capture of this name, after writing it on request."""
     path = folder / name
     if os.environ.get("SPARKWRIGHT_WRITE_CAPTURES"):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -23,7 +24,7 @@ def keep(name: str, text: str, folder: Path = CAPTURES) -> str:
 
 
 def shape(value: Any) -> Any:
-    """Keys in their order and types of a JSON value, without its contents."""
+    """Keys in order, and types, of a JSON value, without its contents."""
     if isinstance(value, dict):
         return [(name, shape(part)) for name, part in value.items()]
     if isinstance(value, list):

@@ -44,13 +44,13 @@ BOOT_SECONDS = 300.0
 def engine() -> Iterator[build.Engine]:
     if os.geteuid() != 0:
         pytest.fail("the engine's root file system is root's: run `make test-real-engine`")
-    with held_for_tests():  # the tree is the lab's, and another checkout may make it anew
+    with held_for_tests():  # the tree is the lab's, and another checkout may make it again
         yield build.ensure(VLLM)
 
 
 @dataclass(frozen=True)
 class Rendered:
-    """The recipe as a run would put it on a host."""
+    """The recipe as a run would write it on a host."""
 
     release: Service
     strict: bool
@@ -105,7 +105,7 @@ def render(path: Path, engine: build.Engine, /, **settings: object) -> Rendered:
 
 
 def _files(store: Store, repository: str, commit: str, folder: Path) -> None:
-    """The files of a commit, as the weights' role puts them on a host."""
+    """The files of a commit, as the role for weights puts them on a host."""
     data = store.load(repository)
     assert data is not None
     result = data.commit(commit)

@@ -1,4 +1,4 @@
-"""A registry of one repository in memory: what pushing and resolving a tag need of it."""
+"""A registry of one repository in memory, with the routes for pushing and resolving a tag."""
 
 import contextlib
 import hashlib

@@ -1,4 +1,4 @@
-"""The real vLLM with the lab's tiny pair, started by what is rendered for a host."""
+"""The real vLLM with the lab's tiny pair, started with the files rendered for a host."""
 
 import json
 import socket
@@ -36,7 +36,7 @@ def test_the_image_is_small(engine: Engine) -> None:
     assert all(Path(layer.path).stat().st_size == layer.size for layer in engine.layers)
 
 
-def test_what_is_rendered_is_all_that_it_is_started_with(rendered: Rendered) -> None:
+def test_the_engine_starts_with_the_rendered_settings_alone(rendered: Rendered) -> None:
     command = rendered.compose["command"]
     assert command[:2] == ["serve", "/models/tiny-qwen3"]
     assert "--enforce-eager" in command
@@ -45,7 +45,7 @@ def test_what_is_rendered_is_all_that_it_is_started_with(rendered: Rendered) -> 
     assert rendered.release.image.startswith("lab.invalid/lab/vllm-cpu:sha256-")
 
 
-def test_the_smoke_program_is_content(running: Running) -> None:
+def test_the_smoke_test_passes_on_the_real_engine(running: Running) -> None:
     answer = check.main((running.request,))["tiny"]
     print(f"healthy after {running.boot_seconds:.0f} s")
     for entry in answer.checks:
@@ -55,7 +55,7 @@ def test_the_smoke_program_is_content(running: Running) -> None:
 
 
 def test_no_port_that_it_opens_is_reached_from_outside(running: Running) -> None:
-    """torch.distributed listens at every address, for one process too, and takes what is sent."""
+    """torch.distributed listens at every address, even for one process, and accepts any data."""
     ports, sockets = set(), set()
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -68,17 +68,17 @@ def test_no_port_that_it_opens_is_reached_from_outside(running: Running) -> None
         except OSError:
             continue  # it has ended
     opened = {int(at[-4:], 16) for at, inode in ports if f"socket:[{inode}]" in sockets}
-    assert opened  # else nothing is tried
+    assert opened  # otherwise nothing is tested
     for port in opened:
         with socket.socket() as neighbour, pytest.raises(ConnectionRefusedError):
             neighbour.connect((socket.gethostbyname(socket.gethostname()), port))
     path = Path(running.request.address)
     assert path.is_socket()
-    assert path.stat().st_mode & 0o777 == 0o666  # its directory keeps others out
+    assert path.stat().st_mode & 0o777 == 0o666  # its directory keeps other users out
 
 
-def test_it_has_no_power_and_shows_no_key(running: Running, rendered: Rendered) -> None:
-    """As a container's processes: vLLM's own, and the engine that it starts."""
+def test_a_container_has_no_rights_and_shows_no_key(running: Running, rendered: Rendered) -> None:
+    """Lists a container's processes: vLLM's own, and its engine."""
     result = 0
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -126,14 +126,14 @@ def test_an_answer_is_computed_whole_and_streamed(running: Running) -> None:
     assert "".join(choice["delta"].get("content") or "" for choice in choices) == message
 
 
-def test_a_thought_is_kept_apart(running: Running) -> None:
+def test_reasoning_is_separate_from_the_content(running: Running) -> None:
     _, text = chat(running, chat_template_kwargs={"enable_thinking": True})
     message = json.loads(text)["choices"][0]["message"]
     assert message["content"] is None
     assert message["reasoning"].startswith(SENTENCE)
 
 
-def test_drafts_are_accepted_where_they_are_right(running: Running) -> None:
+def test_right_drafts_are_accepted(running: Running) -> None:
     before = counters(running.ask("GET", "/metrics")[1])
     chat(running, max_tokens=64)
     after = counters(running.ask("GET", "/metrics")[1])
@@ -160,7 +160,7 @@ def test_a_prompt_without_room_is_refused(running: Running) -> None:
     assert "max_model_len" in text
 
 
-# The last one: it ends the engine.
+# The last test: it ends the engine.
 def test_sigterm_ends_it_at_once(running: Running) -> None:
     started = time.monotonic()
     assert local.stop(running.process) == 0

@@ -1,4 +1,4 @@
-"""The real llama-server with the lab's GGUF files, started by what is rendered for a host."""
+"""The real llama-server with the lab's GGUF files, started with the files rendered for a host."""
 
 import json
 import re
@@ -25,16 +25,16 @@ Result = subprocess.CompletedProcess[str]
 
 pytestmark = pytest.mark.timeout(600)
 OWN = engine_named("llamacpp")
-#: The build that the captures are of: a later one has other arguments and routes.
+#: The build of the captures: a later build has other arguments and routes.
 BUILD = "b11669"
 TABLE = OWN.parser.tables.table(BUILD)
 MESSAGE = {"messages": [{"role": "user", "content": "Hello"}], "temperature": 0}
-#: Checks of the deep test that ask for no sense, which a model of one word has not.
+#: Checks of the deep test that need no meaning, which a model of one word lacks.
 PROTOCOL = {"health", "aliases", "key", "completion", "stream", "context-limit", "prefix-cache"}
-#: The program takes any text for these, and reads it no more.
+#: The program accepts any text for these, and does not parse it.
 DEPRECATED = ["defrag_thold"]
 #: Runs the program once for each line of a file, and prints the first line. `--version` ends it
-#: after what comes before was parsed.
+#: after the earlier arguments were parsed.
 TRY = f"""\
 while IFS= read -r line; do
     first=$(eval "{PROGRAM} $line --version" 2>&1 </dev/null | head -n 1)
@@ -45,7 +45,7 @@ done </models/lab
 
 @pytest.fixture(scope="module")
 def llama() -> build.Engine:
-    """Its tree is its own build's, and small: the lab need not be held meanwhile."""
+    """Its tree belongs to its build alone and is small: the lab need not be held meanwhile."""
     return build.ensure(LLAMA_SERVER)
 
 
@@ -98,8 +98,8 @@ def test_the_program_knows_every_argument_of_the_table(llama: build.Engine, tmp_
     assert unknown == "error: invalid argument: --no-such-thing"
 
 
-def test_the_program_refuses_what_the_table_refuses(llama: build.Engine, tmp_path: Path) -> None:
-    """Text in the place of a number, and a choice that there is not."""
+def test_program_and_table_refuse_the_same_arguments(llama: build.Engine, tmp_path: Path) -> None:
+    """A text instead of a number, and an unknown choice."""
     judged = {
         name: f"{long(name)} no-such-value"
         for name, argument in TABLE.arguments.items()
@@ -111,7 +111,7 @@ def test_the_program_refuses_what_the_table_refuses(llama: build.Engine, tmp_pat
     assert taken == DEPRECATED
 
 
-def test_the_smoke_program_is_content(server: Running) -> None:
+def test_the_smoke_test_passes_on_the_real_engine(server: Running) -> None:
     answer = check.main((server.request,))["tiny"]
     print(f"healthy after {server.boot_seconds:.1f} s")
     assert [item for item in answer.checks if not item.ok] == []
@@ -119,14 +119,16 @@ def test_the_smoke_program_is_content(server: Running) -> None:
 
 
 def test_the_deep_smoke_test_speaks_its_protocol(server: Running) -> None:
-    """Its answers are one word: a request for protocol passes, one for sense fails."""
+    """Its answers are one word: a request that checks the protocol passes, a request that checks
+    the meaning fails.
+    """
     checks = {item.name: item for item in deep.run(server.deep).checks}
     print(*checks.values(), sep="\n")
     assert {name for name, item in checks.items() if item.verdict == "passed"} >= PROTOCOL
 
 
 def test_answers_are_as_captured(server: Running) -> None:
-    """Status and shape of what clients may ask; the file has the requests, too."""
+    """Status and shape of answers to clients' requests; the file has the requests, too."""
     captured = json.loads((CAPTURES / "answers.json").read_text())
     for name, item in captured.items():
         if (item["method"], item["path"]) not in OWN.routes.clients or server.request.speculates:
@@ -162,7 +164,7 @@ def test_metrics_are_as_captured_and_have_neutral_names(server: Running) -> None
     assert (0 < accepted <= drafted) if server.request.speculates else drafted == 0
 
 
-# It ends the engine.
+# The test ends the engine.
 def test_sigterm_ends_it_at_once(server: Running) -> None:
     start = time.monotonic()
     assert local.stop(server.process) == 0
@@ -171,7 +173,7 @@ def test_sigterm_ends_it_at_once(server: Running) -> None:
 
 
 def test_a_model_answers_by_its_name_alone(llama: build.Engine, tmp_path: Path) -> None:
-    """By the header of its files; of the lab's image, since no other one is for a CPU."""
+    """Derived from the header of its files; with the lab's image, the only image for a CPU."""
     own: dict[str, Any] = {"model": f"{tiny_gguf.REPOSITORY}:F16", "engine": "llamacpp"}
     own["arguments"] = {"mmproj_auto": False}  # the lab's projector of pictures is no model
     (tmp_path / "engine").mkdir()

@@ -1,4 +1,4 @@
-"""vLLM's own reader of media, with the words and variables that a service is started with."""
+"""vLLM's own reader of media, with the words and variables of a service's start."""
 
 import json
 import subprocess
@@ -13,7 +13,8 @@ from sparkwright.plan.service import container_command
 from tests.unit.builders import SPARK, plan
 
 PICTURE = Picture(("red", "circle"), ("blue", "square"), "LAMP").data_url()
-#: A neighbour's server; the engine that reads a picture there; and what either one did.
+#: A neighbour's server; the engine that reads a picture there; and the requests and answers of
+#: both.
 READ = """
 import http.server, json, sys, threading
 from vllm.multimodal.media.connector import MediaConnector

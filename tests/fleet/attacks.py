@@ -1,8 +1,9 @@
-"""A neighbour's attacks on a host, all at once. Standard library only, run there by `python3`.
+"""A neighbour's attacks on a host, all at once. Standard library only; ``python3`` runs it on the
+host.
 
 Arguments: addresses with ports of a proxy, a peer server and the proxy of a service that sleeps,
 seconds, and a key; or of the address for all models alone, and seconds. Prints counters at the end,
-as JSON: an attack that reached nothing shows.
+as JSON: an attack without effect is visible.
 """
 
 import contextlib
@@ -23,7 +24,7 @@ COUNTS = {"half": 0, "ended": 0, "resets": 0, "slow": 0, "heads": 0, "huge": 0}
 
 
 def half(at: tuple[str, int], until: float) -> None:
-    """Ten thousand half handshakes; one that ends is begun anew."""
+    """Ten thousand half handshakes; an ended handshake is begun again."""
     waiting = selectors.DefaultSelector()
     held = 0
     while time.monotonic() < until:
@@ -51,7 +52,7 @@ def half(at: tuple[str, int], until: float) -> None:
 
 
 def reset(at: tuple[str, int], until: float) -> None:
-    """Connect and reset, as fast as it goes."""
+    """Connect and reset, as fast as possible."""
     while time.monotonic() < until:
         with contextlib.suppress(OSError), socket.create_connection(at, 1) as item:
             item.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
@@ -59,7 +60,7 @@ def reset(at: tuple[str, int], until: float) -> None:
 
 
 def slow(at: tuple[str, int], until: float, key: str) -> None:
-    """A request of 16 MiB for a service that sleeps, whose last byte never comes."""
+    """A request of 16 MiB for a sleeping service, whose last byte never comes."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     head = f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n"

@@ -1,4 +1,4 @@
-"""Tags of the lab for roll-outs: a good one, and those that fail in their own way."""
+"""Tags of the lab for roll-outs: a good tag, and tags that fail in different ways."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from tests.fleet.site import Site
 
 NEW = '"2026-06-18-v0.23.0-dflashfix"'
-#: They join the lab's entry of the image: a catalog has one of each name.
+#: They join the lab's entry of the image: a catalog has one entry of each name.
 IMAGE = "lab/catalog/aeon-vllm-ultimate.yaml"
 FAULTS = """\
   lab-never-healthy: &lab
@@ -16,7 +16,7 @@ FAULTS = """\
   lab-oom: *lab
   lab-garbage: *lab
 """
-#: Short deadlines, so that what never answers is known soon.
+#: Short deadlines, so that a missing answer is noticed soon.
 DEADLINES = '"port": 8000, "boot_seconds": 12, "first_answer_seconds": 6,'
 
 

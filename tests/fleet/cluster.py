@@ -1,4 +1,4 @@
-"""Two virtual hosts that serve one model, and what is seen of it from outside."""
+"""Two virtual hosts that serve one model, observed from outside."""
 
 import json
 import time
@@ -33,8 +33,8 @@ class Pair:
 
     Attributes:
         name: of the service.
-        model, port: what clients ask for, and where.
-        boot: seconds that a whole start of both engines takes at most, on a busy machine.
+        model, port: for clients.
+        boot: longest time of a whole start of both engines in seconds, on a busy machine.
     """
 
     def __init__(self, site: Site, name: str, model: str, boot: float, **service: Any) -> None:
@@ -50,16 +50,16 @@ class Pair:
         (self.site.folder / INVENTORY).write_text(text)
 
     def deploy(self, **keywords: Any) -> Any:
-        """A run on both hosts that must end well."""
+        """A run on both hosts that must succeed."""
         return self.site.deploy(*BOTH, inventory=INVENTORY, **keywords)
 
     def state(self, host: str) -> dict[str, Any]:
-        """How far the rank of a host is, by its own file."""
+        """Progress of a host's rank, by its own file."""
         path = f"/opt/sparkwright/services/{self.name}/rank-state.json"
         return dict(json.loads(inside(host, "sh", "-c", f"cat {path} || echo '{{}}'")))
 
     def session(self) -> str | None:
-        """The session that both ranks serve; None where there is none."""
+        """The session that both ranks serve; None without a common session."""
         result = [self.state(host) for host in (HEAD, FOLLOWER)]
         serving = {
             item.get("session") if item.get("step") == "serving" else None for item in result
@@ -82,7 +82,7 @@ class Pair:
         return text.endswith("200")
 
     def whole(self, before: str | None = None) -> None:
-        """Wait until both ranks serve together, in another session than before, and it answers."""
+        """Wait until both ranks serve together, in a new session, and the service answers."""
 
         def holds() -> bool:
             time.sleep(1)
@@ -90,7 +90,7 @@ class Pair:
                 return False
             try:
                 return self.generates()
-            except AssertionError:  # the proxy has nobody behind it yet
+            except AssertionError:  # the proxy has no server yet
                 return False
 
         until(holds, f"whole: {self.state(HEAD)} {self.state(FOLLOWER)}", self.boot)

@@ -1,4 +1,6 @@
-"""The virtual fleet as fixtures: up once for all tests, gone at the end, also after a failure."""
+"""The virtual fleet as fixtures: started once for all tests, removed at the end, also after a
+failure.
+"""
 
 import os
 import subprocess
@@ -16,7 +18,7 @@ from tests.install.conftest import user, wheel
 
 #: Fixtures of a user with nothing but the wheel.
 __all__ = ["user", "wheel"]
-#: One fault after the other takes longer than people wait for: a command of its own.
+#: A series of faults takes longer than users wait: a separate command.
 FAULTS = (
     *("test_fetch_faults.py", "test_downloaders.py", "test_proxies.py", "test_switch_faults.py"),
     *("test_address.py", "test_address_load.py"),
@@ -30,7 +32,7 @@ FAULTS = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The main job comes first: the fleet is bare once."""
+    """The main job comes first: the fleet is bare only then."""
     here = Path(__file__).parent
     for item in items:
         if item.path.is_relative_to(here) and item.path.name in FAULTS:
@@ -42,7 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def fleet() -> Iterator[None]:
-    """Fresh machines, for all tests. SPARKWRIGHT_TEST_FLEET=keep leaves them up afterwards."""
+    """Fresh machines, for all tests. SPARKWRIGHT_TEST_FLEET=keep keeps the hosts afterwards."""
     if os.geteuid() != 0:
         pytest.fail("the virtual fleet is root's: run `make test`, which uses sudo")
     lab = [sys.executable, "-m", "lab"]
@@ -66,7 +68,7 @@ def site(fleet: None, tmp_path_factory: pytest.TempPathFactory) -> Site:
 
 @pytest.fixture
 def converged(site: Site) -> Site:
-    """The fleet as inventory/virtual.py wants it, whatever a test before did."""
+    """The fleet as inventory/virtual.py plans it, whatever an earlier test did."""
     site.power_on()
     site.repair()
     site.deploy(refused={"hopper-1"})
@@ -75,7 +77,7 @@ def converged(site: Site) -> Site:
 
 @pytest.fixture(scope="module")
 def alone(site: Site) -> Iterator[Site]:
-    """One host on which only fetching is tried; its image is there."""
+    """One host for tests of fetching; its image is already there."""
     site.power_on()
     site.repair()
     bare(HOST)

@@ -1,4 +1,4 @@
-"""One host on which only fetching is tried: what comes, and what lies there afterwards."""
+"""One host for tests of fetching: received bytes, and files on its disk."""
 
 from tests.fleet.site import Run, Site, inside
 
@@ -12,7 +12,7 @@ def fetch(site: Site, *arguments: str, code: int = 0) -> Run:
 
 
 def whole() -> bool:
-    """Every file under a final name has the content that its repository says."""
+    """Check that every file under a final name has its repository's content."""
     check = (
         "import hashlib, json, pathlib, sys\n"
         "for receipt in pathlib.Path('/opt/models').glob('*/*/.sparkwright-receipt.json'):\n"

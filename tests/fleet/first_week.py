@@ -1,4 +1,4 @@
-"""A page as blocks of shell, and what stands before each in a comment for its test."""
+"""A page as blocks of shell, each with the comment for its test."""
 
 import re
 import subprocess
@@ -22,10 +22,10 @@ class Block:
     """A block of the page.
 
     Attributes:
-        title: of its section, and the block's number in it.
-        before: what happens in the world first, such as ``off rtx-1``.
-        says: words that must be in what it prints.
-        after: what the test does afterwards, such as ``lab``.
+        title: title of its section, with the block's number in it.
+        before: event before the block, such as ``off rtx-1``.
+        says: words that its output must have.
+        after: the test's action after the block, such as ``lab``.
     """
 
     title: str
@@ -40,7 +40,7 @@ def blocks(page: str) -> list[Block]:
     """Every block of shell, in order.
 
     Raises:
-        ValueError: for a comment that nobody acts on.
+        ValueError: the comment has no known action.
     """
     result = []
     for title, section in re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", page, re.S | re.M):
@@ -81,7 +81,7 @@ class Shell:
         return Path(self._state.read_text().splitlines()[0].removeprefix("cd "))
 
     def run(self, block: Block, seconds: float) -> str:
-        """Run a block as it stands; it must end as it says. Returns what it printed."""
+        """Run a block unchanged; it must end as its comment says. Returns its output."""
         keep = f'{{ echo "cd $PWD"; export -p; }} > {self._state}'
         script = f". {self._state}\nset -e\ntrap '{keep}' EXIT\n{block.code}"
         environment = {"HOME": str(self._state.parent), "PATH": _PATH, "TERM": "dumb"}

@@ -1,4 +1,4 @@
-"""Four replicas, each with a proxy of its own, behind one more on a host without a service."""
+"""Four replicas, each with its own proxy, behind another proxy on a host without a service."""
 
 import http.client
 import socket
@@ -33,7 +33,7 @@ gateways[0][1].update(services={}, address={"port": 8080})
 
 
 def open_ports(address: str) -> set[int]:
-    """The ports of a host that take a connection from the controller."""
+    """Ports of a host that accept a connection from the controller."""
 
     def taken(port: int) -> bool:
         with socket.socket() as item:
@@ -47,7 +47,7 @@ def open_ports(address: str) -> set[int]:
 
 @contextmanager
 def four_replicas(site: Site) -> Iterator[Site]:
-    """Bring them up, and leave the fleet as it was."""
+    """Start them, and restore the fleet at the end."""
     (spark_3,) = (spare for spare in SPARES if spare.name == "spark-3")
     MACHINES["spark-3"] = spark_3
     site.power_on()

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PYINFRA = Path(sys.executable).with_name("pyinfra")
 MACHINES: dict[str, Machine] = {host.name: host for host in HOSTS}
 GOOD = ("spark-1", "spark-2", "rtx-1")
-#: What a user has of the project; everything else of it is tests and lab.
+#: A user's part of the project; everything else of it is tests and lab.
 PROJECT = (
     *("catalog", "config.py", "constraints-bench.txt", "deploy.py", "group_data"),
     *("inventory", "lab/catalog", "roles", "sparkwright", "templates"),
@@ -37,7 +37,7 @@ LOCKING = (
 
 @dataclass(frozen=True)
 class Run:
-    """One run of pyinfra: exit code, everything printed, and the record it leaves."""
+    """One run of pyinfra: exit code, all output, and its record."""
 
     code: int
     output: str
@@ -76,8 +76,9 @@ class Site:
             shutil.copytree(cache, folder / ".sparkwright/cache")
 
     def _hurry(self) -> None:
-        """Watch a release for two seconds instead of a minute, and leave nobody in front of a proxy
-        time to notice that a service leaves."""
+        """Watch a release for two seconds instead of a minute, and set no notice time before a
+        service leaves its proxy.
+        """
         with (self.folder / "group_data/all.py").open("a") as settings:
             settings.write('rollout = {"soak_seconds": 2, "notice_seconds": 1, "batch": "100%"}\n')
 
@@ -103,7 +104,7 @@ class Site:
         return "fetch-deploy.py"
 
     def changing(self, change: str, arguments: str = "") -> str:
-        """A deploy file that makes one change of a command (``run/changes.py``)."""
+        """A deploy file with one change of a command (``run/changes.py``)."""
         (self.folder / f"{change}.py").write_text(
             "from pyinfra.context import ctx_host\n"
             f"from sparkwright.run.changes import {change}\n"
@@ -127,7 +128,7 @@ class Site:
         done = subprocess.run(
             self.command(*arguments, inventory=inventory, deploy=deploy),
             cwd=self.folder,
-            # By itself a run with --dry leaves no record.
+            # By itself a dry run leaves no record.
             env={**os.environ, "SPARKWRIGHT_RECORD": str(record), **environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -174,17 +175,17 @@ class Site:
         path.write_text(text.replace(old, new))
 
     def restore(self, file: str) -> None:
-        """Undo what ``edit`` did."""
+        """Undo the change of ``edit``."""
         shutil.copy(ROOT / file, self.folder / file)
 
     def repair(self) -> None:
-        """Undo what a failed test may have left in settings and machines."""
+        """Undo the remains of a failed test in settings and machines."""
         self.reset()
         for name in MACHINES:
             self.gpu(name)
 
     def reset(self) -> None:
-        """Undo what was changed in the site's files."""
+        """Undo the changes of the site's files."""
         for name in ("group_data", "inventory", "catalog", "templates"):
             shutil.rmtree(self.folder / name)
             shutil.copytree(ROOT / name, self.folder / name)
@@ -195,28 +196,28 @@ class Site:
         fleet.up()
 
     def gpu(self, host: str, mode: str = "ok", kind: str | None = None) -> None:
-        """Set the mode of a machine's fake GPU, and its kind where it is another one."""
+        """Set the mode of a machine's fake GPU, and its kind if it differs."""
         machine = MACHINES[host]
         assert machine.gpu is not None
         text = fakes.gpu_file(kind or machine.gpu, mode)
         (machine.root / fakes.GPU_FILE).write_text(text)
 
     def rollout(self, **settings: object) -> None:
-        """Set how hosts are switched, as a user would."""
+        """Set the order of a roll-out, as a user would."""
         file = self.folder / "group_data/all.py"
         lines = [line for line in file.read_text().splitlines() if not line.startswith("rollout")]
         values = {"soak_seconds": 2, "notice_seconds": 1, **settings}
         file.write_text("\n".join([*lines, f"rollout = {values!r}", ""]))
 
     def call(self, *arguments: str, timeout: int = 300) -> subprocess.CompletedProcess[str]:
-        """Run a command of the command line, however it ends."""
+        """Run a command of the command line, with any exit code."""
         return subprocess.run(
             [sys.executable, "-m", "sparkwright", *arguments],
             cwd=self.folder, capture_output=True, text=True, timeout=timeout, check=False,
         )  # fmt: skip
 
     def sparkwright(self, *arguments: str, code: int = 0) -> str:
-        """Run a command that must end with this code; what it prints."""
+        """Run a command that must exit with this code, and return its output."""
         done = self.call(*arguments)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
@@ -236,7 +237,7 @@ def ssh(host: str, command: str, seconds: float = 60) -> str:
 
 
 def inside(host: str, *command: str) -> str:
-    """The same as root and without SSH, for what SSH is not to be part of."""
+    """The same as root and without SSH, for tests without SSH."""
     done = machines.inside(MACHINES[host], list(command))
     assert done.returncode == 0, f"{host}: {command}: {done.stdout}{done.stderr}"
     return done.stdout.strip()
@@ -247,7 +248,7 @@ ENGINE = "sudo curl -s --unix-socket /run/sparkwright-engines/qwen36/http.sock h
 
 
 def all_bare(site: Site) -> None:
-    """Power on the fleet, undo what a test changed, and take every host back."""
+    """Power on the fleet, undo a test's changes, and restore every host."""
     site.power_on()
     site.repair()
     for host in GOOD:
@@ -255,7 +256,7 @@ def all_bare(site: Site) -> None:
 
 
 def bare(host: str) -> None:
-    """Take a host back to where it was before its first run."""
+    """Restore a host's state before its first run."""
     ssh(
         host,
         "sudo systemctl disable --now sparkwright-qwen36 sparkwright-gateway sparkwright-health"
@@ -267,7 +268,7 @@ def bare(host: str) -> None:
         " 2>/dev/null;"
         " sudo rm -rf /opt/sparkwright /opt/models /etc/systemd/system/sparkwright-*"
         " /etc/systemd/system/*.wants/sparkwright-*;"
-        # A unit that failed and has no file any more does not load once it has one again (EBUSY).
+        # A failed unit without a file does not load once it has a file again (EBUSY).
         " sudo systemctl reset-failed 'sparkwright-*'; sudo systemctl daemon-reload;"
         " docker rm -f sparkwright-qwen36 >/dev/null 2>&1;"
         " docker image prune -af >/dev/null",
@@ -275,7 +276,7 @@ def bare(host: str) -> None:
 
 
 def hub(method: str, path: str = "/control", order: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Order a fault of the lab's hub, lift them all, or read its counters."""
+    """Set a fault of the lab's hub, clear all faults, or read its counters."""
     connection = http.client.HTTPConnection(DEPOT.address, HUB_PORT, timeout=10)
     try:
         connection.request(method, path, json.dumps(order) if order else None)
@@ -288,15 +289,15 @@ def hub(method: str, path: str = "/control", order: dict[str, Any] | None = None
 
 
 def push_engine(*options: str) -> None:
-    """Have a real engine for the CPU in the lab's registry."""
+    """Push a real engine for the CPU to the lab's registry."""
     registry = f"http://{DEPOT.address}:{REGISTRY_PORT}"
     command = [sys.executable, "-m", "lab.real_engine", "push", *options, "--registry", registry]
     subprocess.run(command, cwd=ROOT, check=True)
 
 
 def without_engine(host: str) -> None:
-    """Take the real engine's service off a host, and everything else of ours."""
-    # An engine that became healthy a moment ago may let the whole time pass that Docker gives it.
+    """Remove the real engine's service from a host, and everything else of sparkwright's."""
+    # An engine that became healthy a moment ago may use up Docker's whole time limit.
     stop = "sudo systemctl disable --now sparkwright-tiny; docker rm -f sparkwright-tiny || true"
     ssh(host, stop, 120)
     bare(host)
@@ -328,7 +329,7 @@ def container(host: str, service: str = "qwen36") -> str:
 def fingerprint(host: str) -> str:
     """Every file, link and unit that a run could have touched on a host, with its content.
 
-    Not what the watch looks at and writes by itself, every minute.
+    Files that the watch writes every minute are left out.
     """
     places = "/opt /etc/systemd/system /etc/docker"
     listing = ssh(
@@ -351,7 +352,7 @@ def units(host: str) -> str:
 
 
 def until(condition: Any, reason: str, seconds: float = 60) -> None:
-    """Wait for something that must become true."""
+    """Wait for a condition that must become true."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"not within {seconds} s: {reason}"

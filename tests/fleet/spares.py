@@ -1,4 +1,4 @@
-"""A host of the lab that is not of its four: as its installer left it, and gone afterwards."""
+"""A further host of the lab: as its installer left it, and removed afterwards."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,9 @@ from tests.fleet.site import MACHINES, Site
 
 @contextmanager
 def as_installed(site: Site, machine: Machine, inventory: str) -> Iterator[None]:
-    """Boot it, and write an inventory of it alone: a group `others` that serves as an RTX does."""
+    """Boot it, and write an inventory with only this host: a group `others` that serves as an
+    RTX does.
+    """
     site.power_on()
     site.repair()
     machines.remove(machine)

@@ -1,4 +1,6 @@
-"""One address in front of four replicas: nobody notices a roll-out, and nobody gets in."""
+"""One address in front of four replicas: clients notice no roll-out, and nobody gets in without
+a key.
+"""
 
 import http.client
 import json
@@ -31,7 +33,7 @@ def test_four_replicas_serve_behind_one_address(behind: Site) -> None:
 
 
 def test_no_route_of_vllm_is_open_without_the_key(behind: Site) -> None:
-    """From the LAN, tried one by one: at the address, and at the proxies of the replicas."""
+    """Requests from the LAN, one by one: to the address, and to the proxies of the replicas."""
     lines = ROUTES.read_text().splitlines()
     routes = [line.split() for line in lines if not line.startswith("#")]
     assert len(routes) > 50
@@ -44,7 +46,7 @@ def test_no_route_of_vllm_is_open_without_the_key(behind: Site) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_a_rollout_is_not_noticed(behind: Site) -> None:
+def test_a_rollout_loses_no_request(behind: Site) -> None:
     before = {host: release(host) for host in REPLICAS}
     with Load(BALANCER, 8080, behind.key) as load:
         deploy(behind, "--data", f"image_tag={NEW}")
@@ -55,7 +57,7 @@ def test_a_rollout_is_not_noticed(behind: Site) -> None:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("tag", ["lab-never-healthy", "lab-wedge", "lab-crash", "lab-oom"])
-def test_a_bad_rollout_is_not_noticed(behind: Site, tag: str) -> None:
+def test_a_bad_rollout_loses_no_request(behind: Site, tag: str) -> None:
     before = {host: release(host) for host in REPLICAS}
     with Load(BALANCER, 8080, behind.key) as load:
         run = deploy(behind, "--data", f'image_tag="{tag}"', code=1)

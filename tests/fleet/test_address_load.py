@@ -1,4 +1,6 @@
-"""Four keys at one address by TLS: rights, limits, a roll-out, a service that wakes, and use."""
+"""Four keys at one address with TLS: rights, limits, a roll-out, a service that wakes, and
+usage.
+"""
 
 import http.client
 import json
@@ -201,7 +203,7 @@ def test_the_page_opens_by_tls_and_chats_with_a_key_of_its_own(address: Site) ->
         f"sudo docker inspect {unit}; sudo journalctl -u {unit} -u sparkwright-gateway --no-pager"
     )
     assert _key(address, "open-webui") not in ssh("hopper-1", seen)
-    # No other program of the host reaches it beside HAProxy, and nothing listens on a port.
+    # No other program of the host reaches it except HAProxy, and nothing listens on a port.
     assert ssh("hopper-1", f"sudo stat -c %a:%G /run/{unit}") == "750:haproxy"
 
 

@@ -20,7 +20,7 @@ SLEEPER = "writer"
 
 @pytest.fixture(scope="module")
 def attacked(site: Site) -> Iterator[Site]:
-    """By https: a service, another that a request starts, and a peer server."""
+    """By https: a service, another service that a request starts, and a peer server."""
     all_bare(site)
     site.edit("group_data/all.py", '# tls = "own"', 'tls = "own"')
     site.deploy(refused={"hopper-1"}, deploy=site.only_fetching())

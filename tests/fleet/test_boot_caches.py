@@ -9,12 +9,12 @@ from tests.fleet.site import Site, inside, until
 HOST = "spark-1"
 UNIT = "sparkwright-qwen36.service"
 CACHES = "/opt/sparkwright/services/qwen36/caches"
-#: As vLLM 0.24.0 says it.
+#: In the words of vLLM 0.24.0.
 LOADED, COMPILED = "Directly load the compiled graph(s)", "Compiling a graph for compile range"
 
 
 def _restarted() -> str:
-    """Start the service anew; its journal from there on, once it is healthy."""
+    """Restart the service; return its journal since then, once it is healthy."""
     time.sleep(1)  # the journal is asked by seconds
     since = inside(HOST, "date", "+%Y-%m-%d %H:%M:%S")
     inside(HOST, "systemctl", "reset-failed", UNIT)  # three starts an hour are the limit
@@ -25,7 +25,7 @@ def _restarted() -> str:
 
 
 @pytest.mark.usefixtures("converged")
-def test_a_second_start_loads_what_the_first_compiled() -> None:
+def test_a_second_start_loads_the_code_of_the_first() -> None:
     text = _restarted()
     assert LOADED in text
     assert COMPILED not in text
@@ -36,8 +36,8 @@ def test_a_second_start_loads_what_the_first_compiled() -> None:
 
 
 @pytest.mark.usefixtures("converged")
-def test_an_engine_that_is_killed_after_it_served_loads_what_it_compiled() -> None:
-    """On an H200 it compiled everything again: minutes, on a Spark many."""
+def test_an_engine_killed_after_it_served_loads_its_compiled_code() -> None:
+    """Without the caches, an H200 compiled everything again: minutes, and more on a Spark."""
     _restarted()
     marked = f"test /run/sparkwright-health/qwen36.well -nt {CACHES}/state.json; echo $?"
     until(lambda: inside(HOST, "sh", "-c", marked) == "0", "health marks that it serves", 60)
@@ -52,7 +52,7 @@ def test_an_engine_that_is_killed_after_it_served_loads_what_it_compiled() -> No
 
 
 @pytest.mark.faults
-def test_a_cache_that_breaks_the_start_is_dropped_and_made_anew(converged: Site) -> None:
+def test_a_cache_that_breaks_the_start_is_replaced(converged: Site) -> None:
     broken = f"echo broken > $(find -L {CACHES}/current -name graph)"
     inside(HOST, "sh", "-c", broken)
     text = _restarted()
@@ -64,7 +64,7 @@ def test_a_cache_that_breaks_the_start_is_dropped_and_made_anew(converged: Site)
 
 
 def test_a_gb10_that_compiled_is_started_once_more(converged: Site) -> None:
-    """The inventory of the fleet turns it off, for the tests' time."""
+    """The fleet's inventory turns it off, to save the tests' time."""
     inside(HOST, "systemctl", "stop", UNIT)
     inside(HOST, "sh", "-c", f"rm -rf {CACHES}/*")
     time.sleep(1)  # the journal is asked by seconds
@@ -75,7 +75,7 @@ def test_a_gb10_that_compiled_is_started_once_more(converged: Site) -> None:
     assert text.index(COMPILED) < text.index(LOADED)
     assert "blocks" in inside(HOST, "cat", "/opt/sparkwright/state/switch/progress.json")
     assert converged.deploy("--limit", HOST, "--data", "second_boot=True").changed == set()
-    # With the inventory's setting again the record is another one, and nothing restarts.
+    # With the inventory's setting again the record changes, and nothing restarts.
     container = inside(HOST, "docker", "ps", "--quiet", "--no-trunc")
     assert converged.deploy("--limit", HOST).changed == {HOST}
     assert inside(HOST, "docker", "ps", "--quiet", "--no-trunc") == container

@@ -9,7 +9,7 @@ from tests.fleet.site import GOOD, MACHINES, Site
 from tests.fleet.traffic import Load
 
 HOST = "spark-1"
-#: In the lab's network, where nobody is.
+#: An address in the lab's network without a host.
 NOBODY = "10.213.77.99"
 
 
@@ -28,7 +28,7 @@ def test_a_chat_is_answered_over_the_network_and_through_ssh(converged: Site) ->
     assert f"qwen36-fast at {HOST}\n" in done.stderr
     figures = r"first token after \d+ ms, [\d.]+ tokens/s, \d+ tokens"
     assert re.search(figures, done.stderr), done.stderr
-    # Clients are to come by an address that this machine does not reach.
+    # Clients must use an address that this machine does not reach.
     done = _chat(converged, "--host", HOST, "--data", f"lan_address={NOBODY}")
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()

@@ -1,4 +1,4 @@
-"""One model over two hosts: the real vLLM, tensor parallel over gloo, by the very same roles."""
+"""One model over two hosts: the real vLLM, tensor parallel over gloo, with the very same roles."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from lab import fleet, machines, network
 from tests.fleet.cluster import BOTH, FOLLOWER, HEAD, INVENTORY, Pair, empty
 from tests.fleet.site import MACHINES, Site, inside, push_engine, ssh, until, without_engine
 
-#: Seconds that a whole start of both engines takes at most, on a machine that does other things.
+#: Longest time in seconds of a whole start of both engines, on a busy machine.
 BOOT = 400
 
 pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(1500)]
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(1500)]
 
 @pytest.fixture(scope="module")
 def pair(site: Site) -> Iterator[Pair]:
-    """Two hosts that serve one model, and nothing else."""
+    """Two hosts that serve one model, and no other service."""
     empty(site)
     push_engine()
     yield Pair(
@@ -30,7 +30,7 @@ def pair(site: Site) -> Iterator[Pair]:
         without_engine(host)
 
 
-def test_it_is_deployed_proved_and_left_alone_by_a_second_run(pair: Pair) -> None:
+def test_a_cluster_is_deployed_proved_and_unchanged_by_a_second_run(pair: Pair) -> None:
     run = pair.deploy()
     for host in (HEAD, FOLLOWER):
         (service,) = run.host(host)["services"]
@@ -51,9 +51,10 @@ def test_status_doctor_and_smoke_know_its_ranks(pair: Pair) -> None:
     assert [item for item in data if item["severity"] == "error"] == []
 
 
-def test_others_reach_neither_the_engines_nor_the_ranks(pair: Pair) -> None:
-    """The attacks: another host of the LAN, and another user of either host, connect to the head's
-    ports, open on every address, and to those that its engines chose."""
+def test_other_hosts_and_users_reach_neither_engines_nor_ranks(pair: Pair) -> None:
+    """The attacks: another host of the LAN, and another user of either host, connect to the
+    head's ports, which are open on every address, and to the ports that its engines chose.
+    """
 
     def connects(host: str, port: int, user: int = 0, address: str = "10.213.77.11") -> bool:
         script = (
@@ -65,10 +66,10 @@ def test_others_reach_neither_the_engines_nor_the_ranks(pair: Pair) -> None:
         return inside(host, "python3", "-c", script, *arguments) == "open"
 
     assert connects(FOLLOWER, 29501)
-    # Those that the engines chose: every one that listens at the address of the ranks.
+    # Ports that the engines chose: every port that listens at the ranks' address.
     listening = inside(HEAD, "ss", "-Hltn", "src", "10.213.77.11")
     chosen = {int(line.split()[3].rpartition(":")[2]) for line in listening.splitlines()}
-    # Without the proxy's, and that of peers, which asks for a key.
+    # Without the proxy's port, and the peers' port, which requires a key.
     for port in {29501, 29502} | chosen - {8010, 18650}:
         assert not connects("rtx-1", port)
         for host in (HEAD, FOLLOWER):
@@ -86,7 +87,7 @@ def test_a_part_of_a_cluster_is_not_deployed_alone(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("host", [FOLLOWER, HEAD])
-def test_an_engine_that_is_killed_comes_back_with_the_other(pair: Pair, host: str) -> None:
+def test_a_killed_engine_restarts_with_the_other_rank(pair: Pair, host: str) -> None:
     before = pair.session()
     ssh(host, "docker kill sparkwright-tiny")
     pair.whole(before)
@@ -115,13 +116,13 @@ def _cable(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("fault", [_power, _head_power, _cable])
-def test_it_is_whole_again_after(pair: Pair, fault: Callable[[Pair], None]) -> None:
+def test_a_cluster_recovers_after_each_fault(pair: Pair, fault: Callable[[Pair], None]) -> None:
     before = pair.session()
     fault(pair)
     pair.whole(before)
 
 
-def test_a_new_release_is_that_of_both(pair: Pair) -> None:
+def test_a_new_release_runs_on_both_hosts(pair: Pair) -> None:
     before = pair.release(HEAD)
     pair.serve(arguments={"max_num_seqs": 3})
     pair.deploy()
@@ -129,22 +130,22 @@ def test_a_new_release_is_that_of_both(pair: Pair) -> None:
     assert pair.generates()
 
 
-def test_a_bad_release_is_taken_back_on_both(pair: Pair) -> None:
+def test_a_bad_release_is_reverted_on_both_hosts(pair: Pair) -> None:
     before = pair.release(HEAD)
-    # No engine starts with it, and no rule knows why.
+    # No engine starts with it, and no rule knows the reason.
     bad = {"hf_overrides": {"num_attention_heads": 3}}
     pair.serve(arguments={"max_num_seqs": 3, **bad})
     run = pair.site.run("--yes", *BOTH, inventory=INVENTORY)
     pair.serve(arguments={"max_num_seqs": 3})
     assert run.code == 1, run.output
     assert run.refused == {HEAD}, run.output
-    assert "what ran before runs again" in run.output
+    assert "the former release runs again" in run.output
     assert pair.release(HEAD) == pair.release(FOLLOWER) == before
     assert pair.generates()
     assert pair.deploy().changed == set()
 
 
-def test_a_rollback_is_that_of_both(pair: Pair) -> None:
+def test_a_rollback_applies_to_both_hosts(pair: Pair) -> None:
     before = pair.release(HEAD)
     pair.site.sparkwright("rollback", INVENTORY, *BOTH, "--yes")
     assert pair.release(HEAD) == pair.release(FOLLOWER) != before

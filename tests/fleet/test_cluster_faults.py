@@ -22,7 +22,7 @@ SIZES = count(2)
 
 @pytest.fixture(scope="module")
 def pair(site: Site) -> Iterator[Pair]:
-    """Both serve; a start and a first answer have short deadlines."""
+    """Both hosts serve; a start and a first answer have short deadlines."""
     empty(site)
     made = Pair(
         site, "qwen36", "qwen36-35b-heretic", 120, recipe="lab-qwen36-2-ranks", port=8000,
@@ -45,7 +45,7 @@ def pair(site: Site) -> Iterator[Pair]:
 def test_a_power_cut_at_each_step_leaves_both_with_one_release(
     pair: Pair, held: str, dark: str
 ) -> None:
-    """The controller dies with it; nobody but the hosts is there to end what was begun."""
+    """The controller dies with the head; only the hosts can end the switch."""
     pair.whole()
     before = pair.release(HEAD)
     inside(HEAD, "sh", "-c", f"mkdir -p {PLACE}; rm -f {PLACE}/progress.json {PLACE}/hold-*")
@@ -59,7 +59,7 @@ def test_a_power_cut_at_each_step_leaves_both_with_one_release(
     run.send_signal(signal.SIGKILL)
     run.wait()
     machines.cut_power(MACHINES[dark])
-    if dark == HEAD:  # what was held on the disk of a host without power is let go there
+    if dark == HEAD:  # a held step on the disk of a host without power is released there
         upper = MACHINES[HEAD].home / "upper" / PLACE.removeprefix("/")
         (upper / f"hold-{held}").unlink(missing_ok=True)
     else:

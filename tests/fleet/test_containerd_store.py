@@ -1,4 +1,4 @@
-"""The newest Docker, with containerd's image store: from nothing to an answer, and pruned."""
+"""The newest Docker, with containerd's image store: from an empty host to an answer, and pruned."""
 
 import json
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def _images() -> list[str]:
 
 
 @pytest.mark.timeout(600)
-def test_an_image_with_provenance_comes_serves_and_goes(fresh: Site) -> None:
+def test_an_image_with_provenance_is_pulled_served_and_removed(fresh: Site) -> None:
     version = inside(NEW.name, "docker", "version", "--format", "{{.Server.Version}}")
     assert int(version.split(".")[0]) >= 28
     driver = inside(NEW.name, "docker", "info", "--format", "{{.DriverStatus}}")

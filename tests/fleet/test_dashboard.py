@@ -20,13 +20,13 @@ from tests.fleet.proxy_clients import status
 from tests.fleet.site import GOOD, MACHINES, Site, answers, bare, hub, ssh, until
 
 INVENTORY = "inventory/virtual.py"
-#: What is switched, what fetches, and what dies.
+#: The switched service, the download, and the dying service.
 SWITCHED, FETCHES, DIES = "spark-1", "spark-2", "rtx-1"
 LIMIT = [word for host in GOOD for word in ("--limit", host)]
 
 
 class Page:
-    """An open page: the last data of each host, and all that was said of its work."""
+    """An open page: the last data of each host, and all messages about its work."""
 
     def __init__(self, url: str) -> None:
         self.url, parts = url, urlsplit(url)
@@ -78,7 +78,7 @@ class Page:
 
 @pytest.fixture(scope="module")
 def page(site: Site) -> Iterator[Page]:
-    """The page of a fleet as planned, which knows a client."""
+    """The page of a fleet as planned, with a client's key."""
     site.power_on()
     site.repair()
     with (site.folder / "group_data/all.py").open("a") as settings:
@@ -106,7 +106,7 @@ def page(site: Site) -> Iterator[Page]:
 
 @pytest.fixture(scope="module")
 def tab(page: Page) -> Iterator[Tab]:
-    """The same page in a browser as wide as a phone, which keeps every text of the roll-out."""
+    """The same page in a browser as wide as a phone, which records every text of the roll-out."""
     with opened() as tab:
         tab.open(page.url, width=360)
         tab.wait(f"document.querySelectorAll('.host').length == {len(GOOD)}")
@@ -126,7 +126,7 @@ def shows(tab: Tab, host: str, text: str, seconds: float = 60.0) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_it_shows_every_service_and_goes_on_when_a_key_is_revoked(
+def test_the_dashboard_shows_every_service_and_survives_a_revoked_key(
     site: Site, page: Page, tab: Tab
 ) -> None:
     for host in GOOD:

@@ -14,7 +14,7 @@ HOST, ADDRESS = "spark-1", "10.213.77.11"
 SITE = "inventory/virtual.py"
 LIMIT = (SITE, "--limit", HOST)
 UNIT = "sparkwright-qwen36.service"
-#: Of a deploy that died on another machine.
+#: The lock of a deploy that died on another machine.
 LOCK = {"token": "dead", "by": "ann@elsewhere", "machine": "elsewhere", "pid": 1, "since": 1.0}
 
 
@@ -51,7 +51,7 @@ def test_a_stop_works_beside_a_dead_deploy_and_holds_until_the_next(served: Site
     assert "spark-1: qwen36: stopped" in text
     assert (_state(), _health()) == ("inactive", 503)
     assert "it is too loud" in served.sparkwright("status", *LIMIT, code=1)
-    # What is no emergency waits for the lock.
+    # A command that is no emergency waits for the lock.
     assert "ann@elsewhere" in served.sparkwright("start", *LIMIT, "--yes", code=1)
     run = served.deploy("--limit", HOST, "--data", "break_lock=True")
     assert run.changed == {HOST}
@@ -81,7 +81,7 @@ def test_logs_follow_a_restart_and_a_shell_quotes_its_words(served: Site, tmp_pa
     assert inside == "a  b; $(echo no)\n"
 
 
-def test_a_host_in_maintenance_is_left_alone_until_it_answers_again(served: Site) -> None:
+def test_a_deploy_skips_a_host_in_maintenance_until_it_answers_again(served: Site) -> None:
     arguments = ("maintenance", SITE, HOST)
     text = served.sparkwright(*arguments, "on", "--why", "a new fan")
     assert "qwen36: out of every pool, and drained" in text
@@ -96,7 +96,7 @@ def test_a_host_in_maintenance_is_left_alone_until_it_answers_again(served: Site
     assert "a new fan" in served.sparkwright("status", *LIMIT)
     assert "warning: maintenance" in served.sparkwright("doctor", *LIMIT, code=1)
 
-    # As after a boot: HAProxy knows nothing of it any more.
+    # State after a boot: HAProxy has lost it.
     ssh(HOST, f"sudo systemctl stop {UNIT}; sudo systemctl restart sparkwright-gateway")
     assert "stays in maintenance" in served.sparkwright(*arguments, "off", code=1)
     ssh(HOST, f"sudo systemctl start {UNIT}")
@@ -109,5 +109,5 @@ def test_a_host_in_maintenance_is_left_alone_until_it_answers_again(served: Site
 
 
 def _answers_itself() -> bool:
-    """Whether vLLM does, behind its proxy."""
+    """Return whether vLLM runs, behind its proxy."""
     return ssh(HOST, f"{ENGINE}/health -o /dev/null -w '%{{http_code}}' || true") == "200"

@@ -1,4 +1,4 @@
-"""A file that is large enough for the libraries that move bytes, by each of them."""
+"""A file that is large enough for the download libraries, fetched by each of them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +16,7 @@ MOVERS = ("hf_transfer", "xet", "http")
 
 @pytest.fixture(scope="module")
 def large(alone: Site) -> Iterator[Site]:
-    """A body with one large file more."""
+    """A body with one additional large file."""
     with heavy.body(1, MEGABYTES):
         yield alone
 
@@ -27,7 +27,7 @@ def mover(request: pytest.FixtureRequest, large: Site, empty: Site) -> str:
 
 
 def match(mover: str) -> dict[str, Any]:
-    """The bytes of the large file, on the way that they come. It is the one with several xorbs."""
+    """Bytes of the large file, by the path that they take. The large file has several xorbs."""
     return {"match": "/xet/xorbs/*/9" if mover == "xet" else f"/cdn/*/{NAME}", "method": "GET"}
 
 
@@ -41,7 +41,7 @@ def sent() -> int:
     return int(files[NAME]["bytes"])
 
 
-def test_it_comes_once_and_whole(large: Site, mover: str) -> None:
+def test_a_large_file_is_fetched_once_and_completely(large: Site, mover: str) -> None:
     fetch(large, *by(mover))
     assert whole()
     assert sent() < 1.01 * MEGABYTES * heavy.MEGABYTE
@@ -52,7 +52,7 @@ def test_it_comes_once_and_whole(large: Site, mover: str) -> None:
     assert "ended" not in journal()
 
 
-def test_a_line_that_is_cut_costs_what_was_on_it(large: Site, mover: str) -> None:
+def test_a_cut_connection_loses_only_its_bytes(large: Site, mover: str) -> None:
     hub("POST", order={**match(mover), "drop_after": 1_000_000, "times": 2})
     fetch(large, *by(mover))
     assert whole()
@@ -66,7 +66,7 @@ def test_a_wrong_byte_is_seen_and_fetched_again(large: Site, mover: str) -> None
     assert whole()
 
 
-def test_a_killed_job_is_gone_on_with(large: Site, mover: str) -> None:
+def test_a_killed_job_is_continued(large: Site, mover: str) -> None:
     way = {"match": "/xet/xorbs/*" if mover == "xet" else f"/cdn/*/{NAME}"}
     hub("POST", order={**way, "rate": 1_000_000})
     run = large.start("--limit", HOST, *by(mover), deploy="fetch-deploy.py")

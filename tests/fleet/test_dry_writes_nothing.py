@@ -1,4 +1,4 @@
-"""A run that only looks writes nothing at all: not on a host, not in the site, not at home."""
+"""A dry run writes nothing at all: not on a host, not in the site, not at home."""
 
 import os
 import subprocess

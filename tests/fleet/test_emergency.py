@@ -1,4 +1,4 @@
-"""An emergency: the plan is broken, the internet gone, a host off; and what still works then."""
+"""An emergency: the plan is broken, the internet gone, a host off; the remaining commands work."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ INVENTORY = "inventory/virtual.py"
 ONE = (INVENTORY, "--limit", "spark-1")
 #: spark-2 is off.
 BOTH = (INVENTORY, "--limit", "sparks")
-FOLLOWS = "what follows is what the hosts say"
+FOLLOWS = "the hosts' own state follows"
 LOCK = ".sparkwright/virtual.lock"
 
 
@@ -35,7 +35,7 @@ def broken(site: Site) -> Iterator[Site]:
 
 
 def output_of(site: Site, *arguments: str, code: int = 1) -> str:
-    """Output of a command: a line says that the plan is broken, and there is no traceback."""
+    """Output of a command: a line reports the broken plan, and there is no traceback."""
     text = site.sparkwright(*arguments, code=code)
     assert text.count("the plan is broken: ") == 1, text
     assert text.count(FOLLOWS) == 1
@@ -74,7 +74,7 @@ def test_smoke_asks_for_real_answers(broken: Site) -> None:
 
 
 def test_a_rollback_needs_no_plan(broken: Site) -> None:
-    """Back to a release that the host has, proved by its own gate, and forth again."""
+    """Back to a release on the host, proved by its own gate, and forth again."""
     home = "/opt/sparkwright/services/qwen36"
     now = release("spark-1")
     before = "0123456789ab"
@@ -103,13 +103,13 @@ def test_the_registry_cannot_be_asked(broken: Site) -> None:
     assert "10.213.77.2" in output_of(broken, "status", *ONE)
 
 
-def test_a_broken_lock(broken: Site) -> None:
+def test_a_broken_lock_is_reported_and_status_still_works(broken: Site) -> None:
     broken.reset()
     (broken.folder / LOCK).write_text("images: [\n")
     assert LOCK in output_of(broken, "history", *ONE, code=0)
 
 
-def test_an_ssh_key_that_is_not_there_fails_its_host_alone(broken: Site) -> None:
+def test_a_missing_ssh_key_fails_its_host_alone(broken: Site) -> None:
     broken.reset()
     (broken.folder / LOCK).unlink(missing_ok=True)
     broken.edit(INVENTORY, 'sparks = [_host("spark-1", "10.213.77.11"),', (
@@ -122,7 +122,7 @@ def test_an_ssh_key_that_is_not_there_fails_its_host_alone(broken: Site) -> None
 
 
 def test_removal_needs_no_plan(broken: Site) -> None:
-    """And it takes nothing that is not sparkwright's, whatever lies in its state."""
+    """It removes nothing that is not sparkwright's, whatever its state names."""
     broken.reset()
     (broken.folder / "group_data/sparks.py").write_text("services = servces\n")
     ssh("rtx-1", "sudo mkdir -p /home/mine && sudo touch /home/mine/kept"

@@ -1,4 +1,6 @@
-"""SGLang on a virtual Spark: deployed by its recipe, shut where it must be, and left alone."""
+"""SGLang on a virtual Spark: deployed by its recipe, closed to others, and left alone by a
+second deploy.
+"""
 
 import json
 from collections.abc import Iterator
@@ -18,7 +20,7 @@ sparks[1][1]["services"] = {{
 
 @pytest.fixture
 def own(site: Site) -> Iterator[Site]:
-    """One host that serves with SGLang, and nothing else of its own."""
+    """One host that serves with SGLang, and no other service."""
     site.power_on()
     site.repair()
     inventory = (site.folder / "inventory/virtual.py").read_text()

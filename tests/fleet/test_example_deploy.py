@@ -1,4 +1,6 @@
-"""The deploy of docs/examples, without a site: a bare box answers, and stays as it is."""
+"""The deploy of docs/examples, without a site: a bare box answers, and a second deploy changes
+nothing.
+"""
 
 import json
 import shutil
@@ -22,7 +24,7 @@ boxes = [({host!r}, {{**_data, "ssh_hostname": {address!r}}})]
 
 @pytest.fixture
 def folder(site: Site, tmp_path: Path) -> Iterator[Path]:
-    """A folder with the deploy and an inventory, and nothing else."""
+    """A folder with only the deploy and an inventory."""
     site.power_on()
     site.repair()
     bare(HOST)

@@ -1,4 +1,4 @@
-"""Three services of which one runs: changed by hand, by calendar and request, and taken back."""
+"""Three services of which one runs: changed by hand, by calendar and request, and rolled back."""
 
 import http.client
 import json
@@ -16,7 +16,7 @@ from tests.fleet.traffic import Load
 HOST, ADDRESS = "spark-2", "10.213.77.12"
 INVENTORY = "inventory/evening.py"
 PORTS = {"chat": 8001, "coder": 8002, "writer": 8003}
-#: Beside a service of no group, which serves all the time; they share the memory of a Spark.
+#: Beside a service without a group, which serves all the time; they share the memory of a Spark.
 SERVICES = """
 _SHARE = {{"arguments": {{"gpu_memory_utilization": 0.42, "max_model_len": 8192}}}}
 _RECIPE = {{"recipe": "qwen36-35b-a3b-heretic-dflash", **_SHARE}}
@@ -52,7 +52,7 @@ class Evening:
         return self.site.sparkwright(*arguments, code=code)
 
     def ask(self, service: str) -> tuple[int, dict[str, str], Any]:
-        """Status, headers and body of a request as a client sends it."""
+        """Status, headers and body of a client's request."""
         connection = http.client.HTTPConnection(ADDRESS, PORTS.get(service, 8000), timeout=120)
         body = {"model": service, "prompt": "1 2 3", "max_tokens": 4}
         headers = {
@@ -98,7 +98,7 @@ def evening(site: Site) -> Iterator[Evening]:
     site.deploy("--limit", HOST)
 
 
-def test_one_of_them_runs_and_another_one_is_activated_by_hand(evening: Evening) -> None:
+def test_one_service_runs_and_another_is_activated_by_hand(evening: Evening) -> None:
     site = evening.site
     run = evening.deploy()
     assert run.changed == set(), run.output
@@ -121,14 +121,14 @@ def test_one_of_them_runs_and_another_one_is_activated_by_hand(evening: Evening)
     assert "sleeps" in site.sparkwright("status", INVENTORY, "--limit", HOST)
     assert "activated: work" in site.sparkwright("history", INVENTORY, "--limit", HOST)
     site.sparkwright("restart", INVENTORY, "--limit", HOST, "--service", "chat", "--yes", code=1)
-    # Neither systemd by hand nor a restart of Docker wakes one that sleeps.
+    # Neither systemd by hand nor a restart of Docker wakes a sleeping service.
     ssh(HOST, "sudo systemctl start sparkwright-chat; sudo systemctl restart docker")
     until(lambda: running() == {"coder"} and evening.ask("coder")[0] == 200, "coder is back", 90)
     assert evening.serving() == only("coder")
 
 
-def test_one_that_does_not_come_up_is_taken_back(evening: Evening) -> None:
-    """Its new release was written while it slept: its gate comes when it is activated."""
+def test_a_failed_activation_is_reverted(evening: Evening) -> None:
+    """Its new release was written while it slept: its gate runs when it is activated."""
     ill = 'sparks[1][1]["services"]["writer"]["environment"] = {"FAKE_VLLM_FAULT": "garbage"}\n'
     assert evening.deploy(ill).changed == {HOST}
     before = running()
@@ -138,23 +138,23 @@ def test_one_that_does_not_come_up_is_taken_back(evening: Evening) -> None:
     assert evening.deploy().changed == {HOST}  # the good one, written over it
 
 
-def test_the_calendar_changes_them_by_itself(evening: Evening) -> None:
+def test_the_calendar_switches_the_services_of_a_group(evening: Evening) -> None:
     evening.activate("coder")
     # A whole minute that is still to come once the deploy has ended.
     begin = int(inside(HOST, "date", "+%s")) // 60 + 2
     times = [time.strftime("%H:%M", time.gmtime(60 * item)) for item in (begin, begin + 600)]
     assert evening.deploy(schedule={"writer": "..".join(times)}).changed == {HOST}
-    assert running() == {"coder"}  # no deploy changes which one is active
+    assert running() == {"coder"}  # no deploy changes the active service
     until(lambda: evening.ask("writer")[0] == 200, "the calendar's service", 240)
     assert (running(), evening.serving()) == ({"writer"}, only("writer"))
     until(unlocked, "its lock is let go", 30)
     assert "calendar@" in evening.site.sparkwright("history", INVENTORY, "--limit", HOST)
     assert evening.deploy(schedule={"writer": "..".join(times)}).changed == set()
-    assert evening.deploy().changed == {HOST}  # the timer goes with the setting
+    assert evening.deploy().changed == {HOST}  # the timer is removed with the setting
     ssh(HOST, "test ! -e /etc/systemd/system/sparkwright-schedule.timer")
 
 
-def test_a_request_starts_the_one_that_it_names_and_waits(evening: Evening) -> None:
+def test_a_request_starts_its_service_and_waits(evening: Evening) -> None:
     woken = 'sparks[1][1]["services"]["writer"]["activate"] = "on-request"\n'
     settings = {"activation": {"stay_seconds": 1, "wait_seconds": 120}}
     evening.activate("coder")
@@ -179,7 +179,7 @@ def test_an_idle_service_is_stopped_and_the_next_request_waits_for_it(evening: E
     assert evening.deploy(idle).changed == {HOST}
     with Load(ADDRESS, PORTS["writer"], evening.site.key, workers=1, model="writer") as load:
         time.sleep(40)
-        assert running() == {"writer"}  # it is asked all the time
+        assert running() == {"writer"}  # it gets requests all the time
     assert (load.faults, load.served > 0) == ([], True)
     until(lambda: running() == set() and unlocked(), "it is stopped", 120)
     assert evening.deploy(idle).changed == set()
@@ -191,7 +191,7 @@ def test_an_idle_service_is_stopped_and_the_next_request_waits_for_it(evening: E
     assert (code, bool(body.get("usage")), running()) == (200, True, {"writer"})
     assert "idle@" in evening.site.sparkwright("history", INVENTORY, "--limit", HOST)
     until(lambda: running() == set() and unlocked(), "it is stopped again", 120)
-    # Without the setting somebody runs again: the group's first service.
+    # Without the setting a service runs again: the group's first service.
     assert evening.deploy().changed == {HOST}
     assert running() == {"chat"}
 
@@ -206,7 +206,7 @@ def test_an_idle_engine_sleeps_in_its_process_and_the_next_request_wakes_it(
     began = ssh(HOST, process)
 
     def sleeps() -> bool:
-        # While it is put to sleep, status says so and ends with 1.
+        # During its transition to sleep, status reports it and exits with 1.
         text = evening.site.call("status", INVENTORY, "--limit", HOST).stdout
         return "(nobody) runs" in text and unlocked()
 

@@ -1,4 +1,4 @@
-"""Two Sparks that are joined by a fake cable: judged, given addresses, measured, and undone."""
+"""Two Sparks joined by a fake cable: judged, given addresses, measured, and restored."""
 
 import json
 from collections.abc import Iterator
@@ -43,19 +43,19 @@ def addresses(host: str) -> list[str]:
 
 
 def timers(host: str) -> str:
-    """Units that would still take a change back."""
+    """Units that would still restore the former addresses."""
     units = "ls /etc/systemd/system /etc/systemd/system/*.wants; systemctl list-timers --all"
     return inside(host, "sh", "-c", f"({units}) | grep fabric; true")
 
 
-def test_a_cable_without_addresses_is_told_with_its_remedy(cabled: Site) -> None:
+def test_a_cable_without_addresses_is_reported_with_its_remedy(cabled: Site) -> None:
     text = cabled.sparkwright("fabric", "test", INVENTORY, *LIMIT, "--look", code=1)
     assert "spark-1, spark-2: pair, not well" in text
     for name in ("fabric-no-address", "fabric-mtu"):
         assert f"error: {name}: spark-1, spark-2" in text or f"error: {name}: spark-1" in text
 
 
-def test_addresses_are_shown_then_written_proved_and_left_alone(cabled: Site) -> None:
+def test_addresses_are_shown_then_written_proved_and_unchanged(cabled: Site) -> None:
     with (cabled.folder / "group_data/all.py").open("a") as settings:
         settings.write(SETTING)
     text = cabled.sparkwright("fabric", "addresses", INVENTORY, "--dry", "--diff")
@@ -83,7 +83,7 @@ def test_every_rail_is_measured(cabled: Site) -> None:
     assert each["ib_write_bw"] == [("passed", 92.57)] * 2
 
 
-def test_what_the_peer_does_not_answer_to_is_taken_back_by_all(cabled: Site) -> None:
+def test_addresses_without_an_answer_are_reverted_on_all_hosts(cabled: Site) -> None:
     drop = ("INPUT", "-i", RAIL, "-p", "icmp", "-j", "DROP")
     inside("spark-2", "iptables", "-I", *drop)
     try:

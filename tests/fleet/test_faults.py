@@ -1,4 +1,4 @@
-"""Hosts that are wrong, die, or are left half done: each reported, each fixed by a run."""
+"""Hosts that are faulty, die, or are half done: each is reported, and repaired by a run."""
 
 import signal
 import time
@@ -80,7 +80,7 @@ def test_another_program_on_the_port_refuses_the_host(converged: Site) -> None:
     "delay",
     [2.0, *(pytest.param(number, marks=pytest.mark.faults) for number in (0.6, 1.2, 3.0, 4.5))],
 )
-def test_a_controller_killed_at_any_moment_leaves_nothing_that_the_next_run_does_not_mend(
+def test_the_next_run_repairs_the_remains_of_a_killed_controller(
     converged: Site, delay: float
 ) -> None:
     """Two hosts begin with everything still to be done."""
@@ -117,12 +117,12 @@ def test_a_service_that_can_not_start_shows_its_journal_and_is_given_up(converge
         '"port": 8000,',
         '"port": 8000, "environment": {"FAKE_VLLM_FAULT": "oom"},',
     )
-    bare("spark-1")  # nothing to go back to: systemd's other tries go on beside the report
+    bare("spark-1")  # no way back: systemd's other tries continue beside the report
     started = time.monotonic()
     run = converged.deploy("--limit", "spark-1", refused={"spark-1"})
     assert "it ended while starting: torch.OutOfMemoryError" in run.output
     assert "a restart does not fix it: weights, graphs and KV cache" in run.output
-    assert "nothing that is proved runs here now" in run.output
+    assert "no proved release runs here now" in run.output
     assert time.monotonic() - started < 120  # one try, not the whole time of a boot
     until(lambda: _result("spark-1") in ("failed",), "systemd gives up", 60)
 

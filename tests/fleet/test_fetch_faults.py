@@ -1,4 +1,4 @@
-"""Faults of downloads: each ends converged or with one clear error, never a bad file."""
+"""Faults of downloads: each ends converged or with one clear error, never with a bad file."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,7 +33,7 @@ def sent() -> int:
 
 
 @pytest.mark.parametrize("percent", [10, 50, 99])
-def test_a_connection_cut_goes_on_where_it_was(empty: Site, percent: int) -> None:
+def test_a_cut_connection_resumes(empty: Site, percent: int) -> None:
     fetch(empty)
     size = sent()
     ssh(HOST, "sudo rm -rf /opt/models/*")
@@ -105,7 +105,7 @@ def test_a_registry_that_is_gone_is_waited_for_and_the_weights_go_on(empty: Site
     assert whole()
 
 
-def test_a_full_disk_is_reported_and_what_came_is_kept(empty: Site) -> None:
+def test_a_full_disk_is_reported_and_received_bytes_are_kept(empty: Site) -> None:
     inside(HOST, "mount", "-t", "tmpfs", "-o", "size=36M,mode=755", "models", "/opt/models")
     try:
         hub("POST", order={"match": "*/model-*", "rate": 300_000})
@@ -126,7 +126,7 @@ def test_a_full_disk_is_reported_and_what_came_is_kept(empty: Site) -> None:
         inside(HOST, "umount", "--lazy", "/opt/models")
 
 
-def test_of_two_runs_at_once_one_fetches_and_the_other_says_who_does(empty: Site) -> None:
+def test_of_two_runs_one_fetches_and_the_other_names_it(empty: Site) -> None:
     hub("POST", order={"match": SHARD, "rate": 1_000_000})
     first = empty.start("--limit", HOST, deploy="fetch-deploy.py")
     until(lambda: "sparkwright-fetch" in _units(), "it fetches", 30)
@@ -136,7 +136,7 @@ def test_of_two_runs_at_once_one_fetches_and_the_other_says_who_does(empty: Site
     assert whole()
 
 
-def test_a_power_cut_in_the_middle_is_gone_on_from(empty: Site) -> None:
+def test_a_download_continues_after_a_power_cut(empty: Site) -> None:
     hub("POST", order={"match": SHARD, "rate": 500_000})
     run = empty.start("--limit", HOST, deploy="fetch-deploy.py")
     until(lambda: "sparkwright-fetch" in _units(), "it fetches", 30)
@@ -149,8 +149,8 @@ def test_a_power_cut_in_the_middle_is_gone_on_from(empty: Site) -> None:
     assert whole()
 
 
-def test_files_whose_times_make_no_sense_are_hashed_and_not_fetched(empty: Site) -> None:
-    """A clock that was wrong, a backup that was restored."""
+def test_files_with_absurd_times_are_hashed_and_not_fetched(empty: Site) -> None:
+    """A clock was wrong, or a backup was restored."""
     fetch(empty)
     ssh(HOST, "sudo find /opt/models -type f -exec touch -d 2031-01-01 {} +")
     hub("DELETE", "/control/counters")
@@ -162,7 +162,7 @@ def test_files_whose_times_make_no_sense_are_hashed_and_not_fetched(empty: Site)
 
 @contextmanager
 def locked(site: Site) -> Iterator[None]:
-    """With a lock the controller itself asks nobody."""
+    """With a lock the controller itself asks no server."""
     site.sparkwright(*LOCKING)
     try:
         yield

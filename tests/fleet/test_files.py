@@ -68,7 +68,7 @@ def test_a_changed_template_is_a_release_that_the_gate_takes_back(with_files: Si
     assert with_files.deploy("--limit", HOST).host(HOST)["services"][0]["smoke"]["failures"] == []
 
 
-def test_a_file_changed_by_hand_is_drift_and_mended(with_files: Site) -> None:
+def test_a_file_changed_by_hand_is_drift_and_repaired(with_files: Site) -> None:
     files = f"/opt/sparkwright/services/qwen36/releases/{release(HOST)}/files"
     inside(HOST, "sh", "-c", f"for file in {files}/*chat.jinja; do echo changed >$file; done")
     status = with_files.sparkwright("status", "inventory/virtual.py", "--limit", HOST, code=1)

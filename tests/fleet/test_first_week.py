@@ -1,4 +1,4 @@
-"""A new user's first week, and ten tasks: every block of both, as it stands, on the fleet."""
+"""A new user's first week, and ten tasks: every block of both, unchanged, on the fleet."""
 
 import http.client
 import os
@@ -20,7 +20,8 @@ from tests.fleet.site import MACHINES, ROOT, bare, ssh
 HOSTS = ("spark-1", "rtx-1")
 REPOSITORY = "aeon-7/aeon-vllm-ultimate"
 _INDEX = "application/vnd.oci.image.index.v1+json"
-#: What a site in the lab needs that one at home does not: its registry, its hub, its images.
+#: Settings of a site in the lab that a site at home does not need: its registry, its hub, its
+#: images.
 _LAB = f"""
 image_mirrors = {{
     "ghcr.io": "http://{DEPOT.address}:{REGISTRY_PORT}",
@@ -33,7 +34,7 @@ drop_caches = False
 second_boot = False
 rollout = {{"soak_seconds": 2, "notice_seconds": 1}}
 """
-#: What a laptop has that this machine has not: another one, pipx, and somebody who says yes.
+#: Parts of a laptop that this machine lacks: another Python, pipx, and a user who confirms.
 _STAND_INS = """
 scp() { mkdir -p ~/laptop; cp -r "$2" ~/laptop; cd ~/laptop/my-lab; }
 pipx() { sparkwright --version; }
@@ -49,14 +50,14 @@ _SERVICES = ("docker-registry", "sparkwright-lab-hub")
 
 @pytest.fixture
 def week(fleet: None, wheel: Path, tmp_path: Path) -> Iterator[Shell]:
-    """A user with a wheel and an empty folder, and two boxes that nobody has used."""
+    """A user with a wheel and an empty folder, and two unused boxes."""
     machines_of_the_lab.up()
     for host in HOSTS:
         bare(host)
     _nightly()
     (tmp_path / "dist").mkdir()
     shutil.copy(wheel, tmp_path / "dist")
-    # `python3 -m venv` of the page is the Python that the tests have.
+    # `python3 -m venv` of the page uses the tests' Python.
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/python3").symlink_to(Path(sys.base_prefix) / "bin/python3")
     shell = Shell(tmp_path, tmp_path / "state")
@@ -74,8 +75,8 @@ def week(fleet: None, wheel: Path, tmp_path: Path) -> Iterator[Shell]:
 
 
 @pytest.mark.timeout(1200)
-def test_every_block_of_the_first_week(week: Shell) -> None:
-    """One test for all: each block stands on the one before."""
+def test_every_block_of_the_first_week_runs(week: Shell) -> None:
+    """One test for all: each block depends on the block before."""
     for block in blocks(PAGE.read_text(encoding="utf-8")):
         match block.before.split():
             case ["off", host]:
@@ -94,8 +95,8 @@ def test_every_block_of_the_first_week(week: Shell) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_every_block_of_the_ten_tasks(week: Shell) -> None:
-    """Beside a Spark that serves, in a folder as the first week has it."""
+def test_every_block_of_the_ten_tasks_runs(week: Shell) -> None:
+    """Beside a serving Spark, in a folder like the first week's."""
     first = [block for block in blocks(PAGE.read_text()) if block.title.startswith("Monday")]
     for block in first[:3]:
         week.run(block, 400)
@@ -109,7 +110,7 @@ def test_every_block_of_the_ten_tasks(week: Shell) -> None:
 
 
 def _into_the_lab(week: Shell) -> None:
-    """Make the site that `up` would make, with where hosts are, and images and models come from."""
+    """Make the site that `up` would make, with the lab's addresses of hosts, images and models."""
     week.run(Block("a site in the lab", "sparkwright init .\n"), 60)
     names = week.folder / "ssh_config"
     names.write_text(
@@ -130,7 +131,7 @@ def _internet(word: str) -> None:
 
 
 def _nightly() -> None:
-    """The page's bad tag: the lab's image that answers nothing but `!`, by another name."""
+    """The page's bad tag: the lab's image whose answers consist of `!`, by another name."""
     connection = http.client.HTTPConnection(DEPOT.address, REGISTRY_PORT, timeout=20)
     path = f"/v2/{REPOSITORY}/manifests/"
     connection.request("GET", f"{path}lab-garbage", headers={"Accept": _INDEX})

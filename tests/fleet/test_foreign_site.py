@@ -1,6 +1,6 @@
-"""A deploy of somebody else's: our facts and operations as a library, without a site of ours.
+"""A third party's deploy: facts and operations as a library, without a site.
 
-The wheel in a venv of its own, in a folder with nothing of this repository but its own two files.
+The wheel in its own venv, in a folder with only its own two files of this repository.
 """
 
 import json
@@ -42,7 +42,7 @@ def deploy(fleet: None, user: User, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def _pyinfra(user: User, folder: Path, *arguments: str, code: int = 0) -> dict[str, Any]:
-    """JSON that pyinfra prints, and nothing beside it."""
+    """JSON that pyinfra prints, without other output."""
     done = user.run("pyinfra", "--json", *arguments, folder=folder)
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
@@ -53,7 +53,7 @@ def _by_name(results: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {result["name"]: result for result in results["operations"]}
 
 
-def test_a_dry_run_tells_and_touches_nothing(deploy: Path, user: User) -> None:
+def test_a_dry_run_reports_changes_and_makes_none(deploy: Path, user: User) -> None:
     before = {host: _state(host) for host in HOSTS}
     result = _pyinfra(user, deploy, "--dry", "inventory.py", "deploy.py")
     assert result["results"] is None
@@ -78,7 +78,7 @@ def test_the_first_run_changes_and_the_second_says_no_changes(deploy: Path, user
         assert ssh(host, "sudo cat /srv/foreign/gpu.txt") == f"{gpu}, driver 580.95.05"
         model = ssh(host, "sudo find /srv/foreign/models -name model.safetensors -type f")
         assert len(model.splitlines()) == 1
-        # The lock was taken, and is left to nobody.
+        # The lock was taken, and released.
         ssh(host, "sudo test -e /opt/sparkwright/state/lock-last.json")
         ssh(host, "sudo test ! -e /opt/sparkwright/state/lock.json")
     before = {host: _state(host) for host in HOSTS}
@@ -103,9 +103,12 @@ def test_a_gpu_of_another_kind_fails_that_host_alone(deploy: Path, user: User) -
 
 
 def test_a_host_that_does_not_answer_fails_alone(deploy: Path, user: User) -> None:
-    """Its login ends before any program: no fact can be read. One that only prints is no fault."""
+    """Its login ends before any program: no fact can be read.
+
+    A login that only prints is no fault.
+    """
     ends = 'case "$BASH_EXECUTION_STRING" in *sparkwright-observe*) exit 0;; esac'
-    # Before our programs alone: pyinfra's own facts, and SFTP, bear no other text.
+    # Only before sparkwright's programs: pyinfra's own facts, and SFTP, tolerate no other text.
     prints = 'case "$BASH_EXECUTION_STRING" in *sparkwright*) echo welcome;; esac'
     for host, line in (("rtx-1", f"echo welcome; {ends}"), ("spark-1", prints)):
         ssh(host, f"cp .bashrc .bashrc-kept 2>/dev/null; sed -i '1i {line}' .bashrc")
@@ -138,6 +141,6 @@ def test_every_fact_is_printed_as_json(deploy: Path, user: User) -> None:
 
 
 def _state(host: str) -> str:
-    """Files that a run could have touched, but for files that the watch writes by itself."""
+    """Files that a run could have touched, without the files that the watch writes."""
     listing = "sudo find /srv /opt/sparkwright /opt/models -maxdepth 4 -printf '%p %m %u %s %T@\\n'"
     return ssh(host, f"{listing} | grep -vE '/state |watch' | sort; cat /var/log/dpkg.log | wc -c")

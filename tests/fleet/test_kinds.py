@@ -1,4 +1,4 @@
-"""A model that writes speech down, by its repository's name alone: asked by its own route."""
+"""A model that transcribes speech, by its repository's name alone: asked by its own route."""
 
 import json
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ sparks[1][1]["services"] = {{"hear": {{"model": "{REPOSITORY}", "port": {PORT}}}
 
 @pytest.fixture
 def own(site: Site) -> Iterator[Site]:
-    """One host that serves it, and nothing else of its own."""
+    """One host that serves it, and no other service."""
     site.power_on()
     site.repair()
     inventory = (site.folder / "inventory/virtual.py").read_text()

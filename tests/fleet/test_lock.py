@@ -1,4 +1,4 @@
-"""Lock and rules on the fleet: what is pinned, what is refused, what is said."""
+"""Lock and rules on the fleet: pins, refusals, and messages."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +26,7 @@ tags:
 def _managed(host: str) -> str:
     """Everything that sparkwright manages on a host, by content: files, weights and image.
 
-    Not what is each host's own: the engine's key, what its engine compiled, and how long that took.
+    Parts of each host's own are left out: the engine's key, its compiled code, and its boot times.
     """
     return ssh(
         host,
@@ -41,7 +41,7 @@ def _managed(host: str) -> str:
 
 @pytest.fixture
 def lock(converged: Site) -> Iterator[Path]:
-    """Where the lock lies, which no other test of the fleet may meet."""
+    """Path of the lock, which no other test of the fleet may meet."""
     path = converged.folder / ".sparkwright/virtual.lock"
     yield path
     path.unlink(missing_ok=True)
@@ -70,7 +70,7 @@ def test_two_hosts_of_one_lock_are_the_same_host(converged: Site, lock: Path) ->
         assert service["image"].endswith(image["digest"].replace(":", "-"))
         for repository, commit in service["models"].items():
             assert pins["models"][f"{repository}@main"]["commit"] == commit
-    # With a lock and everything on the disk nobody else is asked: registry and hub may be gone.
+    # With a lock and everything on the disk no server is asked: registry and hub may be gone.
     services = ("docker-registry", "sparkwright-lab-hub")
     for unit in services:
         machines.inside(DEPOT, ["systemctl", "stop", unit])
@@ -88,7 +88,7 @@ def test_two_hosts_of_one_lock_are_the_same_host(converged: Site, lock: Path) ->
 
 
 @pytest.mark.usefixtures("lock")
-def test_what_is_not_locked_stops_the_run_before_any_host(converged: Site) -> None:
+def test_an_unlocked_reference_stops_the_run_before_any_host(converged: Site) -> None:
     assert converged.call(*LOCKING, timeout=60).returncode == 0
     before = fingerprint("spark-1")
     run = converged.run("--yes", "--data", "image_tag=2026-06-18-v0.23.0-dflashfix")

@@ -1,4 +1,4 @@
-"""The main job, end to end, in the order a user meets it: look, make, make again, change."""
+"""The main job, end to end, in a user's order: look, deploy, deploy again, change."""
 
 import json
 import re
@@ -69,7 +69,7 @@ class TestFirstRuns:
 
 @pytest.mark.parametrize("host", GOOD)
 def test_hosts_are_as_the_readme_says(converged: Site, host: str) -> None:
-    """An independent look: Docker, systemd, files and HTTP, not sparkwright's own word."""
+    """An independent check: Docker, systemd, files and HTTP, without sparkwright's own report."""
     image = ssh(host, "docker inspect -f '{{.Config.Image}}' sparkwright-qwen36")
     assert re.fullmatch(r"ghcr\.io/aeon-7/aeon-vllm-ultimate:sha256-[0-9a-f]{64}", image)
     policy = "{{.HostConfig.RestartPolicy.Name}} {{.HostConfig.NetworkMode}}"
@@ -92,7 +92,7 @@ def test_hosts_are_as_the_readme_says(converged: Site, host: str) -> None:
 
 
 @pytest.mark.parametrize("host", GOOD)
-def test_weights_are_real_files_as_the_hub_has_them(converged: Site, host: str) -> None:
+def test_weights_are_real_files_equal_to_the_hubs(converged: Site, host: str) -> None:
     assert ssh(host, "sudo find /opt/models -type l") == ""
     assert ssh(host, "sudo find /opt/models -name '*.part' -o -name '.staging*'") == ""
     receipts = ssh(host, "sudo find /opt/models -name .sparkwright-receipt.json").splitlines()
@@ -106,7 +106,7 @@ def test_weights_are_real_files_as_the_hub_has_them(converged: Site, host: str) 
         ssh(host, f"cd {folder} && printf '{lines}\\n' | sha256sum --check --quiet")
 
 
-def test_the_second_run_changes_nothing_and_says_so(converged: Site) -> None:
+def test_the_second_run_changes_nothing_and_reports_it(converged: Site) -> None:
     before = {host: (container(host), fingerprint(host)) for host in GOOD}
     run = converged.deploy(refused={"hopper-1"})
     assert run.changed == set()
@@ -199,7 +199,7 @@ def test_docker_stopped_and_started_brings_the_service_back(converged: Site) -> 
 
 
 def _running(host: str) -> str:
-    """Id of the service's container; empty while none runs."""
+    """Id of the service's container; empty if none runs."""
     look = ["docker", "ps", "-q", "--no-trunc", "--filter", "name=^sparkwright-qwen36$"]
     return machines.inside(MACHINES[host], look).stdout.strip()
 

@@ -1,4 +1,4 @@
-"""A service that is killed is one notice, at a receiver in the lab's network."""
+"""A killed service causes one notice, at a receiver in the lab's network."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""A model by its repository's name alone: from nothing to an answer, and away again."""
+"""A model by its repository's name alone: from an empty host to an answer, and removed again."""
 
 import json
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ sparks[1][1]["services"] = {{"chat": {{"model": "{REPOSITORY}", "port": {PORT}}}
 
 @pytest.fixture
 def own(site: Site) -> Iterator[Site]:
-    """One host that serves a model of the user's, and whatever it served before."""
+    """One host that serves a model of the user's, and its earlier service."""
     site.power_on()
     site.repair()
     inventory = (site.folder / "inventory/virtual.py").read_text()
@@ -26,7 +26,7 @@ def own(site: Site) -> Iterator[Site]:
     ssh(HOST, "sudo systemctl disable --now sparkwright-chat 2>/dev/null || true")
 
 
-def test_from_nothing_to_an_answer_and_away(own: Site) -> None:
+def test_a_model_by_name_is_deployed_answers_and_is_removed(own: Site) -> None:
     (planned,) = json.loads(own.sparkwright("plan", *WORDS, "--json"))
     (service,) = planned["services"]
     texts = {item["name"]: item for item in [*service["derived"], *service["arguments"]]}

@@ -1,4 +1,4 @@
-"""A role of the user's own beside ours, as docs/writing-a-role.md tells it, word for word."""
+"""A role of the user's own beside sparkwright's, exactly as docs/writing-a-role.md shows it."""
 
 import json
 import re
@@ -39,7 +39,7 @@ def hello(converged: Site) -> Iterator[Site]:
     converged.restore("deploy.py")
 
 
-def test_it_is_in_the_report_and_not_on_a_refused_host(hello: Site) -> None:
+def test_a_users_role_is_in_the_report_and_not_on_a_refused_host(hello: Site) -> None:
     dry = hello.run("--dry", "--diff")
     assert "+ Lab: NVIDIA GB10, driver 580.95.05, serves qwen36" in dry.output
     assert dry.changed == set()
@@ -56,11 +56,11 @@ def test_it_is_in_the_report_and_not_on_a_refused_host(hello: Site) -> None:
 
     before = [ssh(host, f"sudo stat -c %y {LAST}") for host in GOOD]
     assert hello.deploy(refused={"hopper-1"}).changed == set()
-    assert [ssh(host, f"sudo stat -c %y {LAST}") for host in GOOD] == before  # no lock for nothing
+    assert [ssh(host, f"sudo stat -c %y {LAST}") for host in GOOD] == before  # no lock
 
 
-def test_it_is_under_the_lock(hello: Site) -> None:
-    """Somebody else begins while only the role has something to do."""
+def test_a_users_role_runs_under_the_lock(hello: Site) -> None:
+    """Another run begins while only the role has work to do."""
     ssh("spark-1", f"echo '{json.dumps(BOB)}' | sudo tee {LOCK}")
     try:
         run = hello.run("--yes")
@@ -89,7 +89,7 @@ def test_an_operation_in_the_shape_of_ours_counts_line_by_line(hello: Site) -> N
     assert hello.deploy("--limit", "spark-2").changed == set()
 
 
-def test_one_that_fails_is_told_in_the_report(hello: Site) -> None:
+def test_a_failed_role_is_reported(hello: Site) -> None:
     with (hello.folder / "deploy.py").open("a") as deploy:
         deploy.write(
             "from pyinfra.context import host\nfrom pyinfra.operations import server\n"

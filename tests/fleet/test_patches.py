@@ -1,4 +1,4 @@
-"""A recipe with patches: its image is derived of a pinned base, checked, run, and taken back."""
+"""A recipe with patches: its image is derived from a pinned base, checked, run, and reverted."""
 
 from collections.abc import Iterator
 
@@ -54,7 +54,7 @@ def patched(site: Site) -> Iterator[Site]:
 
 
 @pytest.mark.timeout(900)
-def test_an_image_is_derived_runs_on_two_hosts_and_is_taken_back(patched: Site) -> None:
+def test_a_derived_image_runs_on_two_hosts_and_is_reverted(patched: Site) -> None:
     refused = patched.run("--yes", inventory=INVENTORY)
     assert refused.code == 2
     assert "patched-base" in refused.output
@@ -76,7 +76,7 @@ def test_an_image_is_derived_runs_on_two_hosts_and_is_taken_back(patched: Site) 
         assert ssh(host, read).startswith("{}PATCHED = True\nimport sys")
     assert patched.deploy(inventory=INVENTORY).changed == set()
 
-    # The steps are recorded for another base than the lock's, until somebody has looked at them.
+    # The steps are recorded for another base than the lock's, until a user has checked them.
     lock = patched.folder / LOCK
     text = lock.read_text()
     head, mark, digest = text.rpartition("sha256:")
@@ -103,7 +103,7 @@ def test_an_image_is_derived_runs_on_two_hosts_and_is_taken_back(patched: Site) 
         assert {ssh(host, OURS) for host in HOSTS} == images
         patched.edit(file, new, old)
 
-    # Another image under the base's name on a host is no base: the base is pulled by its digest.
+    # Another image under the base's name on a host is ignored: the base is pulled by its digest.
     base = "$(docker image ls --format '{{.Repository}}:{{.Tag}}' | grep ^ghcr | head -1)"
     ssh("spark-1", f"tar c -T /dev/null | docker import - evil && docker tag evil {base}")
     patched.edit("mine/added.json", "{}", "[]")

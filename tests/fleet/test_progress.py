@@ -1,4 +1,4 @@
-"""Output of a run while it waits: bars of downloads, phases of a boot, the time left to watch."""
+"""Output of a run while it waits: bars of downloads, phases of a boot, the remaining watch time."""
 
 import os
 import pty
@@ -24,7 +24,7 @@ def _on_a_terminal(site: Site, *arguments: str) -> str:
     try:
         while piece := os.read(ours, 65536):
             shown += piece
-    except OSError:  # the last one that wrote is gone
+    except OSError:  # the last writer has ended
         pass
     assert run.wait(60) == 0, shown.decode()
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
@@ -44,7 +44,7 @@ def test_downloads_and_a_boot_are_seen_as_they_go_on(site: Site) -> None:
         kept = inside(HOST, "cat", "/opt/sparkwright/services/qwen36/boot.json")
         assert all(phase in kept for phase in ("weights into memory", "capturing graphs"))
 
-        # Without a terminal: a line where something else begins, with what the boot before took.
+        # Without a terminal: a line at each new phase, with its time at the boot before.
         site.rollout(soak_seconds=12)
         run = site.deploy("--limit", HOST, "--data", f"image_tag={NEW}")
         restarted = site.sparkwright("restart", "inventory/virtual.py", HOST, "--yes")
@@ -54,7 +54,7 @@ def test_downloads_and_a_boot_are_seen_as_they_go_on(site: Site) -> None:
     assert re.search(rf"\[{HOST}\] +{phase}", run.output), run.output
     assert re.search(rf"{HOST}: {phase}", restarted), restarted
     assert re.search(rf"\[{HOST}\] +watching for another \d+ s", run.output), run.output
-    # Nothing of that is asked of a host that has nothing to do.
+    # A host without changes gets no such question.
     site.deploy("--limit", HOST)
     again = site.deploy("--limit", HOST)
     assert again.changed == set()

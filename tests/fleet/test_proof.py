@@ -1,4 +1,4 @@
-"""Is the box good: deep smoke, doctor, watch, and the fleet on one page."""
+"""The acceptance of a box: deep smoke, doctor, watch, and the fleet on one page."""
 
 import json
 from collections.abc import Iterator
@@ -34,8 +34,8 @@ def test_everything_that_the_recipe_promises_is_kept_and_on_the_page(proved: Sit
     assert proved.key not in page
 
 
-def test_what_is_broken_is_named_with_its_remedy(proved: Site) -> None:
-    """Good enough for the short test at a deploy, and not for the deep one."""
+def test_a_broken_ability_is_named_with_its_remedy(proved: Site) -> None:
+    """Good enough for the short test at a deploy, and not for the deep test."""
     fault = '"port": 8000, "environment": {"FAKE_VLLM_FAULT": "ignores-schema"},'
     proved.edit("group_data/rtx50.py", '"port": 8000,', fault)
     proved.deploy("--limit", "rtx-1")
@@ -47,7 +47,7 @@ def test_what_is_broken_is_named_with_its_remedy(proved: Site) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_the_doctor_finds_nothing_on_a_well_host_and_what_ails_an_ill_one(proved: Site) -> None:
+def test_the_doctor_finds_each_fault_and_nothing_on_a_healthy_host(proved: Site) -> None:
     well = proved.sparkwright("doctor", "inventory/virtual.py", "--limit", "spark-1")
     assert "spark-1" in well
     proved.gpu("spark-2", "driver-dead")
@@ -63,7 +63,7 @@ def test_the_watch_sees_drift_and_status_shows_it(proved: Site) -> None:
     assert ssh("spark-2", "systemctl is-active sparkwright-watch.timer") == "active"
     home = "/opt/sparkwright/services/qwen36"
     inside("spark-2", "sh", "-c", f"echo '# mine' >> {home}/current/compose.yaml")
-    for _ in range(2):  # once may be a deploy that is under way
+    for _ in range(2):  # one failure may be a deploy under way
         inside("spark-2", "systemctl", "start", "sparkwright-watch.service")
     (finding,) = json.loads(inside("spark-2", "cat", STATE))["findings"]
     assert finding["name"] == "drift"

@@ -1,4 +1,4 @@
-"""A service's proxy: taken away and given back, and no way back to where there was none."""
+"""A service's proxy: removed and added again, and no rollback across the change."""
 
 import pytest
 
@@ -14,14 +14,14 @@ def test_a_release_of_other_proxies_is_no_way_back(converged: Site) -> None:
     converged.edit("group_data/sparks.py", '"port": 8000,', '"port": 8000, "proxy": False,')
     assert converged.deploy("--limit", HOST).changed == {HOST}
     assert answers(converged, HOST)
-    with pytest.raises(ConnectionRefusedError):  # without a proxy the host alone reaches it
+    with pytest.raises(ConnectionRefusedError):  # without a proxy only the host itself reaches it
         status(ADDRESS, 8000, "GET", "/v1/models")
     converged.edit("group_data/sparks.py", ' "proxy": False,', "")
     assert converged.deploy("--limit", HOST).changed == {HOST}
     assert status(ADDRESS, 8000, "GET", "/v1/models") == 401
     assert status(ADDRESS, 8000, "GET", "/v1/models", converged.key) == 200
     running, kept = container(HOST), release(HOST)
-    # The newest release that is not the running one was made without a proxy.
+    # The newest kept release other than the running one was made without a proxy.
     text = converged.sparkwright("rollback", *LIMIT, "--yes", code=1)
     assert "was made without a proxy before it, and the plan has one" in text
     assert (container(HOST), release(HOST)) == (running, kept)

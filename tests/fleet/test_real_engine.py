@@ -23,17 +23,18 @@ sparks[0][1]["services"] = {
 }
 """
 COMPILED = SERVICES.replace("lab-tiny-qwen3-dflash", "lab-tiny-qwen3-compiled")
-#: Without speculation, which is not what is tried.
+#: Without speculation, which this test does not cover.
 ADAPTED = SERVICES.replace(
     '"port"',
     """"arguments": {"speculative_config": None},
              "adapters": [{"name": "tiny-last-word", "model": "lab/tiny-qwen3-lora"}], "port\"""",
 )
-#: Every object that torch.compile made, and when.
+#: Objects of torch.compile, with their times.
 OBJECTS = (
     "sudo find -L /opt/sparkwright/services/tiny/caches/current -name '*.so' -printf '%P %T@\\n'"
 )
-#: What asks for the protocol, and what asks for sense, which a model of one word has not.
+#: Requests that check the protocol, and requests that check the meaning, which a model of one word
+#: lacks.
 PROTOCOL = {
     *("health", "aliases", "key", "completion", "stream", "context-limit"),
     *("prefix-cache", "speculation"),
@@ -45,7 +46,7 @@ pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(1200)]
 
 @pytest.fixture(scope="module")
 def engine(site: Site) -> Iterator[Site]:
-    """One host that serves with the real engine, and with nothing else."""
+    """One host that serves with the real engine, and no other service."""
     site.power_on()
     site.repair()
     bare(HOST)
@@ -56,7 +57,7 @@ def engine(site: Site) -> Iterator[Site]:
     without_engine(HOST)
 
 
-def test_it_is_deployed_proved_and_left_alone_by_a_second_run(engine: Site) -> None:
+def test_a_cluster_is_deployed_proved_and_unchanged_by_a_second_run(engine: Site) -> None:
     run = engine.deploy("--limit", HOST, inventory="inventory/real.py")
     (service,) = run.host(HOST)["services"]
     assert service["smoke"]["failures"] == []
@@ -66,14 +67,16 @@ def test_it_is_deployed_proved_and_left_alone_by_a_second_run(engine: Site) -> N
 
 
 def test_a_scan_finds_ssh_the_proxy_and_peers(engine: Site) -> None:
-    """The real vLLM lets torch listen at every address, for one process too."""
+    """The real vLLM makes torch listen at every address, even for one process."""
     ssh(HOST, "sudo systemctl stop 'sparkwright-share*' || true")
     installed = open_ports(MACHINES[HOST].address)
     assert {22, 8010} <= installed <= {22, 8010, 18650}
 
 
 def test_the_deep_smoke_test_speaks_its_protocol(engine: Site) -> None:
-    """Its answers are one word: what asks for the protocol holds, and what asks for sense fails."""
+    """Its answers are one word: a request that checks the protocol passes, a request that checks
+    the meaning fails.
+    """
     done = engine.call("smoke", *WORDS, "--json", timeout=900)
     (verdict,) = engine.folder.glob(f".sparkwright/smoke/{HOST}-tiny.json")
     checks = {item["name"]: item for item in json.loads(verdict.read_text())["checks"]}
@@ -86,7 +89,7 @@ def test_the_deep_smoke_test_speaks_its_protocol(engine: Site) -> None:
     }, done.stdout  # fmt: skip
 
 
-def test_status_doctor_and_watch_know_it(engine: Site) -> None:
+def test_status_doctor_and_watch_report_the_real_engine(engine: Site) -> None:
     assert "lab-tiny" in engine.sparkwright("plan", *WORDS)
     assert "as planned" in engine.sparkwright("status", *WORDS)
     data = json.loads(engine.call("doctor", *WORDS, "--json").stdout)
@@ -98,7 +101,7 @@ def test_status_doctor_and_watch_know_it(engine: Site) -> None:
     assert sample["metrics"]["drafted"] > sample["metrics"]["accepted"] > 0
 
 
-def test_it_is_measured_as_its_own_counters_say(engine: Site) -> None:
+def test_bench_agrees_with_the_engines_own_counters(engine: Site) -> None:
     try:
         program = find({"SPARKWRIGHT_BENCH_TOOLS": os.environ.get("SPARKWRIGHT_BENCH_TOOLS")
                      or str(ROOT / ".venv-bench")})  # fmt: skip
@@ -118,13 +121,13 @@ def test_it_is_measured_as_its_own_counters_say(engine: Site) -> None:
     assert [cell.concurrency for cell in result.cells] == [1, 4], done.stdout + done.stderr
     for cell in result.cells:
         assert cell.errors == 0
-        # The engine says one word to everything: what the smoke test's own counting sees too.
+        # The engine answers one word to everything, which the smoke test's own counting shows too.
         assert 0.3 < cell.measures["acceptance"] <= 1
     assert str(result.engine) == "vLLM 0.32.0"
 
 
-def test_a_second_start_compiles_nothing_anew(engine: Site) -> None:
-    """torch.compile for the CPU: what the first start made is what the second one loads."""
+def test_a_second_start_compiles_nothing(engine: Site) -> None:
+    """torch.compile for the CPU: the second start loads the first start's code."""
     inventory = (engine.folder / "inventory/virtual.py").read_text()
     (engine.folder / "inventory/real.py").write_text(inventory + COMPILED)
     engine.deploy("--limit", HOST, inventory="inventory/real.py")

@@ -42,7 +42,7 @@ pytestmark = [pytest.mark.real_engine, pytest.mark.timeout(900)]
 
 @pytest.fixture(scope="module")
 def llama(site: Site) -> Iterator[Site]:
-    """One host that serves with llama-server, and with nothing else."""
+    """One host that serves with llama-server, and no other service."""
     site.power_on()
     site.repair()
     bare(HOST)
@@ -79,7 +79,7 @@ def sample() -> dict[str, Any]:
     return dict(service["metrics"])
 
 
-def test_it_is_deployed_proved_and_left_alone_by_a_second_run(llama: Site) -> None:
+def test_a_cluster_is_deployed_proved_and_unchanged_by_a_second_run(llama: Site) -> None:
     run = llama.deploy(*LIMIT, inventory=INVENTORY)
     (service,) = run.host(HOST)["services"]
     assert service["smoke"]["failures"] == []
@@ -126,8 +126,8 @@ def test_status_doctor_and_the_deep_smoke_test_know_it(llama: Site) -> None:
     assert {checks[name] for name in protocol} == {"passed"}, done.stdout
 
 
-def test_a_file_that_it_does_not_load_is_taken_back(llama: Site) -> None:
-    """Size, hash and header are right: only the engine sees that a tensor is missing."""
+def test_a_file_that_does_not_load_is_reverted(llama: Site) -> None:
+    """Size, hash and header are right: only the engine detects that a tensor is missing."""
     before = container(HOST, "tiny")
     served = release(HOST, "tiny")
     serve(llama, BROKEN)
@@ -139,7 +139,7 @@ def test_a_file_that_it_does_not_load_is_taken_back(llama: Site) -> None:
     assert run.host(HOST)["services"][0]["outcome"] == "reverted", run.output
     assert "blk.1.ffn_down.weight" in run.output
     assert release(HOST, "tiny") == served
-    assert container(HOST, "tiny") != before  # it was away, and came back
+    assert container(HOST, "tiny") != before  # it was removed, and came back
     assert answer(llama).startswith(WORDS[0])
 
 

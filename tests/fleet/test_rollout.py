@@ -1,4 +1,4 @@
-"""A new tag on the fleet: canary first, proved, back by itself; and what people look at."""
+"""A new tag on the fleet: canary first, proved, back by itself; and the user's views of it."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ def rolling(site: Site) -> Iterator[Site]:
 
 
 def fault(name: str) -> str:
-    """A setting that has the fake of one group fail."""
+    """A setting that makes the fake of one group fail."""
     return f'"environment": {{"FAKE_VLLM_FAULT": "{name}"}},'
 
 
@@ -35,7 +35,7 @@ def test_a_new_tag_goes_host_by_host_and_back_on_request(rolling: Site) -> None:
     for host in GOOD:
         assert run.host(host)["services"][0]["smoke"]["failures"] == []
 
-    # The same again has nothing to do; the plan without the tag differs.
+    # A repeated deploy has no changes; the plan without the tag differs.
     assert rolling.deploy("--data", f"image_tag={NEW}", refused={"hopper-1"}).changed == set()
     limit = ("--limit", "sparks", "--limit", "rtx-1")
     status = rolling.sparkwright("status", "inventory/virtual.py", *limit, code=1)
@@ -60,7 +60,7 @@ def test_a_new_tag_goes_host_by_host_and_back_on_request(rolling: Site) -> None:
     assert releases() == before
 
 
-def test_a_release_that_is_not_there_is_no_way_back(rolling: Site) -> None:
+def test_a_rollback_to_a_missing_release_is_refused(rolling: Site) -> None:
     arguments = ("inventory/virtual.py", "--limit", "spark-1", "--to", "0" * 12)
     text = rolling.sparkwright("rollback", *arguments, "--yes", code=1)
     assert "has no release 000000000000 here; there are" in text
@@ -99,7 +99,7 @@ def test_a_bad_tag_stops_at_the_canary_and_goes_back(rolling: Site, tag: str, re
 
 
 @pytest.mark.faults
-def test_the_whole_fleet_goes_back_when_it_is_set_so(rolling: Site) -> None:
+def test_on_failure_fleet_reverts_every_host(rolling: Site) -> None:
     before = releases()
     rolling.rollout(canaries=2, on_failure="fleet")
     rolling.edit("group_data/rtx50.py", DEADLINES, f"{DEADLINES} {fault('wedge')}")
@@ -151,7 +151,7 @@ def test_two_runs_at_once_name_each_other(rolling: Site) -> None:
 
 @pytest.mark.faults
 def test_a_crash_loop_ends_and_is_reported(rolling: Site) -> None:
-    """Dying later than it is looked on for, and than its proxy takes to see it."""
+    """The engine dies later than the watch ends, and later than its proxy notices."""
     rolling.rollout(soak_seconds=0)
     dying = f'"port": 8000, {fault("crash-after=12")}'
     rolling.edit("group_data/rtx50.py", DEADLINES, dying)

@@ -9,7 +9,9 @@ from tests.fleet.test_fetch_faults import SHARD
 
 
 def everywhere(host: str, text: str) -> list[str]:
-    """Files of a host with this in them, on all its disks and in memory, Docker's among them."""
+    """Files of a host that contain this text, on all its disks and in memory, Docker's among
+    them.
+    """
     beyond = " ".join(f"--exclude-dir={name}" for name in ("proc", "sys", "dev"))
     lines = inside(host, "sh", "-c", f"grep -rlsF {beyond} -e '{text}' / || true").splitlines()
     assert text not in inside(host, "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '").replace(
@@ -28,7 +30,7 @@ def test_the_key_is_nowhere_but_in_its_files(converged: Site) -> None:
     records = [p for p in (converged.folder / ".sparkwright").iterdir() if p.is_file()]
     assert [p.name for p in records if key in p.read_text()] == ["api_key"]
     for host in GOOD:
-        # A host knows its clients' keys by their hashes alone; the engine's own is its own.
+        # A host has its clients' keys only as hashes; the engine's key is its own.
         assert everywhere(host, key) == []
         secrets = "/opt/sparkwright/services/qwen36/secrets.env"
         engine = inside(host, "cat", secrets).partition("=")[2].strip()
@@ -72,7 +74,7 @@ def test_a_hub_token_is_gone_when_its_job_is_killed(with_token: Site) -> None:
     run = with_token.start("--limit", HOST, deploy="fetch-deploy.py")
     try:
         until(lambda: parts() > 1_000_000, "it fetches")
-        # The job has it, in memory: what is looked for later would be found.
+        # The job has it, in memory: the later search would find it.
         assert MEMBER_TOKEN in inside(
             HOST, "sh", "-c", "cat /run/credentials/sparkwright-fetch-*/*"
         )

@@ -1,4 +1,4 @@
-"""One copy over the uplink: hosts take from each other, from a neighbour, from a bundle."""
+"""One copy over the uplink: hosts fetch from each other, from a neighbour, from a bundle."""
 
 import json
 from collections.abc import Iterator
@@ -36,14 +36,14 @@ def bare_fleet(converged: Site) -> Iterator[Site]:
     hub("DELETE")
 
 
-def test_the_way_out_carries_one_copy_for_all_hosts(bare_fleet: Site) -> None:
+def test_the_uplink_carries_one_copy_for_all_hosts(bare_fleet: Site) -> None:
     fetching = bare_fleet.only_fetching()
     before = _way_out()
     bare_fleet.deploy(refused={"hopper-1"}, deploy=fetching)
     carried = _way_out() - before
     image = int(ssh("spark-1", "docker image inspect -f '{{.Size}}' $(docker images -q | head -1)"))
     parts = {host: ssh(host, "sudo du -sb /opt/sparkwright/images | cut -f1") for host in GOOD}
-    # The host that gave the image keeps its parts, and no other.
+    # The host that served the image keeps its parts, and no other host.
     kept = [int(size) for size in parts.values() if int(size) > 1_000_000]
     assert len(kept) == 1
     assert kept[0] < image
@@ -65,14 +65,14 @@ def test_a_new_host_takes_from_its_neighbours(bare_fleet: Site, tls: tuple[str, 
     assert ('.pem"' in requests) is bool(tls)
 
 
-def test_one_setting_turns_it_off(bare_fleet: Site) -> None:
+def test_one_setting_turns_peer_sharing_off(bare_fleet: Site) -> None:
     fetching = bare_fleet.only_fetching()
     bare_fleet.deploy("--data", "peer_sharing=False", refused={"hopper-1"}, deploy=fetching)
     text = "".join(_journal(host) for host in GOOD)
     assert "of it from peers" not in text.rpartition("Stopped")[2]
 
 
-def test_a_giver_that_dies_is_replaced_by_the_way_out(bare_fleet: Site) -> None:
+def test_a_seed_that_dies_is_replaced_by_the_uplink(bare_fleet: Site) -> None:
     fetching = bare_fleet.only_fetching()
     hub("POST", order={"match": "*", "rate": 400_000})
     run = bare_fleet.start("--limit", "sparks", deploy=fetching)
@@ -85,7 +85,7 @@ def test_a_giver_that_dies_is_replaced_by_the_way_out(bare_fleet: Site) -> None:
     bare_fleet.deploy("--limit", "sparks", deploy=fetching)
 
 
-def test_a_site_without_a_way_out_is_served_from_a_bundle(bare_fleet: Site, tmp_path: Path) -> None:
+def test_a_site_without_internet_is_served_from_a_bundle(bare_fleet: Site, tmp_path: Path) -> None:
     lock = bare_fleet.folder / ".sparkwright/virtual.lock"
     assert bare_fleet.call(*LOCKING, timeout=200).returncode == 0
     arguments = ("bundle", "inventory/virtual.py", str(tmp_path / "bundle"))
@@ -110,7 +110,7 @@ def test_a_site_without_a_way_out_is_served_from_a_bundle(bare_fleet: Site, tmp_
     assert "sparkwright bundle" in not_whole.output
 
 
-def test_models_are_listed_and_what_nobody_needs_is_pruned(converged: Site) -> None:
+def test_models_are_listed_and_unused_ones_pruned(converged: Site) -> None:
     old = "/opt/models/AEON-7--Qwen3.6-35B-A3B-heretic-NVFP4/" + "0" * 40
     (current,) = (
         path

@@ -1,4 +1,4 @@
-"""Output of a run before it changes anything; showing it changes nothing."""
+"""Output of a run before its changes; printing it changes nothing."""
 
 import json
 import re
@@ -15,7 +15,7 @@ ONE = ("--limit", HOST)
 
 
 def _json(site: Site, *arguments: str, code: int) -> dict[str, Any]:
-    """Standard output of a run with --json, all of which must be one document."""
+    """Standard output of a run with --json, which must be one document."""
     done = subprocess.run(
         site.command("--json", *arguments), cwd=site.folder, stdin=subprocess.DEVNULL,
         capture_output=True, text=True, timeout=300, check=False,
@@ -25,7 +25,7 @@ def _json(site: Site, *arguments: str, code: int) -> dict[str, Any]:
 
 
 def test_a_diff_shows_texts_and_no_secret(converged: Site) -> None:
-    """Compose file, units and HAProxy's configuration, of what is there and of what is new."""
+    """Compose file, units and HAProxy's configuration, both present and new."""
     bare = '"port": 8000, "proxy": False,'
     converged.edit("group_data/sparks.py", '"port": 8000,', bare)
     converged.deploy(*ONE)
@@ -80,7 +80,7 @@ def test_json_is_all_that_standard_output_has(converged: Site) -> None:
 
 @pytest.fixture
 def unneeded(converged: Site) -> Iterator[str]:
-    """A model that nobody needs, with a receipt."""
+    """An unused model, with a receipt."""
     (current,) = ssh(HOST, "ls -d /opt/models/AEON-7--*/*").splitlines()
     old = f"{current[:-40]}{'0' * 40}"
     inside(HOST, "cp", "-al", current, old)

@@ -1,7 +1,7 @@
 """Faults between the steps of a switch: a host always ends with one whole release that answers.
 
 At each step three hosts are held: then the controller is killed, spark-1 loses power, Docker is
-restarted on spark-2, and rtx-1 loses its line and the process that switches.
+restarted on spark-2, and rtx-1 loses its connection and the switching process.
 """
 
 import json
@@ -27,7 +27,7 @@ def rolling(site: Site) -> Iterator[Site]:
 
 
 def step(host: str) -> str:
-    """How far the switch of a host is, by its own journal."""
+    """Progress of a host's switch, by its own journal."""
     text = inside(host, "sh", "-c", f"cat {PLACE}/progress.json 2>/dev/null || echo '{{}}'")
     return str(json.loads(text).get("step"))
 
@@ -43,7 +43,7 @@ def release_hold(host: str) -> None:
 
 
 def assert_whole(host: str) -> None:
-    """One container, of the release that `current` and the unit are of, and it answers."""
+    """One container runs, of the release that `current` and the unit name, and it answers."""
     home = "/opt/sparkwright/services/qwen36"
     current = ssh(host, f"sudo readlink {home}/current").rpartition("/")[2]
     assert release(host) == current
@@ -70,7 +70,7 @@ def test_a_fault_at_each_step_leaves_one_whole_release(rolling: Site, held: str)
     cable = ["ip", "link", "set", f"vb-{MACHINES['rtx-1'].machine}"]
     subprocess.run([*cable, "down"], check=True)
     inside("rtx-1", "systemctl", "kill", "--signal=SIGKILL", "sparkwright-switch")
-    # What was held on the disk of a host without power is let go there.
+    # A held step on the disk of a host without power is released there.
     upper = MACHINES["spark-1"].home / "upper" / PLACE.removeprefix("/")
     (upper / f"hold-{held}").unlink(missing_ok=True)
     for host in ("spark-2", "rtx-1"):

@@ -1,6 +1,6 @@
 """Every recipe of the catalog, from bare settings to answered requests, one after the other.
 
-All of them as the one service of a host, so that each also replaces another system's release.
+Each recipe is the only service of a host, so that it also replaces another recipe's release.
 """
 
 import json
@@ -12,20 +12,20 @@ from lab.fakes import GPUS
 from tests.fleet.site import ROOT, Site, bare, ssh
 from tests.unit.builders import catalog
 
-#: A Spark's and a card's; the others have other images, bodies and figures, and are tried with the
-#: faults.
+#: A Spark's and a card's; the other recipes have other images, bodies and figures, and are tested
+#: with the faults.
 FIRST = ("gemma4-26b-a4b-dflash-agentic", "qwen35-4b-rtx-16gb")
 RECIPES = [
     pytest.param(name, marks=[] if name in FIRST else [pytest.mark.faults])
     for name, item in sorted(catalog().recipes.items())
     if item.ranks is None  # tests/fleet/test_cluster.py
 ]
-#: The boot of a fake, as short as it can be.
+#: The boot of a fake, as short as possible.
 _QUICK = {"FAKE_VLLM_BOOT_SECONDS": "1"}
 
 
 def _host(recipe: str) -> tuple[str, str]:
-    """The host that a recipe is made for, and its GPU: the smallest card with enough memory."""
+    """The host of a recipe, and its GPU: the smallest card with enough memory."""
     needs = catalog().recipes[recipe].needs
     if "12.1" in needs.compute_caps:
         return "spark-2", "gb10"

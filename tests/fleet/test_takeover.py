@@ -1,4 +1,4 @@
-"""A host that serves by hand already: taken over on request, and left as it was found."""
+"""A host that serves by hand already: taken over on request, and restored at the end."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ import pytest
 from tests.fleet.site import Site, bare, release, ssh
 
 HOST = "spark-2"
-#: Any server on the port, started as the cards have it: restarted for ever by Docker.
+#: Any server on the port, started by a card's command: restarted for ever by Docker.
 BY_HAND = (
     "docker create --name vllm-qwen36 --network host --restart unless-stopped"
     " --entrypoint python3 {image} -m http.server 8000"
@@ -16,7 +16,7 @@ BY_HAND = (
 
 @pytest.fixture
 def by_hand(site: Site) -> Iterator[Site]:
-    """One host that serves by hand, and knows nothing of sparkwright."""
+    """One host that serves by hand, without any trace of sparkwright."""
     site.power_on()
     site.repair()
     site.deploy("--limit", HOST)
@@ -45,7 +45,7 @@ def state_of_host() -> str:
 
 
 @pytest.mark.timeout(600)
-def test_it_is_refused_taken_over_and_given_back(by_hand: Site) -> None:
+def test_a_manual_server_is_refused_taken_over_and_restored(by_hand: Site) -> None:
     before = state_of_host()
     run = by_hand.deploy("--limit", HOST, refused={HOST})
     assert "port 8000 is taken by the container vllm-qwen36" in run.output
@@ -66,7 +66,7 @@ def test_it_is_refused_taken_over_and_given_back(by_hand: Site) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_it_comes_back_when_the_service_gives_no_answers(by_hand: Site) -> None:
+def test_a_manual_server_is_restored_if_the_service_gives_no_answers(by_hand: Site) -> None:
     by_hand.edit("group_data/sparks.py", '"port": 8000,',
                  '"port": 8000, "boot_seconds": 6, "environment":'
                  ' {"FAKE_VLLM_FAULT": "never-healthy"},')  # fmt: skip

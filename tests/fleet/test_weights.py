@@ -1,4 +1,4 @@
-"""Weights that a disk has turned: trusted by a deploy, found by `sparkwright verify`, fixed."""
+"""Weights that a disk has changed: trusted by a deploy, found by `sparkwright verify`, fixed."""
 
 import subprocess
 import sys
@@ -39,7 +39,7 @@ def test_a_turned_bit_is_found_on_demand_and_fetched_again(converged: Site) -> N
     before = ssh("spark-1", f"sudo sha256sum {shard}")
     running = container("spark-1")
     ssh("spark-1", f"sudo python3 -c '{TURN}' {shard}")
-    assert converged.deploy("--limit", "spark-1").changed == set()  # by size and time it is good
+    assert converged.deploy("--limit", "spark-1").changed == set()  # by size and time it is valid
 
     result = _verify(converged, "--limit", "spark-1", "--limit", "spark-2")
     assert result.returncode == 1

@@ -79,7 +79,7 @@ def test_wrong_input_is_reported_before_any_host_is_touched(site: Site, case: st
     assert "Connecting" not in run.output
 
 
-def test_an_inventory_that_is_not_there(site: Site) -> None:
+def test_a_missing_inventory_is_reported(site: Site) -> None:
     run = site.run("--yes", inventory="inventory/labb.py")
     assert run.code == 2
     assert "inventory/labb.py" in run.output
@@ -92,14 +92,14 @@ def test_without_yes_and_without_a_terminal_nothing_hangs(site: Site) -> None:
 
 
 def test_the_example_inventory_is_valid_as_far_as_it_can_be(site: Site) -> None:
-    """Its hosts are nobody's: everything up to the connection must be right."""
+    """Its hosts do not exist: everything up to the connection must be right."""
     mirror = [
         'image_mirrors={"ghcr.io": "http://10.213.77.2:5000",'
         ' "registry-1.docker.io": "http://10.213.77.2:5000"}',
         "hub_endpoint=http://10.213.77.2:8880",
     ]
     arguments = [word for text in mirror for word in ("--data", text)]
-    # No name of this machine's network, whatever that has.
+    # A name outside this machine's network, in any network.
     text = (site.folder / "inventory/lab.py").read_text()
     nobody = re.sub(r'"((spark|rtx)-\d)"(?=[],])', r'("\1", {"ssh_hostname": "\1.invalid"})', text)
     site.edit("inventory/lab.py", text, nobody)

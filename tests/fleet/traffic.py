@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Load:
-    """Workers that ask one after another until stopped.
+    """Workers that send one request after another until stopped.
 
     Attributes:
-        served: answers that came whole.
-        wrong: what was not: status, broken line, or an end that is missing.
-        context: what a client by https trusts; http without.
-        model: name that requests have.
-        tokens: of prompts and answers, as whole answers say, where streams are asked for them.
+        served: number of complete answers.
+        wrong: failures: status, broken line, or a missing end.
+        context: verification of https; None for http.
+        model: model name in requests.
+        tokens: of prompts and answers, as complete answers report them, if streams report them.
         streams: whether half of the workers ask for streams now.
     """
 
@@ -47,7 +47,7 @@ class Load:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let every request come to its end."""
+        """Let every request end."""
         self._stop.set()
         for thread in self._threads:
             thread.join(60)

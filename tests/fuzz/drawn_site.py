@@ -1,4 +1,4 @@
-"""A site of a few files, and a command run in it: judged by what any command must never do."""
+"""A site of a few files, and a command run in it: checked for rules of every command."""
 
 import hashlib
 import os
@@ -23,7 +23,7 @@ CATALOG = (
 )
 INVENTORY = 'sparks = ["spark-1", "spark-2"]\n'
 GROUP_DATA = f'services = {{"qwen36": {{"recipe": "{RECIPE}"}}}}\n'
-#: Seconds of computing that no command of these takes, whatever it is given; and of waiting.
+#: Seconds of computing that no command of these takes, for any input; and of waiting.
 LONGEST, PATIENCE = 5.0, 10.0
 CODES = {0, 1, 2, 130}
 
@@ -39,7 +39,7 @@ def catalog(folder: Path) -> Path:
 
 @contextmanager
 def site(folder: Path, files: Mapping[str, str | bytes]) -> Iterator[Path]:
-    """A site with these files over a valid one, as the working directory; gone afterwards."""
+    """A site with these files over a valid site, as the working directory; removed afterwards."""
     whole = {"inventory/lab.py": INVENTORY, "group_data/all.py": GROUP_DATA, **files}
     position, home, before = folder / "site", folder / "home", Path.cwd()
     for path, text in whole.items():
@@ -57,10 +57,10 @@ def site(folder: Path, files: Mapping[str, str | bytes]) -> Iterator[Path]:
 
 
 def run(folder: Path, *arguments: str, outputs: Iterable[str] = ()) -> Result:
-    """Run a command in a site, and assert what holds of every one.
+    """Run a command in a site, and assert the rules of every command.
 
     Args:
-        outputs: the paths of the site at which it may write.
+        outputs: paths of the site that it may write.
     """
     before = contents(folder.parent)
     began, waiting = time.process_time(), time.monotonic()
@@ -90,7 +90,7 @@ def _below(paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """Every path below a folder -> what is there."""
+    """Every path below a folder -> its content."""
     result = {}
     for path in folder.rglob("*"):
         name = path.relative_to(folder).as_posix()

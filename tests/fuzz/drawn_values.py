@@ -1,11 +1,11 @@
-"""Values that no setting can be, and some that it can: as Python, as YAML, on a command line."""
+"""Values for settings, mostly invalid: as Python, as YAML, on a command line."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import strategies as st
 
-#: What has ended or held programs of this kind: numbers, paths, texts, depth.
+#: Values that have ended or blocked programs of this kind: numbers, paths, texts, depth.
 TEXTS = (
     *("", " ", "22", "8000", "..", "../x", "../../tmp/x", "/", "/etc/passwd", "a/b", "~", "-x"),
     *("\x00", "a\x00b", "\x1b[31m", "\n", "a\nb", "\udc80", "\ufeff", "é", "\u202e", "x" * 5000),
@@ -48,7 +48,7 @@ def json_values(
 
 @dataclass(frozen=True)
 class Deep:
-    """So many lists within each other, written and not made here."""
+    """Nested lists of a given depth, as text."""
 
     levels: int
 
@@ -69,7 +69,7 @@ def paths(value: Any, before: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 def changed(document: Any, path: tuple[Any, ...], value: Any) -> Any:
-    """The document with another value at one place; a value of ``DROPPED`` takes it away."""
+    """The document with another value at one place; a value of ``DROPPED`` removes it."""
     key, *rest = path
     copy = dict(document) if isinstance(document, dict) else list(document)
     if rest:

@@ -22,7 +22,7 @@ from tests.unit.builders import locked, plan
 
 _DATA = Tables(__file__).data
 _MODELS = (HostSettings, ServiceSettings, RolloutSettings, AddressSettings)
-#: Of every depth, so that some of them are right where they stand.
+#: Lines of every depth, so that some of them are right in place.
 KEYS = st.one_of(
     st.sampled_from(
         sorted({name for model in _MODELS for name in model.model_fields} | {*CONNECTION_KEYS})
@@ -46,7 +46,7 @@ _LINES = st.sampled_from(
 
 
 def _file(lines: st.SearchStrategy[list[str]]) -> st.SearchStrategy[bytes]:
-    """A file of these lines, now and then in an encoding that it can't be in."""
+    """A file of these lines, sometimes in an encoding that it can't have."""
     encoded = lines.map(lambda item: "\n".join(item).encode("utf-8", "surrogatepass"))
     odd = lines.map(lambda item: "\n".join([*item, "# é"]).encode("latin-1", "replace"))
     marked = encoded.map(lambda data: b"\xef\xbb\xbf" + data)
@@ -97,7 +97,7 @@ inventory = _file(
 
 
 def as_yaml(value: Any) -> str:
-    """A value as YAML in one line, however deep it is."""
+    """A value as YAML in one line, of any depth."""
     if isinstance(value, Deep):
         return "[" * value.levels + "1" + "]" * value.levels
     if isinstance(value, dict):
@@ -141,7 +141,7 @@ def _yaml(draw: st.DrawFn, document: Any) -> bytes:
 
 
 def _entry(path: str) -> Any:
-    # As text, and dates as YAML's own: the grammar changes what a user would.
+    # As text, and dates as YAML's own: the grammar changes the user's form.
     return json.loads(
         json.dumps(yaml.safe_load((ROOT / "catalog" / path).read_text()), default=str)
     )
@@ -155,8 +155,8 @@ def _locked() -> Any:
 entry = st.sampled_from([_entry(path) for path in CATALOG]).flatmap(_yaml)
 lock = _yaml(_locked())
 
-#: Commands that ask no host, and `up`, which does not without a terminal. The others judge the same
-#: words before they do.
+#: Commands that ask no host, and `up`, which does not without a terminal. The others validate the
+#: same words before they do.
 _COMMANDS = _DATA["COMMANDS"]
 assert set(_COMMANDS) <= {name for section in sections().values() for name in section}
 _OPTIONS = _DATA["OPTIONS"]
@@ -172,7 +172,7 @@ command_line = st.tuples(
 ).map(lambda pair: (pair[0], *(word.replace("\0", "") for word in pair[1])))
 _UP_WORDS = st.sampled_from(_DATA["UP_WORDS"])
 _UP_OPTIONS = st.sampled_from(_DATA["UP_OPTIONS"])
-#: Boxes to log in to, and options around them; most of them could be meant.
+#: Boxes to log in to, and options around them; most of them are plausible.
 up = st.tuples(
     st.lists(st.one_of(*[st.sampled_from(_DATA["BOXES"])] * 5, _WORDS), min_size=1, max_size=3),
     st.lists(st.one_of(*[_UP_OPTIONS] * 5, st.lists(_UP_WORDS, max_size=2)), max_size=2),

@@ -51,7 +51,7 @@ def _run(files: dict[str, str | bytes], *arguments: str, outputs: Iterable[str] 
 
 @many
 @given(data=grammars.inventory)
-def test_inventories(data: bytes) -> None:
+def test_no_inventory_crashes(data: bytes) -> None:
     _run({"inventory/lab.py": data}, "check", "inventory/lab.py")
 
 
@@ -59,26 +59,26 @@ def test_inventories(data: bytes) -> None:
 @given(data=grammars.group_data)
 @example(data=f"ssh_paramiko_connect_kwargs = {Deep(3000)!r}".encode())
 @example(data=f"ssh_port = {Deep(3000)!r}".encode())
-def test_group_data(data: bytes) -> None:
+def test_no_group_data_crashes(data: bytes) -> None:
     _run({"group_data/all.py": data}, "check", "inventory/lab.py")
 
 
 @many
 @given(data=grammars.entry)
-def test_catalog_entries(data: bytes) -> None:
+def test_no_catalog_entry_crashes(data: bytes) -> None:
     files: dict[str, str | bytes] = {"catalog/mine.yaml": data}
     _run(files, "check", "inventory/lab.py")
 
 
 @many
 @given(data=grammars.lock)
-def test_locks(data: bytes) -> None:
+def test_no_lock_crashes(data: bytes) -> None:
     _run({"fleet.lock": data}, "render", "inventory/lab.py", "out", outputs=["out"])
 
 
 @many
 @given(arguments=grammars.command_line)
-def test_command_lines(arguments: tuple[str, ...]) -> None:
+def test_no_command_line_crashes(arguments: tuple[str, ...]) -> None:
     # Every word may name a place; `report` has one of its own.
     named = {part for word in arguments for part in (word, word.rpartition("=")[2]) if part}
     _run({}, *arguments, outputs=[*named, *([".sparkwright"] if "report" in arguments else [])])
@@ -86,8 +86,8 @@ def test_command_lines(arguments: tuple[str, ...]) -> None:
 
 @many
 @given(arguments=grammars.up, gpu=st.sampled_from(("gb10", "rtx5090", None)))
-def test_up(arguments: list[str], gpu: str | None) -> None:
-    """Boxes can be logged in to, and do not answer when their state is asked for."""
+def test_no_argument_crashes_up(arguments: list[str], gpu: str | None) -> None:
+    """Logins to boxes succeed, but the boxes do not answer questions about their state."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sparkwright.cli.up.Login.open", lambda _: None)
         patch.setattr("sparkwright.cli.up.gpu_of", lambda name, _: Box(name, gpu, gpu or ""))

@@ -1,4 +1,4 @@
-"""Whatever a registry, a hub or a git server answers: a result, or one error of the user's."""
+"""For any answer of a registry, a hub or a git server: a result, or one error for the user."""
 
 import hashlib
 import json
@@ -48,7 +48,7 @@ _JSON = st.sampled_from(HONEST).flatmap(lambda data: mutated(data, st.sampled_fr
 
 
 def text(data: Any) -> bytes:
-    """Data as JSON; what is too deep to be made is written as lists."""
+    """Data as JSON; data that is too deep to be made is written as lists."""
     return json.dumps(data, default=lambda _: "[deep]").replace(
         '"[deep]"', "[" * 3000 + "]" * 3000
     ).encode("utf-8", "replace")  # fmt: skip
@@ -58,7 +58,7 @@ _BODIES = st.one_of(_JSON.map(text), _JSON.map(text), st.just(_CONFIG), st.binar
 
 
 class _Drawn(Handler):
-    """Gives each answer once, and the last one from then on."""
+    """Returns each answer once, and from then on the last answer."""
 
     answers: list[tuple[int, bytes, dict[str, str]]]
 
@@ -71,7 +71,7 @@ class _Drawn(Handler):
     source=st.sampled_from(sorted(ASK)),
     answers=st.lists(st.tuples(_STATUS, _BODIES, _HEADERS), min_size=1, max_size=3),
 )
-def test_servers(source: str, answers: list[tuple[int, bytes, dict[str, str]]]) -> None:
+def test_no_answer_crashes(source: str, answers: list[tuple[int, bytes, dict[str, str]]]) -> None:
     with listening(_Drawn, answers=answers) as port, suppress(UserError):
         ASK[source](f"http://127.0.0.1:{port}")
 
@@ -82,7 +82,7 @@ def test_servers(source: str, answers: list[tuple[int, bytes, dict[str, str]]]) 
     changes=st.dictionaries(st.integers(0, 999), st.integers(0, 255), max_size=4),
     more=st.binary(max_size=20),
 )
-def test_headers_of_gguf_files(cut: int, changes: dict[int, int], more: bytes) -> None:
+def test_no_gguf_header_crashes(cut: int, changes: dict[int, int], more: bytes) -> None:
     data = bytearray(gguf(order="<>"[cut % 2], more=more if cut % 3 == 0 else b""))
     for place, value in changes.items():
         data[place % len(data)] = value
@@ -94,6 +94,6 @@ def test_headers_of_gguf_files(cut: int, changes: dict[int, int], more: bytes) -
 
 @pytest.mark.parametrize(("source", "data"), [("registry", HONEST[0]), ("hub", HONEST[2])])
 def test_honest_servers_are_understood(source: str, data: Any) -> None:
-    """Values near to answers that are taken are drawn."""
+    """Values near to accepted answers are drawn."""
     with listening(_Drawn, answers=[(200, text(data), {}), (200, _CONFIG, {})]) as port:
         ASK[source](f"http://127.0.0.1:{port}")

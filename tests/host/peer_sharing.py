@@ -1,4 +1,4 @@
-"""A peer server as a real process on loopback, and how tests speak to it."""
+"""A peer server as a real process on loopback, and the tests' requests to it."""
 
 import hashlib
 import http.client
@@ -29,7 +29,7 @@ DOCKER = (RUN, peer_auth.docker_password(SERVER_KEY))
 
 @dataclass
 class Seed:
-    """A host with a peer server, and how to fetch onto it."""
+    """A host with a peer server, and another host that fetches from it."""
 
     fetch: Fetch
     port: int
@@ -37,15 +37,15 @@ class Seed:
 
     @property
     def address(self) -> str:
-        """As in a fetch's request."""
+        """The certificate's path, as in a fetch's request."""
         return f"http://127.0.0.1:{self.port}"
 
     def connect(self) -> http.client.HTTPConnection:
-        """A connection to it."""
+        """Return a connection to it."""
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
 
     def get(self, path: str, **headers: str) -> tuple[int, bytes, Any]:
-        """Its answer to a signed request."""
+        """Return its answer to a signed request."""
         connection = self.connect()
         try:
             return signed(connection, path, **headers)
@@ -53,7 +53,7 @@ class Seed:
             connection.close()
 
     def plain(self, path: str, **headers: str) -> tuple[int, bytes, Any]:
-        """Its answer to a request as it is."""
+        """Return its answer to an unchanged request."""
         connection = self.connect()
         try:
             connection.request("GET", path, headers=headers)
@@ -63,7 +63,7 @@ class Seed:
             connection.close()
 
     def is_well(self) -> bool:
-        """Whether it answers a signed request at once."""
+        """Return whether it answers a signed request at once."""
         began = time.monotonic()
         return self.get("/files/models/a/b")[0] == 404 and time.monotonic() - began < 2
 
@@ -112,7 +112,7 @@ def _request(root: Path, certificate: str | None = None) -> PeerServerRequest:
 
 @contextmanager
 def serving(root: Path, certificate: str | None = None) -> Iterator[tuple[PeerServer, int]]:
-    """Serve what is below a directory in this process, and the port."""
+    """Serve a directory in this process; return the port."""
     with socket.create_server(("127.0.0.1", 0), backlog=4096) as listening:
         port = int(listening.getsockname()[1])
         server = PeerServer(_request(root, certificate), [listening])
@@ -127,7 +127,7 @@ def serving(root: Path, certificate: str | None = None) -> Iterator[tuple[PeerSe
 
 @contextmanager
 def peer_sharing(fetch: Fetch) -> Iterator[Seed]:
-    """Serve what is below the fetch's folder."""
+    """Serve the fetch's folder."""
     document = _request(fetch.root)
     request = fetch.root / "peer-server.json"
     request.write_text(json.dumps(asdict(document)))
@@ -155,6 +155,6 @@ def keys_for(root: Path, *addresses: str, key: str = KEY) -> str:
 
 
 def fetch_from(leech: Fetch, *seeds: str, key: str = KEY, **changes: Any) -> str:
-    """Fetch everything from peers, then from the hub. Returns what it printed."""
+    """Fetch everything from peers, then from the hub. Returns its output."""
     keys = keys_for(leech.root, *seeds, key=key)
     return leech.complete(apart=True, peers=list(seeds), peer_token_file=keys, **changes)

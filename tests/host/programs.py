@@ -1,4 +1,4 @@
-"""Small programs that a host has on its path."""
+"""Small programs on a host's path."""
 
 from pathlib import Path
 

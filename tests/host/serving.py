@@ -12,7 +12,7 @@ from typing import Any
 
 
 def free_port() -> int:
-    """A port that nobody listens on, below those that connections of other tests begin from."""
+    """A free port below the range from which connections of other tests begin."""
     for port in SystemRandom().sample(range(20_000, 32_000), 100):
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("", port))
@@ -21,7 +21,7 @@ def free_port() -> int:
 
 
 def accepting(listening: socket.socket, serve: Callable[[socket.socket], None]) -> None:
-    """Have connections served from now on, until the socket is closed."""
+    """Serve connections from now on, until the socket is closed."""
 
     def run() -> None:
         with suppress(OSError):
@@ -70,7 +70,7 @@ def listening(
     tls: ssl.SSLContext | None = None,
     **fields: Any,
 ) -> Iterator[int]:
-    """Serve HTTP on a port, which it yields; the handler's class gets what is known."""
+    """Serve HTTP on a port, which it yields; the handler's class gets the given attributes."""
     with _Server((address, port), type("Bound", (handler,), fields)) as server:
         if tls:
             server.socket = tls.wrap_socket(

@@ -1,5 +1,6 @@
-"""How programs get to a host, by standard input and by argument, on every Python that counts;
-requests and answers as JSON and back, with the real dataclasses and with those of hosts."""
+"""Transport of programs to a host, by standard input and by argument, on every supported Python;
+requests and answers as JSON and back, with the real dataclasses and with the hosts' own.
+"""
 
 import ast
 import dataclasses
@@ -47,7 +48,7 @@ PYTHONS = sorted(
     }
     | {sys.executable}
 )
-#: Loads what is sent and calls nothing.
+#: Loads the sent modules and calls nothing.
 _LOAD = programs.BY_STANDARD_INPUT.replace(
     'json.dumps(call(module.main, payload["request"]))', "str(module.main)"
 )
@@ -81,7 +82,7 @@ def test_an_observation_needs_no_plan(python: str) -> None:
         assert set(seen.disks) == {"/opt/models", "/opt/sparkwright"}
 
 
-def test_what_is_sent_has_no_words_and_keeps_its_lines(tmp_path: Path) -> None:
+def test_sent_programs_lack_docstrings_and_keep_their_lines(tmp_path: Path) -> None:
     text = '"""A.\n\nB."""\n\n# gone\nA = """\n# kept\n"""\n\n\nclass B(E):\n    """Only."""\n'
     sent = programs.bare(_module(tmp_path, text))
     assert sent == '\'\'\n\n\n\n\nA = """\n# kept\n"""\n\n\nclass B(E):\n    \'\'\n'
@@ -102,8 +103,8 @@ def _module(folder: Path, text: str) -> ModuleType:
     return module_from_spec(spec)
 
 
-def test_programs_are_of_3_10_and_import_nothing_of_ours_but_each_other() -> None:
-    """The downloader has libraries of its own, which are brought with it."""
+def test_programs_run_on_3_10_and_import_only_host_programs() -> None:
+    """The downloader has libraries of its own, which are sent with it."""
     for name in _NAMES:
         tree = ast.parse(programs.source(import_module(name)), feature_version=(3, 10))
         for node in ast.walk(tree):
@@ -126,7 +127,7 @@ def test_an_old_python_is_reported() -> None:
     assert "is too old: 3.10 is needed" in done.stderr
 
 
-def test_a_file_in_the_place_of_a_directory_is_told_without_a_traceback(tmp_path: Path) -> None:
+def test_a_file_in_place_of_a_directory_is_reported_without_a_traceback(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     request = (Directory(str(tmp_path / "file/below")),)
     done = subprocess.run(
@@ -154,7 +155,7 @@ def test_a_shell_that_prints_before_and_after_changes_no_answer(tmp_path: Path) 
     assert parse("l", done.stdout.split("\n"), Observation).memory.total > 0
 
 
-def test_there_and_back() -> None:
+def test_records_survive_encoding_and_decoding() -> None:
     request = JobsRequest(secrets={"/a": "b"}, wait=1.5)
     assert decode(JobsRequest, encode(request)) == request
     answers = {"a.service": JobStatus(True, False, {"state": "running", "rate": 3})}
@@ -168,7 +169,7 @@ def test_texts_become_numbers_where_a_key_is_one() -> None:
     assert decode(kind, {"8000": listener}) == {8000: observe.Listener("nginx", "/")}
 
 
-def test_what_another_version_adds_is_passed_over_and_what_it_lacks_has_a_default() -> None:
+def test_unknown_keys_are_ignored_and_missing_keys_have_defaults() -> None:
     assert decode(lock.Owner, {"token": "t", "colour": "red"}) == lock.Owner("t")
     report = decode(WatchReport, {"at": 5, "findings": [], "ring": [{"of": "another kind"}]})
     assert report == WatchReport(5.0)
@@ -185,7 +186,7 @@ def test_what_another_version_adds_is_passed_over_and_what_it_lacks_has_a_defaul
         (Finding, {"id": "a", "severity": "loud"}, "Finding.severity: 'loud' is not one of"),
     ],
 )
-def test_what_is_wrong_is_named(kind: type, data: Any, message: str) -> None:
+def test_a_malformed_field_is_named(kind: type, data: Any, message: str) -> None:
     with pytest.raises(Malformed, match=message):
         decode(kind, data)
 
@@ -220,7 +221,7 @@ def test_a_record_does_as_the_standard_librarys_dataclass_does() -> None:
 
 
 def test_light_records_are_as_the_real_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same contract once more, made with what hosts get in place of the standard library's."""
+    """The same contract once more, with the hosts' replacement of the standard library's."""
     monkeypatch.setitem(sys.modules, "dataclasses", light_dataclasses)
     light_records = ModuleType(records.__name__)
     monkeypatch.setitem(sys.modules, records.__name__, light_records)

@@ -1,5 +1,6 @@
-"""Starting, stopping and restarting on a host, and taking it out of every pool: what systemd and
-HAProxy are told, what is remembered, and who holds the lock."""
+"""Start, stop and restart on a host, and maintenance: commands to systemd and HAProxy, the
+record, and the holder of the lock.
+"""
 
 import json
 from collections.abc import Callable
@@ -29,7 +30,7 @@ REQUEST = ControlRequest(STOP, by="ann@laptop", why="too loud")
 
 @dataclass
 class Host:
-    """A host in a folder: ``a`` behind a proxy, ``b`` without, and what happened, in order."""
+    """A host in a folder: ``a`` behind a proxy, ``b`` without, and the events, in order."""
 
     root: Path
     mark: Path
@@ -123,12 +124,12 @@ def test_a_service_leaves_its_pool_before_it_stops_and_nothing_stays_drained(hos
     assert host.running == {"b"}
 
 
-def test_now_waits_for_nobody(host: Host) -> None:
+def test_stop_now_waits_for_no_request(host: Host) -> None:
     host.do(services=("a",), now=True)
     assert host.message[0] == "stop sparkwright-a.service"
 
 
-def test_who_stopped_it_holds_until_it_is_started(host: Host) -> None:
+def test_a_stop_record_holds_until_the_next_start(host: Host) -> None:
     host.do(services=("a",))
     home = host.root / "services/a"
     mark = homes.stopped(home)
@@ -136,7 +137,7 @@ def test_who_stopped_it_holds_until_it_is_started(host: Host) -> None:
     assert (mark.by, mark.why, mark.keep) == ("ann@laptop", "too loud", False)
     assert mark.holds({"ActiveState": "inactive", "ActiveEnterTimestamp": SINCE})
     assert not mark.holds({"ActiveState": "active", "ActiveEnterTimestamp": SINCE})
-    # Started by somebody else, and ended since: that was not this stop.
+    # Started by another user, and ended since: that was not this stop.
     assert not mark.holds({"ActiveState": "failed", "ActiveEnterTimestamp": "later"})
     assert systemd.is_enabled("sparkwright-a.service")  # a boot brings it back
     host.do(action=START, services=("a",))
@@ -148,7 +149,7 @@ def test_who_stopped_it_holds_until_it_is_started(host: Host) -> None:
     ]  # fmt: skip
 
 
-def test_what_is_kept_stopped_is_so_over_a_boot_until_it_is_started(host: Host) -> None:
+def test_a_kept_stop_survives_a_boot_until_the_next_start(host: Host) -> None:
     host.do(services=("a",), keep=True)
     assert not systemd.is_enabled("sparkwright-a.service")
     assert systemd.is_enabled("sparkwright-b.service")
@@ -159,7 +160,7 @@ def test_what_is_kept_stopped_is_so_over_a_boot_until_it_is_started(host: Host) 
     assert systemd.is_enabled("sparkwright-a.service")
 
 
-def test_what_is_started_must_answer(host: Host) -> None:
+def test_a_started_service_must_answer(host: Host) -> None:
     host.running.clear()
     host.bad = {"b"}
     answer = host.do(action=START)
@@ -168,7 +169,7 @@ def test_what_is_started_must_answer(host: Host) -> None:
         "start sparkwright-a.service sparkwright-b.service",
     ]
     assert answer.done == {"a": "answers after 0 s", "b": "started"}
-    # Side by side, in whatever order.
+    # Side by side, in any order.
     assert {(asked.name, asked.proxy) for asked in host.asked} == {("a", None), ("b", None)}
     assert len(host.asked) == 2
     assert answer.faults == ("b: health: no answer",)
@@ -177,7 +178,7 @@ def test_what_is_started_must_answer(host: Host) -> None:
     assert host.asked == []
 
 
-def test_what_does_not_stop_is_said(host: Host) -> None:
+def test_a_service_that_does_not_stop_is_reported(host: Host) -> None:
     host.stuck = "a"
     answer = host.do()
     assert answer.done == {"b": "stopped"}
@@ -186,7 +187,7 @@ def test_what_does_not_stop_is_said(host: Host) -> None:
 
 
 def test_a_switch_is_ended_only_now(host: Host) -> None:
-    """It would start again what somebody else has stopped."""
+    """It would start again a service that a user has stopped."""
     host.switching = True
     answer = host.do()
     assert "a switch to another release is under way" in answer.faults[0]
@@ -201,7 +202,7 @@ def test_a_full_disk_keeps_nothing_running(host: Host, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(files, "write", full)
     answer = host.do(services=("a",))
-    assert answer.done == {"a": "stopped; who did can't be noted: No space left on device"}
+    assert answer.done == {"a": "stopped; its record can't be written: No space left on device"}
     assert host.running == {"b"}
 
 
@@ -214,7 +215,7 @@ def test_a_name_that_is_no_service_gets_into_no_command(host: Host, name: str) -
     assert host.running == {"a", "b"}
 
 
-def test_one_that_sleeps_is_left_asleep_and_refused_by_name(host: Host) -> None:
+def test_a_sleeping_service_is_left_asleep_and_refused_by_name(host: Host) -> None:
     """Both at once do not fit: another command exchanges them."""
     host.group()
     host.running = {"a"}
@@ -239,14 +240,14 @@ def test_a_stop_ends_an_engine_that_sleeps(host: Host) -> None:
 # Maintenance
 
 
-def test_a_proxy_that_does_not_answer_puts_it_back_into_maintenance(host: Host) -> None:
+def test_a_silent_proxy_puts_the_host_back_into_maintenance(host: Host) -> None:
     host.maintain(on=True)
     mark, host.fault = homes.maintenance(), "HTTP 503 with the key"
     assert host.maintain(on=False).faults == ("a: proxy: HTTP 503 with the key",)
     assert homes.maintenance() == mark
 
 
-def test_what_was_stopped_by_request_is_not_waited_for(host: Host) -> None:
+def test_a_service_stopped_by_request_is_not_waited_for(host: Host) -> None:
     host.maintain(on=True)
     mark = Stopped("ann@laptop", 1.0, active=SINCE)
     files.write_record(host.root / "services/b" / homes.STOPPED, mark)
@@ -256,13 +257,13 @@ def test_what_was_stopped_by_request_is_not_waited_for(host: Host) -> None:
     assert answer.left == ("b: it is stopped, and was not asked",)
 
 
-def test_without_a_mark_off_only_opens_what_was_left_closed(host: Host) -> None:
+def test_maintenance_off_without_a_mark_only_opens_closed_pools(host: Host) -> None:
     answer = host.maintain(on=False)
     assert (answer.now, answer.faults) == (None, ())
     assert host.message == ["set server a/self state ready", "set server stay-a/stay state ready"]
 
 
-def test_a_mark_that_is_none_is_none(host: Host) -> None:
+def test_an_invalid_mark_counts_as_missing(host: Host) -> None:
     for text in ("", "{}", "[1]", "[" * 200_000, '{"by": 1, "at": "x"}'):
         files.write(host.mark, text, 0o644)
         assert homes.maintenance() is None
@@ -270,10 +271,10 @@ def test_a_mark_that_is_none_is_none(host: Host) -> None:
     assert homes.maintenance() == Maintenance("ann", 1.0)
 
 
-def test_health_says_so_whatever_the_engine_does(
+def test_health_reports_maintenance_whatever_the_engine_does(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a boot HAProxy knows nothing of it any more."""
+    """After a boot HAProxy has lost the state."""
     service = health.Service(HealthService("a", "/no.sock", "none", "m", 1.0), 30.0, {})
     monkeypatch.setattr(service, "_count", lambda: (1.0,))
     monkeypatch.setattr(service, "_call", lambda *_: type("A", (), {"status": 200})())
@@ -310,7 +311,7 @@ def test_health_marks_the_begin_of_serving(monkeypatch: pytest.MonkeyPatch, tmp_
     assert marks == [False, True]
 
 
-def test_of_a_group_only_the_one_that_runs_has_to_answer(host: Host) -> None:
+def test_only_the_running_service_of_a_group_must_answer(host: Host) -> None:
     host.group()
     host.maintain(on=True)
     host.bad = {"b"}

@@ -22,7 +22,7 @@ NAMES = [f"ghcr.io/x/vllm:sha256-{digit * 64}" for digit in "cab"]
 
 @pytest.fixture
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DiskUsageRequest:
-    """A host with three images, of which one is in use by a container of somebody's."""
+    """A host with three images; a foreign container uses one of them."""
 
     def command(*arguments: str, **_: object) -> Outcome:
         held = arguments[-1] == NAMES[0]
@@ -59,7 +59,7 @@ def keep(home: Path, release: str, caches: str | None) -> None:
 
 
 def test_a_kv_cache_on_a_disk_goes_with_its_release(host: DiskUsageRequest) -> None:
-    """Releases say where their caches are, on whatever disk."""
+    """Releases name their caches, on any disk."""
     caches = Path(host.models_root).parent / "disk/sparkwright-kv/qwen"
     home = Path(host.services_root, "services/qwen")
     for release in ("a" * 12, "b" * 12):
@@ -79,7 +79,7 @@ def test_a_kv_cache_on_a_disk_goes_with_its_release(host: DiskUsageRequest) -> N
 def test_only_the_directory_of_a_releases_own_kv_cache_is_removed(
     host: DiskUsageRequest, tmp_path: Path, path: str | None
 ) -> None:
-    """Any other path may be another user's, whatever the compose file has."""
+    """Any other path may belong to another user, even if the compose file names it."""
     release, homes = "0123456789ab", tmp_path / "home/sparkwright-kv"
     for name in ("chat", "other"):
         (homes / name / release).mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Logs of a host's services, from a journal that holds what others wrote."""
+"""Logs of a host's services, from a journal with lines of other programs."""
 
 import json
 import os
@@ -37,7 +37,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_last_lines_of_every_service(host: Path) -> None:
+def test_the_last_lines_of_every_service_are_returned(host: Path) -> None:
     (host / "journal").write_text(
         "\n".join([
             _entry("\x1b[2KINFO ready"), _entry("two\nlines", "sparkwright-b.service"), "torn {",
@@ -79,7 +79,7 @@ def test_hidden_lines_make_room_for_others(host: Path, hidden: str, texts: list[
     assert answer.cursor
 
 
-def test_what_journalctl_can_not_do_is_said(host: Path) -> None:
+def test_a_failure_of_journalctl_is_reported(host: Path) -> None:
     (host / "fails").touch()
     answer = logs.main(LogsRequest(services_root=str(host)))
     assert (answer.lines, answer.fault) == ((), "Failed to parse timestamp")

@@ -1,4 +1,4 @@
-"""An engine sleeps and wakes up by its own routes, and an engine that fails is neither."""
+"""An engine sleeps and wakes up by its own routes; an engine that fails counts as neither."""
 
 import json
 import threading

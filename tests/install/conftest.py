@@ -1,6 +1,6 @@
-"""Wheel and sdist, built as anybody builds them or those of a release, and a user's venv.
+"""Wheel and sdist, built from the checkout or taken from a release, and a user's venv.
 
-SPARKWRIGHT_DIST is the folder of a release: `make release-check` judges the very files in it.
+SPARKWRIGHT_DIST is the folder of a release: `make release-check` checks the very files in it.
 """
 
 import os
@@ -45,7 +45,7 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass(frozen=True)
 class User:
-    """Somebody with a venv and a home, who never saw the repository."""
+    """A user with a venv and a home, who never saw the repository."""
 
     venv: Path
     home: Path
@@ -53,7 +53,7 @@ class User:
     def run(
         self, program: str, *arguments: str, folder: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run a program of the venv in a folder, however it ends."""
+        """Run a program of the venv in a folder, with any exit code."""
         return subprocess.run(
             [self.venv / "bin" / program, *arguments],
             cwd=folder or self.home,
@@ -64,7 +64,7 @@ class User:
 
 @pytest.fixture(scope="session")
 def user(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> User:
-    """The wheel in an empty venv, beside what the runtime's constraints name and nothing else."""
+    """The wheel in an empty venv, with only the packages of the runtime's constraints."""
     folder = tmp_path_factory.mktemp("user")
     venv.create(folder / "venv", with_pip=True)
     (folder / "home").mkdir()

@@ -35,7 +35,7 @@ def _lock(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (site / "fleet.lock").write_text(locked(*[host.plan for host in hosts]))
 
 
-def test_an_entry_point_and_a_module_of_this_version(user: User) -> None:
+def test_the_entry_point_and_the_module_have_this_version(user: User) -> None:
     for arguments in (("sparkwright", "--version"), ("python", "-m", "sparkwright", "--version")):
         assert user.run(*arguments).stdout == f"sparkwright, version {__version__}\n"
 
@@ -57,7 +57,7 @@ def test_a_new_site_is_checked_and_shown(user: User, lab: Path) -> None:
         assert done.returncode == 0, (name, done.stderr)
 
 
-def test_a_dry_run_is_planned_and_says_which_hosts_are_not_reached(
+def test_a_dry_run_is_planned_and_names_unreachable_hosts(
     user: User, lab: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _lock(lab, monkeypatch)
@@ -68,7 +68,7 @@ def test_a_dry_run_is_planned_and_says_which_hosts_are_not_reached(
     for host in ("spark-1.invalid", "rtx-1.invalid"):
         assert f"{host}: not reached: " in text
     assert text.count("qwen36") >= 2
-    assert not (lab / ".sparkwright/last-run.json").exists()  # a run that only looks leaves none
+    assert not (lab / ".sparkwright/last-run.json").exists()  # a dry run leaves none
 
 
 def test_without_a_lock_a_registry_out_of_reach_is_reported_before_anything_is_touched(
@@ -84,7 +84,7 @@ def test_without_a_lock_a_registry_out_of_reach_is_reported_before_anything_is_t
     assert "registry.invalid" in done.stderr
 
 
-def test_an_inventory_imports_what_its_site_has(user: User, lab: Path) -> None:
+def test_an_inventory_imports_modules_of_its_site(user: User, lab: Path) -> None:
     (lab / "machines.py").write_text('NAMES = ["spark-1.invalid"]\n')
     (lab / "inventory/mine.py").write_text("import machines\n\nsparks = machines.NAMES\n")
     done = user.run("sparkwright", "check", "inventory/mine.py", folder=lab)

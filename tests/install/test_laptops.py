@@ -1,6 +1,7 @@
-"""Installing on a laptop that has nothing of ours: bare trees of Debian 12 and 13, in namespaces.
+"""Installation on a laptop without any of sparkwright's files: bare trees of Debian 12 and 13, in
+namespaces.
 
-Root, Debian's packages and a package index are needed; nothing is left behind, mounts neither.
+The tests need root, Debian's packages and a package index; no file or mount remains.
 """
 
 import os
@@ -17,8 +18,8 @@ from sparkwright import __version__
 from tests.unit.builders import ROOT
 
 pytestmark = [pytest.mark.faults, pytest.mark.skipif(os.geteuid() != 0, reason="mounts: root's")]
-#: $1 is the tree, $2 an empty folder for what is written, $3 what is seen as /srv/dist, read-only,
-#: $4 a folder for pip's cache, then files of this machine: how a package index is reached from it.
+#: $1 is the tree, $2 an empty folder for written files, $3 the read-only folder at /srv/dist, $4 a
+#: folder for pip's cache, then files of this machine: the access to a package index.
 _ENTER = r"""
 set -e
 tree=$1 work=$2 dist=$3 cache=$4 root=$2/root; shift 4
@@ -33,7 +34,7 @@ for file in "$@"; do mkdir -p "$root${file%/*}"; cat "$file" > "$root$file"; don
 exec chroot "$root" /bin/bash -e -c "cd; $SCRIPT"
 """
 _CONNECTION = ("/etc/resolv.conf", "/etc/ssl/certs/ca-certificates.crt", "/etc/pip.conf")
-#: What anybody would do first. No host of it exists, so the deploy ends before any connection.
+#: A user's first commands. No host of the site exists, so the deploy ends before any connection.
 _FIRST = """
 sparkwright --version
 sparkwright init my-lab --host spark-1.invalid --gpu gb10
@@ -48,7 +49,7 @@ Laptop = Callable[[str], str]
 
 @pytest.fixture(scope="module")
 def dist(wheel: Path, sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Wheel, sdist, and a repository with the commit that is checked out."""
+    """Wheel, sdist, and a repository with the checked-out commit."""
     folder = tmp_path_factory.mktemp("dist")
     for file in (wheel, sdist):
         shutil.copy(file, folder)
@@ -67,7 +68,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def laptop(
     request: pytest.FixtureRequest, dist: Path, cache: Path, tmp_path: Path
 ) -> Iterator[Laptop]:
-    """Run a script as root in a bare tree. Returns what it printed; it must end with 0."""
+    """Run a script as root in a bare tree. Returns its output; it must exit with 0."""
     tree = base.ensure_laptop(request.param)
     work = tmp_path / "laptop"
 

@@ -32,7 +32,7 @@ def uploads(wheel: Path, sdist: Path) -> dict[str, bytes]:
 def test_metadata_is_valid_and_the_same_in_both(uploads: dict[str, bytes]) -> None:
     of_wheel, of_sdist = uploads.values()
     assert of_wheel == of_sdist
-    metadata = Metadata.from_email(of_wheel)  # raises for every field that is not valid
+    metadata = Metadata.from_email(of_wheel)  # raises for every invalid field
     assert parse_email(of_wheel)[1] == {}, "fields that nobody knows"
     assert set(metadata.classifiers or ()) <= classifiers
     assert "\n" not in (metadata.summary or "\n")
@@ -54,7 +54,7 @@ def test_the_readme_renders_as_an_index_shows_it(uploads: dict[str, bytes]) -> N
     assert "<!--" not in page
 
 
-def test_the_sdist_has_what_the_repository_has(sdist: Path) -> None:
+def test_the_sdist_has_the_repositorys_files(sdist: Path) -> None:
     listing = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
     )

@@ -32,6 +32,6 @@ def test_every_pin_is_a_component_with_its_hashes(tmp_path: Path) -> None:
     for name, version, lines in pins:
         assert set(hashes[f"pkg:pypi/{name}@{version}"]) == set(re.findall(r"[0-9a-f]{64}", lines))
     assert any(purl.startswith("pkg:pypi/hf-transfer@") for purl in hashes)
-    # Once is enough for the schema, which takes longer than the writing.
+    # One run is enough for the schema, which takes longer than the writing.
     subprocess.run([*command, "--no-validate"], check=True, capture_output=True)
     assert file.read_bytes() == written

@@ -1,4 +1,4 @@
-"""The wheel carries the library and its data once, and nothing of tests and lab."""
+"""The wheel carries the library and its data once, and no file of tests and lab."""
 
 import email
 import tarfile
@@ -30,12 +30,12 @@ def _below(folder: str) -> dict[str, bytes]:
     }
 
 
-def test_nothing_but_library_roles_and_metadata(carried: dict[str, bytes]) -> None:
+def test_the_wheel_has_nothing_but_library_roles_and_metadata(carried: dict[str, bytes]) -> None:
     metadata = f"sparkwright-{__version__}.dist-info"
     assert {name.partition("/")[0] for name in carried} == {"sparkwright", "roles", metadata}
 
 
-def test_every_file_of_library_and_roles(carried: dict[str, bytes]) -> None:
+def test_the_wheel_has_every_file_of_library_and_roles(carried: dict[str, bytes]) -> None:
     ours = _below("sparkwright").keys() | _below("roles").keys()
     pages = {name for name in ours if name.startswith("docs/generate/")}
     assert ours - pages == {
@@ -82,7 +82,7 @@ def test_the_metadata_name_version_licence_and_no_development_tools(
     assert not any(line.startswith(("pytest", "mypy", "ruff", "hypothesis")) for line in needed)
 
 
-def test_the_sdist_elsewhere_gives_the_same_wheel(wheel: Path, sdist: Path, tmp_path: Path) -> None:
+def test_the_sdist_builds_the_same_wheel(wheel: Path, sdist: Path, tmp_path: Path) -> None:
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path / "source", filter="data")
     (source,) = (tmp_path / "source").iterdir()

@@ -1,5 +1,6 @@
-"""Facts as pyinfra tests its own: captures in ``facts/<Fact>/*.yaml``, what a host says and what it
-means. Importing pyinfra_testing patches the interpreter, so ``test_facts.py`` has this run apart.
+"""Facts in the form of pyinfra's own tests: captures in ``facts/<Fact>/*.yaml``, a host's output
+and its meaning. Importing pyinfra_testing patches the interpreter, so ``test_facts.py`` runs this
+in a separate process.
 """
 
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 from pyinfra_testing.facts import make_fact_tests  # type: ignore[import-untyped]
 
 CAPTURES = Path(__file__).parent / "facts"
-#: The command is the program itself, compressed: another one with every change of it.
+#: The command is the program itself, compressed: it changes with the program.
 _any_command = pytest.mark.filterwarnings("ignore:No command set for test")
 
 for _folder in sorted(CAPTURES.iterdir()):

@@ -1,4 +1,4 @@
-"""pyinfra as a library: tests of commands leave it as its own command line has it."""
+"""pyinfra as a library: tests of commands leave it as its own command line would."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ def _a_library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The fetch program's libraries, without PyPI and a terminal; which ones were built."""
+    """The fetch program's libraries, without PyPI and a terminal; and the built bundles."""
     archive = tmp_path / "libraries.tar.gz"
     archive.write_bytes(b"libraries")
     built: list[Any] = []

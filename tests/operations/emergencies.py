@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Nobody listens there.
 NOBODY = "http://127.0.0.1:9"
 SERVICE = {"recipe": "qwen36-35b-a3b-heretic-dflash", "port": 8000}
-#: What every host's data has: a plan that is right, but for what can't be asked.
+#: Data of every host: a plan that is valid, except for unreachable servers.
 PLAN = {
     "services": {"qwen36": SERVICE},
     "hub_endpoint": NOBODY,
@@ -37,7 +37,7 @@ site.install()
 
 
 def program(name: str) -> str:
-    """Name of a program of ours in its command on the host."""
+    """Name of a sparkwright program in its command on the host."""
     return f"sparkwright-{name.replace('_', '-')}"
 
 
@@ -45,7 +45,7 @@ def host(name: str, data: Mapping[str, Any] | None = None, **answers: Any) -> tu
     """A host of the inventory.
 
     Args:
-        answers: program -> its answer, with _ for -; text is printed as it is.
+        answers: program -> its answer, with _ for -; text is printed unchanged.
     """
     answers.setdefault("observe", probe())
     texts = {
@@ -56,7 +56,7 @@ def host(name: str, data: Mapping[str, Any] | None = None, **answers: Any) -> tu
 
 
 def unreachable(name: str) -> tuple[str, Any]:
-    """A host at whose address nobody answers."""
+    """A host at an address without an answer."""
     return name, {**PLAN, "ssh_hostname": "127.0.0.1", "ssh_port": 9}
 
 
@@ -64,7 +64,7 @@ def write_site(folder: Path, *hosts: tuple[str, Any], **files: str) -> Path:
     """A site with these hosts.
 
     Args:
-        files: what else is in it, by path with __ for /, without ``.py``.
+        files: further files of the site, by path with __ for /, without ``.py``.
     """
     (folder / "inventory").mkdir()
     (folder / "inventory/lab.py").write_text(f"boxes = {list(hosts)!r}\n")

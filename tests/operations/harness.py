@@ -1,4 +1,6 @@
-"""An operation without a host: an observation goes in, commands and words come out."""
+"""An operation without a host: an observation is the input, commands and messages are the
+output.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Asked:
-    """One remote execution: the program, its request as JSON has it, and how it was run."""
+    """One remote execution: the program, its request as JSON, and its way of running."""
 
     program: str
     request: Any
@@ -51,14 +53,15 @@ class Asked:
 
     @property
     def hidden(self) -> bool:
-        """Whether the request travels by standard input: in a command, others on the host see it,
-        compressed or not."""
+        """Return whether the request travels by standard input: other users of the host see a
+        command, compressed or not.
+        """
         return "_stdin" in self.arguments and not _PACKED.search(self.text)
 
 
 @dataclass(eq=False)
 class FakeState:
-    """As much of pyinfra's state as operations look at."""
+    """The part of pyinfra's state that operations read."""
 
     is_executing: bool = False
     config: Any = field(default_factory=lambda: SimpleNamespace(DIFF=False, SUDO_PASSWORD=None))
@@ -76,7 +79,7 @@ class FakeState:
         self.callback_handlers.append(handler)
 
     def fail_hosts(self, hosts: set[Any]) -> None:
-        """As pyinfra does it: with none left it raises."""
+        """As pyinfra does: it raises if no host is left."""
         self.active_hosts -= hosts
         self.failed_hosts |= hosts
         if not self.active_hosts:
@@ -85,11 +88,11 @@ class FakeState:
 
 @dataclass(eq=False)
 class FakeHost:
-    """A host that answers questions from a table, and remembers what it was asked.
+    """A host that answers questions from a table, and records them.
 
     Attributes:
-        answers: program -> its answer, what makes one of a request, or what is raised.
-        noops, lines: what operations say, without colours.
+        answers: program -> its answer, a function of a request, or an exception to raise.
+        noops, lines: messages of operations, without colours.
     """
 
     name: str = "spark-1"
@@ -110,11 +113,11 @@ class FakeHost:
 
     @property
     def programs(self) -> list[str]:
-        """The programs that were run, in their order."""
+        """Programs that were run, in order."""
         return [item.program for item in self.asked]
 
     def request(self, program: str) -> Any:
-        """The one request that a program was given."""
+        """The only request to a program."""
         (result,) = [item.request for item in self.asked if item.program == program]
         return result
 
@@ -125,7 +128,7 @@ class FakeHost:
         self.lines.append(click.unstyle(message))
 
     def get_fact(self, *_: Any, **__: Any) -> None:
-        """Nothing is asked in vain."""
+        """Check that no question was unnecessary."""
 
     def run_shell_command(self, command: Any, **arguments: Any) -> tuple[bool, CommandOutput]:
         text = command.get_raw_value()
@@ -167,11 +170,11 @@ class Ran:
 def fake(
     observation: Observation | None, request: ObservationRequest | None = None, **answers: Any
 ) -> FakeHost:
-    """A host that was observed; programs' answers by name, with _ for -.
+    """A host with an observation; programs' answers by name, with _ for -.
 
     Args:
-        observation: None for a host that was not looked at.
-        request: what was asked for it.
+        observation: None for a host that was not observed.
+        request: the observation's request.
     """
     host = FakeHost(answers={"lock": held})
     host.answers |= {name.replace("_", "-"): item for name, item in answers.items()}
@@ -184,7 +187,7 @@ def fake(
 
 
 def run(host: FakeHost, operation: Any, *args: Any, execute: bool = False, **kwargs: Any) -> Ran:
-    """Run an operation's generator, and its commands when asked to."""
+    """Run an operation's generator, and its commands on request."""
     host.state.is_executing = execute
     with ctx_state.use(host.state), ctx_host.use(host):
         commands = list(operation._inner(*args, **kwargs))
@@ -197,7 +200,7 @@ def run(host: FakeHost, operation: Any, *args: Any, execute: bool = False, **kwa
 
 
 def held(request: Any) -> LockAnswer:
-    """The lock's answer: it is ours, and nobody had it since the host was looked at."""
+    """The lock's answer: the run has the lock, and no other run had it since the observation."""
     return LockAnswer(request["take"] is not None)
 
 
@@ -207,7 +210,7 @@ def busy(request: Any) -> LockAnswer:
 
 
 def ended(request: Any) -> dict[str, JobStatus]:
-    """The answer to what is watched: every job has ended well."""
+    """The answer to watched jobs: every job has ended well."""
     return {job["unit"]: JobStatus(False, False) for job in request["watch"]}
 
 
@@ -217,22 +220,22 @@ def marked(answer: str) -> str:
 
 
 def as_json(record: object) -> Any:
-    """A record as it travels."""
+    """A record in its encoded form."""
     return json.loads(json.dumps(encode(record)))
 
 
 @dataclass(frozen=True)
 class Case:
-    """A state of a host, an operation's arguments, and what comes of them.
+    """A state of a host, an operation's arguments, and the result.
 
     Attributes:
-        seen: what the observation has otherwise than a fresh Spark's.
+        seen: differences of the observation from a fresh Spark's.
         arguments: of the operation.
-        noop: why there is nothing to do; None where there is something.
-        would: what would be done, in words.
-        asks: program and request of what is asked after the lock is taken; None for any request.
-        answers: of those programs.
-        done: what is remembered as changed; without, what would be done.
+        noop: reason for no change; None with a change.
+        would: planned changes, in words.
+        asks: program and request of the questions after the lock is taken; None for any request.
+        answers: answers of these programs.
+        done: recorded changes; default: the planned changes.
     """
 
     id: str
@@ -249,7 +252,7 @@ class Case:
 
 
 def check(operation: Any, case: Case, seen: Observation, request: ObservationRequest) -> None:
-    """Each case happens as it says: observed only, executed, and where another run is."""
+    """Each case has its stated result: observed only, executed, and with another run's lock."""
     dry = run(fake(seen, request, **case.answers), operation, **case.arguments)
     if case.noop is not None:
         assert (dry.commands, dry.host.lines) == ([], [])

@@ -1,7 +1,7 @@
 """Real hosts of pyinfra behind its own connector for tests, ``@fake``: nothing leaves this process.
 
-What ``harness.py`` makes up is a host's answers; here pyinfra itself runs, so that its interfaces,
-public or not, are what is tested.
+``harness.py`` invents a host's answers; here pyinfra itself runs, so that its interfaces, public or
+not, are tested.
 """
 
 import json
@@ -27,7 +27,7 @@ def real_state(*names: str, **responses: Any) -> State:
     """Connected hosts.
 
     Args:
-        responses: program -> its answer, with _ for -; what every host says.
+        responses: program -> its answer, with _ for -; for every host.
     """
     texts = {f"sparkwright-{key.replace('_', '-')}": _text(item) for key, item in responses.items()}
     data = {**INSTANT, "fake_responses": texts}
@@ -59,13 +59,13 @@ def execute(state: State) -> None:
 
 
 def executed(host: Host) -> list[str]:
-    """The last word of every command that was run on a host: our programs' labels."""
+    """The last word of every command that was run on a host: the label of a sparkwright program."""
     connector: Any = host.connector
     return [command.rpartition(" ")[2] for command in connector.executed_commands]
 
 
 def says(host: Host, program: str, answer: Any) -> None:
-    """Have a program answer something else from here on."""
+    """Make a program give another answer from now on."""
     connector: Any = host.connector
     connector.data["fake_responses"] = {
         **connector.data["fake_responses"], f"sparkwright-{program}": _text(answer),

@@ -1,4 +1,4 @@
-"""Runs over sites that have no hosts: plans of the shipped catalog, and what hosts look like."""
+"""Runs over sites without hosts: plans of the shipped catalog, and observations."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -55,14 +55,14 @@ def site(
 
 
 def spark(name: str = "spark-1", **answers: Any) -> FakeHost:
-    """A host that was not looked at yet."""
+    """A host that was not observed yet."""
     host = fake(None, **answers)
     host.name = name
     return host
 
 
 def looked_at(host: FakeHost, row: HostRun, **changes: Any) -> Observation:
-    """Have the host observed, in perfect order but for ``changes``."""
+    """Give the host an observation without faults, with ``changes``."""
     expected = host.memory
     expected.asked, expected.observation = row.request, probe(**changes)
     host.answers["observe"] = expected.observation

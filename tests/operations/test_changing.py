@@ -1,4 +1,6 @@
-"""The shape that all operations have: dry words, one command, one message for one failed host."""
+"""The shape of all operations: messages of a dry run, one command, one message for one failed
+host.
+"""
 
 from types import SimpleNamespace
 from typing import Any
@@ -24,7 +26,7 @@ def _run(operation: Any, *args: Any, execute: bool = False, **kwargs: Any) -> Ra
     return run(fake(probe()), SimpleNamespace(_inner=operation), *args, execute=execute, **kwargs)
 
 
-def test_a_failure_of_several_lines_is_told_whole_and_remembered_by_its_first() -> None:
+def test_a_failure_of_several_lines_is_printed_whole_and_recorded_by_its_first() -> None:
     def act(_: Any) -> list[str]:
         raise HostError("first\n    second")
 
@@ -55,7 +57,7 @@ def test_verified_reports_warnings_and_fails_for_errors() -> None:
     assert ran.memory.failure == "driver: none, needed: one"
 
 
-def test_looking_happens_only_once_everything_before_is_done() -> None:
+def test_a_check_runs_only_after_all_earlier_operations() -> None:
     looks: list[bool] = []
 
     def inspect(of: Any) -> list[str]:
@@ -75,7 +77,7 @@ def test_looking_happens_only_once_everything_before_is_done() -> None:
 
 
 @cases("before", "after", "lines")
-def test_a_diff(before: str | None, after: str, lines: list[str]) -> None:
+def test_a_diff_shows_each_changed_file(before: str | None, after: str, lines: list[str]) -> None:
     host = fake(probe())
     with ctx_state.use(host.state), ctx_host.use(host):
         files.show_diff("/f", before, after)

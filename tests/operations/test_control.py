@@ -56,10 +56,10 @@ def test_phases_of_a_boot_are_shown_while_it_is_waited_for(
     assert asked["watch"][0]["state"] == "/opt/sparkwright/state/control"
     count = len(ran.host.asked)
     gevent.sleep(0.05)
-    assert len(ran.host.asked) == count  # nobody asks any more
+    assert len(ran.host.asked) == count  # no question is sent any more
 
 
-def test_a_stop_goes_on_beside_a_run_that_may_have_died_and_nothing_else_does() -> None:
+def test_only_a_stop_continues_beside_a_run_that_may_have_died() -> None:
     ran, message = _controlled(lock=busy)
     assert (ran.well, message) == (True, [DONE])
     assert ran.host.lines[0] == "ann@laptop (for 3 min) is at work on this host: not waited for"
@@ -70,7 +70,7 @@ def test_a_stop_goes_on_beside_a_run_that_may_have_died_and_nothing_else_does() 
         assert (ran.memory.failure or "").startswith("ann@laptop (for 3 min) is at work")
 
 
-def test_what_goes_wrong_fails_the_host_and_is_answered() -> None:
+def test_a_failed_step_fails_the_host_and_is_reported() -> None:
     control_answer = ControlAnswer(("qwen36",), faults=("qwen36: it does not stop", "    more"))
     ran, message = _controlled(control=control_answer)
     assert (ran.well, message, ran.memory.failure) == (
@@ -80,7 +80,7 @@ def test_what_goes_wrong_fails_the_host_and_is_answered() -> None:
     )
 
 
-def test_after_one_that_does_not_answer_no_further_host_is_restarted() -> None:
+def test_after_a_silent_host_no_further_host_is_restarted() -> None:
     made = fake(probe(), control=DONE)
     ran = run(
         made, control.controlled, replace(REQUEST, action=RESTART),
@@ -108,7 +108,7 @@ def _preflight(**changes: Any) -> tuple[FakeHost, HostRun, bool]:
 
 
 def test_preflight_sets_a_host_in_maintenance_aside() -> None:
-    """Whatever else is wrong with it: somebody is at work on it."""
+    """This holds with other faults, too: a user works on the host."""
     made, item, on = _preflight(maintenance=as_json(MARK), docker=None, switching=True)
     assert not on
     assert made.programs == ["observe"]
@@ -119,8 +119,8 @@ def test_preflight_sets_a_host_in_maintenance_aside() -> None:
     assert made.state.failed_hosts == set()
 
 
-def test_it_takes_no_part_in_the_run() -> None:
-    """Nobody is to take weights from a host that may be off the next moment."""
+def test_a_host_in_maintenance_takes_no_part_in_the_run() -> None:
+    """No host may fetch weights from a host that may be off the next moment."""
     hosts = [spark("spark-1"), spark("spark-2")]
     result = site(*hosts)
     for made in hosts:

@@ -1,5 +1,6 @@
-"""Every command of an emergency, with a broken plan: it goes by what the hosts say; one that lies
-fails alone, and a deploy does not start."""
+"""Every command of an emergency, with a broken plan: it uses the hosts' state; a lying host
+fails alone, and a deploy does not start.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ BROKEN = {"group_data__all": "services = {\n"}
 
 
 def gate(release: str = "b" * 12, root: str = ROOT, **changes: Any) -> dict[str, Any]:
-    """A release's record, as the host's status has it; with changes of its smoke test."""
+    """A release's record in the host's status; with changes of its smoke test."""
     result: dict[str, Any] = encode(kept_service(release, root=root, **changes))
     return result
 
@@ -52,7 +53,9 @@ def status(*, root: str = ROOT, proxy: Any = None, **changes: Any) -> HostStatus
 
 
 def unplanned(**answers: Any) -> tuple[FakeHost, HostRun]:
-    """A host in a run without a plan; its services lie where group_data could still be read."""
+    """A host in a run without a plan; its services root comes from the readable part of
+    group_data.
+    """
     answers.setdefault("status", status())
     item = fake(None, **answers)
     item.data = _Data(services_root=ROOT, ssh_hostname="10.0.0.1")
@@ -70,16 +73,16 @@ class _Data(dict[str, Any]):
         return self
 
 
-def test_a_release_that_does_not_say_what_it_must_answer_is_no_pass() -> None:
+def test_a_release_without_expected_answers_does_not_pass() -> None:
     seen = encode(status())
     seen["services"]["qwen36"]["releases"]["b" * 12]["service"] = None
     item, run = unplanned(status=seen, deep={})
-    with pytest.raises(HostError, match="qwen36: its release does not say what it must answer"):
+    with pytest.raises(HostError, match="qwen36: its release does not name its expected answers"):
         questions.deep_smoke(item, run)  # type: ignore[arg-type]
 
 
 ENDED = encode(SwitchJournal("abc", "ended", "good", (), 12.5))
-#: The command, what the host answers beside its status, and what is then said.
+#: The command, the host's answer beside its status, and the resulting message.
 COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
     "remove": (
         ("remove", "--yes"),
@@ -114,8 +117,10 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_of_an_emergency(tmp_path: Path, name: str) -> None:
-    """One host answers, one is off: the answer is there, the other is named, and it is an error."""
+def test_every_command_of_an_emergency_works_without_a_plan(tmp_path: Path, name: str) -> None:
+    """One host answers, one is off: the answer is printed, the silent host is named, and the
+    exit code is an error.
+    """
     arguments, answers, expected = COMMANDS[name]
     write_site(
         tmp_path,
@@ -133,7 +138,7 @@ def test_a_command_of_an_emergency(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["status", "diff"])
-def test_a_command_that_looks_makes_no_key(tmp_path: Path, command: str) -> None:
+def test_a_read_only_command_makes_no_key(tmp_path: Path, command: str) -> None:
     """On another machine than the fleet's, its next deploy would take that key for the fleet's."""
     keys = 'keys = {"alice": {}}\n'
     write_site(tmp_path, host("spark-1", status=status()), group_data__all=keys)
@@ -173,7 +178,7 @@ def test_connections_are_read_from_a_file_that_is_no_python(tmp_path: Path) -> N
     assert connection_data(tmp_path / "nothing.py") == {}
 
 
-def test_places_that_can_be_none_are_everybodys(tmp_path: Path) -> None:
+def test_invalid_directories_fall_back_to_the_defaults(tmp_path: Path) -> None:
     data = {
         "models_root": "/data/models", "services_root": ["/"], "break_lock": "perhaps",
         "rollout": {"soak_seconds": 2},
@@ -184,7 +189,7 @@ def test_places_that_can_be_none_are_everybodys(tmp_path: Path) -> None:
 
 
 def lying(**service: Any) -> dict[str, Any]:
-    """A status whose one service is called or released as none can be."""
+    """A status whose one service has an impossible name or release."""
     seen = encode(status())
     named = service.pop("name", "qwen36")
     seen["services"] = {named: {**seen["services"]["qwen36"], **service}}
@@ -202,7 +207,7 @@ PATHS = {
 
 @pytest.mark.parametrize("case", PATHS)
 @pytest.mark.parametrize("question", [questions.facts, questions.deep_smoke])
-def test_names_that_none_can_have_fail_the_host(case: str, question: Any) -> None:
+def test_impossible_names_fail_the_host(case: str, question: Any) -> None:
     item, run = unplanned(status=PATHS[case])
     with pytest.raises(HostError, match="is no service") as raised:
         question(item, run)
@@ -213,7 +218,7 @@ def test_names_that_none_can_have_fail_the_host(case: str, question: Any) -> Non
 
 
 def test_a_release_sends_the_key_of_no_other_file() -> None:
-    """A record that names other files and units than its service's is none."""
+    """A record that names files and units of another service is invalid."""
     for problem in ({"secrets": "/etc/shadow"}, {"unit": "sshd.service"}, {"name": "other"}):
         record = gate(**problem)
         item, run = unplanned(status=lying(releases={"b" * 12: {"at": 1.0, "service": record}}))
@@ -232,8 +237,8 @@ class Endless(str):
 
 
 @pytest.mark.parametrize("arguments", [("status",), ("history",), ("models", "list")], ids=" ".join)
-def test_what_hosts_say_is_shown_as_text(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    """Escapes, an endless answer and wrong types, beside a host that is honest."""
+def test_output_of_hosts_is_shown_as_text(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """Escapes, an endless answer and wrong types, beside an honest host."""
     evil = EVIL.replace("\ud800", "")
     seen = encode(status(root="/opt/sparkwright"))
     seen["history"] = [{**seen["history"][0], "by": evil, "why": [evil]}]

@@ -25,7 +25,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _run() -> Run:
-    """One host that serves, one that was rolled back, one that was not reached."""
+    """One serving host, one host that was rolled back, one unreachable host."""
     hosts = [spark(f"spark-{n}") for n in (1, 2, 3)]
     run = site(*hosts)
     for host in hosts[:2]:
@@ -35,12 +35,12 @@ def _run() -> Run:
         host.memory.executions = 2
         host.memory.changes.append("service qwen36: restart")
     run.hosts["spark-2"].outcomes["qwen36"] = Outcome("reverted", "0123456789ab", None)
-    run.hosts["spark-2"].memory.failure = "no answer: what ran before runs again"
+    run.hosts["spark-2"].memory.failure = "no answer: the former release runs again"
     run.hosts["spark-3"].memory.failure = "not reached: timed out"
     return run
 
 
-def test_rows_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_prints_a_row_for_each_host(capsys: pytest.CaptureFixture[str]) -> None:
     run = _run()
     release = run.hosts["spark-1"].services[0].release
     ending.report(run, as_json=False)
@@ -51,7 +51,7 @@ def test_rows_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert rows["spark-1"][4] == "http://10.0.0.1:8000/v1"
     assert release in rows["spark-1"]
     assert "6/6" in rows["spark-1"]
-    # What runs, and not what was planned.
+    # The running release, not the planned one.
     assert rows["spark-2"][2] == "reverted"
     assert "0123456789ab" in rows["spark-2"]
     assert release not in rows["spark-2"]
@@ -69,7 +69,7 @@ def test_rows_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert Path(".sparkwright").stat().st_mode & 0o777 == 0o700
 
 
-def test_the_key_of_the_environment(
+def test_the_key_of_the_environment_is_not_printed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SPARKWRIGHT_API_KEY", "sk-not-to-be-shown-0")
@@ -111,7 +111,7 @@ def test_a_declined_run_leaves_the_record_alone() -> None:
 def test_a_command_begins_and_ends_with_its_only_problem(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, verbose: tuple[str, ...]
 ) -> None:
-    """Without pyinfra's stages, connections and results around it, which -v shows."""
+    """The output lacks pyinfra's stages, connections and results, which -v shows."""
     for folder in ("site", ".ssh"):
         (tmp_path / folder).mkdir()
     (tmp_path / ".ssh/known_hosts").touch()

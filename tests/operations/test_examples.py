@@ -1,4 +1,4 @@
-"""The examples of operations run as they stand, on pyinfra's own API."""
+"""The examples of operations run unchanged, on pyinfra's own API."""
 
 import runpy
 from pathlib import Path
@@ -39,7 +39,7 @@ def test_the_example_runs_as_it_stands(name: str) -> None:
 
 @pytest.fixture
 def unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody is asked for tags and revisions, and the key is the environment's."""
+    """No server resolves tags and revisions, and the key comes from the environment."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SPARKWRIGHT_API_KEY", "sk-0123456789abcdef")
     monkeypatch.setattr(
@@ -67,7 +67,7 @@ def test_a_check_that_fails_is_a_failure_before_anything_runs() -> None:
     assert state.get_meta_for_host(host_of(state)).ops_change == 0
 
 
-def test_a_dry_run_with_a_failing_check_ends_with_1_and_asks_nobody(tmp_path: Path) -> None:
+def test_a_dry_run_with_a_failing_check_exits_with_1_without_a_prompt(tmp_path: Path) -> None:
     hosts = [host("a", observe=probe(docker=None)), host("b")]
     (tmp_path / "inventory.py").write_text(f"hosts = {hosts!r}\n")
     text = "from sparkwright.operations import docker\ndocker.verify(name='Docker')\n"

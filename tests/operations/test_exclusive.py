@@ -1,4 +1,4 @@
-"""Exclusive services: what a deploy leaves alone, writes and stops, and one that is activated."""
+"""Exclusive services: unchanged, written and stopped parts of a deploy, and an activation."""
 
 import json
 from dataclasses import replace
@@ -30,7 +30,7 @@ CHAT, WRITER = SERVICES
 
 
 def _seen(active: str | None = None, **changes: Any) -> dict[str, Any]:
-    """As after a deploy: the default runs, or what was activated; the other one sleeps."""
+    """State after a deploy: the default or the activated service runs; the other service sleeps."""
     seen = running(ONE)
     for service in SERVICES:
         if service.name != (active or "writer"):
@@ -65,7 +65,7 @@ def _request(host: FakeHost) -> SwitchRequest:
         ({"asleep": False}, "no start at boot", False, True),
     ],
 )  # fmt: skip
-def test_of_one_that_sleeps_everything_is_prepared_and_nothing_started(
+def test_a_sleeping_service_is_prepared_and_not_started(
     changes: dict[str, Any], message: str, restart: bool, slept: bool
 ) -> None:
     result = _host(_seen(chat=changes))
@@ -80,22 +80,22 @@ def test_of_one_that_sleeps_everything_is_prepared_and_nothing_started(
     assert f"ConditionPathExists=!{service.service.home}/asleep" in CHAT.unit_text
 
 
-def test_two_that_run_side_by_side_become_a_group() -> None:
+def test_two_parallel_services_become_a_group() -> None:
     """``exclusive`` was written to services that run: all but the first are stopped."""
     result = _host(running(ONE))
     ran = run(result, services.running, SERVICES, ONE.secrets, execute=True)
     assert ran.memory.changes == ["service chat: no start at boot, stop"]
     (service,) = _request(result).services
     assert (service.restart, service.sleeps, service.slept) == (True, True, False)
-    assert service.from_release == CHAT.release  # it comes back with a way back
+    assert service.from_release == CHAT.release  # a way back starts it again
 
 
-def test_one_that_is_active_and_marked_as_asleep_is_woken() -> None:
+def test_an_active_service_marked_as_asleep_is_woken() -> None:
     ran = run(_host(_seen(writer={"asleep": True})), services.running, SERVICES, ONE.secrets)
     assert ran.host.lines == ["would service writer: awake"]
 
 
-# What a host must know
+# Facts that a host must have
 
 
 def _declared(seen: dict[str, Any], files: Any = FILES) -> Ran:
@@ -180,23 +180,23 @@ def _activated(
 
 @pytest.mark.parametrize(
     ("result", "runs"),
-    [("reverted", "writer runs again"), ("failed", "nothing that is proved runs here now")],
+    [("reverted", "writer runs again"), ("failed", "no proved release runs here now")],
 )
-def test_one_that_does_not_come_up_fails_the_host_and_is_told(result: str, runs: str) -> None:
+def test_a_failed_activation_fails_the_host_and_is_reported(result: str, runs: str) -> None:
     ran, message = _activated(journal=SwitchJournal("abc", "ended", result, ("chat: no",), 12.5))
     assert not ran.well
     assert message[0].faults == ("chat: no", runs)
     assert ran.memory.failure == f"chat: no\n{runs}" or "chat: no" in str(ran.memory.failure)
 
 
-def test_one_that_runs_already_is_no_change() -> None:
+def test_an_already_running_service_is_no_change() -> None:
     ran, message = _activated(answer=replace(BEGUN, was="chat", switch=None))
     assert "compiling" in ran.host.request("activate")["boot_lines"].values()
     assert (ran.well, ran.host.programs, ran.memory.changes) == (True, ["lock", "activate"], [])
     assert message[0].result is None
 
 
-def test_it_waits_for_the_lock_and_dry_takes_none() -> None:
+def test_an_activation_waits_for_the_lock_and_a_dry_run_takes_none() -> None:
     ran, message = _activated(lock=busy)
     assert (ran.well, message, ran.host.programs) == (False, [], ["lock"])
     ran, message = _activated(replace(REQUEST, dry=True), replace(BEGUN, switch=None))

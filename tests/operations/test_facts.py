@@ -55,7 +55,7 @@ def test_the_question_needs_neither_input_nor_a_password() -> None:
 # --- Through pyinfra itself -----------------------------------------------------------------------
 
 
-def test_three_views_are_one_execution() -> None:
+def test_three_facts_are_one_execution() -> None:
     host = host_of(real_state(observe=probe()))
     with on(host):
         assert host.get_fact(NvidiaDriver) == "580.95.05"
@@ -76,12 +76,12 @@ def test_a_fact_with_arguments_asks_for_more() -> None:
         )  # fmt: skip
         host.get_fact(LockHolder, files=["/etc/x"])
     assert executed(host) == [OBSERVE] * 3
-    # What is known is kept: this answer holds less.
+    # Known facts are kept: this answer holds less.
     assert memory(host).asked == ObservationRequest(services_root="/srv/sw", images=("vllm:a",))
 
 
-def test_what_was_seen_without_sudo_is_asked_again() -> None:
-    """pyinfra's own fact knows no password for sudo, an operation of ours may."""
+def test_an_observation_without_sudo_is_repeated() -> None:
+    """pyinfra's own fact has no password for sudo; a sparkwright operation may have one."""
     host = host_of(real_state(observe=probe(sudo="a password is required", docker=None)))
     with on(host):
         assert host.get_fact(Docker) is None

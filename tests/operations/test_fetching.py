@@ -1,5 +1,6 @@
-"""Models, images, the jobs that bring them, and serving them to other hosts; every job has the
-sandbox, and its secrets are in nothing that outlives it."""
+"""Models, images, their jobs, and peer sharing; every job has the sandbox, and no lasting file
+contains its secrets.
+"""
 
 import json
 import re
@@ -50,7 +51,7 @@ SEED = Peer("spark-1", "http://10.0.0.1:18650")
 WITH_SECRETS = Sources(
     peers=lambda: (SEED,), peer_keys=KEYS, addresses=("10.0.0.2",),
     token=Secret("hf_secret"), limit=5e6, connections=4, headroom=7, adopt=("/mnt/*",),
-    # systemd gives a job nothing of /etc/environment.
+    # systemd gives a job no variable of /etc/environment.
     environment={"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "localhost,.local"},
 )  # fmt: skip
 OF_MODELS = ObservationRequest(models=(ModelAt(PLACE, COMMIT),))
@@ -85,14 +86,14 @@ def _compared(host: FakeHost, name: str, *secrets: str) -> None:
         job["units"] = [
             line for text in job["units"].values() for line in text.split("\n") if "Listen" in line
         ]
-    # The program's folder is named by its content, and the server's unit by that.
+    # The program's folder is named by its content, and so is the server's unit.
     shown = yaml.safe_dump(asked, width=100)
     home = host.request("install-runtime")["home"]
     shown = re.sub(r"sparkwright-share-\w+", "sparkwright-share-S", shown.replace(home, "HOME"))
     compare(f"operations/{name}.yaml", shown)
 
 
-def test_what_a_model_is_fetched_with() -> None:
+def test_the_fetch_request_of_a_model_is_complete() -> None:
     host = _model()
     run(host, models.present, execute=True, wait=False, sources=WITH_SECRETS, **MODEL)
     _compared(host, "fetch", "hf_secret")
@@ -114,9 +115,9 @@ def test_the_program_is_brought_once_for_the_hosts_kind(libraries: list[Any]) ->
     assert again.programs == ["lock", "jobs"]
 
 
-def test_libraries_that_cant_be_had_fail_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_libraries_fail_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     def build(*_: Any) -> Runtime:
-        raise RuntimeBundleError("unknown-architecture", arch="m68k", known="x86_64")
+        raise RuntimeBundleError("unknown-architecture", arch="m68k", supported="x86_64")
 
     monkeypatch.setattr(runtime, "build_runtime", build)
     ran = run(_model(), models.present, execute=True, **MODEL)
@@ -124,8 +125,10 @@ def test_libraries_that_cant_be_had_fail_the_host(monkeypatch: pytest.MonkeyPatc
     assert str(ran.memory.failure).startswith("No runtime for architecture 'm68k'")
 
 
-def test_what_an_image_is_pulled_with() -> None:
-    """The platform's own manifest: by the index, Docker 29 asks for attestations of no peer."""
+def test_the_pull_request_of_an_image_is_complete() -> None:
+    """The platform's own manifest: by the index, Docker 29 would ask for attestations, which no
+    peer has.
+    """
     assert PLATFORM.digest != DIGEST
     build = ImageBuild("base:1", {"Dockerfile": BuildFile("RlJPTQ==")})
     how = replace(WITH_SECRETS, keep_parts=lambda: True)
@@ -137,7 +140,7 @@ def test_what_an_image_is_pulled_with() -> None:
     _compared(host, "pull", "me:secret")
 
 
-def test_an_image_without_platforms_is_asked_for_at_its_own_registry(
+def test_platforms_of_an_image_are_read_from_its_own_registry(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[Any] = []
@@ -213,7 +216,7 @@ def test_a_job_that_failed_fails_the_host_with_its_own_words(job: Any, message: 
 
 
 def test_a_job_is_not_waited_for_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The job itself goes on; what it has not brought by then is not proved."""
+    """The job itself continues; missing files are not proved."""
     monkeypatch.setattr(jobs, "_PATIENCE", 0)
     problems = [f"{PLACE} is not there"]
     host = fake(probe(), **_answers(proof=problems))
@@ -305,7 +308,7 @@ def test_a_secret_is_nothing_but_a_credential(kind: str) -> None:
             assert key not in text
 
 
-def test_a_switch_that_goes_on_after_a_power_cut_has_the_same_sandbox() -> None:
+def test_a_switch_resumed_after_a_power_cut_has_the_same_sandbox() -> None:
     host = _host(old=True)
     run(host, services.running, (SERVICE,), SECRETS, execute=True)
     asked = next(item.request for item in host.asked if item.program == "jobs")

@@ -1,5 +1,6 @@
-"""Hooks into pyinfra, each against pyinfra itself: what it replaces, and what it leaves alone; a
-login that can't be had fails its host alone."""
+"""Hooks into pyinfra, each tested against pyinfra itself: replaced and unchanged behaviour; a
+failed login fails only its host.
+"""
 
 import inspect
 import os
@@ -61,7 +62,7 @@ hooks.before_connecting(plan, lambda state: print("ready"))
 
 
 def test_pyinfras_command_line_calls_it_between_inventory_and_connection(tmp_path: Path) -> None:
-    """Not its API, but its own program, since that is what the hook relies on."""
+    """The test runs pyinfra's program instead of its API, since the hook relies on it."""
     (tmp_path / "config.py").write_text(_CONFIG)
     (tmp_path / "inventory.py").write_text(f"hosts = [('@fake/a', {INSTANT!r})]\n")
     (tmp_path / "deploy.py").write_text("")
@@ -79,7 +80,7 @@ def test_pyinfras_command_line_calls_it_between_inventory_and_connection(tmp_pat
     assert order[1] < connected
 
 
-def test_a_fact_that_is_known_is_not_asked_for() -> None:
+def test_a_known_fact_is_not_queried() -> None:
     host = host_of(real_state())
     asked: list[Any] = []
 
@@ -98,7 +99,7 @@ def test_a_fact_that_is_known_is_not_asked_for() -> None:
     assert asked == [(Arch, {}), (Arch, {"_sudo": True})]
 
 
-def test_operations_have_the_order_that_pyinfra_gives_them(
+def test_operations_have_pyinfras_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stock = (inspect.stack, inspect.getframeinfo)
@@ -132,7 +133,7 @@ def test_operations_have_the_order_that_pyinfra_gives_them(
 
 
 class _Transport:
-    """A connection whose channels open when it is their turn."""
+    """A connection whose channels open in turn."""
 
     def __init__(self) -> None:
         self.opened: list[Any] = []
@@ -152,7 +153,7 @@ def test_the_next_channel_is_opened_while_one_is_used() -> None:
     assert transport.open_session() == "channel 1"
     gevent.sleep(0)
     assert len(transport.opened) == 2
-    # The third cannot be opened: told to the one who uses it, and not before.
+    # The third cannot be opened: its user is told, and not before.
     assert transport.open_session() == "channel 2"
     with pytest.raises(EOFError):
         transport.open_session()
@@ -195,7 +196,7 @@ def test_connections_are_made_with_our_transport(monkeypatch: pytest.MonkeyPatch
     assert result == {"transport_factory": connections._tuned}
 
 
-def test_what_the_user_set_for_connections_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_users_connection_settings_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"banner_timeout": 9}
     result = _connected_with(monkeypatch, _ssh_state(ssh_paramiko_connect_kwargs=given))
     assert result == {"transport_factory": connections._tuned, "banner_timeout": 9}
@@ -205,7 +206,7 @@ def test_what_the_user_set_for_connections_stays(monkeypatch: pytest.MonkeyPatch
     assert result == own
 
 
-def test_a_host_that_is_not_reached_is_remembered_with_what_to_check() -> None:
+def test_an_unreachable_host_is_recorded_with_a_remedy() -> None:
     state = _ssh_state(ssh_hostname="127.0.0.1", ssh_port=9)
     state.add_callback_handler(connections.Connections())
     with ctx_state.use(state), pytest.raises(PyinfraError):
@@ -228,7 +229,7 @@ def test_connections_count_executions_and_the_lock_is_released_with_them() -> No
     assert executed(host) == ["true", "sparkwright-lock", "sparkwright-lock"]
 
 
-def test_nobody_is_asked_when_a_host_fails() -> None:
+def test_no_prompt_appears_when_a_host_fails() -> None:
     state = real_state("a", "b")
     state.config.FAIL_PERCENT = 0
     with pytest.raises(PyinfraError, match="Over 0%"):
@@ -279,7 +280,7 @@ def _hooked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def failures(**hosts: Any) -> dict[str, str | None]:
-    """Why each host is not connected; beside them there is one that always is."""
+    """Reasons for missing connections, with one host that is always connected."""
     named = [(name, {"ssh_hostname": "127.0.0.1", **data}) for name, data in hosts.items()]
     state = State(Inventory(([("@fake/a", INSTANT), *named], {})), Config())
     with ctx_state.use(state):
@@ -292,7 +293,7 @@ def failures(**hosts: Any) -> dict[str, str | None]:
 
 
 @pytest.mark.usefixtures("_hooked")
-def test_keys_that_nobody_can_log_in_with(tmp_path: Path) -> None:
+def test_an_unusable_key_fails_its_hosts_alone(tmp_path: Path) -> None:
     plain, locked = tmp_path / "plain", tmp_path / "locked"
     for folder in (plain, locked):
         folder.mkdir()
@@ -315,7 +316,7 @@ def test_keys_that_nobody_can_log_in_with(tmp_path: Path) -> None:
         assert message.startswith("not reached: ssh_key: ")
         assert arguments in message
         assert "sesame" not in message
-        # What the key's remedy is, is not that the host is off.
+        # The key's remedy does not claim that the host is off.
         assert "check that it is on" not in message
 
 
@@ -326,7 +327,7 @@ def test_whatever_a_connection_raises_fails_its_host_alone() -> None:
     assert "check that it is on" in str(result["unknown"])
 
 
-def test_who_sits_at_a_terminal_is_asked_for_the_passphrase(
+def test_at_a_terminal_the_passphrase_is_prompted_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = key(tmp_path, "-t", "ed25519", phrase="open sesame")

@@ -1,4 +1,4 @@
-"""Lines that change in place: drawn again, and out of the way of what the log says."""
+"""Lines that change in place: drawn again, and separate from the log."""
 
 import logging
 import re
@@ -54,7 +54,7 @@ def _host(name: str) -> Any:
 
 
 def _seen(text: str) -> list[str]:
-    """The last lines that the terminal shows, without cursor movements and bars."""
+    """The last lines on the terminal, without cursor movements and bars."""
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|[━╸╺]", "", text.rpartition("\x1b[2K")[2])
     return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
 
@@ -63,7 +63,7 @@ HALF = FetchProgress(bytes_done=GB, bytes_total=2 * GB, rate=10**8, source="the 
 FIGURES = "1.00 of 2.00 GB at 100 MB/s from the internet, 10 s left"
 
 
-def test_a_bar_for_each_host_and_their_sum(terminal: Terminal) -> None:
+def test_each_host_has_a_bar_beside_the_sum(terminal: Terminal) -> None:
     shown = Live()
     shown.fetching(_host("a"), HALF)
     assert _seen(terminal.message()) == [f"[a] {FIGURES}"]
@@ -72,7 +72,7 @@ def test_a_bar_for_each_host_and_their_sum(terminal: Terminal) -> None:
     neighbour = FIGURES.replace("the internet", "a neighbour")
     lines = _seen(terminal.message())
     assert lines == [f"[a] {FIGURES}", f"[spark-2] {neighbour}", total]
-    # A host that is done leaves; the line of a boot stands beside the others' bars.
+    # A finished host is removed; the line of a boot is beside the others' bars.
     shown.remove("a")
     shown.remove("a")
     shown.tell(_host("a"), "chat: compiling for 3 s\x1b[2J", None)
@@ -80,7 +80,7 @@ def test_a_bar_for_each_host_and_their_sum(terminal: Terminal) -> None:
     assert lines == [f"[spark-2] {neighbour}", "[a] chat: compiling for 3 s\\x1b[2J"]
 
 
-def test_the_log_pushes_them_down(terminal: Terminal) -> None:
+def test_the_log_pushes_the_bars_down(terminal: Terminal) -> None:
     logger, handler = logging.getLogger("pyinfra"), logging.StreamHandler(terminal)
     logger.addHandler(handler)
     shown = Live()
@@ -105,7 +105,7 @@ def test_the_log_pushes_them_down(terminal: Terminal) -> None:
 def test_without_a_terminal_a_line_is_logged_at_each_change_and_now_and_then(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is silent for a minute, and nothing says the same every five seconds."""
+    """No output pauses for a minute, and none repeats every five seconds."""
     terminal.tty = False
     lines: list[str] = []
     host = SimpleNamespace(name="a", log=lines.append)
@@ -143,7 +143,7 @@ def test_without_a_terminal_the_sum_is_a_line_each_ten_seconds(
 
 
 @pytest.mark.parametrize(("term", "on"), [("xterm", True), ("dumb", False), ("", False)])
-def test_only_on_a_terminal(
+def test_bars_are_drawn_only_on_a_terminal(
     term: str, on: bool, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TERM", term)

@@ -1,4 +1,4 @@
-"""One run at a time on a host: the lock as it is asked for, refused, taken over and released."""
+"""One run at a time on a host: the lock as requested, refused, taken over and released."""
 
 import os
 import subprocess
@@ -22,14 +22,14 @@ TAKE = as_json(LockRequest(f"{ROOT}/state", take=locks.OWNER))
 
 
 def _dead() -> Owner:
-    """A run of this machine that has ended without a word."""
+    """A run of this machine that has died silently."""
     process = subprocess.Popen(["true"])
     process.wait()
     return replace(locks.OWNER, token="t1", by="bob@here", pid=process.pid, since=940.0)
 
 
 def _taken_by(owner: Owner) -> Any:
-    """A lock that is another's until it is broken by that owner's name."""
+    """Another run's lock, until it is broken by that owner's name."""
 
     def answer(request: Any) -> LockAnswer:
         if request["instead_of"] and request["instead_of"]["token"] == owner.token:
@@ -52,7 +52,7 @@ def release(host: FakeHost) -> None:
     locks.release(host)  # type: ignore[arg-type]
 
 
-def test_it_is_taken_once_in_a_run() -> None:
+def test_the_lock_is_taken_once_in_a_run() -> None:
     host = _host()
     take(host)
     take(host)
@@ -81,7 +81,7 @@ def test_the_lock_of_a_roll_out_names_the_hosts_batch() -> None:
         Owner("t1", "bob@here", locks.OWNER.machine, None),
     ],
 )
-def test_a_run_that_may_still_live_keeps_it(owner: Owner) -> None:
+def test_a_run_that_may_still_live_keeps_its_lock(owner: Owner) -> None:
     host = _host(_taken_by(owner))
     with pytest.raises(HostError, match="is at work on this host"):
         take(host)
@@ -99,8 +99,8 @@ def test_a_run_that_died_on_this_machine_is_taken_over() -> None:
     assert host.memory.locked == ROOT
 
 
-def test_who_comes_first_to_a_broken_lock_has_it() -> None:
-    """A third run took it meanwhile: it is named, and not broken in its turn."""
+def test_the_first_run_at_a_broken_lock_gets_it() -> None:
+    """A third run took it meanwhile: it is named, and its lock is not broken."""
     cat = replace(ANN, token="t2", by="cat@desk")
     owners = [ANN, cat]
     host = _host(lambda _: LockAnswer(False, owners.pop(0), 1000.0))
@@ -109,7 +109,7 @@ def test_who_comes_first_to_a_broken_lock_has_it() -> None:
     assert len(host.asked) == 2
 
 
-def test_a_host_that_was_changed_since_it_was_looked_at_is_left_alone() -> None:
+def test_a_host_changed_since_its_observation_is_left_alone() -> None:
     host = _host(LockAnswer(True, last="t9"), last_lock="t8")
     with pytest.raises(HostError, match="somebody else changed this host since it was"):
         take(host)
@@ -119,7 +119,7 @@ def test_a_host_that_was_changed_since_it_was_looked_at_is_left_alone() -> None:
     take(host)
 
 
-def test_it_is_released_once_and_a_lost_connection_does_not_matter() -> None:
+def test_the_lock_is_released_once_even_after_a_lost_connection() -> None:
     host = _host()
     release(host)
     assert host.asked == []
@@ -148,7 +148,7 @@ def test_it_is_released_once_and_a_lost_connection_does_not_matter() -> None:
         (Said(ok=False), "sparkwright-lock: failed without output"),
     ],
 )  # fmt: skip
-def test_a_host_that_does_not_answer(answer: Any, message: str) -> None:
+def test_a_silent_host_gets_no_lock(answer: Any, message: str) -> None:
     host = _host(answer)
     with pytest.raises(HostError) as raised:
         take(host)
@@ -166,7 +166,7 @@ def test_a_host_that_does_not_answer(answer: Any, message: str) -> None:
         (_dead(), False, None),
     ],
 )  # fmt: skip
-def test_who_is_in_the_way_is_known_without_asking(
+def test_the_other_holder_is_known_from_the_observation(
     owner: Owner | None, break_lock: bool, answer: str | None
 ) -> None:
     host = _host(lock=owner and as_json(owner))
@@ -176,7 +176,7 @@ def test_who_is_in_the_way_is_known_without_asking(
     assert host.asked == []
 
 
-def test_the_lock_of_another_place_is_no_change_of_this_one() -> None:
+def test_the_lock_of_another_root_does_not_count_here() -> None:
     """The lock below another services_root was last held by another run: its own, of yesterday."""
     request = ObservationRequest(services_root="/srv/sw", directories=("/srv/sw",))
     host = fake(probe(), directories=None)

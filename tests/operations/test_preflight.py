@@ -1,4 +1,4 @@
-"""Preflight: one observation, every finding at once, and a host that fails is left as it is."""
+"""Preflight: one observation, every finding at once, and a failing host stays unchanged."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -26,7 +26,7 @@ def _judged(host: FakeHost, *, dry: bool = False, **data: Any) -> tuple[HostRun,
     return item, preflight.judged(host, item, dry=dry)  # type: ignore[arg-type]
 
 
-def test_everything_that_is_wrong_refuses_the_host_in_one_go() -> None:
+def test_every_fault_of_a_refused_host_is_reported_at_once() -> None:
     host = spark(
         observe=probe(gpu=gpus("NVIDIA GB10, 12.1, 570.1, [N/A]\n"), docker=None,
                       clock_synchronised=False),
@@ -38,7 +38,7 @@ def test_everything_that_is_wrong_refuses_the_host_in_one_go() -> None:
     assert ids[:2] == ["error: nvidia-driver", "error: docker"]
     assert host.memory.failure == "refused by preflight: nvidia-driver, docker"
     assert host.lines[-1] == f"{host.memory.failure}: this host is left as it is"
-    # It takes part in nothing any more; the others go on.
+    # It takes part in nothing any more; the others continue.
     assert host not in host.state.active_hosts
     assert host_run(host) is None  # type: ignore[arg-type]
     assert len(host.state.active_hosts) == 1
@@ -46,7 +46,7 @@ def test_everything_that_is_wrong_refuses_the_host_in_one_go() -> None:
 
 @pytest.fixture
 def balanced(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """An address before a replica that only the controller's ssh_config knows by its name."""
+    """An address before a replica whose name only the controller's ssh_config has."""
     monkeypatch.setattr(observation, "_reached_from_here", lambda _: {"spark-1": "10.0.0.1"})
     return {"address": {"port": 8080}, "ssh_hostname": "kitchen"}
 
@@ -54,7 +54,7 @@ def balanced(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def test_an_address_has_replicas_where_its_host_reaches_them(
     balanced: dict[str, Any],
 ) -> None:
-    """In the same execution."""
+    """The answer comes in the same execution."""
     result = {"address": "10.0.0.1", "written": "10.0.0.1", "tried": ["kitchen: unknown"]}
     host = spark(observe=probe(reached={"spark-1": result}))
     item, on = _judged(host, **balanced)
@@ -69,7 +69,7 @@ def test_an_address_has_replicas_where_its_host_reaches_them(
     assert item.findings == []
 
 
-def test_a_replica_that_its_address_does_not_reach_is_told(balanced: dict[str, Any]) -> None:
+def test_an_unreachable_replica_is_a_warning(balanced: dict[str, Any]) -> None:
     host = spark(
         observe=probe(reached={"spark-1": {"tried": ["kitchen: unknown", "10.0.0.1: timed out"]}})
     )
@@ -80,7 +80,7 @@ def test_a_replica_that_its_address_does_not_reach_is_told(balanced: dict[str, A
     assert any(arguments in line for line in host.lines)
 
 
-def test_a_warning_is_told_and_passed() -> None:
+def test_a_warning_is_reported_and_does_not_refuse() -> None:
     host = spark(observe=probe(docker_socket=False))
     item, on = _judged(host)
     assert on
@@ -96,7 +96,7 @@ def test_rules_are_judged_again_by_the_real_hardware() -> None:
 
 
 def _switching(*looks: Any, **changes: Any) -> FakeHost:
-    """A host in the middle of a switch; what it looks like, look by look."""
+    """A host in the middle of a switch; its observations in order."""
     left = [probe(switching=look, **changes) for look in looks]
     return spark(observe=lambda _: left.pop(0))
 
@@ -113,7 +113,7 @@ def test_a_switch_that_was_begun_before_is_waited_for() -> None:
     ]  # fmt: skip
 
 
-def test_who_only_looks_waits_for_nothing() -> None:
+def test_a_dry_run_waits_for_no_switch() -> None:
     host = _switching(True)
     _, on = _judged(host, dry=True)
     assert on
@@ -150,7 +150,7 @@ def test_a_host_that_another_version_deployed_is_refused() -> None:
     assert "sparkwright remove" in str(item.memory.failure)
 
 
-def test_a_host_without_a_cable_is_left_as_it_is() -> None:
+def test_a_host_without_a_cable_is_unchanged() -> None:
     hosts = [spark(f"spark-{number}", fabric=state_of_host()) for number in (1, 2)]
     wanted = {"shape": "pair", "hosts": ["spark-1", "spark-2"]}
     run = site(*hosts, fabric_addresses=wanted)

@@ -1,5 +1,6 @@
-"""Proxies: their files and their certificate, what of them is not as desired, and what the host is
-asked to do."""
+"""Proxies: their files and their certificate, differences from the plan, and requests to the
+host.
+"""
 
 from pathlib import Path
 
@@ -28,12 +29,12 @@ def test_haproxy_is_installed_before_anything_is_touched() -> None:
     assert ran.memory.stale
 
 
-def test_haproxy_that_is_not_wanted_is_left() -> None:
+def test_unneeded_haproxy_is_left_installed() -> None:
     host = fake(probe(packages={}))
     assert (run(host, proxies.installed, wanted=False).commands, host.asked) == ([], [])
 
 
-def test_taking_it_away_names_where_it_would_be() -> None:
+def test_removal_of_the_proxy_names_its_paths() -> None:
     host = fake(probe(**proxied(ONE)), configure=["removed the proxy"])
     host.memory.services_root = "/srv/sw"
     run(host, proxies.serving, None, {}, execute=True)
@@ -48,7 +49,7 @@ def test_a_switch_takes_the_proxies_with_it() -> None:
     result = proxies.switched(PROXY, FILES, probe(), root)
     assert result is not None
     assert result.files == FILES
-    # Also what only the plan before had: going back takes it up again.
+    # Also paths that only the earlier plan had: going back needs them again.
     assert set(FILES) <= set(result.managed)
     assert f"{UNITS}/{HEALTH_UNIT}" in result.managed
     gone = proxies.switched(None, {}, probe(**proxied(ONE)), root)
@@ -66,7 +67,7 @@ def secured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostRun:
     return host_run(spark(), BEHIND, tls="own")
 
 
-def test_diff_and_arguments_do_not_show_it(secured: HostRun) -> None:
+def test_diff_and_arguments_do_not_show_the_private_key(secured: HostRun) -> None:
     host = fake(probe(), proxies.request_of(secured.proxies, secured.proxy_files))
     host.state.config.DIFF = True
     host.answers["observe"] = probe()
@@ -74,12 +75,12 @@ def test_diff_and_arguments_do_not_show_it(secured: HostRun) -> None:
     assert f"would write {PEM}" in "\n".join(host.lines)
     assert PEM not in host.request("observe")["texts"]
     assert not any("BEGIN" in line for line in host.lines)
-    # As pyinfra's own debugging output has an operation's arguments.
+    # pyinfra's own debugging output shows an operation's arguments.
     for shown in (str(secured.proxy_files), repr(secured.proxies), repr(secured)):
         assert "BEGIN" not in shown
 
 
-def test_one_that_others_may_read_or_that_expired_is_written_anew(secured: HostRun) -> None:
+def test_an_exposed_or_expired_certificate_is_written_again(secured: HostRun) -> None:
     seen = proxied(secured)
     assert proxies.pending(secured.proxies, secured.proxy_files, probe(**seen)) == []
     for state in ({**seen["files"][PEM], "mode": 0o644}, {**seen["files"][PEM], "sha256": "0"}):
@@ -87,7 +88,7 @@ def test_one_that_others_may_read_or_that_expired_is_written_anew(secured: HostR
         assert proxies.pending(secured.proxies, secured.proxy_files, problems) == [f"write {PEM}"]
 
 
-def test_turned_off_it_is_taken_away(secured: HostRun) -> None:
+def test_the_certificate_is_removed_when_tls_is_turned_off(secured: HostRun) -> None:
     clear = host_run(spark(), BEHIND)
     assert PEM in proxies.request_of(clear.proxies, clear.proxy_files).files
     seen = proxied(clear)
@@ -95,6 +96,6 @@ def test_turned_off_it_is_taken_away(secured: HostRun) -> None:
     result = proxies.pending(clear.proxies, clear.proxy_files, probe(**seen))
     assert result == [f"remove {PEM}"]
     back = proxies.switched(clear.proxies, clear.proxy_files, probe(**seen), "/opt/sparkwright")
-    # A switch that fails brings it back.
+    # A switch that fails restores it.
     assert back is not None
     assert PEM in back.managed

@@ -1,5 +1,6 @@
-"""Questions of the command line: what hosts are asked, and how answers get to who asked: disks,
-models, looks of `sparkwright top`, and keys, of which a host gets hashes alone."""
+"""Questions of the command line: requests to hosts, and their answers: disks, models, samples of
+`sparkwright top`, and keys, of which a host gets only hashes.
+"""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -29,7 +30,7 @@ def _single(**answers: Any) -> tuple[Any, HostRun]:
 LOAD = HostLoad(5.0, {"qwen36": {"generated": 10.0}}, (), 100, 40)
 
 
-def test_a_look_is_one_execution_that_sudo_logs_in_few_words() -> None:
+def test_a_load_sample_is_one_execution_with_a_short_sudo_log() -> None:
     host, item = _single(load=LOAD)
     looks: list[Any] = []
     questions.follow(
@@ -43,7 +44,7 @@ def test_a_look_is_one_execution_that_sudo_logs_in_few_words() -> None:
     assert looks == [LOAD, LOAD]
 
 
-def test_a_host_is_asked_once_in_each_interval_and_not_while_nobody_looks(
+def test_a_host_is_asked_once_per_interval_and_only_while_a_page_is_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     host, item = _single()
@@ -69,7 +70,7 @@ def test_a_host_is_asked_once_in_each_interval_and_not_while_nobody_looks(
     assert [later - before >= 5 for before, later in pairwise(asked)] == [True] * 3
 
 
-def test_a_host_that_was_away_is_connected_to_again() -> None:
+def test_a_host_that_comes_back_is_connected_again() -> None:
     answers = iter([LOAD, OSError("gone"), LOAD])
     host, item = _single(load=lambda _: answered())
     done: list[str] = []
@@ -107,7 +108,7 @@ def test_a_host_that_was_away_is_connected_to_again() -> None:
     assert host.memory.failure is None
 
 
-def test_a_host_whose_last_look_is_silent_has_not_answered() -> None:
+def test_a_host_with_a_silent_last_sample_has_not_answered() -> None:
     host, item = _single(load=OSError("gone"))
     with pytest.raises(HostError, match="gone"):
         questions.follow(
@@ -138,7 +139,7 @@ def test_a_host_gets_hashes_and_not_in_a_command() -> None:
     assert asked.hidden
     for key in (KEY, OPENCLAW, ENGINE):
         assert key.value not in f"{asked.text}{asked.arguments}{request}"
-    # Looking takes no lock, and sends nothing.
+    # An observation takes no lock, and sends nothing.
     host, item = _keyed()
     questions.known_keys(host, item)
     assert (host.programs, host.request("keys")["text"]) == (["keys"], None)

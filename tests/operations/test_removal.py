@@ -1,4 +1,4 @@
-"""Removal: what is named because it stays."""
+"""Removal: the named remaining parts."""
 
 from sparkwright.host.bootstrap.prepare import RECORD
 from sparkwright.host.observe import ObservationRequest
@@ -15,7 +15,7 @@ ASKED = ObservationRequest(
 )
 
 
-def test_the_use_of_keys_is_named_where_nothing_else_is_left() -> None:
+def test_the_usage_database_is_named_as_the_only_remainder() -> None:
     answers: list[RemovalAnswer] = []
     host = fake(probe(directories={USAGE: {"mode": 0o755, "uid": 0}}), ASKED)
     run(host, removal.removed, answered=answers.append, execute=True)

@@ -1,5 +1,6 @@
-"""Roll-outs: one batch after the other, canaries first, and none any more after a failure; hosts
-whose switch did not end as planned, and rollback."""
+"""Roll-outs: one batch after the other, canaries first, and no batch after a failure; hosts
+whose switch did not end as planned, and rollback.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -51,7 +52,7 @@ def _four(**rollout: Any) -> tuple[Run, list[FakeHost]]:
 def _turn(
     host: FakeHost, result: SwitchJournal | HostError = GOOD, left: Callable[[], None] | None = None
 ) -> str:
-    """The host's turn; what became of it, in short."""
+    """The host's turn; its result, in short."""
 
     def switch(_: Any) -> SwitchJournal:
         if isinstance(result, HostError):
@@ -99,7 +100,7 @@ def test_after_a_failure_no_host_is_switched(
     assert run.rollout.stopped == why
 
 
-def test_the_canary_goes_at_once_and_each_further_batch_after_the_pause(clock: Clock) -> None:
+def test_the_canary_starts_at_once_and_each_further_batch_after_the_pause(clock: Clock) -> None:
     _, hosts = _four(pause_seconds=60)
     _turn(hosts[0])
     assert clock.slept == [0.0]
@@ -111,14 +112,14 @@ def test_the_canary_goes_at_once_and_each_further_batch_after_the_pause(clock: C
     assert clock.slept[-1] == 0.0
 
 
-def test_after_a_failure_nobody_waits_for_the_pause(clock: Clock) -> None:
+def test_after_a_failure_no_host_waits_for_the_pause(clock: Clock) -> None:
     _, hosts = _four(pause_seconds=60)
     _turn(hosts[0], BAD)
     _turn(hosts[1])
     assert clock.slept == [0.0]
 
 
-def test_without_a_canary_that_could_be_tried_nobody_goes() -> None:
+def test_without_a_usable_canary_no_host_is_switched() -> None:
     run, hosts = _four(canaries=2, batch=2)
     run.hosts["spark-1"].memory.failure = "not reached"
     # One of two canaries is enough.
@@ -132,7 +133,7 @@ def test_without_a_canary_that_could_be_tried_nobody_goes() -> None:
     )  # fmt: skip
 
 
-def test_without_canaries_the_first_batch_is_none() -> None:
+def test_without_canaries_the_first_batch_is_empty() -> None:
     run, hosts = _four(canaries=0, batch=1)
     run.hosts["spark-1"].memory.failure = "not reached"
     assert _turn(hosts[1]) == "good"
@@ -146,7 +147,7 @@ def test_unprepared_hosts_are_left_out_or_stop_everything() -> None:
         run, hosts = _four(unprepared=unprepared)
         run.hosts["spark-4"].memory.failure = "no space left"
         assert _turn(hosts[0]) == text
-    # Who fails by being switched is not unprepared.
+    # A host that fails in its switch is not unprepared.
     run, hosts = _four(unprepared="stop", canaries=0, batch=1)
     assert _turn(hosts[0]) == "good"
     run.hosts["spark-1"].memory.failure = "smoke"
@@ -192,7 +193,7 @@ def _to_take_back(host: FakeHost, run: Run, row: HostRun) -> list[Any]:
     return rollout.to_take_back(host, run, row)  # type: ignore[arg-type]
 
 
-def test_a_good_switch_is_as_planned_and_may_be_taken_back() -> None:
+def test_a_good_switch_is_as_planned_and_can_be_reverted() -> None:
     run, host, item = _host()
     rollout.remember(item, _switch(item), _ended("good"), run)
     assert item.outcomes == {}
@@ -202,11 +203,11 @@ def test_a_good_switch_is_as_planned_and_may_be_taken_back() -> None:
     (back,) = _to_take_back(host, run, item)
     assert (back.to, back.from_release) == (OLD, item.services[0].release)
     assert back.why == ("spark-2 did not get through",)
-    # Hosts that were not switched, or not from anything, have nothing to go back to.
+    # Hosts that were not switched, or had no release before, have nothing to go back to.
     assert _to_take_back(host, run, run.hosts["spark-2"]) == []
 
 
-def test_a_first_start_is_not_taken_back() -> None:
+def test_a_first_start_is_not_reverted() -> None:
     run, host, item = _host(services={"qwen36": {}}, units={})
     rollout.remember(item, _switch(item), _ended("good"), run)
     run.rollout.stop("spark-2 did not get through")
@@ -241,7 +242,7 @@ def _back(
     return host, rollout.targets_of(host, run.hosts["spark-1"], to=to, only=only)  # type: ignore[arg-type]
 
 
-def test_back_to_the_release_before() -> None:
+def test_a_rollback_goes_to_the_former_release() -> None:
     host, result = _back(_status("now", OLDER, OLD, "now", history=(_went(OLD, "now"),)))
     assert host.programs == ["observe", "status"]
     assert result is not None
@@ -255,7 +256,7 @@ def test_back_to_the_release_before() -> None:
 
 
 def test_a_release_that_was_good_here_is_watched_for_a_short_time() -> None:
-    """And the run says so; of one that was never proved here nobody knows."""
+    """The run reports it; a release that was never proved here is unknown."""
     proved = (_went(OLDER, OLD), _went(OLD, "now"))
     for history, seconds, reason in (
         (proved, 10.0, ", good here before: watched for 10 s"),

@@ -1,4 +1,4 @@
-"""Services and ranks of clusters: what would change, the switch that is requested, and its end."""
+"""Services and ranks of clusters: planned changes, the requested switch, and its end."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -47,7 +47,7 @@ def _host(*, jobs: Any = None, old: bool = False, **changes: Any) -> FakeHost:
 
 
 def ends(result: str = "good", *reasons: str, **journal: Any) -> Any:
-    """The switch that is asked for has ended like that."""
+    """Set the end of the requested switch."""
 
     def answer(request: Any) -> dict[str, JobStatus]:
         name = request_of(request)["id"]
@@ -63,7 +63,7 @@ def request_of(asked: Any) -> Any:
 
 
 @cases("changes", "message", "restart")
-def test_what_is_not_as_desired_is_what_would_be_done(
+def test_a_dry_run_names_every_difference(
     changes: dict[str, Any], message: str, restart: bool
 ) -> None:
     at = {
@@ -85,7 +85,7 @@ def test_what_is_not_as_desired_is_what_would_be_done(
     assert asked == (NOW, restart, message)
 
 
-def test_what_is_as_desired_is_left_alone() -> None:
+def test_a_service_as_planned_is_left_alone() -> None:
     for execute in (False, True):
         ran = run(_host(), services.running, (SERVICE,), SECRETS, execute=execute)
         assert (ran.commands, ran.host.asked) == ([], [])
@@ -94,7 +94,7 @@ def test_what_is_as_desired_is_left_alone() -> None:
 
 
 @cases("settings", "service", "wished")
-def test_a_second_start_needs_what_the_first_compiled(
+def test_a_second_start_requires_code_compiled_by_the_first(
     settings: dict[str, Any], service: dict[str, Any], wished: bool
 ) -> None:
     services_ = {"qwen36": {"recipe": "qwen36-35b-a3b-heretic-dflash", "port": 8000, **service}}
@@ -115,13 +115,13 @@ def test_a_switch_that_did_not_end_well_fails_the_host(
     assert ran.memory.changes == []
 
 
-def test_following_a_switch_that_nobody_works_on_is_an_interruption() -> None:
+def test_an_abandoned_switch_is_an_interruption() -> None:
     host = _host(jobs={UNIT: JobStatus(False, False, {"id": "x", "step": "stopping"})})
     with pytest.raises(Interrupted, match="the switch was interrupted: it ended without output"):
         switching.follow(host)  # type: ignore[arg-type]
 
 
-def test_the_turn_decides_and_the_end_is_told() -> None:
+def test_the_turn_decides_and_the_result_is_reported() -> None:
     texts: list[Any] = []
     host = _host(old=True)
 
@@ -159,7 +159,7 @@ KEYS = Keys({"default": (KEY,)}, ENGINE, {"pair": Secret("sk-of-the-ranks")})
 
 
 class Fleet:
-    """Hosts of one cluster, and a deploy of theirs."""
+    """Hosts of one cluster, and their deploy."""
 
     def __init__(self, hosts: dict[str, Any], *, serves: str | None = None) -> None:
         self.order: list[tuple[str, Any]] = []
@@ -196,8 +196,9 @@ class Fleet:
         return answer
 
     def deploy(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The role on every host, and its operations as pyinfra runs them: one after the other,
-        each on all hosts."""
+        """The role on every host, and its operations in pyinfra's order: one after the other,
+        each on all hosts.
+        """
         planned: dict[str, list[tuple[FakeHost, Any, dict[str, Any]]]] = {}
 
         def noted(operation: Any) -> Callable[..., None]:
@@ -250,7 +251,7 @@ def test_followers_are_ready_before_their_head_is_switched(
         files = {Path(path).name: text for path, (text, _) in service.files.items()}
         assert ENGINE.value not in str(files)
         assert files["secrets.env"] == "SPARKWRIGHT_RANKS=sk-of-the-ranks\n"
-        # With its last file a release is whole.
+        # With its last file a release is complete.
         assert Path([*service.service.files][-1]).name == "release.json"
     assert len({request.services[0].to for _, request in fleet.order}) == 1
 
@@ -293,7 +294,7 @@ def test_a_head_is_not_switched_without_a_follower(
 
 
 @cases("seen", "arguments")
-def test_what_a_follower_lacks(seen: dict[str, Any], arguments: list[str]) -> None:
+def test_missing_parts_of_a_follower_are_named(seen: dict[str, Any], arguments: list[str]) -> None:
     host_run = HostRun(
         pair()["spark-2"], (), KEYS, None, None, None, "spark-2", fake(None).memory, "10.0.0.2"
     )

@@ -34,9 +34,9 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opening]
     """Opens a session over two hosts that answer and one that is off; their plan is broken."""
     keys = ("fake_delay", "fake_delay_jitter", "fake_responses")
     monkeypatch.setattr("sparkwright.config.parse.CONNECTION_KEYS", (*CONNECTION_KEYS, *keys))
-    # pyinfra's command line patches the process that imports it, which is the tests' here.
+    # pyinfra's command line patches the process that imports it, here the tests' process.
     monkeypatch.setattr("gevent.monkey.patch_all", lambda **_: None)
-    # Hooks of a process of its own, taken back after the test.
+    # Hooks of a separate process, removed after the test.
     for module, names in (
         (util, ("stack", "getframeinfo")),
         (connecting, ("read_buffer",)),
@@ -100,7 +100,7 @@ def test_an_exception_that_is_no_answer_ends_the_session(opened: Opening) -> Non
         opening.ask(question)
 
 
-def test_a_watch_hands_answers_on_as_they_come(opened: Opening) -> None:
+def test_a_watch_yields_answers_as_they_arrive(opened: Opening) -> None:
     def watch(host: Any, run: HostRun, take: Callable[[int], None]) -> None:
         take(1)
         if host.name == NAMES[1]:
@@ -128,7 +128,7 @@ def test_a_dry_session_prepares_changes_and_runs_none(opened: Opening, dry: bool
             assert len(commands) == (0 if dry else 1)
 
 
-def test_a_session_changes_hosts_and_shows_what_pyinfra_shows(
+def test_a_session_changes_hosts_and_prints_pyinfras_output(
     opened: Opening, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def change(host: Any, run: HostRun, _: dict[str, None]) -> None:
@@ -155,7 +155,7 @@ def test_a_session_changes_hosts_and_shows_what_pyinfra_shows(
     ],
     ids=str,
 )
-def test_a_mistake_is_told_before_any_host_is_connected_to(
+def test_a_mistake_is_reported_before_any_connection(
     opened: Opening, invocation: dict[str, Any], error: type[Exception]
 ) -> None:
     asked = Invocation(**{"inventory": "inventory/lab.py", "planless": True, **invocation})

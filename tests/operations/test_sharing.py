@@ -1,5 +1,6 @@
-"""Who takes what from whom: decided once for a run, by what all of its hosts were seen to have; the
-peer server's units, and who may have its port."""
+"""Sources of each host: decided once for a run, from the observations of all of its hosts; the
+peer server's units, and the owner of its port.
+"""
 
 import json
 import os
@@ -67,7 +68,7 @@ def _peers(run: Run, host: FakeHost, content: str = MODEL) -> tuple[str, ...]:
     return tuple(peer.address for peer in result)
 
 
-def test_a_host_that_has_it_is_asked_first() -> None:
+def test_a_host_that_has_the_content_is_asked_first() -> None:
     run, (first, second, third) = _fleet(True, False, False)
     assert _peers(run, second) == ("http://10.0.0.1:18650",)
     assert _peers(run, third)[0] == "http://10.0.0.1:18650"
@@ -82,7 +83,7 @@ def test_a_host_that_has_it_is_asked_first() -> None:
 def test_hosts_that_do_not_share_take_no_part() -> None:
     run, (_, second) = _fleet(True, False, peer_sharing=False)
     assert _peers(run, second) == ()
-    # Nor one whose address nobody knows, behind a jump host.
+    # Nor a host with an unknown address, behind a jump host.
     run, (_, second) = _fleet(True, False)
     run.hosts["spark-1"].connection = None
     assert _peers(run, second) == ()
@@ -112,7 +113,7 @@ def test_a_host_serves_on_its_lan_address_only(data: dict[str, Any], addresses: 
 
 
 def test_under_tls_each_side_knows_the_others_certificate() -> None:
-    """And a host with another certificate gets another server."""
+    """A host with another certificate gets another server."""
     run, (_, second) = _fleet(True, False)
     named, plain = run.hosts["spark-1"], sharing.sources(run, run.hosts["spark-1"])
     identity = TlsIdentity("spark-1.sparkwright.internal", "the CA")
@@ -166,7 +167,7 @@ def test_a_bundle_is_not_offered_at_an_address_of_one_interface(tmp_path: Path) 
         _peers(run, first)
 
 
-def test_a_name_that_leads_to_ipv6_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_with_only_an_ipv6_address_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     def resolved(name: str, *_: Any, **__: Any) -> list[Any]:
         result = {"both": ["fd00::1", "10.0.0.7"], "six": ["fe80::1", "fd00::1"]}[name]
         return [(0, 1, 6, "", (item, 0)) for item in result]
@@ -186,7 +187,7 @@ def _railed(run: Run, host: FakeHost, **rails: str) -> None:
     host.memory.observation = replace(seen, addresses=own)
 
 
-def test_hosts_of_one_fabric_take_from_each_other_over_it_first() -> None:
+def test_hosts_of_one_fabric_share_over_it_first() -> None:
     run, (first, second, third) = _fleet(True, False, True)
     _railed(run, first, enp1s0f1np1="192.168.177.11", enP2p1s0f1np1="192.168.178.11")
     _railed(run, second, enp1s0f1np1="192.168.177.12", enP2p1s0f1np1="192.168.178.12")
@@ -201,7 +202,7 @@ def test_hosts_of_one_fabric_take_from_each_other_over_it_first() -> None:
     assert served == ("10.0.0.1", "192.168.178.11", "192.168.177.11")
 
 
-def test_a_host_that_claims_anothers_address_sends_nobody_there() -> None:
+def test_a_host_that_claims_anothers_address_gets_no_peers_there() -> None:
     run, (first, second) = _fleet(True, False)
     _railed(run, second, enp1s0f1np1="192.168.177.12")
     for claimed in ("192.168.177.12", "10.0.0.99", "8.8.8.8", "169.254.1.1", "x;reboot", "::1"):
@@ -226,7 +227,8 @@ JOB = peers.server_job(HOME, Sources(addresses=("10.0.0.2",)))
 
 def test_the_server_reads_its_files_alone_without_root_and_systemd_holds_its_port() -> None:
     """It sees programs, models, parts and keys; with its one capability, open_by_handle_at would
-    reach every file, so its system calls are limited; it reaches no network itself."""
+    reach every file, so its system calls are limited; it reaches no network itself.
+    """
     texts = [f"# {name.rpartition('.')[2]}\n{text}" for name, text in sorted(JOB.units.items())]
     compare("operations/peer-units", "\n".join(texts).replace(JOB.unit, "UNIT"))
     alone = peers.server_job(HOME, Sources())
@@ -237,7 +239,7 @@ def test_the_server_reads_its_files_alone_without_root_and_systemd_holds_its_por
 
 @pytest.fixture
 def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
-    """Commands that systemctl got; it has room for everything."""
+    """Commands to systemctl; the disk has room for everything."""
     asked: list[tuple[str, ...]] = []
 
     def systemctl(*arguments: str) -> Outcome:
@@ -278,7 +280,7 @@ def test_the_server_is_started_from_its_units_and_an_older_one_makes_room(
     ]
 
 
-def test_a_port_that_another_program_has_is_told(
+def test_an_occupied_peer_port_is_reported(
     tmp_path: Path, started: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "Failed to create listening socket (127.0.0.1:18650): Address already in use"
@@ -310,7 +312,7 @@ def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         process.wait()
 
 
-def test_a_bundle_is_served_on_one_address_to_who_knows_the_key(
+def test_a_bundle_is_served_on_one_address_to_clients_with_the_key(
     tmp_path: Path, bundle: Path
 ) -> None:
     keys, port = RunKeys(Secret("of-the-fleet")), free_port()
@@ -325,7 +327,7 @@ def test_a_bundle_is_served_on_one_address_to_who_knows_the_key(
     assert client.held().ranges == ((0, 2),)
     assert bytes(client.piece(0, 2)) == b"{}"
     client.close()
-    # Of the site's folder, nobody else reads the key, and the fleet's secret is not in it.
+    # Only the site's owner reads the key in its folder, and the fleet's secret is not in it.
     (key,) = tmp_path.glob(".sparkwright/bundle-*/keys/*")
     assert key.stat().st_mode & 0o077 == 0
     assert key.parent.parent.stat().st_mode & 0o077 == 0
@@ -334,7 +336,7 @@ def test_a_bundle_is_served_on_one_address_to_who_knows_the_key(
     assert os.fsencode(key.read_text()) not in Path(f"/proc/{process.pid}/cmdline").read_bytes()
 
 
-def test_a_port_of_the_controllers_that_is_taken_is_told(bundle: Path) -> None:
+def test_an_occupied_port_of_the_controller_is_reported(bundle: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(HostError, match=f"from this machine: Address already.*{port}"):

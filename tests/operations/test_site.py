@@ -12,9 +12,9 @@ from tests.tables import Tables
 
 cases = Tables(__file__)
 
-#: What is planned is not what is tested here: no host is to be asked for it.
+#: This test does not cover the plan: no host needs to answer.
 DEPLOY = "print('deployed')"
-#: Who gives each setting, as rules name it.
+#: Source of each setting, as rules name it.
 ORIGINS = """
 from sparkwright.run import site as runs
 from sparkwright.site.desired import desired_fleet
@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @cases("arguments", "message")
-def test_mistakes_of_the_command_line(
+def test_mistakes_of_the_command_line_are_reported(
     folder: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     confirmed = ["--yes"] if arguments else []
@@ -64,7 +64,7 @@ def test_the_hosts_of_a_limit_are_planned_and_all_are_known(folder: Path) -> Non
     )
 
 
-def test_what_asks_for_no_role_needs_no_plan(folder: Path) -> None:
+def test_a_command_without_a_role_needs_no_plan(folder: Path) -> None:
     with (folder / "config.py").open("a") as config:
         config.write(ORIGINS)
     done = pyinfra(folder, "inventory/lab.py", "fact", "sparkwright.facts.NvidiaDriver")
@@ -72,7 +72,7 @@ def test_what_asks_for_no_role_needs_no_plan(folder: Path) -> None:
     assert "580.95.05" in done.stdout + done.stderr
 
 
-def test_an_operation_outside_of_a_site_says_what_is_missing() -> None:
+def test_an_operation_outside_of_a_site_names_missing_arguments() -> None:
     lone = SimpleNamespace(connector_data={})
     with pytest.raises(RuntimeError, match=r"config\.py was not read"):
         run_of(lone)  # type: ignore[arg-type]

@@ -1,5 +1,6 @@
-"""Smoke tests: what is asked of whom, what a failure says, and what a service answers a neighbour
-without the key."""
+"""Smoke tests: requests and their targets, texts of failures, and answers of a service to a
+neighbour without the key.
+"""
 
 import pytest
 
@@ -21,7 +22,7 @@ CHAT, CODE = (
 WELL = SmokeAnswer((CheckResult("health", True, 0.5),))
 
 
-def test_nobody_is_asked_while_preparing_or_without_a_service() -> None:
+def test_no_request_is_sent_while_preparing_or_without_a_service() -> None:
     host = fake(probe())
     assert run(host, smoke.answers, (CHAT,)).commands == []
     assert run(host, smoke.answers, (), execute=True).commands == []
@@ -31,12 +32,12 @@ def test_nobody_is_asked_while_preparing_or_without_a_service() -> None:
 
 @pytest.fixture(autouse=True)
 def connected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """This machine reaches the host by itself."""
+    """This machine reaches the host directly."""
     monkeypatch.setattr(smoke, "_address", lambda _: HERE)
 
 
 @pytest.mark.parametrize("answers", [{"/invocations": 200}, {}])
-def test_an_open_route_fails_the_host_and_one_that_refuses_passes(answers: dict[str, int]) -> None:
+def test_an_open_route_fails_the_host_and_a_refusing_route_passes(answers: dict[str, int]) -> None:
     smokes: dict[str, Smoke] = {}
     host = fake(probe(), check={"chat": WELL})
     with server(answers) as (port, _):
@@ -59,7 +60,7 @@ def test_an_address_alone_is_asked_too() -> None:
 
 
 @pytest.mark.parametrize("connection", [None, ("127.0.0.1", "127.0.0.1")])
-def test_a_controller_behind_a_jump_host_or_tunnel_says_so(
+def test_a_controller_behind_a_jump_host_or_tunnel_reports_it(
     monkeypatch: pytest.MonkeyPatch, connection: tuple[str, str] | None
 ) -> None:
     monkeypatch.undo()
@@ -73,7 +74,7 @@ def test_a_controller_behind_a_jump_host_or_tunnel_says_so(
     ]
 
 
-def test_a_port_that_answers_on_its_host_alone_is_a_finding_with_what_opens_it() -> None:
+def test_a_port_closed_to_the_controller_is_a_finding_with_a_remedy() -> None:
     port = free_port()
     findings: list[Finding] = []
     host = fake(probe(), check={"chat": WELL})

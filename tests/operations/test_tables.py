@@ -1,4 +1,4 @@
-"""Operations by tables: what a host is, the arguments, and what comes of them."""
+"""Operations by tables: state of a host, arguments, and results."""
 
 from importlib import import_module
 from pathlib import Path
@@ -90,7 +90,7 @@ def _operation(name: str) -> Any:
     ("name", "title"),
     [(name, title) for name, table in CHANGES.items() for title in table["cases"]],
 )
-def test_an_operation_that_changes_a_host(name: str, title: str) -> None:
+def test_each_operation_reports_and_makes_its_changes(name: str, title: str) -> None:
     table = CHANGES[name]
     given = {**_read({**table, **table["cases"][title]})}
     arguments = {**_read(table.get("arguments", {})), **given.get("arguments", {})}
@@ -108,7 +108,7 @@ def test_an_operation_that_changes_a_host(name: str, title: str) -> None:
 
 
 @pytest.mark.parametrize("table", CHECKS, ids=lambda table: table.get("failure", table.get("noop")))
-def test_an_operation_that_only_checks(table: dict[str, Any]) -> None:
+def test_a_checking_operation_changes_nothing(table: dict[str, Any]) -> None:
     operation, arguments = _operation(table["operation"]), table.get("arguments", {})
     for execute in (False, True):
         ran = run(fake(probe(**table.get("seen", {}))), operation, execute=execute, **arguments)

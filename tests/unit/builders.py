@@ -1,4 +1,4 @@
-"""Whole, valid inputs for unit tests, to be changed in one place each."""
+"""Complete, valid inputs for unit tests, to be changed in one place each."""
 
 import datetime as dt
 from collections.abc import Mapping
@@ -89,7 +89,7 @@ def locked(*plans: HostPlan) -> str:
 
 
 def wanted(host_plan: HostPlan, **keywords: Any) -> Desired:
-    """Desired state of a host, as the checks take it."""
+    """Desired state of a host, in the checks' form."""
     resolved = resolution(host_plan, **keywords)
     return Desired(host_plan, catalog(), resolved, rendered(host_plan, resolved))
 
@@ -97,8 +97,9 @@ def wanted(host_plan: HostPlan, **keywords: Any) -> Desired:
 def kept_service(
     release: str, name: str = "qwen36", root: str | Path = "/opt/sparkwright", **gate: Any
 ) -> Service:
-    """A service as a host keeps it; ``gate`` changes its smoke test, and with a proxy it is drained
-    at once."""
+    """A service in a host's record; ``gate`` changes its smoke test, and with a proxy it is
+    drained at once.
+    """
     home = f"{root}/services/{name}"
     asked = SmokeRequest(
         name, f"sparkwright-{name}.service", "127.0.0.1", 8000, f"{home}/secrets.env",

@@ -9,13 +9,13 @@ from tests.unit.builders import ROOT
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder, which is the working directory."""
+    """An empty folder as the working directory."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
 def checkout(monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The root of this repository, an example site, which is the working directory."""
+    """The root of this repository, an example site, as the working directory."""
     monkeypatch.chdir(ROOT)
     return ROOT

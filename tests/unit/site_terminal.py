@@ -38,7 +38,7 @@ def written(folder: Path, port: int, address: str = "127.0.0.1", more: str = "")
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """A user's of their own; programs in ``bin`` of the site go first."""
+    """The user's own files; programs in ``bin`` of the site come first."""
     home = folder / "home"
     home.mkdir(exist_ok=True)
     path = f"{folder / 'bin'}:{os.environ['PATH']}"
@@ -55,7 +55,7 @@ def chat(folder: Path, *arguments: str, message: str = "", **more: str) -> Resul
 
 
 class Terminal:
-    """A terminal with the command in it: what is typed, and every byte that it gets."""
+    """A terminal with the command in it: typed text, and all output."""
 
     def __init__(self, process: subprocess.Popen[bytes], end: int) -> None:
         self.process, self._end = process, end
@@ -66,7 +66,7 @@ class Terminal:
         os.write(self._end, message.encode())
 
     def until(self, message: str, times: int = 1, seconds: float = 30) -> str:
-        """Wait for something that is shown. Returns everything since the start."""
+        """Wait for a text on the screen. Returns everything since the start."""
         deadline = time.monotonic() + seconds
         while self.got.count(message) < times:
             assert time.monotonic() < deadline, f"no {message!r} in {self.got!r}"
@@ -76,7 +76,7 @@ class Terminal:
     def interrupt(self) -> None:
         """Press Ctrl-C while a line is waited for.
 
-        CPython's readline loses one that comes between its prompt and its ``select``.
+        CPython's readline loses a signal between its prompt and its ``select``.
         """
         stat = Path(f"/proc/{self.process.pid}/stat")
         deadline = time.monotonic() + 30
@@ -96,7 +96,7 @@ class Terminal:
         if select.select([self._end], [], [], seconds)[0]:
             try:
                 data = os.read(self._end, 65536)
-            except OSError:  # nobody has its other end any more
+            except OSError:  # nobody holds its other end any more
                 return False
             self.got += data.decode(errors="replace")
             return bool(data)

@@ -1,4 +1,4 @@
-"""The routes of vLLM's server, answered in the shapes that the real one answers in."""
+"""The routes of vLLM's server, with the shapes of the real server's answers."""
 
 import hashlib
 import hmac
@@ -28,10 +28,10 @@ class Api:
     """The application: one handler for every request.
 
     Attributes:
-        guarded: beginnings of the paths that need the API key. The others, /invocations among
-            them, answer without.
-        unguarded: paths among them that do not.
-        rejection: body of a request without it.
+        guarded: beginnings of the paths that need the API key. The others, /invocations among them,
+            answer without a key.
+        unguarded: paths among them without a key.
+        rejection: body of an answer to a request without the key.
     """
 
     guarded: tuple[str, ...] = ("/v1", "/v2", "/inference")
@@ -65,7 +65,7 @@ class Api:
             "/generative_scoring": self._not_here,
             "/inference/v1/generate": self._not_here,
         }
-        if settings.pooling:  # as vLLM, whose routes are those of the model's tasks
+        if settings.pooling:  # as in vLLM, whose routes are those of the model's tasks
             for path in ("/v1/chat/completions", "/v1/completions", "/v1/messages"):
                 del post[path]
             if not pooling.reranks(settings):
@@ -243,13 +243,14 @@ class Api:
         numbers = body.get("tokens")
         if not isinstance(numbers, list):
             raise bad_request("tokens: a list of numbers is required", "tokens")
-        # A token's number is a hash, which has no way back.
+        # A token's number is a hash, which has no inverse.
         return as_json({"prompt": " ".join(f"<{number}>" for number in numbers)})
 
     def _count(self, request: Request, response: Response, seconds: float) -> None:
         expected = any(request.path in routes for routes in self._routes.values())
         if response.status == 401 or request.path in UNCOUNTED:
-            # As in vLLM: these, and what its key check turns away, are not in its HTTP metrics.
+            # As in vLLM: these routes, and requests refused by its key check, are not in its HTTP
+            # metrics.
             return
         handler = request.path if expected else "none"
         group = f"{response.status // 100}xx"

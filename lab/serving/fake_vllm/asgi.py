@@ -30,8 +30,8 @@ class Server:
     """Serves an application until SIGTERM.
 
     Args:
-        listener: a socket that is bound; None to bind the address of the configuration.
-        patience: seconds that running requests have then.
+        listener: a bound socket; None to bind the address of the configuration.
+        patience: remaining seconds for running requests.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class DirectServer(Server):
 
 
 def bind(address: str | tuple[str, int]) -> socket.socket:
-    """A socket at a path or at an address and port. Raises Refusal, also where one lies there."""
+    """A socket at a path or at an address and port. Raises Refusal, also if a file exists there."""
     unix = isinstance(address, str)
     family = socket.AF_UNIX if unix else socket.AF_INET6 if ":" in address[0] else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)

@@ -1,4 +1,4 @@
-"""A model as the routes use it: its served names, its limits, and generations that are counted."""
+"""A model for the routes: its served names, its limits, and counted generations."""
 
 import contextlib
 from collections.abc import AsyncGenerator
@@ -31,7 +31,7 @@ class Backend:
         return self.settings.names[:1] if self.faults.no_alias else self.settings.names
 
     def model_of(self, body: dict[str, Any]) -> str:
-        """The alias a request asks for, the first when it names none; ApiError for another."""
+        """The alias that a request names, by default the first; ApiError for an unknown alias."""
         name = body.get("model") or self.names[0]
         if name in self.names:
             return str(name)

@@ -82,7 +82,7 @@ def _count(body: dict[str, Any]) -> int:
 
 
 def _texts(plan: Plan) -> tuple[str | None, str | None]:
-    """Reasoning and content; a part that has no token is None."""
+    """Reasoning and content; a part without a token is None."""
     tokens = plan.generation.tokens
     reasoning = "".join(tokens[: plan.reasoning]) or None
     content = "".join(tokens[plan.reasoning :]) or None

@@ -1,6 +1,6 @@
 """Fake cache of torch.compile: one file below VLLM_CACHE_ROOT, with the log lines of 0.24.0.
 
-A cache that was tampered with or cut ends the engine, as a broken artefact does.
+A manipulated or truncated cache ends the engine, as a broken artefact does.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ _TEXT = "compiled by the lab's engine\n"
 
 
 def load_or_compile(model: str) -> None:
-    """Load the compiled graph of a model, or compile it and keep it."""
+    """Load the compiled graph of a model, or compile and store it."""
     root = Path(os.environ.get("VLLM_CACHE_ROOT") or Path.home() / ".cache/vllm")
     key = hashlib.sha256(model.encode()).hexdigest()[:10]
     path = root / "torch_compile_cache" / key / "graph"

@@ -1,4 +1,4 @@
-"""Routes of vLLM's developer mode by which it sleeps and wakes up, as lab/gpu/sleep.py saw them."""
+"""Routes of vLLM's developer mode for sleep and wake-up, as lab/gpu/sleep.py recorded them."""
 
 import json
 import os
@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Callable
 from .errors import ApiError
 from .http_server import Request, Response
 
-#: Parts of a deep sleep; each comes back by a request of its own.
+#: Parts of a deep sleep; each comes back by a separate request.
 _PARTS = ("weights", "kv_cache")
 Routes = dict[str, Callable[[Request], Awaitable[Response]]]
 
 
 class Sleep:
-    """An engine's sleep: what it lacks now."""
+    """An engine's sleep: the parts that it has freed."""
 
     def __init__(self) -> None:
         self._parts: set[str] = set()

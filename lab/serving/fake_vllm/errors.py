@@ -1,11 +1,11 @@
-"""Errors that a request is answered with, in the form vLLM gives them."""
+"""Errors in answers to requests, in vLLM's form."""
 
 from .http_server import Response
 from .text import compact
 
 
 class ApiError(Exception):
-    """status: of HTTP; kind: such as `BadRequestError`; param: the request's field, if one."""
+    """status: HTTP status; kind: such as `BadRequestError`; param: the request's field, if any."""
 
     def __init__(self, status: int, kind: str, message: str, param: str | None = None) -> None:
         super().__init__(message)

@@ -1,8 +1,7 @@
 """Picture recognition of the fake: plain shapes, their colours, and a word in dots.
 
-No model looks: a PNG is decoded, and what is drawn in flat colours on white is measured. So an
-answer about a picture is true, as a real model's would be, and a picture that did not arrive whole
-is noticed.
+No model looks: a PNG is decoded, and its shapes in flat colours on white are measured. So an answer
+about a picture is true, like a real model's, and an incomplete picture is noticed.
 """
 
 import base64
@@ -103,7 +102,7 @@ def _unfiltered(raw: bytes, width: int, height: int, channels: int) -> list[list
 
 
 def _undo(kind: int, line: bytearray, above: bytearray, channels: int) -> None:
-    """Take one row's filter off, as PNG's section 9 has them: none, sub, up, average, Paeth."""
+    """Undo one row's filter, by PNG's section 9: none, sub, up, average, Paeth."""
     if kind == 0:
         return
     for at in range(len(line)):
@@ -131,7 +130,9 @@ def _colour(pixel: _Pixel) -> str:
 
 
 def _shape(points: list[_Point]) -> str:
-    """By how much of its box it fills: all for a square, pi/4 for a circle, half for a triangle."""
+    """Part of its box that a shape fills: all for a square, pi/4 for a circle, half for a
+    triangle.
+    """
     left, top, right, bottom = _box(points)
     filled = len(points) / ((right - left + 1) * (bottom - top + 1))
     return "square" if filled > 0.9 else "circle" if filled > 0.65 else "triangle"
@@ -143,7 +144,7 @@ def _box(points: list[_Point]) -> tuple[int, int, int, int]:
 
 
 def _word(ink: list[_Point]) -> str:
-    """Letters of 5 x 7 dots in one line, one dot apart; a letter that is not known is a `?`."""
+    """Letters of 5 x 7 dots in one line, one dot apart; an unknown letter is a `?`."""
     if not ink:
         return ""
     left, top, right, bottom = _box(ink)
@@ -152,7 +153,7 @@ def _word(ink: list[_Point]) -> str:
         return ""
     dots = {((x - left) // dot, (y - top) // dot) for x, y in ink}
     columns = (right - left + 1) // dot
-    # Narrow letters at an end would move the grid: the word is as wide as whole letters are.
+    # Narrow letters at an end would shift the grid: the word has the width of whole letters.
     letters = (columns + _COLUMNS) // (_COLUMNS + 1)
     word = ""
     for number in range(letters):

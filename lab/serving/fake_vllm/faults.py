@@ -1,4 +1,4 @@
-"""Faults that can be asked for, to try what watches, proves and rolls out a service.
+"""Faults on request, for tests of programs that watch, prove and roll out a service.
 
 They come from FAKE_VLLM_FAULT or /etc/fake-vllm-fault, several by commas:
 

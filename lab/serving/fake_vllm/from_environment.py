@@ -1,7 +1,7 @@
 """FAKE for the entry point of vllm-dflash: environment variables to a `vllm serve` command.
 
-Names and defaults are as on the image's card. As the real one it trusts remote code, puts
-VLLM_API_KEY on the command line where it is set, prints that line, and starts `vllm` by its name.
+Names and defaults are as on the image's card. Like the real program it trusts remote code, puts
+VLLM_API_KEY on the command line if it is set, prints that line, and starts `vllm` by its name.
 """
 
 import json
@@ -26,10 +26,10 @@ _TURBOQUANT = {
 
 
 def arguments(environment: Mapping[str, str]) -> list[str]:
-    """The command that the variables ask for.
+    """The command in the variables.
 
     Raises:
-        ValueError: in words, for what is missing or can't be.
+        ValueError: names missing and invalid variables.
     """
     missing = [name for name in ("MODEL_PATH", "DFLASH_DRAFTER") if not environment.get(name)]
     if missing:
@@ -54,7 +54,7 @@ def arguments(environment: Mapping[str, str]) -> list[str]:
     result += ["--trust-remote-code", "--speculative-config", json.dumps(speculative)]
     if key := environment.get("VLLM_API_KEY"):
         result += ["--api-key", key]
-    # Last, so that what is said there wins.
+    # Last, so that its arguments win.
     try:
         return result + shlex.split(environment.get("EXTRA_ARGS", ""))
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The engine that isn't one: it hands out prepared tokens at a set pace and counts everything.
+"""A fake engine: it hands out prepared tokens at a set pace and counts everything.
 
 Requests beyond `--max-num-seqs` wait. A repeated beginning of a prompt counts as prefix cache hits,
 in blocks of 16 tokens. With a speculative config, a step yields one token and the draft's accepted
@@ -28,7 +28,7 @@ class Generation:
     """A running request: its prompt, the tokens it will yield, and its progress.
 
     finish: `length` when max_tokens cut it, else `stop`. seed makes its speculation repeatable.
-    arrived, first_token: on the monotonic clock; the latter is 0 before there is one.
+    arrived, first_token: on the monotonic clock; first_token is 0 before the first token.
     """
 
     prompt: list[str]
@@ -132,7 +132,7 @@ class Engine:
         return 1 + accepted
 
     def _count_prompt(self, generation: Generation) -> int:
-        """Count the prompt and its cached part; returns the cached tokens."""
+        """Count the prompt and its cached part; return the cached tokens."""
         metrics = self._metrics
         size = len(generation.prompt)
         caches = self._settings.prefix_caching and not self._faults.no_prefix_hits

@@ -1,4 +1,4 @@
-"""The GPU as the container sees it, asked from nvidia-smi."""
+"""The GPU as the container sees it, by nvidia-smi."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ class Gpu:
 def find_gpu(*, aeon: bool) -> Gpu:
     """The first GPU.
 
-    Raises Refusal without a GPU, and on a GPU that the AEON build has no kernels for.
+    Raises Refusal without a GPU, and on a GPU without kernels in the AEON build.
     FAKE_VLLM_NO_GPU_CHECK=1 skips the question, for tests on machines without a GPU.
     """
     if os.environ.get("FAKE_VLLM_NO_GPU_CHECK") == "1":

@@ -31,7 +31,10 @@ class Request:
 
 @dataclass
 class Response:
-    """body: at once, or in pieces that are sent as they come. vary: the CORS header is added."""
+    """body: as one text, or in pieces that are sent as they come.
+
+    vary: the CORS header is added.
+    """
 
     status: int
     body: bytes | AsyncGenerator[bytes, None]
@@ -116,7 +119,7 @@ class HttpServer:
         response = await self._watched(request, reader)
         if response is None:
             return False
-        peer = writer.get_extra_info("peername")  # of a Unix socket nothing
+        peer = writer.get_extra_info("peername")  # nothing for a Unix socket
         log.uvicorn(
             f'{":".join(map(str, peer[:2]))} - "{request.method} {request.path} HTTP/1.1" '
             f"{response.status} {HTTPStatus(response.status).phrase}"

@@ -1,7 +1,7 @@
-"""Which vLLM this fake stands for: version, flavour and built-in fault.
+"""The identity of this fake: vLLM's version, flavour and built-in fault.
 
-The image says so in three files of /etc, each of one line; the environment wins over them, which
-is for tests and for faults that a service sets itself.
+Three files of the image in /etc, each of one line, name them; the environment, which tests and a
+service's faults use, takes precedence.
 """
 
 import os
@@ -21,7 +21,7 @@ AEON = "aeon"
 
 @dataclass(frozen=True)
 class Identity:
-    """version: of the vLLM stood for; flavour: `stock` or `aeon`; fault: see `faults`."""
+    """version: vLLM's version; flavour: `stock` or `aeon`; fault: see `faults`."""
 
     version: str
     flavour: str
@@ -29,7 +29,7 @@ class Identity:
 
 
 def read_identity() -> Identity:
-    """The identity that environment and image give; nothing set is stock, without a fault."""
+    """The identity from environment and image; without settings it is stock, without a fault."""
     return Identity(
         version=_setting("FAKE_VLLM_VERSION", VERSION_FILE) or DEFAULT_VERSION,
         flavour=_setting("FAKE_VLLM_FLAVOUR", FLAVOUR_FILE) or "stock",

@@ -1,7 +1,7 @@
 """A fake for llama.cpp's ``llama-server``: arguments, routes, metrics, log and GGUF files.
 
 Made from captures of build 11669 (tests/fixtures/llamacpp). OpenAI's answers, faults and prompts
-are the same as in the fake for vLLM; it drafts nothing and makes no vectors.
+equal the fake vLLM's; it drafts nothing and makes no vectors.
 """
 
 import argparse
@@ -27,9 +27,9 @@ from .server_settings import DEFAULT_MAX_MODEL_LEN, Settings
 from .sglang import SAMPLE, parser
 from .text import tokens_of
 
-#: The build whose arguments it takes, whatever the image's tag says.
+#: The build whose arguments it accepts, whatever the image's tag says.
 BUILD = "b11669"
-#: llama.cpp's metric -> the fake for vLLM's own that counts the same. It drafts nothing.
+#: llama.cpp's metric -> the fake vLLM's own with the same count. It drafts nothing.
 METRICS = {
     "prompt_tokens_total": "prompt_tokens_total", "requests_deferred": "num_requests_waiting",
     "requests_processing": "num_requests_running", "n_decode_total": "iteration_tokens_total_count",
@@ -45,7 +45,7 @@ _BEGUN = time.monotonic()
 
 
 class LlamaApi(Api):
-    """llama-server's routes: OpenAI's as the fake for vLLM answers them, and its own."""
+    """llama-server's routes: OpenAI's as in the fake vLLM, and its own."""
 
     guarded, unguarded = ("/",), ("/", "/health", "/v1/health")
     rejection = b'{"error":{"message":"Invalid API Key","type":"authentication_error","code":401}}'
@@ -84,7 +84,7 @@ class LlamaApi(Api):
         values: Counter[str | None] = Counter()
         for name, _, value in SAMPLE.findall(self._backend.metrics.render()):
             values[name.removeprefix("vllm:")] += int(float(value))
-        # Its prompt tokens are without those of its cache.
+        # Its prompt tokens exclude cached tokens.
         values["prompt_tokens_total"] -= values["prefix_cache_hits_total"]
         lines = [f"llamacpp:{name} {values[own]}\n" for name, own in METRICS.items()]
         return Response(200, "".join(lines).encode(), content_type="text/plain; version=0.0.4")

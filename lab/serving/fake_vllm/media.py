@@ -1,9 +1,8 @@
-"""`/v1/audio/transcriptions` as vLLM answers it; `/v1/audio/speech` and `/v1/images/generations`
-as vLLM-Omni does: by the forms of their protocol classes, for a model whose architecture says so.
+"""`/v1/audio/transcriptions` as vLLM answers it; `/v1/audio/speech` and `/v1/images/generations` as
+vLLM-Omni does: by the forms of their protocol classes, for a model with such an architecture.
 
-No model listens: a WAV file is decoded, and how loud it is from tenth to tenth is compared with a
-recording that the fake knows. So what is written down is true, and a file that did not arrive whole
-is noticed.
+No model listens: a WAV file is decoded, and its loudness from tenth to tenth is compared with a
+recording that the fake knows. So the transcript is true, and an incomplete file is noticed.
 """
 
 import base64
@@ -50,7 +49,7 @@ async def transcription(backend: Backend, request: Request) -> Response:
     text, seconds = _heard(named["file"].get_payload(decode=True))
     usage = {"type": "duration", "seconds": math.ceil(seconds)}
     if backend.faults.deaf:
-        text = " Thank you."  # as Whisper writes where nothing is said
+        text = " Thank you."  # as Whisper does for silence
     return Response(200, compact({"text": text, "usage": usage}).encode())
 
 

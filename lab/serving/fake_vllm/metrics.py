@@ -1,7 +1,7 @@
 """`/metrics`: the names, help texts and buckets of the real vLLM, with this server's own numbers.
 
 The families come from `metrics/` beside the package, as a running vLLM printed them. Speculation
-has metrics only where a speculative config is.
+has metrics only with a speculative config.
 """
 
 import gc
@@ -51,7 +51,7 @@ class Metrics:
         self._values[(name, tuple(sorted(labels.items())))] = value
 
     def get(self, name: str, **labels: str) -> float:
-        """The value of a counter or gauge; 0 for one not touched yet."""
+        """The value of a counter or gauge; 0 before its first use."""
         return self._values.get((name, tuple(sorted(labels.items()))), 0.0)
 
     def observe(self, name: str, value: float, **labels: str) -> None:

@@ -33,7 +33,7 @@ class Model:
 
     @property
     def quant_method(self) -> str | None:
-        """`quant_method` of the quantization_config, of the text part's where it has one."""
+        """`quant_method` of the quantization_config, or of the text part's."""
         for part in (self.config, self.config.get("text_config", {})):
             quantization = part.get("quantization_config")
             if isinstance(quantization, dict) and quantization.get("quant_method"):
@@ -42,7 +42,7 @@ class Model:
 
     @property
     def max_position_embeddings(self) -> int | None:
-        """The context length that the config declares, of the text part where it has one."""
+        """The context length in the config, or in its text part."""
         for part in (self.config.get("text_config", {}), self.config):
             if isinstance(part.get("max_position_embeddings"), int):
                 return int(part["max_position_embeddings"])
@@ -50,7 +50,7 @@ class Model:
 
 
 def open_model(path: str) -> Model:
-    """The model of a directory; Refusal where there is no directory or no readable config.json."""
+    """The model of a directory; Refusal without a directory or a readable config.json."""
     file = Path(path) / "config.json"
     if not file.is_file():
         raise invalid_value(

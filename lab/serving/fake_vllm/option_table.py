@@ -37,7 +37,7 @@ class Table:
 def load_table(identity: Identity) -> Table:
     """The table of an identity's version, with the additions of its flavour.
 
-    Raises SystemExit for a version that has no table.
+    Raises SystemExit for a version without a table.
     """
     path = FLAGS / f"{identity.version}.json"
     if not path.is_file():

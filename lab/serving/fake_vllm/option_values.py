@@ -1,4 +1,4 @@
-"""How vLLM reads the text of one argument; each function raises what argparse reports."""
+"""vLLM's parsing of the text of one argument; each function raises argparse's error."""
 
 import argparse
 import json
@@ -43,12 +43,12 @@ def backend(text: str) -> str:
 
 
 def json_value(text: str) -> Any:
-    """JSON, reported in vLLM's own words when it is none."""
+    """JSON, with vLLM's own message for invalid text."""
     return _converted(json.loads, "<function loads>", text)
 
 
 def json_object_or_text(text: str) -> Any:
-    """JSON for what looks like an object, else the text itself."""
+    """JSON for a text that looks like an object, else the text itself."""
     return json_value(text) if re.fullmatch(r"(?s)\s*{.*}\s*", text) else text
 
 

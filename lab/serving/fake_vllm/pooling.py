@@ -1,6 +1,6 @@
 """`/v1/embeddings`, `/v1/rerank` and `/score` of a model that pools: texts as counts of words.
 
-A model whose architecture is one of classification is a reranker, and has no vectors.
+A model with an architecture for classification is a reranker, and has no vectors.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ _DEFAULT_LENGTH = 64
 
 
 def reranks(settings: Settings) -> bool:
-    """Whether the model gives scores and no vectors."""
+    """Return whether the model gives scores and no vectors."""
     architectures = settings.model.config.get("architectures") or [""]
     return "Classification" in architectures[0]
 

@@ -30,7 +30,7 @@ _NEVER_THINKS_UNASKED = ("gemma4",)
 class Plan:
     """A request ready to run: reasoning tokens come first, then content tokens.
 
-    tool: name and JSON arguments of a tool call that is the answer instead of a content.
+    tool: name and JSON arguments of a tool call that replaces the content.
     """
 
     generation: Generation
@@ -41,7 +41,7 @@ class Plan:
 
 
 def plan_chat(body: dict[str, Any], settings: Settings, version: str, faults: Faults) -> Plan:
-    """The plan of a chat completion; ApiError for what vLLM refuses."""
+    """The plan of a chat completion; ApiError for a request that vLLM refuses."""
     messages = body.get("messages")
     if not isinstance(messages, list) or not all(isinstance(item, dict) for item in messages):
         raise bad_request("messages: a list of messages is required", "messages")
@@ -57,7 +57,7 @@ def plan_chat(body: dict[str, Any], settings: Settings, version: str, faults: Fa
     tool = None if output else _tool_call(body, question, settings)
     limit = _max_tokens(body, len(prompt), settings, version)
     if faults.garbage or (faults.blind and pictures):
-        body = {**body, "ignore_eos": False}  # nothing but marks, however long
+        body = {**body, "ignore_eos": False}  # nothing but marks, of any length
         return _plan(body, prompt, [], tokens_of(_GARBAGE), limit, seed, tool)
     thinks = bool(settings.reasoning_parser) and (
         faults.always_thinks
@@ -85,7 +85,7 @@ def _last(prompt: list[str], count: float) -> str:
 
 
 def _unparsed(name: str, arguments: str) -> str:
-    """A call in Qwen3's own words, which a tool parser would have read."""
+    """A call in Qwen3's own syntax, for a tool parser."""
     parts = [
         f"<parameter={key}>\n{value}\n</parameter>" for key, value in json.loads(arguments).items()
     ]
@@ -211,14 +211,14 @@ def _tool_call(body: dict[str, Any], question: str, settings: Settings) -> tuple
                 '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser '
                 "to be set",
             )
-        # Without a model to decide, a tool is called when the question names it.
+        # Without a model to decide, a tool is called if the question names it.
         named = [name for name in tools if name in question]
         if not named:
             return None
         name = named[0]
     arguments = instance_of(tools[name].get("parameters") or {"type": "object"}) or {}
     subject = proper_name(question)
-    if subject:  # the first text is what the call is about
+    if subject:  # the first text is the call's argument
         free = [key for key, value in arguments.items() if value == FAKE]
         arguments |= dict.fromkeys(free[:1], subject)
     return str(name), compact(arguments)

@@ -1,8 +1,8 @@
-"""Ranks over several hosts (`--nnodes`), as vLLM 0.32.0 was seen to join and to lose them.
+"""Ranks over several hosts (`--nnodes`), which join and end as vLLM 0.32.0's do.
 
 The head listens on every address at --master-port and starts once all followers are there. The next
 request notices a lost rank and fails with 500; then the head ends, with status 0. A follower
-notices nothing: it lives on without its head, and no later head can use it.
+notices nothing: it survives its head, and no later head can use it.
 """
 
 import argparse
@@ -27,7 +27,7 @@ class Ranks:
         self._links = links
 
     def before_generation(self) -> None:
-        """ApiError with status 500 where a follower is gone; the engine ends a moment later."""
+        """ApiError with status 500 if a follower is gone; the engine ends a moment later."""
         gone = [rank for rank, link in self._links.items() if _closed(link)]
         if gone:
             log.engine(
@@ -41,7 +41,7 @@ def gather(arguments: argparse.Namespace) -> Ranks | None:
     """Wait for all ranks; None on a follower, which has joined its head and answers nobody.
 
     Raises:
-        Refusal: when they are not there in time.
+        Refusal: ranks are missing at the deadline.
     """
     if arguments.nnodes <= 1:
         return Ranks({})

@@ -9,7 +9,7 @@ _ASKED = re.compile(r"\b[Ww]hat is the ([a-z]+ [a-z]+)\b")
 
 
 def recalled(question: str, expected: str) -> str | None:
-    """The answer to `What is the access word`, where `The access word is x.` was said before."""
+    """The answer to `What is the access word`, if the prompt has `The access word is x.`."""
     asked = _ASKED.search(question)
     if not asked:
         return None
@@ -19,7 +19,7 @@ def recalled(question: str, expected: str) -> str | None:
 
 
 def tool_said(messages: list[dict[str, Any]]) -> str | None:
-    """A sentence of what a tool has just said; None where it is not a tool's turn that was last."""
+    """A sentence about a tool's result; None if the last message is not a tool's."""
     if not messages or messages[-1].get("role") != "tool":
         return None
     content = messages[-1].get("content")
@@ -33,6 +33,6 @@ def tool_said(messages: list[dict[str, Any]]) -> str | None:
 
 
 def proper_name(question: str) -> str | None:
-    """A name in a question, as in `the weather in Oslo`: what a tool would be called with."""
+    """A name in a question, as in `the weather in Oslo`: the argument for a tool."""
     match = re.search(r"\b(?:in|of|for|at) ([A-Z]\w+)", question)
     return match.group(1) if match else None

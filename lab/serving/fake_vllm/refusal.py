@@ -1,8 +1,8 @@
-"""Why vLLM would not start, and the lines it ends with.
+"""Reasons why vLLM would not start, and its last lines.
 
 vLLM ends a failed start with a Python traceback, from the API server or from its engine process.
-The fake prints the same last lines, which are what people and programs look for; the frames
-in between are left out.
+The fake prints the same last lines, which users and programs search for; the frames in between are
+left out.
 """
 
 from . import log
@@ -38,7 +38,7 @@ def invalid_value(model: str, message: str) -> Refusal:
 
 
 def print_refusal(refusal: Refusal) -> None:
-    """Print the end of the traceback, as the process it comes from would."""
+    """Print the end of the traceback, as the failing process would."""
     if refusal.engine:
         log.engine("ERROR", "core.py:1231", "EngineCore failed to start.")
         log.engine("ERROR", "core.py:1231", "Traceback (most recent call last):")

@@ -38,7 +38,7 @@ def parse(arguments: list[str], table: Table) -> argparse.Namespace:
 
 
 def given(namespace: argparse.Namespace, table: Table) -> dict[str, Any]:
-    """The arguments that differ from their default, as vLLM's log lists them."""
+    """The arguments that differ from their default, in the form of vLLM's log."""
     defaults = {option["dest"]: option.get("default") for option in table.options}
     return {
         name: value

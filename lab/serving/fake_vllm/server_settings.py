@@ -1,6 +1,6 @@
 """Settings from the arguments, and the mistakes that vLLM's config classes refuse.
 
-These are mistakes that argparse lets through: vLLM finds them only after it has started.
+argparse accepts these mistakes: vLLM finds them only after its start.
 """
 
 import argparse
@@ -47,7 +47,7 @@ class Settings:
 
 
 def check_frontend(arguments: argparse.Namespace, table: Table) -> None:
-    """Refuse parsers that the API server does not have, as it does before its engine starts."""
+    """Refuse parsers that the API server lacks, before its engine starts."""
     if arguments.enable_auto_tool_choice and not arguments.tool_call_parser:
         raise Refusal("TypeError", "Error: --enable-auto-tool-choice requires --tool-call-parser")
     _known_parser("tool call", arguments.tool_call_parser, table.tool_parsers)
@@ -106,7 +106,7 @@ def read_settings(arguments: argparse.Namespace, table: Table, identity: Identit
 
 
 def check_backend(name: str | None, table: Table) -> None:
-    """Attention backends are taken in any case; Refusal for a backend that the version lacks."""
+    """Attention backends are accepted in any case; Refusal for a backend that the version lacks."""
     if name and name.upper() not in table.attention_backends and name.lower() != "auto":
         raise invalid_value(
             "AttentionConfig",

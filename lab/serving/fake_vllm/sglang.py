@@ -1,7 +1,7 @@
 """A fake for SGLang, in the image as ``sglang.launch_server``: arguments, routes, metrics and log.
 
 Made from SGLang's source (0.5.15 to 0.5.23: server_args.py, http_server.py, metrics_collector.py,
-model_runner.py), not from captures: no real one has run here. OpenAI's routes, faults, ranks and
+model_runner.py), not from captures: no real SGLang has run here. OpenAI's routes, faults, ranks and
 prompts are the same as in the fake for vLLM.
 """
 
@@ -32,7 +32,7 @@ from .speculation import Speculation
 from .text import compact
 
 TABLES = Path(__file__).resolve().parent.parent
-#: The fake for vLLM's own metric -> SGLang's that counts the same.
+#: The fake vLLM's own metric -> SGLang's with the same count.
 METRICS = {
     f"vllm:{own}": f"sglang:{name}"
     for own, name in {
@@ -54,7 +54,7 @@ METRICS = {
     }.items()
 }  # fmt: skip
 SAMPLE = re.compile(r"^([a-z_:]+)(\{[^}]*\})? (\S+)$", re.MULTILINE)
-#: Routes that change the server or tell its arguments: no proxy lets them through.
+#: Routes that change the server or reveal its arguments: no proxy passes them.
 ADMIN = (
     "/abort_request", "/flush_cache", "/release_memory_occupation", "/start_profile",
     "/update_weights_from_disk",
@@ -62,7 +62,7 @@ ADMIN = (
 
 
 def parser(table_name: str, program: str) -> argparse.ArgumentParser:
-    """The parser of a version, from a table that the engine itself gave."""
+    """The parser of a version, from a table that the engine itself printed."""
     table = json.loads((TABLES / f"{table_name}.json").read_text(encoding="utf-8"))
     seconds: dict[str, list[str]] = {}
     for second, name in table["aliases"].items():
@@ -94,7 +94,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
     drafts = (algorithm or "").lower(), drafter, arguments.speculative_num_draft_tokens or 4, None
     return Settings(
         names=[arguments.served_model_name or arguments.model_path],
-        keys=[],  # the program that starts it asks for the key
+        keys=[],  # the program that starts it requires the key
         model=model,
         max_model_len=asked or own or DEFAULT_MAX_MODEL_LEN,
         max_num_seqs=arguments.max_running_requests or 48,
@@ -110,7 +110,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
 
 
 class SglangApi(Api):
-    """SGLang's routes: OpenAI's as the fake for vLLM answers them, and its own."""
+    """SGLang's routes: OpenAI's as in the fake vLLM, and its own."""
 
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)
@@ -177,7 +177,7 @@ def main(_: list[str]) -> int:
     identity = read_identity()
     arguments = parser(f"sglang/{identity.version}", "sglang serve").parse_args()
     say(f"FAKE for SGLang {identity.version} (sparkwright lab): no model is computed")
-    # The real one logs every argument, an API key too; this one those that are given.
+    # The real server logs every argument, an API key too; this fake logs the given arguments.
     say(f"server_args=ServerArgs({' '.join(sys.argv[1:])})")
     faults = read_faults(identity.fault)
     seconds = float(os.environ.get("FAKE_VLLM_BOOT_SECONDS") or "2")

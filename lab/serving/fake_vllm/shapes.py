@@ -1,4 +1,4 @@
-"""Parts that answers of several routes have in common, with keys in vLLM's order."""
+"""Parts that answers of several routes share, with keys in vLLM's order."""
 
 import secrets
 from typing import Any
@@ -13,7 +13,7 @@ def new_id() -> str:
 
 
 def usage(prompt: int, completion: int, version: str, *, details: bool = True) -> dict[str, Any]:
-    """The usage object; without details as streams give it."""
+    """The usage object; without details in streams."""
     counts: dict[str, Any] = {
         "prompt_tokens": prompt,
         "total_tokens": prompt + completion,

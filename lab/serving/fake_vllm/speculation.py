@@ -1,4 +1,4 @@
-"""Speculative decoding as configured: its checks, and how many tokens a step then yields."""
+"""Speculative decoding as configured: its checks, and the resulting tokens of a step."""
 
 import argparse
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class Speculation:
     attention_backend: str | None
 
     def check_token_budget(self, batched: int, seqs: int) -> None:
-        """Refusal where the draft slots leave no room in a step.
+        """Refusal if the draft slots leave no room in a step.
 
         Each sequence takes one slot per draft token but the first: with 11 draft tokens, 256
         sequences and 2048 tokens, 2048 - 256 * (11 - 1) = -512 are left.
@@ -77,7 +77,7 @@ def read_speculation(
 ) -> Speculation | None:
     """The speculative config of the arguments, or None; Refusal for a config that vLLM refuses.
 
-    `model` is what is served, and so the drafter too where its own MTP head drafts.
+    `model` is the served body, and so the drafter too if its own MTP head drafts.
     """
     config = arguments.speculative_config
     for name, key in (

@@ -31,7 +31,7 @@ _TOKEN = re.compile(r"\s*(?:\w+|[^\w\s])|\s+")
 
 
 def tokens_of(text: str) -> list[str]:
-    """Split a text into tokens; joined they are the text again."""
+    """Split a text into tokens, which join to the same text."""
     return _TOKEN.findall(text)
 
 
@@ -42,7 +42,7 @@ def seed_of(*parts: str) -> int:
 
 
 def answer_to(question: str, seed: int) -> str:
-    """The answer: a sum worked out, a text repeated as asked, else words from the hash."""
+    """The answer: a computed sum, a repeated text, else words from the hash."""
     arithmetic = _ARITHMETIC.search(question)
     if arithmetic:
         left, sign, minus, right = arithmetic.groups()
@@ -54,7 +54,7 @@ def answer_to(question: str, seed: int) -> str:
 
 
 def thinking_about(question: str, seed: int) -> str:
-    """The reasoning that comes before an answer."""
+    """The reasoning before an answer."""
     start = " ".join(question.split()[:8])
     return f"The fake was asked: {start}. It takes {prose(seed >> 5, 6 + seed % 12)}"
 
@@ -70,7 +70,7 @@ def prose(seed: int, count: int) -> str:
 
 
 def instance_of(schema: Any, root: Any = None, depth: int = 0) -> Any:
-    """A small value that fits a JSON schema: of the keywords the usual ones are followed."""
+    """A small value that fits a JSON schema, by its usual keywords."""
     root = schema if root is None else root
     if not isinstance(schema, dict) or depth > 12:
         return None
@@ -111,7 +111,7 @@ def _plain_instance(schema: dict[str, Any], root: Any, depth: int) -> Any:
 
 
 def compact(value: Any) -> str:
-    """JSON as the API writes it: no white space, other scripts as they are."""
+    """JSON as the API writes it: without white space, with other scripts unescaped."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -1,4 +1,4 @@
-"""Rules: every known mistake of a service on a host, found in the plan, all at once."""
+"""Rules: every known mistake of a service on a host, reported from the plan, all at once."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -28,7 +28,7 @@ def _rules(*names: str) -> Checks[Context]:
     )
 
 
-#: The rules of every engine, for lists of them; and of each.
+#: The rules of every engine, for lists of rules; and of each.
 RULES = _rules(*ENGINES)
 _OF_ENGINE = {name: _rules(name) for name in ENGINES}
 
@@ -40,7 +40,7 @@ def rule_ids(catalog: Catalog) -> list[str]:
 
 def check_host(plan: HostPlan, catalog: Catalog, hardware: Hardware) -> list[Finding]:
     """Return every violation of a rule by a host's services, errors first, including silenced
-    ones.
+    violations.
     """
     findings: list[Finding] = []
     for context in contexts(plan, catalog, hardware):
@@ -57,7 +57,9 @@ def check_host(plan: HostPlan, catalog: Catalog, hardware: Hardware) -> list[Fin
 
 
 def unknown_silences(plan: HostPlan, catalog: Catalog, origin: str) -> Iterator[Finding]:
-    """Silenced rules that do not exist: nothing would be silenced, without a message."""
+    """Return silenced rules that do not exist: otherwise nothing would be silenced, without a
+    message.
+    """
     rules = rule_ids(catalog)
     for planned in plan.services:
         for rule in planned.settings.silenced:

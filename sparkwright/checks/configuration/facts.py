@@ -44,7 +44,7 @@ class Hardware:
 
 def assumed_hardware(plan: HostPlan) -> Hardware:
     """Return the hardware of a host's own GPU as its settings name it, else the hardware that its
-    recipes need. Most mistakes are found with it, before the host is reachable.
+    recipes need. Most mistakes are found with this assumption, before the host is reachable.
     """
     each = [set(service.recipe.needs.compute_caps) for service in plan.services]
     caps = set.intersection(*each) if each else set()  # one GPU serves all services

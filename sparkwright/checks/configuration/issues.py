@@ -37,8 +37,9 @@ def known_issues(context: Context) -> Iterator[Symptom]:
 
 
 def _as_spelt(remedy: str, facts: Iterable[tuple[str, str]]) -> str:
-    """A remedy by the names that a service uses: vLLM takes ``attention_config.backend`` and
-    ``attention_backend`` not together."""
+    """Return a remedy with the spelling that a service uses: vLLM refuses
+    ``attention_config.backend`` together with ``attention_backend``.
+    """
     for fact, spelt in facts:
         if spelt != fact and spelt.startswith("argument."):
             name, other = (key.removeprefix("argument.") for key in (fact, spelt))
@@ -54,7 +55,7 @@ def all_issues(catalog: Catalog) -> dict[str, Issue]:
 
 
 def _key(facts: Sequence[str], speculative: str) -> str:
-    """The setting to look at: the last fact that is an argument or a variable.
+    """The setting to check: the last fact that is an argument or a variable.
 
     Args:
         speculative: argument with the settings of speculative decoding.

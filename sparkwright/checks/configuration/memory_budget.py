@@ -1,4 +1,4 @@
-"""Memory that weights, KV cache and other parts take of a host, and whether it is enough.
+"""Memory of weights, KV cache and other parts of a host, and whether it is enough.
 
 A Spark has one pool for CPU and GPU: every service's share, sidecars and the system come out of it.
 A dedicated card belongs to one service. ``shm_size`` is only a limit, which Docker ignores under
@@ -28,7 +28,7 @@ class Budget:
         share: memory that the engine may take.
         kv: part of the share that is left for the KV cache.
         context: memory of one sequence of the full length.
-        length: tokens of this sequence; None or 0 if the engine uses all that fit.
+        length: tokens of this sequence; None or 0 if the engine uses all memory that is left.
         offload: RAM for an offloaded KV cache.
     """
 
@@ -42,11 +42,12 @@ class Budget:
 
 
 def budget(context: Context) -> Budget:
-    """Compute the service's memory as far as the catalog knows it. An engine without a share of the
-    memory takes what its weights and sequences need.
+    """Compute the service's memory as far as the catalog knows it. An engine without a memory share
+    takes the need of its weights and sequences.
     """
     pool, limits, ranks = context.hardware.pool_gib, context.limits, context.recipe.ranks
-    # Hosts of a cluster share the model; each is judged for its own part: the smallest decides.
+    # Hosts of a cluster share the model; each host is judged for its own part: the smallest
+    # decides.
     parts = ranks.world if ranks is not None and context.service.rank is not None else 1
     placed = {} if context.unified else context.effective
     weights = context.engine.weights_gib(context.body, placed)
@@ -101,7 +102,7 @@ def _unified(context: Context) -> Iterator[Symptom]:
 def _card(context: Context) -> Iterator[Symptom]:
     """Check services that share one card; a service alone is checked elsewhere."""
     plan, total = context.plan, context.hardware.vram_gib
-    # Without a card's name, its memory is that of the recipes' needs.
+    # Without a card's name, its memory is taken from the recipes' needs.
     stated = context.hardware.gpus or (plan.gpu and plan.gpu.vram_gib)
     if not stated or total is None or context.service is not plan.services[0]:
         return  # reported once per host

@@ -24,8 +24,8 @@ class Memory:
     """A host's memory.
 
     Attributes:
-        total_gib: None if unknown before a host was looked at.
-        unified: whether CPU and GPU share it.
+        total_gib: None if unknown before the first look at a host.
+        unified: whether CPU and GPU share the memory.
     """
 
     total_gib: float | None
@@ -34,7 +34,7 @@ class Memory:
 
     @property
     def free_gib(self) -> float | None:
-        """Memory that is left, in GiB; negative where the parts do not fit."""
+        """Remaining memory, in GiB; negative if the parts do not fit."""
         if self.total_gib is None:
             return None
         return self.total_gib - sum(part.gib for part in self.parts)

@@ -1,4 +1,4 @@
-"""The service as a whole: model, image, secrets, mounts, names, ports, and code that it runs."""
+"""The service as a whole: model, image, secrets, mounts, names, ports, and foreign code."""
 
 import math
 from collections.abc import Iterator
@@ -193,7 +193,7 @@ def _tag_of_recipe(context: Context) -> Iterator[Symptom]:
     if context.recipe.tag or tag == newest or tag not in tags:
         return
     day, last = tags[tag].date, tags[newest].date
-    # Not the tag that the card names to go back to, nor the one that this one's card names.
+    # Neither the rollback tag that the card names, nor the rollback tag of this tag's card.
     back = tags[newest].rollback
     named = (back, tags[back].rollback if back in tags else None)
     if tag not in named and day and last and day < last:
@@ -230,7 +230,7 @@ def _remote_code(context: Context) -> Iterator[Symptom]:
 @check("imported-setting")
 def _imported_setting(context: Context) -> Iterator[Symptom]:
     recipe, left_out = context.recipe, list[LeftOut]()
-    # An import keeps trust_remote_code where it is asked to; `remote-code` judges it.
+    # An import keeps trust_remote_code if the user asks for it; `remote-code` judges it.
     allowed = {*context.plan.settings.allowed_in_recipes, "trust_remote_code"}
     kept, imported = context.engine.allowlist.kept, recipe.system.startswith("Imported: ")
     files = [file.at for file in recipe.files]

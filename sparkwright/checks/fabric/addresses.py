@@ -1,4 +1,4 @@
-"""Static addresses of a host's rails, by netplan: wanted files and obstacles.
+"""Static addresses of a host's rails, by netplan: desired files and obstacles.
 
 The file has the same shape as the files of eugr/spark-vllm-docker and sparkrun.
 """
@@ -31,8 +31,8 @@ class Address:
 def addresses_of(wanted: FabricAddresses, host: str, state: FabricState) -> tuple[Address, ...]:
     """Addresses of a host's rails; none for a rail without a cable.
 
-    In a pair and at a switch, the port that has a cable is found. In a ring, cable ``n`` leads from
-    port 0 of host ``n`` to port 1 of the next one.
+    In a pair and at a switch, the cabled port is detected. In a ring, cable ``n`` leads from port 0
+    of host ``n`` to port 1 of the next host.
     """
     position, number = wanted.hosts.index(host), len(wanted.hosts)
     result = []
@@ -74,10 +74,10 @@ def pending(wanted: FabricAddresses, given: tuple[Address, ...], state: FabricSt
 
 def problems(wanted: FabricAddresses, host: str, state: FabricState, came: str | None,
              present: frozenset[str]) -> list[Finding]:  # fmt: skip
-    """Why a host's addresses are left as they are.
+    """Return why a host's addresses are left unchanged.
 
     Args:
-        came: the address at which the controller reached it.
+        came: the address at which the controller reached the host.
         present: the hosts that take part in this run.
     """
     (check,) = load(Path(__file__).with_name("addresses.yaml")).values()

@@ -1,4 +1,4 @@
-"""Which port of which host is cabled to which, by the neighbours that each host sees."""
+"""Cables between the ports of hosts, from the neighbours that each host sees."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -48,7 +48,7 @@ def _sees(rail: Rail, other: Rail) -> bool:
 
 
 def unknown_neighbours(states: Mapping[str, FabricState]) -> dict[str, tuple[str, ...]]:
-    """By host, MAC addresses that its rails see and that are no host's of these."""
+    """By host, MAC addresses that its rails see and that belong to none of these hosts."""
     own = {rail.mac for state in states.values() for rail in state.rails}
     return {
         host: tuple(dict.fromkeys(
@@ -62,8 +62,8 @@ def unknown_neighbours(states: Mapping[str, FabricState]) -> dict[str, tuple[str
 def shape_of(states: Mapping[str, FabricState]) -> str | None:
     """pair, ring or switch, as the hosts are cabled; None if unknown.
 
-    A device that sees two hosts hangs on a switch; so do more hosts than see each other over
-    cables of their own.
+    A device that sees two hosts is connected to a switch; so are hosts, if more of them see each
+    other than cables explain.
     """
     reached: defaultdict[str, set[str]] = defaultdict(set)
     cages = set()

@@ -61,7 +61,7 @@ class FabricLook:
     """A host's part of the fabric.
 
     Attributes:
-        image: image that it serves with; None without a service.
+        image: image of its service; None without a service.
         cluster: hosts of its cluster on ConnectX-7; empty without a cluster.
         addresses: ``fabric_addresses`` that name the host.
     """

@@ -39,7 +39,7 @@ def _memory(host: HostFacts) -> Iterator[Symptom]:
     if not services:
         return
     needs = {own.name: own.recipe.needs.memory_gib + own.offload_ram_gib for own in services}
-    # On unified memory a recipe's need is the whole machine; how services share it is a rule's.
+    # On unified memory a recipe's need is the whole machine; a rule judges how services share it.
     unified = any(gpu.unified for gpu in host.gpus)
     needed = max(needs.values()) if unified else host.plan.largest(needs)
     if total < needed:
@@ -60,7 +60,7 @@ def _held(host: HostFacts) -> Iterator[Symptom]:
             [context for context in own if gpu in given(host.gpus, context.service)], total
         )
         taken, free = host.plan.largest(needs), total - (gpu.memory_used_mib or 0) / 1024
-        # More than there is: a rule's to report.
+        # More than the host has: a rule reports it.
         if total and free < taken <= total:
             yield Symptom(
                 "gpu-memory-held", "sized" if sized else "", gpu=gpu, free=free, total=total,
@@ -90,7 +90,7 @@ def _available(host: HostFacts, needed: float, *, unified: bool) -> Iterator[Sym
         own = [*contexts(host.plan, host.desired.catalog, hardware_of(host))]
         needs, sized = _needs(own, total)
         taken, case = host.plan.largest(needs), "sized" if sized else "unified"
-        if taken > total:  # more than there is: a rule's to report
+        if taken > total:  # more than the host has: a rule reports it
             return
     if available >= taken:
         return
@@ -112,7 +112,7 @@ def _available(host: HostFacts, needed: float, *, unified: bool) -> Iterator[Sym
 
 @check("disk")
 def _disks(host: HostFacts) -> Iterator[Symptom]:
-    """Free space of every file system that something is fetched to."""
+    """Free space of every file system that downloads are written to."""
     headroom = host.plan.settings.disk_headroom_gib
     by_device: dict[int, tuple[list[str], Disk, int]] = {}
     for name, disk, size in fetches(host):

@@ -9,7 +9,7 @@ from sparkwright.findings.check import Symptom, check
 from sparkwright.host.observe import Observation
 
 LEAST_DOCKER = 25
-#: Programs that are called docker and are not Docker Engine.
+#: Programs with the name docker that are not Docker Engine.
 OTHER_DOCKERS = ("snap", "desktop", "rootless", "podman")
 
 
@@ -41,7 +41,7 @@ def docker_symptoms(observed: Observation, least: int) -> Iterator[Symptom]:
 
 
 def _fault(observed: Observation, least: int) -> str:
-    """The case of the check: absent, silent, old, or none."""
+    """Return the case of the check: absent, silent, old, or None."""
     if not observed.docker_found:
         return "absent"
     if observed.sudo is not None:  # Docker was not queried
@@ -55,7 +55,7 @@ def _fault(observed: Observation, least: int) -> str:
 def toolkit_symptoms(observed: Observation) -> Iterator[Symptom]:
     """Return faults of NVIDIA's container toolkit.
 
-    A runtime named nvidia is not needed: working Sparks have none. A test container proves that
+    The runtime named nvidia is not required: working Sparks have none. A test container proves that
     containers see the GPU (operations.gpu.seen_in_containers).
     """
     toolkit = observed.toolkit

@@ -32,7 +32,7 @@ class HostFacts:
         return self.observed.gpu.gpus
 
     def serves(self, service: str) -> bool:
-        """Whether a service of ours runs already, whatever its release."""
+        """Return whether a service of ours runs already, with any release."""
         state = self.observed.services.get(service)
         return state is not None and state.container is not None and state.container.running
 

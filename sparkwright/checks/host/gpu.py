@@ -42,7 +42,7 @@ def driver_symptoms(smi: Gpus, least: int, on: Distribution) -> Iterator[Symptom
 
 
 def _driver_fault(smi: Gpus, least: int) -> str:
-    """The case of the check: absent, hangs, fails, no-gpu, old, or none."""
+    """Return the case of the check: absent, hangs, fails, no-gpu, old, or None."""
     if not smi.installed:
         return "absent"
     if smi.code is None:
@@ -116,7 +116,7 @@ def symptoms(
 
     Args:
         compute_caps: accepted compute capabilities, e.g. ``12.1``.
-        vram_gib: required memory of the card itself; None if it needs none.
+        vram_gib: required dedicated memory of the card; None if it needs none.
         facts: facts for the messages: ``user``, the recipe that needs the GPU, and ``others``,
             recipes that run on these GPUs, if any.
     """

@@ -29,7 +29,7 @@ def judge(desired: Desired, observed: Observation, now: float) -> list[Finding]:
 def new_violations(
     desired: Desired, observed: Observation, earlier: Sequence[Finding]
 ) -> Iterator[Finding]:
-    """Violations that the plan could not know. Silenced rules stay silent."""
+    """Return violations that only the host's own state reveals. Silenced rules stay silent."""
     hardware = memory.hardware_of(HostFacts(desired, observed, observed.time))
     reported = {(finding.id, finding.subject.key) for finding in earlier}
     for finding in check_host(desired.plan, desired.catalog, hardware):

@@ -79,7 +79,7 @@ def _number(version: str) -> tuple[int, int]:
 
 @check("port")
 def _ports(host: HostFacts) -> Iterator[Symptom]:
-    """Ports of services and of the fleet's address that others hold."""
+    """Ports of services and of the fleet's address that other programs hold."""
     settings = host.plan.settings
     users = {settings.address.port: "the address of all models"} if settings.address else {}
     if settings.address and (page := settings.address.open_webui):
@@ -100,7 +100,7 @@ def _ports(host: HostFacts) -> Iterator[Symptom]:
 
 @check("stray-service")
 def _stray(host: HostFacts) -> Iterator[Symptom]:
-    """Units of ours that the inventory has no service for any more."""
+    """Units of ours without a service in the inventory."""
     planned = {service.unit for service in host.plan.services}
     for unit in host.observed.unit_files:
         if unit not in planned and unit not in OWN_UNITS:

@@ -1,4 +1,5 @@
 """Faults of hosts, their causes, and their remedies.
 
-Nothing is imported here: each deploy needs the watch's configuration, few need the checks.
+This module imports nothing: each deploy needs the watch's configuration, few deploys need the
+checks.
 """

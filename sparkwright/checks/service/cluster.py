@@ -1,4 +1,4 @@
-"""Ranks of a cluster: faults of a single rank, and differences that make them fail together."""
+"""Ranks of a cluster: faults of a single rank, and differences that make all ranks fail."""
 
 import re
 from collections import defaultdict
@@ -17,7 +17,7 @@ _NCCL = re.compile(r"\bnccl==([0-9.]+)")
 def _stuck(facts: Facts) -> Iterator[Symptom]:
     limits = thresholds.limits()
     for subject, rank in services(facts):
-        # A follower has no metrics: its GPU is all that tells.
+        # A follower has no metrics: only its GPU shows a hang.
         if rank.limits.head is None or (rank.seen.metrics and not still(rank)):
             continue
         for gpu in facts.gpu.gpus:
@@ -43,7 +43,7 @@ def _clusters(hosts: Mapping[str, Facts]) -> Iterator[Cluster]:
 
 
 def _equal(rank: Serving) -> dict[str, str | None]:
-    """Values that are the same on all ranks, or they wait for each other for ever."""
+    """Values that must be equal on all ranks; otherwise the ranks wait for each other for ever."""
     nccl, container = _NCCL.search(rank.last(_NCCL.pattern) or ""), rank.seen.container
     result = {
         "driver": next((gpu.driver for gpu in rank.facts.gpu.gpus if gpu.driver), None),

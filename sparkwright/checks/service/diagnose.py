@@ -20,7 +20,7 @@ _TEXTS = [*logs.FILES, Path(__file__).with_name("checks.yaml")]
 #: Checks of one host, and checks between hosts that serve together.
 CHECKS = Checks[Facts](_TEXTS, [logs, service, ranks, host, watch])
 BETWEEN_HOSTS = Checks[Mapping[str, Facts]](_TEXTS, ranks.BETWEEN_HOSTS)
-#: Preflight's warnings that do no harm to a service that runs.
+#: Preflight's warnings that do not affect a running service.
 _HARMLESS = ("docker-user",)
 
 

@@ -22,8 +22,8 @@ class Planned:
     """Plan of a service, as far as a diagnosis needs it.
 
     Attributes:
-        boot_seconds: how long a first boot may take.
-        corrupts: whether the tag has the defect that decays acceptance under prefix caching.
+        boot_seconds: longest time of a first boot.
+        corrupts: whether the tag has the defect that lowers acceptance under prefix caching.
     """
 
     release: str
@@ -35,7 +35,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Facts(Examination):
-    """Everything that was seen of a host.
+    """All observations of a host.
 
     Attributes:
         planned: by service.
@@ -112,7 +112,9 @@ class Serving:
         return next((line.strip() for line in lines if re.search(pattern, line)), None)
 
     def between(self, name: str) -> float | None:
-        """How far a counter rose between the two looks; None without two, or after a restart."""
+        """Increase of a counter between the two samples; None without two samples, or after a
+        restart.
+        """
         looks = self.seen.metrics
         risen = looks[-1][name] - looks[0][name] if len(looks) > 1 else -1.0
         return risen if risen >= 0 else None
@@ -135,5 +137,5 @@ def services(facts: Facts) -> Iterator[tuple[Subject, Serving]]:
 
 
 def _short(lines: tuple[str, ...]) -> tuple[str, ...]:
-    """As the host's own program cuts them: the last lines, none of them endless."""
+    """The host's own program cuts the log: only the last lines, each of limited length."""
     return tuple(line[:_WIDTH] for line in lines[-_LINES:])

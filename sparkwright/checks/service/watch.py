@@ -1,4 +1,4 @@
-"""Faults that the watch finds: by the doctor's two looks, and by the watch's own report."""
+"""Faults that the watch finds: by the doctor's two samples, and by the watch's own report."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -54,7 +54,7 @@ def _evaluated(facts: Facts) -> Iterator[Symptom]:
 
 
 def reported(watch: WatchReport | None, now: float) -> Iterator[Symptom]:
-    """Faults that the watch on the host saw over hours; and whether it still looks."""
+    """Faults that the watch on the host observed over hours; and whether it still runs."""
     if watch is None:
         return
     if now - watch.at > thresholds.limits()["watch_silent_seconds"]:
@@ -67,7 +67,7 @@ def reported(watch: WatchReport | None, now: float) -> Iterator[Symptom]:
 
 
 def _symptom(finding: WatchFinding, observed: str, case: str = "") -> Symptom:
-    """The symptom of a finding of the watch, which may be of another version."""
+    """Return the symptom of a finding of the watch, which may come from another version."""
     severity = {str(level): level for level in Severity}.get(finding.severity, Severity.WARNING)
     return Symptom(
         finding.name, case, service=finding.service, severity=severity, observed=observed
@@ -75,7 +75,7 @@ def _symptom(finding: WatchFinding, observed: str, case: str = "") -> Symptom:
 
 
 def still(service: Serving) -> bool:
-    """Whether requests ran at both looks and nothing came out in between."""
+    """Return whether requests ran in both samples without a token in between."""
     return (
         service.healthy
         and len(service.seen.metrics) > 1
@@ -85,14 +85,16 @@ def still(service: Serving) -> bool:
 
 
 def compiling(service: Serving) -> bool:
-    """Whether it is young and has not generated anything: the first request takes its time."""
+    """Return whether the container is young and has not generated anything: the first request is
+    slow.
+    """
     boot = service.planned.boot_seconds if service.planned else 0
     return service.seen.metrics[-1][metrics.GENERATED] == 0 and service.uptime < _FIRST + boot
 
 
 def drafting(service: Serving) -> tuple[Look, ...]:
-    """Return the looks for the acceptance rate: the two looks if they have enough drafts, else the
-    server's whole life.
+    """Return the samples for the acceptance rate: the two samples if they have enough drafts, else
+    the server's whole life.
     """
     lately = service.between(metrics.DRAFTED)
     if lately is not None and lately >= thresholds.limits()["drafted"]:

@@ -34,7 +34,7 @@ class Watch:
 
 
 def watch_of(plan: HostPlan, services: Sequence[Service]) -> Watch | None:
-    """A host's watch; None if it has no services, or wants none."""
+    """Return a host's watch; None if it has no services, or its settings turn the watch off."""
     settings = plan.settings
     if not settings.watch or not plan.services:
         return None

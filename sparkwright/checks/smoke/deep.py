@@ -1,6 +1,6 @@
-"""The deep smoke test's request: required abilities of a service, by its plan and the catalog.
+"""Request of the deep smoke test: required abilities of a service, by its plan and the catalog.
 
-Pure: which checks do not apply, and why, is decided here and tested without a host.
+Pure: this module decides which checks do not apply and why, and is tested without a host.
 """
 
 from dataclasses import replace
@@ -35,7 +35,7 @@ def deep_request(service: ServicePlan, gate: SmokeRequest, catalog: Catalog) -> 
 
 def unplanned_request(gate: SmokeRequest) -> DeepRequest:
     """Return the deep test of a service whose plan is broken, from its release's own record."""
-    why = "what the recipe promises is not known while the plan is broken"
+    why = "the recipe's promises are unknown while the plan is broken"
     return _request(gate, Limits(), dict.fromkeys(_PROMISED, why), THINKING_TOKENS)
 
 
@@ -44,7 +44,7 @@ def _request(
 ) -> DeepRequest:
     own = engine(gate.engine)
     if "chat" not in gate.routes and gate.routes:
-        # ``aliases`` asks by the model's own kinds.
+        # ``aliases`` sends requests of the model's own kinds.
         skip |= dict.fromkeys(_OF_TEXT, f"its model is of another kind ({', '.join(gate.routes)})")
     if not gate.speculates:
         skip["speculation"] = "no drafter in its release"
@@ -64,7 +64,7 @@ def _request(
 
 
 def deep_seconds(request: DeepRequest) -> int:
-    """How long a service's checks take at most: the boot, and every check's deadline."""
+    """Longest time of a service's checks: the boot, and every check's deadline."""
     answers = _CHECKS * request.first_answer_seconds + _LONG_SECONDS
     tokens = request.thinking_tokens // 2 + 13 * (request.max_num_seqs or 0)
     return request.boot_seconds + answers + tokens + 10 * len(request.served_names)

@@ -60,7 +60,7 @@ class Outside:
     """Result of this machine's requests to an entrance.
 
     Attributes:
-        result: the result; None if unknown.
+        result: None if unknown.
         note: reason why the result is unknown.
         closed: address and port that refused a connection.
     """
@@ -74,13 +74,13 @@ class Outside:
 def entrances(plan: HostPlan) -> tuple[Entrance, ...]:
     """The entrances of a host's services and of the fleet's address.
 
-    Not of a service that listens without a proxy where others reach it: that it is open is what a
-    rule says, and what the user has silenced.
+    Skips a service that listens without a proxy where others reach it: a rule reports this, and the
+    user has silenced it.
     """
     result = []
     for service in plan.services:
         if service.follower:
-            continue  # nothing of it listens for clients
+            continue  # no part of it listens for clients
         if service.proxy or is_loopback(service.bind):
             https = scheme(plan.settings, proxied=service.proxy) == "https"
             result.append(_entrance(service.name, service.bind, service.port, https=https))
@@ -103,7 +103,7 @@ def look(
     """Test all entrances within 15 seconds.
 
     Args:
-        address: the host's address for this machine; None if this machine does not reach it
+        address: the host's address as this machine sees it; None if this machine does not reach it
             directly.
         ipv4: the host's IPv4 address if ``address`` is IPv6: services listen there by default.
     """
@@ -116,7 +116,7 @@ def look(
 
 
 def unreachable_ports(host: str, results: Sequence[Outside]) -> Finding | None:
-    """The finding of a host's ports that did not answer here; None if all did."""
+    """Return the finding of a host's ports that did not answer here; None if all answered."""
     closed = [result for result in results if result.closed]
     if not closed:
         return None
@@ -177,7 +177,7 @@ def _opened(
         connection.request(method, path, "{}" if method == "POST" else "", headers)
         status = connection.getresponse().status
     except (OSError, HTTPException) as error:
-        # The text of what is no HTTP may be all that was sent, with what a terminal obeys.
+        # An answer that is not HTTP may be any text, including control sequences for a terminal.
         why = error if isinstance(error, OSError) else "no HTTP answer"
         return f"{method} {path} {how}: {why}"
     finally:

@@ -10,7 +10,7 @@ from sparkwright.host.service import CheckResult
 
 @dataclass(frozen=True)
 class Smoke:
-    """How many checks of a service passed, in how many seconds, and which failed."""
+    """Counts of a service's checks, their seconds, and the failed checks."""
 
     passed: int
     total: int

@@ -32,7 +32,7 @@ _MARKS = {"passed": "ok", "skipped": "skipped"}
 
 @cache
 def checks() -> dict[str, Check]:
-    """Return all checks by name in their order; the last one, ``any``, has causes that all of them
+    """Return all checks by name in their order; the last check, ``any``, has causes that all checks
     share.
     """
     texts = load(Path(__file__).with_name("checks.yaml"))
@@ -116,8 +116,8 @@ def _details(results: Sequence[DeepVerdict], paint: Paint) -> Iterator[str]:
         if entry.release and entry.release != entry.planned:
             yield ""
             yield (
-                f"{entry.host} {entry.service}: release {visible(entry.release)} runs, and was "
-                f"asked for what {entry.planned} is planned to do: see `sparkwright diff`"
+                f"{entry.host} {entry.service}: release {visible(entry.release)} runs, but "
+                f"the test is for the planned release {entry.planned}: see `sparkwright diff`"
             )
     if failed := [finding for item in results for finding in item.findings]:
         yield ""

@@ -1,7 +1,7 @@
 """Shell completion of names: from the site's files and the catalog alone.
 
-No host, registry or hub is asked, nothing is written, and whatever is wrong with a file completes
-to nothing: a shell waits for the answer and shows every word of it.
+No host, registry or hub is asked, nothing is written, and a faulty file completes to nothing: a
+shell waits for the answer and shows every word of it.
 """
 
 import io
@@ -25,7 +25,7 @@ def _completing(names: Callable[[click.Context], Iterable[str]]) -> Complete:
     @wraps(names)
     def completed(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
         try:
-            # An inventory is a program: what it prints is no name.
+            # An inventory is a program: its output is no name.
             with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
                 result = [str(name) for name in names(context)]
         except (Exception, SystemExit, KeyboardInterrupt):

@@ -21,7 +21,7 @@ def explain(id_: str, *, as_json: bool) -> None:
     """Print the checks, known issues and causes of an id; a rule and a diagnosis may share one.
 
     Raises:
-        UserError: nothing has this id.
+        UserError: no check, known issue or cause has this id.
     """
     every = list(_explanations(load_catalog(catalogs())))
     findings = [finding for finding in every if finding.id == id_]

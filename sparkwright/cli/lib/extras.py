@@ -26,8 +26,8 @@ class Command:
     Attributes:
         name: such as ``bench``, or ``fabric test`` for a command that an extra adds to a group.
         help: its line in the help.
-        module: it has the click command as ``command``, or as another object after a colon, and
-            may have the type of its JSON document as ``DOCUMENT``.
+        module: a module with the click command as ``command``, or as another object after a colon;
+            it may have the type of its JSON document as ``DOCUMENT``.
         section: of the help; empty for a command of a group.
         asks_hosts: whether it asks hosts in its own process.
     """
@@ -46,7 +46,7 @@ class Command:
 
 @cache
 def tables() -> dict[str, dict[str, Any]]:
-    """Tables of the core and of every extra that is installed, by package."""
+    """Tables of the core and of every installed extra, by package."""
     files = (_PACKAGE / "cli/commands.json", *sorted(_PACKAGE.glob("extras/*/extra.json")))
     return {
         ".".join(("sparkwright", *file.parent.relative_to(_PACKAGE).parts)): json.loads(
@@ -58,7 +58,7 @@ def tables() -> dict[str, dict[str, Any]]:
 
 @cache
 def all_commands() -> dict[str, Command]:
-    """Every command by its name, the core's first: none of their modules is loaded."""
+    """Every command by its name, the core's first, without loading their modules."""
     return {
         name: Command(name, **{**entry, "module": f"{package}.{entry['module']}"})
         for package, table in tables().items()

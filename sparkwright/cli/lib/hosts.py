@@ -30,15 +30,15 @@ T = TypeVar("T")
 
 
 class Hosts(Selection):
-    """Hosts that are asked and changed."""
+    """Hosts to ask and to change."""
 
     def ask(self, question: Question[T], **options: Any) -> Answers[T]:
-        """Ask every host, side by side. Hosts that give no answer are named on standard error.
+        """Ask every host, side by side. Hosts without an answer are named on standard error.
 
         Args:
             options: ``planless``, ``makes_secrets`` and ``password`` of `session`. Without
-                ``planless`` a broken plan ends the command with exit code 2 before any host is
-                connected to; with it, one line on standard error names what is broken.
+                ``planless`` a broken plan ends the command with exit code 2 before any connection;
+                with it, one line on standard error names the fault.
         """
         with self.session(waiting=True, **options) as session:
             answers = session.ask(question)
@@ -51,7 +51,7 @@ class Hosts(Selection):
         return reported(answers)
 
     def show(self, change: Change[None], *, as_json: bool, **options: Any) -> int:
-        """Run operations and print what pyinfra prints of them; returns the exit code.
+        """Run operations and print pyinfra's output; return the exit code.
 
         Args:
             options: options of `session`.
@@ -65,11 +65,11 @@ class Hosts(Selection):
     def session(
         self, *, shown: bool = False, waiting: bool = False, diff: bool = False, **run: Any
     ) -> Iterator[Session]:
-        """Plan for the hosts; they are connected to when they are asked.
+        """Plan for the hosts; the first question connects to them.
 
         Args:
-            shown: whether standard error has what pyinfra says of every host.
-            waiting: whether a terminal has who has answered meanwhile.
+            shown: whether pyinfra's lines on every host go to standard error.
+            waiting: whether a terminal shows which hosts have answered.
             diff: whether the texts of files that change are shown.
             run: ``dry``, ``planless``, ``makes_secrets`` and ``switches`` of ``Invocation``;
                 ``password`` is sudo's password on these hosts, a Secret or None.
@@ -107,10 +107,10 @@ def complain(host: str, text: str) -> None:
 
 
 def finish(answers: Answers[Any], *, failed: bool = False, unknown: bool = False) -> NoReturn:
-    """End the command: with 0 only when every host answered and nothing failed.
+    """Exit: with 0 only if every host answered without a failure.
 
     Args:
-        unknown: whether a name on the command line is none, which has a code of its own.
+        unknown: whether the command line has an unknown name, which has its own exit code.
     """
     sys.exit(MISTAKEN if unknown else int(failed or bool(answers.failures) or not answers.answers))
 

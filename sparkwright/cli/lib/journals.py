@@ -1,4 +1,4 @@
-"""Lines of logs, printed; and the journals of hosts followed, each over an ssh of its own."""
+"""Lines of logs, printed; and the hosts' journals, each followed over its own ssh."""
 
 import json
 import re
@@ -20,9 +20,9 @@ from sparkwright.host.logs import LogLine, LogsAnswer, lines_of
 from sparkwright.text.timestamps import utc
 from sparkwright.text.visible import log_line, visible, visible_json
 
-#: Bytes of one line of the journal's JSON: what is longer is passed over.
+#: Bytes of one line of the journal's JSON: longer lines are skipped.
 _LONGEST = 1 << 20
-#: What systemd makes cursors of; a host says it, and its own shell gets it back.
+#: systemd's characters of cursors; a host sends one, and its own shell gets it back.
 _CURSOR = re.compile(r"[A-Za-z0-9=;]{1,400}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 
@@ -43,7 +43,7 @@ def of_host(host: str, lines: Iterable[LogLine]) -> Iterator[Line]:
 
 
 def echo_line(line: Line, *, as_json: bool) -> None:
-    """Print a line: nothing of it is obeyed by a terminal."""
+    """Print a line without control sequences for the terminal."""
     if as_json:
         click.echo(visible_json(json.dumps(encode(line), ensure_ascii=False)))
         return
@@ -56,12 +56,12 @@ def follow(
     hosts: Mapping[str, tuple[HostInput, LogsAnswer]], meant: Callable[[str, str], bool],
     hidden: str, *, as_json: bool,
 ) -> None:  # fmt: skip
-    """Print what comes, until every host is gone.
+    """Print lines as they come, until every host has disconnected.
 
     Args:
-        hosts: by name, with what it had said until now.
+        hosts: by name, with the lines printed so far.
         meant: whether a service of a host is followed.
-        hidden: a regular expression of lines that are left out; empty for none.
+        hidden: a regular expression of lines to leave out; empty for none.
     """
     left_out = re.compile(hidden or "(?!)")
     printing = threading.Lock()

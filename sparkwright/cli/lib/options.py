@@ -37,14 +37,14 @@ catalog_directories = option("directories", type=click.Path(path_type=Path, file
 
 
 def confirm(question: str, *, yes: bool, dry: bool = True) -> None:
-    """Go on only when the user says so.
+    """Continue only if the user confirms.
 
     Args:
-        dry: whether the command has ``--dry``, and may be told of it.
+        dry: whether the command has ``--dry``, so that the message may name it.
 
     Raises:
-        click.Abort: they do not.
-        UserError: nobody can answer.
+        click.Abort: the user declines.
+        UserError: no terminal is there to answer.
     """
     if yes:
         return
@@ -54,13 +54,13 @@ def confirm(question: str, *, yes: bool, dry: bool = True) -> None:
         if sys.stdin.isatty():
             raise
         remedy = "add --yes, or --dry to only look" if dry else "add --yes"
-        raise refusal("command line", f"{question} Nobody said yes", remedy) from None
+        raise refusal("command line", f"{question} Nobody confirmed it", remedy) from None
     if not agreed:
         raise click.Abort
 
 
 def print_json(document: Any) -> None:
-    """Indented, in a stable order, with dates as text; a terminal obeys nothing of it."""
+    """Indented, in a stable order, with dates as text and without control sequences."""
     click.echo(visible_json(json.dumps(document, indent=2, ensure_ascii=False, default=str)))
 
 

@@ -18,7 +18,7 @@ def echo(text: str = "", *, err: bool = False) -> None:
 
 @contextmanager
 def screen() -> Iterator[Callable[[str], None]]:
-    """The terminal's other screen, as `top` has it; the former screen comes back at the end.
+    """The terminal's alternate screen, as in `top`; the main screen comes back at the end.
 
     Yields:
         A function that replaces the text of the screen.

@@ -1,6 +1,6 @@
 """The plan of an inventory, for commands that need no host.
 
-Apart from the options: what plans takes 0.2 s to import, and most commands let pyinfra plan.
+A module of its own: planning takes 0.2 s to import, and most commands let pyinfra plan.
 """
 
 from collections.abc import Iterator
@@ -18,14 +18,14 @@ from sparkwright.site.resolution import site_problems, with_locked_geometry
 
 
 def load(hosts: Selection, *, anew: bool = False) -> Fleet:
-    """Plan hosts of an inventory; with ``anew``, models that services name are asked for."""
+    """Plan hosts of an inventory; with ``anew``, the hub is asked for models that services name."""
     fleet = plan_fleet(hosts.read(), anew=anew)
     problems = (*fleet.problems, *_unknown_services(hosts, fleet))
     return Fleet(with_locked_geometry(fleet.hosts), problems)
 
 
 def load_judged(hosts: Selection) -> Fleet:
-    """Plan hosts of an inventory, and judge all that a deploy judges before it begins."""
+    """Plan hosts of an inventory, with every check that a deploy makes before it begins."""
     inputs = hosts.only(()).read()
     fleet = plan_fleet(limited(inputs, hosts.limit))
     files = [file.stem for file in Path("group_data").glob("*.py")]

@@ -1,4 +1,4 @@
-"""Progress on standard error while hosts are asked: which have answered, for how long now."""
+"""Progress on standard error while hosts are asked: answered hosts and elapsed time."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +12,8 @@ from sparkwright.text.visible import visible
 
 #: Where a command keeps its options of connection, sudo and output.
 CONNECTION = "sparkwright.connection"
-#: Events of a host that is waited for, and of those that are not; another is what it does.
+#: Events of a host that is waited for, and events of a finished host; any other event is its
+#: present step.
 _ASKED, _ENDED = "asked", ("answered", "failed", "not reached")
 
 
@@ -62,7 +63,7 @@ def _print(host: str, event: str) -> None:
 
 
 def line(events: Mapping[str, str]) -> str:
-    """Progress line: how many hosts have answered, and which are waited for.
+    """Progress line: number of answers, and the hosts without one.
 
     Args:
         events: the latest of each host.

@@ -1,4 +1,4 @@
-"""The argument by which every command names hosts and services, and the options beside it."""
+"""The argument by which every command names hosts and services, and its options."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,8 +30,8 @@ class Selection:
         file: the inventory that the command line names; None for the site's own.
         overrides: ``key=value``, as pyinfra's ``--data``.
         limit: names and groups of hosts, and patterns of names; all hosts without.
-        services: names of services that are meant on every host; all without.
-        of_hosts: host -> names of services that are meant on it, besides.
+        services: names of services selected on every host; empty for all services.
+        of_hosts: host -> names of further services selected on it.
     """
 
     file: Path | None = None
@@ -45,7 +45,7 @@ class Selection:
 
     @property
     def inventory(self) -> Path:
-        """The inventory's file. Raises UserError where it is not clear which one."""
+        """The inventory's file. Raises UserError if the inventory is ambiguous."""
         return self.file or site_inventory()
 
     @property
@@ -55,7 +55,7 @@ class Selection:
         return tuple(dict.fromkeys((*self.services, *of_hosts)))
 
     def services_of(self, host: str) -> tuple[str, ...] | None:
-        """The services of a host that are meant; None for all of them."""
+        """The selected services of a host; None for all services."""
         return (*self.services, *self.of_hosts.get(host, ())) or None
 
     def means(self, host: str, service: str) -> bool:
@@ -63,18 +63,18 @@ class Selection:
         return service in (self.services_of(host) or (service,))
 
     def subject(self, everything: str = "every service", link: str = "on") -> str:
-        """The services and their hosts, as a question before a change has them."""
+        """The services and their hosts, as a confirmation names them."""
         hosts: dict[str, list[str]] = {}
         for host in self.limit or (str(self),):
             hosts.setdefault(", ".join(self.services_of(host) or (everything,)), []).append(host)
         return ", ".join(f"{names} {link} {', '.join(on)}" for names, on in hosts.items())
 
     def only(self, names: Iterable[str]) -> Self:
-        """Only these of its hosts; all hosts of the inventory for no name."""
+        """Only these hosts of the inventory; all hosts without a name."""
         return replace(self, limit=tuple(names))
 
     def read(self) -> list[HostInput]:
-        """The hosts as the user's files give them. Raises UserError."""
+        """The hosts as the user's files define them. Raises UserError."""
         return limited(read_inventory(self.inventory, self.overrides), self.limit)
 
     @property
@@ -83,10 +83,10 @@ class Selection:
         return {host.name: host.data for host in self.only(()).read()}
 
     def naming(self, names: Sequence[str], *, services: bool) -> Self:
-        """With hosts and services by their names, of the hosts of ``--limit`` where it is given.
+        """Resolve hosts and services by name, among the hosts of ``--limit`` if given.
 
         Raises:
-            UserError: for each name that means nothing, before any host is connected to.
+            UserError: names each unknown name, before any connection.
         """
         hosts, planned = _inputs(self.inventory, self.overrides)
         if not hosts:  # pyinfra alone can run this inventory
@@ -109,7 +109,7 @@ def selection(
         options: other attributes of the selection.
 
     Raises:
-        UserError: for each name that means nothing.
+        UserError: names each unknown name.
     """
     files = [word for word in arguments if word.endswith(".py")]
     if len(files) > 1:
@@ -168,7 +168,7 @@ def inventory_argument(kind: type[Selection] = Selection) -> Callable[[_Command]
 
 
 def only_host(hosts: Selection) -> str:
-    """Name of the selected host. Raises UserError for none or several."""
+    """Name of the selected host. Raises UserError for no host or several hosts."""
     names = [host.name for host in hosts.read()]
     if not hosts.limit or len(names) != 1:
         where, shown = "command line: HOST", ", ".join(names) if hosts.limit else "no host"

@@ -11,13 +11,13 @@ from sparkwright.config.ssh import ssh
 
 
 def ssh_command(host: HostInput, command: Sequence[str], *, tty: bool) -> list[str]:
-    """The command line that runs a command on a host; its words are quoted for a POSIX shell.
+    """The command line that runs a command on a host, quoted for a POSIX shell.
 
     Args:
-        tty: whether it gets a terminal there, so that somebody may answer: ssh, and sudo.
+        tty: whether the command gets a terminal, so that a user can answer ssh and sudo.
 
     Raises:
-        UserError: where there is no ssh here, or the host is not reached by it.
+        UserError: this machine has no ssh, or pyinfra reaches the host in another way.
     """
     program = shutil.which("ssh")
     if program is None:
@@ -25,7 +25,7 @@ def ssh_command(host: HostInput, command: Sequence[str], *, tty: bool) -> list[s
     name = host.name.removeprefix("@ssh/")
     if ssh_address(name, host.data).startswith("@"):
         raise MESSAGES.refusal("not-by-ssh", "command line", host.name, host=host.name)
-    # pyinfra's own default: a host that is new is taken down, another key is refused.
+    # pyinfra's own default: a new host's key is stored, a changed key is refused.
     checking = host.data.get("ssh_strict_host_key_checking") or "accept-new"
     arguments = ssh(
         name, {**host.data, **given()}, "-t" if tty else "-T",

@@ -1,4 +1,4 @@
-"""Arguments that a build of llama-server takes."""
+"""Arguments that a build of llama-server accepts."""
 
 from pathlib import Path
 from typing import Any

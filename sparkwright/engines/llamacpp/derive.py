@@ -27,7 +27,7 @@ from sparkwright.engines.llamacpp.limits import AUTO_SLOTS
 from sparkwright.findings.check import Symptom
 from sparkwright.text.sizes import GIB
 
-#: The shortest context that is worth layers in the GPU's memory.
+#: The shortest context that justifies layers in the GPU's memory.
 _LEAST_CONTEXT = 8192
 #: Tokens of a batch of a model that pools: a text must fit one.
 _POOLED_BATCH = 2048
@@ -66,7 +66,7 @@ def _capabilities(subject: Subject) -> Iterator[Capability]:
 
 
 def _pool_gib(subject: Subject) -> float | None:
-    """Memory of the GPU for this service, among all that name a model; None if it is unknown."""
+    """Memory of the GPU for this service, among all services that name a model; None if unknown."""
     whole, settings = subject.gpu.vram_gib, subject.settings
     if subject.gpu.unified:
         whole = LEAST_SPARK_GIB - SYSTEM_GIB - sum(settings.sidecars.values())
@@ -76,7 +76,7 @@ def _pool_gib(subject: Subject) -> float | None:
 
 
 def _arguments(subject: Subject, model: Model) -> Iterator[_Argument]:
-    """Each with who says so."""
+    """Each parser with its source."""
     pool, given = _pool_gib(subject), subject.service.arguments
     header, own = subject.facts.gguf, "sparkwright's default for one box"
     if header and header.pooling:
@@ -92,13 +92,13 @@ def _arguments(subject: Subject, model: Model) -> Iterator[_Argument]:
     # CPU and GPU of a Spark share one pool: nothing is gained by layers elsewhere.
     unified = subject.gpu.unified
     placed = {"n_gpu_layers": "all"} if unified else dict(_placed(model, given, pool))
-    where = "the card's memory" if placed == {"n_gpu_layers": "all"} else "what fits the card"
+    where = "the card's memory" if placed == {"n_gpu_layers": "all"} else "the card's part"
     yield from ((key, (value, where)) for key, value in placed.items())
     fits = memory.fitting_context(model, {**placed, **given}, pool)
     if fits and fits == model.context:
         yield "ctx_size", (fits, subject.config)
     elif fits:
-        origin = f"what fits beside the weights, of {model.context} in {subject.config}"
+        origin = f"the part that fits beside the weights, of {model.context} in {subject.config}"
         yield "ctx_size", (fits, origin)
     elif model.context:
         yield "ctx_size", (min(model.context, _LEAST_CONTEXT), own)
@@ -107,7 +107,7 @@ def _arguments(subject: Subject, model: Model) -> Iterator[_Argument]:
 def _placed(
     model: Model, given: dict[str, ArgumentValue | None], pool: float
 ) -> Iterator[tuple[str, ArgumentValue]]:
-    """Arguments that leave to the CPU what does not fit: experts of a mixture, else layers."""
+    """Arguments that leave the excess to the CPU: experts of a mixture, else layers."""
     header, context = model.gguf, min(model.context or _LEAST_CONTEXT, _LEAST_CONTEXT)
     cache = (memory.kv_bytes(model, given, context) or 0) / GIB
     room = pool - memory.OVERHEAD_GIB - cache

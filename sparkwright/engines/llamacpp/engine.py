@@ -14,7 +14,7 @@ from sparkwright.findings.user_error import Fault
 def command(launch: Launch) -> Command:
     """``--model FILE --alias ... --host /run/engine/http.sock`` and the recipe's arguments.
 
-    Boot caches come first in the environment: a recipe's own variable goes before them.
+    Boot caches come first in the environment: a recipe's own variable overrides them.
     """
     environment = launch.cache_variables(DATA["caches"])
     arguments = ["--model", launch.model, "--alias", ",".join(launch.served_names)]
@@ -23,7 +23,7 @@ def command(launch: Launch) -> Command:
     # A path that ends in .sock is a Unix socket.
     arguments += ["--host", launch.socket or launch.host]
     arguments += [] if launch.socket else ["--port", str(launch.port)]
-    # Nothing is fetched at a start; the page and its tools are no route of ours.
+    # Nothing is fetched at a start; the page and its tools are no served route.
     arguments += ["--offline", "--no-ui", "--metrics"]
     for key, value in launch.arguments.items():
         # A short name such as -ngl has one dash: the long one is written, for an image whose build
@@ -33,7 +33,9 @@ def command(launch: Launch) -> Command:
 
 
 def rank_misuses(_: Mapping[str, ArgumentValue | None]) -> Iterator[Fault]:
-    """Every service of several hosts: llama.cpp's ranks (RPC) have no key and no encryption."""
+    """Refuses every service of several hosts: llama.cpp's ranks (RPC) have no key and no
+    encryption.
+    """
     yield "cluster", "llama.cpp serves on one host", "leave cluster out"
 
 

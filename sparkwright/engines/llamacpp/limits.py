@@ -31,12 +31,12 @@ def limits(arguments: Mapping[str, Any]) -> Limits:
 
 
 def slots(arguments: Mapping[str, Any]) -> int:
-    """Requests that are served at once."""
+    """Number of requests that are served at once."""
     return whole(arguments, "parallel") or AUTO_SLOTS
 
 
 def _flag(arguments: Mapping[str, Any], name: str, *, default: bool = False) -> bool:
-    """Whether a flag is set: in a container's command line it has no value."""
+    """Return whether a flag is set: in a container's command line it has no value."""
     if f"no_{name}" in arguments:
         return False
     value = arguments.get(name)

@@ -16,13 +16,13 @@ from sparkwright.text.sizes import GIB
 OVERHEAD_GIB = 1.0
 KV_BYTES: dict[str, float] = DATA["kv_bytes"]
 _STEP = 1024
-#: Tokens of a step where nothing is written, and of what cells are a multiple.
+#: Tokens of a step by default, and the unit of cells.
 _BATCH, _PAD = 512, 256
 #: Tokens below which ``--fit`` makes no context shorter (``--fit-ctx``).
 _FIT = 4096
-#: MiB of prompts that it keeps in RAM (``--cache-ram``) where nothing is written.
+#: MiB of prompts that it keeps in RAM (``--cache-ram``) by default.
 _PROMPTS_MIB = 8192
-#: GiB of weights outside of the GPU that are worth a word.
+#: GiB of weights outside of the GPU that justify a warning.
 WORTH_A_WORD = 0.01
 
 
@@ -51,8 +51,10 @@ def _cells(layer: KvLayers, arguments: Mapping[str, ArgumentValue | None], token
 
 
 def prompts_gib(arguments: Mapping[str, Any]) -> float:
-    """GiB of the cache of prompts in RAM, which a model that pools leaves empty. A cache without a
-    limit (-1) counts as the default one."""
+    """GiB of the cache of prompts in RAM, which stays empty for a pooling model.
+
+    A cache without a limit (-1) counts as the default size.
+    """
     size = amount(arguments.get("cache_ram"))
     filled = _PROMPTS_MIB if size is None or size < 0 else size
     return 0.0 if limits(arguments).pools else filled / 1024
@@ -61,8 +63,8 @@ def prompts_gib(arguments: Mapping[str, Any]) -> float:
 def weights_gib(model: Model, arguments: Mapping[str, Any]) -> float | None:
     """GiB of the weights in the GPU's memory; None if no size is known.
 
-    llama.cpp keeps the last ``n_gpu_layers`` layers there, of which the output counts as one, and
-    leaves the experts of the first ``n_cpu_moe`` layers to the CPU.
+    llama.cpp keeps the last ``n_gpu_layers`` layers on the GPU, of which the output counts as one,
+    and leaves the experts of the first ``n_cpu_moe`` layers to the CPU.
     """
     header = model.gguf
     if header is None or not header.layer_bytes:
@@ -80,15 +82,16 @@ def weights_gib(model: Model, arguments: Mapping[str, Any]) -> float | None:
 def fitting_context(
     model: Model, arguments: Mapping[str, ArgumentValue | None], pool: float
 ) -> int | None:
-    """Tokens of the longest context that the pool has room for, at most the model's own; None if
-    sizes are not known, and 0 if nothing fits."""
+    """Tokens of the longest context that fits into the pool, at most the model's own; None if sizes
+    are not known, and 0 if nothing fits.
+    """
     weights, context = weights_gib(model, arguments), model.context
     if weights is None or not context or not (cache := kv_bytes(model, arguments, context)):
         return None
     room = (pool - weights - OVERHEAD_GIB) * GIB
     if room >= cache:
         return context
-    # What sliding windows keep is the same for every context.
+    # A sliding window's memory is the same for every context.
     full = [layer for layer in model.kv if _cells(layer, arguments, context) == context]
     growing = kv_bytes(model.model_copy(update={"kv": tuple(full)}), arguments, context) or 0.0
     if not growing or room < cache - growing:
@@ -112,7 +115,7 @@ def _memory(context: Configuration) -> Iterator[Symptom]:
     on_gpu = weights_gib(context.body, arguments)
     if on_gpu is None or pool is None or context.unified:
         return
-    # A context that is not written is made to fit, down to this one.
+    # An unwritten context is made to fit, down to this one.
     least = None if arguments.get("fit") == "off" else amount(arguments.get("fit_ctx")) or _FIT
     tokens = limits.cache or int(least or context.body.context or 0)
     cache = (kv_bytes(context.body, arguments, tokens) or 0) / GIB

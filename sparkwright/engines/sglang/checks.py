@@ -10,7 +10,7 @@ from sparkwright.findings.check import Symptom, check
 
 #: The first version whose images are built by CUDA 13, with kernels of sm_121a.
 _ON_GB10 = (0, 5, 11)
-#: Algorithms that draft with a model of their own, which has to be mounted.
+#: Algorithms that draft with a separate model, which must be mounted.
 _DRAFTERS = ("dflash", "dspark", "eagle3", "standalone")
 _BACKENDS = ("attention_backend", "prefill_attention_backend", "decode_attention_backend")
 

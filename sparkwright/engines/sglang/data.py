@@ -10,7 +10,7 @@ DATA: dict[str, Any] = beside(__file__, "engine.yaml")
 PARSER = Parser("SGLang", Path(__file__).parent, DATA)
 #: Arguments whose product is the GPUs that SGLang asks for.
 PARALLEL = ("tp_size", "pp_size", "dp_size")
-#: SGLang takes a share by the GPU's size where none is set: 0.83 to 0.90 (memory_hook.py).
+#: SGLang takes a share by the GPU's size if none is set: 0.83 to 0.90 (memory_hook.py).
 DEFAULT_SHARE = 0.88
-#: Share of a Spark's memory that SGLang was seen to keep its host alive with.
+#: Share of a Spark's memory with which SGLang was observed to keep its host alive.
 SAFE_SHARE = 0.80

@@ -56,7 +56,7 @@ def _speculative(values: Mapping[str, Any]) -> Mapping[str, Scalar | None] | Non
     }
 
 
-#: What listens on a Unix socket and asks for the key, before SGLang.
+#: The program that listens on a Unix socket and requires the key, before SGLang.
 LAUNCH = Path(__file__).with_name("launch.py").read_text(encoding="utf-8")
 #: The first version with a list of media domains.
 HAS_DOMAINS = (0, 5, 18)
@@ -65,10 +65,10 @@ HAS_DOMAINS = (0, 5, 18)
 def command(launch: Launch) -> Command:
     """``-c PROGRAM --uds ... --model-path ...`` and the recipe's arguments, after ``python3``.
 
-    Boot caches come first in the environment: a recipe's own variable goes before them.
+    Boot caches come first in the environment: a recipe's own variable overrides them.
     """
     environment = launch.cache_variables(DATA["caches"])
-    # /health would compute a token each time; the proxy's own check does, when nobody asks.
+    # /health would compute a token each time; the proxy's own check does so if no client asks.
     environment["SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION"] = "0"
     arguments = ["-c", LAUNCH, *(["--uds", launch.socket] if launch.socket else [])]
     arguments += ["--host", launch.host, "--port", str(launch.port), "--model-path", launch.model]
@@ -91,8 +91,7 @@ def _rank_words(rank: Rank) -> list[str]:
 
 
 def rank_environment(rank: Rank) -> dict[str, str]:
-    """The address of a rank: without it SGLang binds its queues to the first network that it
-    finds."""
+    """The address of a rank: without it SGLang binds its queues to the first network."""
     return {"SGLANG_HOST_IP": rank.address}
 
 

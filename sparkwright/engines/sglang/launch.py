@@ -1,7 +1,7 @@
-"""Start SGLang in its container: on a Unix socket, and with a key that it never sees.
+"""Start SGLang in its container: on a Unix socket, and with a key that SGLang never sees.
 
 The text runs as ``python3 -c`` before the engine's arguments. SGLang 0.5.15 to 0.5.23 listens on
-TCP alone, takes its API key only as an argument, and logs its arguments with the key. It serves
+TCP alone, takes its API key only as an argument, and logs its arguments with the key. SGLang serves
 by uvicorn; here each server gets the socket, and a check of the key before the engine.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from importlib import import_module
 from typing import Any
 
-#: The key of every request but those of OPEN; a follower has none, and refuses all of them.
+#: The key of every request except requests to OPEN; a follower has none, and refuses all requests.
 KEY = os.environ.pop("SGLANG_SERVER_KEY", "")
 #: Paths that SGLang itself answers without a key.
 OPEN = ("/health", "/metrics")

@@ -1,1 +1,1 @@
-"""Arguments and variables that vLLM itself takes, by version."""
+"""Arguments and variables that vLLM itself accepts, by version."""

@@ -1,4 +1,4 @@
-"""Arguments and variables that a vLLM version takes: its tables, and variables by image."""
+"""Arguments and variables that a vLLM version accepts: its tables, and variables by image."""
 
 from collections.abc import Iterator
 from pathlib import Path

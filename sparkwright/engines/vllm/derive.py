@@ -26,7 +26,7 @@ from sparkwright.findings.finding import Finding
 
 
 def questions(subject: Subject, advice: Advice) -> Iterator[Finding]:
-    """Everything that the user has to answer before the service can be planned."""
+    """Everything that the user must answer before the service can be planned."""
     texts = Path(__file__).with_name("questions.yaml")
     return worded(texts, subject, advice, _open(subject, advice))
 
@@ -42,14 +42,14 @@ def _open(subject: Subject, advice: Advice) -> Iterator[Symptom]:
         yield Symptom("code", files=", ".join(facts.code))
     if facts.task in ("speech", "image"):
         yield Symptom("task")
-    # Mistral's own tokenizer templates itself.
+    # Mistral's own tokenizer has the template.
     templated = facts.task or "tekken.json" in subject.resolved.files
     if not facts.chat_template and "chat_template" not in given and not templated:
         yield Symptom("chat-template")
     if facts.context is None and "max_model_len" not in given:
         yield Symptom("context")
     least, own = advice.least_version, subject.version
-    # Of an older image, and nobody has named a tag.
+    # From an older image, and nobody has named a tag.
     if least and own and not subject.service.image_tag and release(own) < release(least):
         yield Symptom("version")
     method = facts.quantization
@@ -61,7 +61,7 @@ def _open(subject: Subject, advice: Advice) -> Iterator[Symptom]:
 
 #: Sequences at once: a household's clients, with room in the KV cache for long ones.
 SEQUENCES = 16
-#: Seconds of a first boot for each GiB of weights, beyond the default of small ones.
+#: Seconds of a first boot for each GiB of weights, beyond the default for small models.
 _SECONDS_PER_GIB = 12
 
 
@@ -90,7 +90,7 @@ def _parser(subject: Subject, kind: Kind, advice: Advice) -> str | None:
     """Parser that the service names, else the parser of vLLM's recipe, else the parser of the
     family.
 
-    None if none is known, or where this vLLM has not got it.
+    None if no parser is known, or this vLLM lacks it.
     """
     given, facts = {**advice.arguments, **subject.service.arguments}, subject.facts
     if ARGUMENT[kind] in given:
@@ -127,7 +127,7 @@ _Argument = tuple[str, tuple[ArgumentValue, str]]
 def _arguments(
     subject: Subject, model: Model, parsers: Mapping[str, str | None], advice: Advice
 ) -> Iterator[_Argument]:
-    """Each with who says so."""
+    """Each parser with its source."""
     given, gpu = {**advice.arguments, **subject.service.arguments}, subject.gpu
     if gpu.unified:
         share = memory.spark_share(subject.settings, subject.catalog)
@@ -158,25 +158,25 @@ def _arguments(
 def _length(
     subject: Subject, model: Model, share: float, given: Mapping[str, ArgumentValue | None]
 ) -> tuple[ArgumentValue, str]:
-    """The model's own context, or what of it fits."""
+    """The model's own context, or the part of it that fits."""
     context, pool = model.context, memory.pool_gib(subject.gpu)
     if context is None:
         return "auto", "replaced by the service's own"
     if pool is None:
-        return "auto", f"vLLM's auto: what fits the card, of {context} in {subject.config}"
+        return "auto", f"vLLM's auto: the part that fits the card, of {context} in {subject.config}"
     fits = memory.fitting_context(model, context, share, given, pool)
     if fits is None and not model.kv:
         return "auto", f"vLLM's auto, of {context}: {subject.config} does not say its KV cache"
     if fits is None or fits == context:
         return context, subject.config
-    return fits, f"what fits beside the weights, of {context} in {subject.config}"
+    return fits, f"the part that fits beside the weights, of {context} in {subject.config}"
 
 
 def _needs(subject: Subject, model: Model) -> Needs:
     caps = (subject.gpu.cap,)
     if subject.gpu.unified:
         return Needs(compute_caps=caps, memory_gib=110)
-    # A card that is named is what the context was sized for; else what the weights need at least.
+    # A named card is the size's base; otherwise the least need of the weights.
     least = memory.least_vram_gib(model, model.context or 8192, subject.service.arguments)
     return Needs(compute_caps=caps, memory_gib=14, vram_gib=memory.pool_gib(subject.gpu) or least)
 

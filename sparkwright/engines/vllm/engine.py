@@ -1,7 +1,7 @@
 """vLLM's OpenAI server, started by ``vllm serve``, as an engine, with its command line.
 
-An image is driven by ``vllm serve`` arguments, or by variables that its own entry point makes
-arguments from. Settings and rules always speak of arguments; only here they become variables.
+An image is driven by ``vllm serve`` arguments, or by variables that its own entry point turns into
+arguments. Settings and rules always speak of arguments; only here they become variables.
 """
 
 import json
@@ -32,7 +32,7 @@ from sparkwright.findings.user_error import Fault
 #: Variable -> folder below the directory of boot caches.
 CACHES: Mapping[str, str] = DATA["caches"]
 _EXECUTOR = "distributed_executor_backend"
-#: Where an image that is driven by variables listens, unless its extra arguments say otherwise.
+#: The address of an image that is driven by variables, unless its extra arguments change it.
 _OWN = {"--host": "0.0.0.0", "--port": "8000"}
 #: The first version with a list of media domains.
 HAS_DOMAINS = (0, 11, 0)
@@ -44,12 +44,12 @@ def command(launch: Launch) -> Command:
     """``serve MODEL --served-model-name ... --uds ...`` and the recipe's arguments; no words for an
     image that is driven by variables.
 
-    Boot caches come first in the environment: a recipe's own variable goes before them.
+    Boot caches come first in the environment: a recipe's own variable overrides them.
     """
     arguments: list[str] = []
     environment = launch.cache_variables(CACHES)
     if media := media_words(launch, HAS_DOMAINS):
-        # A domain that is allowed must not lead to one that is not.
+        # An allowed domain must not redirect to a forbidden one.
         environment["VLLM_MEDIA_URL_ALLOW_REDIRECTS"] = "0"
     if launch.variables is None:
         arguments = ["serve", launch.model, "--served-model-name", *launch.served_names]
@@ -70,7 +70,9 @@ def command(launch: Launch) -> Command:
 def additions(
     version: str | None, adapters: Mapping[str, str], rank: int, offload: KvOffload | None
 ) -> dict[str, ArgumentValue]:
-    """Arguments for adapters and for an offloaded KV cache; none for what a version lacks."""
+    """Arguments for adapters and for an offloaded KV cache; none for features that a version
+    lacks.
+    """
     added: dict[str, ArgumentValue] = {}
     if adapters:
         added |= {"enable_lora": True, "max_loras": len(adapters)}
@@ -86,7 +88,7 @@ def additions(
 
 
 def _variables(launch: Launch, names: Variables) -> dict[str, str]:
-    """The arguments as an image's variables; the extra arguments have the others."""
+    """The arguments as an image's variables; the extra arguments hold the rest."""
     result = {names.model: launch.model}
     if launch.served_names[0] != PurePosixPath(launch.model).name:
         result[names.served_name] = launch.served_names[0]
@@ -95,7 +97,7 @@ def _variables(launch: Launch, names: Variables) -> dict[str, str]:
         if key in names.arguments:
             result[names.arguments[key]] = str(value)
         elif (
-            # The image's own variables can say all of it.
+            # The image's own variables can express all of it.
             isinstance(value, dict)
             and set(value) == {"method", "model", "num_speculative_tokens"}
             and (key, value["method"]) == ("speculative_config", "dflash")
@@ -117,7 +119,9 @@ def _variables(launch: Launch, names: Variables) -> dict[str, str]:
 
 
 def _listening(launch: Launch, defaults: Mapping[str, str]) -> list[str]:
-    """Words that say where vLLM listens, without its defaults; a socket goes before any address."""
+    """Arguments of vLLM's address, without its defaults; a socket takes precedence over any
+    address.
+    """
     if launch.socket:
         return ["--uds", launch.socket]
     wanted = {"--host": launch.host, "--port": str(launch.port)}

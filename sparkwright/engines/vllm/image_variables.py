@@ -1,4 +1,4 @@
-"""Variables of an image that is driven by them, read back into the arguments that they stand for.
+"""Variables of an image that is driven by them, read back into their arguments.
 
 Rules, plan and endpoints speak of arguments. A variable of a site becomes an argument here; a
 variable that repeats a setting is refused.
@@ -18,8 +18,10 @@ def read_back(
     environment: dict[str, str | None],
     origins: dict[str, str],
 ) -> None:
-    """Move variables that stand for an argument out of the environment. The variable wins, as it
-    did for the image's entry point."""
+    """Move variables that stand for an argument out of the environment.
+
+    The variable wins, as in the image's entry point.
+    """
     for argument, variable in names.arguments.items():
         value = _taken(variable, environment)
         if value is not None:
@@ -35,9 +37,9 @@ def read_back(
 
 
 def refused(names: Variables, environment: Mapping[str, str]) -> Iterator[Fault]:
-    """Variables that would make something else run than plan, endpoints and rules show."""
+    """Variables whose effect plan, endpoints and rules would not show."""
     for variable, remedy in (
-        (names.model, "leave it out: it is the recipe's body, and another recipe serves another"),
+        (names.model, "leave it out: it is the recipe's body; another body has another recipe"),
         (names.drafter, "leave it out: it is the recipe's drafter, which is fetched and mounted"),
         (names.served_name, f"served_names: [{environment.get(names.served_name)!r}]"),
         (names.extra_arguments, _remedy(environment.get(names.extra_arguments) or "")),

@@ -35,7 +35,7 @@ def limits(arguments: Mapping[str, Any]) -> Limits:
 
 
 def _flag(arguments: Mapping[str, Any], name: str) -> bool | None:
-    """Whether a flag is set: in a container's command line it has no value."""
+    """Return whether a flag is set: in a container's command line it has no value."""
     value = arguments.get(name)
     return None if value is None else value is not False
 

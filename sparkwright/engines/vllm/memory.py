@@ -13,27 +13,28 @@ from sparkwright.engines.derivation import Gpu
 from sparkwright.engines.vllm.data import DATA
 from sparkwright.text.sizes import GIB
 
-#: What vLLM 0.20 to 0.33 take when nothing is set, for an image whose version no card says.
+#: The default of vLLM 0.20 to 0.33, for an image without a version on its card.
 DEFAULT_UTILIZATION = 0.92
-#: GiB for activations, CUDA graphs and the engine itself: an estimate of this project, on the
-#: small side, so that what it refuses would fail for certain.
+#: GiB for activations, CUDA graphs and the engine itself: an estimate of this project, on the small
+#: side, so that a refused service would fail for certain.
 OVERHEAD_GIB = 2.0
 
 #: Bytes of a sequence's keys and values.
 kv_bytes = partial(kv_cache.kv_bytes, DATA["kv_bytes"])
 
-#: The most that a derived service takes of a Spark: between the cards' 0.75 and 0.85 for a
-#: model that has it for itself.
+#: The largest share of a Spark for a derived service: between the cards' 0.75 and 0.85 for a model
+#: that has the Spark for itself.
 MOST = 0.80
 _SHARE = "gpu_memory_utilization"
-#: Of what is left for keys and values, the part that one sequence is planned to fill.
+#: Part of the memory for keys and values that one sequence is planned to fill.
 _FILLED = 0.9
 _STEP = 1024
 
 
 def pool_gib(gpu: Gpu) -> float | None:
-    """The whole memory of a share, of a card in whole GiB; None if unknown before the
-    host is asked."""
+    """The whole memory of a share, of a card in whole GiB; None if unknown before the host is
+    asked.
+    """
     if gpu.unified:
         return LEAST_SPARK_GIB
     return float(int(gpu.vram_gib)) if gpu.vram_gib else None
@@ -42,7 +43,7 @@ def pool_gib(gpu: Gpu) -> float | None:
 def spark_share(settings: HostSettings, catalog: Catalog) -> float:
     """Memory share of a Spark for each service that does not state its own.
 
-    It is the rest beside the system, sidecars and services that state their share.
+    The share is the rest beside the system, sidecars and services that state their share.
     """
     taken, open_ones = 0.0, 0
     for service in settings.services.values():
@@ -75,8 +76,9 @@ def fitting_context(
     arguments: Mapping[str, ArgumentValue | None],
     pool: float,
 ) -> int | None:
-    """Tokens of the longest sequence that the share has room for, at most the model's own; None if
-    the geometry of its cache is not known, or nothing fits."""
+    """Tokens of the longest sequence that fits into the share, at most the model's own; None if the
+    geometry of its cache is not known, or nothing fits.
+    """
     whole = kv_bytes(model, arguments, context)
     if not whole:
         return None
@@ -89,7 +91,7 @@ def fitting_context(
 def least_vram_gib(
     model: Model, context: int, arguments: Mapping[str, ArgumentValue | None]
 ) -> float:
-    """Memory of a card below which not even a short context fits: for a card that is not named."""
+    """Memory of a card below which not even a short context fits, for an unnamed card."""
     cache = kv_bytes(model, arguments, min(context, 8192)) or 0.0
     needed = weights_gib(model) + OVERHEAD_GIB + cache / GIB
     return math.ceil(needed / DEFAULT_UTILIZATION * 10) / 10

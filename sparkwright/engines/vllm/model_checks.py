@@ -8,7 +8,7 @@ from sparkwright.engines.vllm.table import architectures, nearest
 from sparkwright.findings.check import Symptom, check
 from sparkwright.findings.finding import Severity
 
-#: Values of --quantization that a format of weights goes with.
+#: Values of --quantization that fit a format of weights.
 QUANTIZATION: dict[str, list[str]] = DATA["quantization"]
 #: Model families, and for each argument the parsers that their cards use.
 PARSERS: dict[str, dict[str, list[str]]] = DATA["parsers"]
@@ -80,7 +80,7 @@ def _parser(context: Configuration) -> Iterator[Symptom]:
 def _tool_choice(context: Configuration) -> Iterator[Symptom]:
     arguments = context.effective
     if arguments.get("enable_auto_tool_choice") and not arguments.get("tool_call_parser"):
-        parser = _parsers(context).get("tool_call_parser", ["the one of the model family"])[0]
+        parser = _parsers(context).get("tool_call_parser", ["the parser of the model family"])[0]
         yield Symptom(parser=parser)
 
 

@@ -8,34 +8,37 @@ from sparkwright.engines.tables import release
 from sparkwright.findings.check import Symptom, check
 
 #: vLLM's own default of max_num_seqs and max_num_batched_tokens is not known: it depends on the
-#: GPU, which is why the cards want both set.
+#: GPU, so the cards want both set.
 LIMITS = {"max_num_seqs": 16, "max_num_batched_tokens": 32768}
-#: Methods that draft with a model of their own, which has to be mounted.
+#: Methods that draft with a separate model, which must be mounted.
 DRAFTERS = ("dflash", "draft_model", "dspark", "eagle", "eagle3", "medusa", "mlp_speculator")
 #: The first version that takes drafts out of the budget step by step, as they are made.
 ADAPTIVE_SINCE = (0, 28, 0)
 
 
 def reserves_for_every_sequence(vllm: str | None) -> bool:
-    """Whether a version sets draft slots aside for max_num_seqs; an unknown one is taken to."""
+    """Return whether a version reserves draft slots for max_num_seqs; an unknown version counts
+    as doing so.
+    """
     return vllm is None or release(vllm) < ADAPTIVE_SINCE
 
 
 def scheduled_token_budget(batched: int, seqs: int, tokens: int, vllm: str | None = None) -> int:
-    """Tokens a step may schedule under DFlash; vLLM refuses to start when it is not positive.
+    """Return the tokens that a step may schedule under DFlash; vLLM refuses to start if the number
+    is not positive.
 
-    vLLM calls it max_num_scheduled_tokens. Up to 0.27.0 it sets ``num_speculative_tokens - 1``
-    slots aside for every sequence that may run: with 11 tokens, 256 sequences and 2048 batched
-    tokens it says -512. From 0.28.0 on nothing is set aside, and only one sequence's
+    vLLM calls it max_num_scheduled_tokens. Up to 0.27.0 vLLM reserves ``num_speculative_tokens -
+    1`` slots for every sequence that may run: with 11 tokens, 256 sequences and 2048 batched tokens
+    it computes -512. From 0.28.0 on nothing is reserved, and only one sequence's
     ``num_speculative_tokens`` must leave room for a token: the same settings start.
 
     Args:
         batched: max_num_batched_tokens; seqs: max_num_seqs; tokens: num_speculative_tokens.
-        vllm: the version; None if no card says it, and then the older, stricter way counts.
+        vllm: the version; None if no card gives it; then the older, stricter rule applies.
 
     Source: VllmConfig._set_max_num_scheduled_tokens and
-    SpeculativeConfig.max_num_new_slots_for_drafting, as 0.23.0, 0.24.0, 0.26.0 to 0.30.0 and
-    0.32.0 have them.
+        SpeculativeConfig.max_num_new_slots_for_drafting in 0.23.0, 0.24.0, 0.26.0 to 0.30.0 and
+        0.32.0.
     """
     if reserves_for_every_sequence(vllm):
         return batched - seqs * (tokens - 1)
@@ -47,7 +50,7 @@ def _settings(context: Configuration) -> Mapping[str, Scalar | None]:
 
 
 def _tokens(context: Configuration) -> int | None:
-    """The draft tokens; None if that is no whole number."""
+    """The draft tokens; None if the value is no whole number."""
     tokens = _settings(context).get("num_speculative_tokens")
     return tokens if isinstance(tokens, int) and not isinstance(tokens, bool) else None
 

@@ -1,6 +1,6 @@
 """Tables of ``vllm serve`` arguments by version, and of the models that a version serves.
 
-``.ci/vllm_table.py`` makes them of what the real parser says.
+``.ci/vllm_table.py`` makes the tables from the real parser.
 """
 
 import json
@@ -17,7 +17,7 @@ versions, table, nearest, defaults = TABLES.versions, TABLES.table, TABLES.neare
 
 @cache
 def architectures() -> Mapping[str, set[str]]:
-    """Version -> the classes that it serves, of which a model's config.json names one.
+    """Version -> the model classes that it serves; a model's config.json names its class.
 
     The lists come from vLLM's own registry, read as text from its wheels (``.ci/vllm_table.py``).
     The file has for each class the versions that serve it.

@@ -1,4 +1,4 @@
-"""Arguments with which a GB10, whose CPU and GPU share one pool, was seen to thrash or hang."""
+"""Arguments with which a GB10, whose CPU and GPU share one pool, was observed to thrash or hang."""
 
 from collections.abc import Iterator, Mapping
 

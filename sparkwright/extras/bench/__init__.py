@@ -1,1 +1,1 @@
-"""Measurements of a service: kept as files, compared with the cards."""
+"""Measurements of a service: stored as files, compared with the cards."""

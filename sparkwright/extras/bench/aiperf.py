@@ -1,9 +1,9 @@
 """The load generator, NVIDIA's AIPerf: its installation, input and report.
 
-AIPerf is a program of its own in a venv of its own (README, decisions), which ``make bench-tools``
-makes; nothing of it is imported here. A run is described by a file of JSON, which is YAML too, and
-leaves a folder: ``phase_manifest.json``, and for each phase
-``phases/<name>/profile_export_aiperf.json``. Times in milliseconds there, in seconds here.
+AIPerf is a separate program in its own venv (README, decisions), which ``make bench-tools`` makes;
+nothing of it is imported here. A JSON file, which is YAML too, describes a run, and the run leaves
+a folder: ``phase_manifest.json``, and for each phase ``phases/<name>/profile_export_aiperf.json``.
+Times are in milliseconds there, and in seconds here.
 """
 
 import json
@@ -23,23 +23,24 @@ from sparkwright.extras.bench.service import Service
 from sparkwright.findings.user_error import Messages
 
 NAME = "aiperf"
-#: Its name in a result. Other prompts, or sent otherwise, are other figures: the number goes up,
-#: and results of another name do not compare.
+#: Its name in a result. Other prompts, or another way of sending them, give other figures: the
+#: number increases, and results of another name do not compare.
 LABEL = "sparkwright's prompts 1 by aiperf"
 #: Names another venv than the project's ``.venv-bench``.
 VARIABLE = "SPARKWRIGHT_BENCH_TOOLS"
 FOLDER = Path(".venv-bench")
 KEY_VARIABLE = "OPENAI_API_KEY"
-#: Of the environment beside the key. Not HF_HUB_OFFLINE: with it AIPerf finds no local tokenizer.
+#: Part of the environment beside the key. Not HF_HUB_OFFLINE: with it AIPerf finds no local
+#: tokenizer.
 ENVIRONMENT = {"HF_HUB_DISABLE_TELEMETRY": "1", "NO_COLOR": "1"}
-#: Of each request's body: as on the card of Qwen3.6-35B-A3B-heretic-NVFP4 (256-token output, 'Test
-#: methodology notes').
+#: Part of each request's body: as on the card of Qwen3.6-35B-A3B-heretic-NVFP4 (256-token output,
+#: 'Test methodology notes').
 BODY: dict[str, Any] = {
     "temperature": 0, "max_tokens": 256, "chat_template_kwargs": {"enable_thinking": False},
 }  # fmt: skip
 #: A question beside the document that a reranker is asked about.
 _QUERY = "What does this text say?"
-#: Of a request, in seconds: 64 prompts of 33000 tokens may wait for each other that long.
+#: Limit of a request, in seconds: 64 prompts of 33000 tokens may wait for each other that long.
 _TIMEOUT = 1800.0
 _LONGEST = 200
 _INSTALL = f"python3 -m venv {FOLDER} && {FOLDER}/bin/pip install --require-hashes -r {BENCH_PINS}"
@@ -51,9 +52,9 @@ class Endpoint:
     """Form of the requests to a service.
 
     Attributes:
-        kind: the generator's name of it.
-        path: route on the server; empty for the kind's own.
-        body: of each request, beside model and text.
+        kind: the generator's name of the kind.
+        path: route on the server; empty for the default route of the kind.
+        body: fields of each request beside model and text.
     """
 
     kind: str = "chat"
@@ -80,7 +81,7 @@ def endpoint(service: Service, kinds: Mapping[str, str]) -> Endpoint:
     """Form of the requests to a service: for answers, for vectors, or for the score of a document.
 
     Args:
-        kinds: of requests that it answers, each with its route.
+        kinds: kinds of requests that it answers, each with its route.
 
     Raises:
         UserError: without an answer, or for a kind that the generator does not know.
@@ -99,7 +100,8 @@ def find(environment: Mapping[str, str] = os.environ) -> Path:
     """The generator's program, at the pinned version.
 
     Raises:
-        UserError: when it is not there, or of another version: figures would not compare.
+        UserError: the generator is missing, or has another version, whose figures would not
+            compare.
     """
     folder = Path(environment.get(VARIABLE) or FOLDER).absolute()
     paths = [str(path) for path in folder.glob("lib/python3*/site-packages")]
@@ -120,7 +122,7 @@ def pinned() -> str:
 
 
 def prepare(folder: Path, prompts: Sequence[str], endpoint: Endpoint, **settings: Any) -> None:
-    """Put configuration, prompts and tokenizer into the folder that a run leaves its results in.
+    """Put configuration, prompts and tokenizer into the folder in which a run leaves its results.
 
     Args:
         settings: ``url``, ``model`` and ``loads``.
@@ -135,7 +137,7 @@ def prepare(folder: Path, prompts: Sequence[str], endpoint: Endpoint, **settings
 
 
 def command_line(program: str, folder: str) -> list[str]:
-    """The command line. Nothing secret is in it."""
+    """The command line. The folder contains no secret."""
     return [
         program, "profile", "--config", f"{folder}/config.json", "--artifact-dir", f"{folder}/out",
         "--ui", "none", "--no-gpu-telemetry",
@@ -146,7 +148,8 @@ def cell(
     batch: Batch, load: Load, errors: int, report: Mapping[str, Any],
     acceptances: Mapping[str, float], endpoint: Endpoint = CHAT,
 ) -> Cell:  # fmt: skip
-    """A phase's report as a cell; of a category's own prompts the mean of their tokens, in tens.
+    """Convert a phase's report to a cell; with a category's own prompts it has the mean of their
+    tokens, in tens.
 
     Args:
         errors: requests that failed.
@@ -175,7 +178,7 @@ def cell(
 
 
 def failed(manifest: Mapping[str, Any]) -> dict[str, int]:
-    """``phase_manifest.json``: requests that failed, by phase; one not begun is not in it."""
+    """``phase_manifest.json``: failed requests, by phase; a phase that was not begun is missing."""
     return {
         str(entry["phase_name"]): int(entry.get("error_request_count") or 0)
         for entry in manifest.get("phases", ())
@@ -183,7 +186,7 @@ def failed(manifest: Mapping[str, Any]) -> dict[str, int]:
 
 
 def reasons(manifest: Mapping[str, Any]) -> tuple[str, ...]:
-    """Why requests failed, in the server's own words, each once and in short."""
+    """Reasons of failed requests, in the server's own words, each once and shortened."""
     messages = [
         " ".join(str(error.get("error_details", {}).get("message", "")).split())[:_LONGEST]
         for entry in manifest.get("phases", ())

@@ -1,4 +1,4 @@
-"""``sparkwright bench``: measure what services deliver, and hold it against the cards."""
+"""``sparkwright bench``: measure services, and compare the figures with the cards."""
 
 import datetime as dt
 import os
@@ -81,8 +81,8 @@ def command(
 
     First and next tokens, decode and prefill rates, and how much of the draft is accepted, by
     kind of prompt, requests at a time and length of the prompt. This machine measures service by
-    service; other use of the services meanwhile distorts the figures. Exit code 1 when
-    something is out of range or requests failed.
+    service; other use of the services meanwhile distorts the figures. Exit code 1 if a figure is
+    out of range or requests failed.
     """
     default = loads.QUICK if quick else loads.FULL
     sweep = batches(categories or default[0], concurrency or default[1], context or default[2])
@@ -106,7 +106,7 @@ def _targets(
     """Services of the hosts that answered, but exclusive services that sleep.
 
     Raises:
-        UserError: for a sleeping service that the command line names.
+        UserError: the command line names a sleeping service.
     """
     for name, host in planned.items():
         for plan in host.plan.services:

@@ -1,4 +1,4 @@
-"""A result held against the cards' figures: ratio, range, and what may explain a gap."""
+"""Comparison of a result with the cards' figures: ratio, range, and likely causes of a gap."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from sparkwright.extras.bench.results import MEASURES, Cell, Measure, Result
 State = Literal["in range", "worse", "better"]
 
 #: Up to here a prompt is short: the cards' tables of short prompts give no length, and their long
-#: ones begin at 1000 tokens (card of Qwen3.6-35B-A3B-heretic-NVFP4, 'Long-prompt prefill').
+#: prompts begin at 1000 tokens (card of Qwen3.6-35B-A3B-heretic-NVFP4, 'Long-prompt prefill').
 SHORT_PROMPT = 1000
 #: "About 16K" is 16.2K to 20.3K tokens on that card ('Long-context tiers').
 _SAME_LENGTH = 1.25
-#: Below this share of the clock that the driver allows, the GPU is held back. A judgement of this
+#: Below this share of the driver's maximal clock, the GPU is held back. A judgement of this
 #: project: clocks of a loaded GPU vary by some percent by themselves.
 _LOW_CLOCK = 0.85
 
@@ -52,7 +52,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class CellComparison:
-    """A cell with all its verdicts; none where no card gives a figure for its load."""
+    """A cell with all its verdicts; none if no card gives a figure for its load."""
 
     cell: Cell
     verdicts: tuple[Verdict, ...]
@@ -66,7 +66,7 @@ class CellComparison:
 
 @dataclass(frozen=True)
 class Table:
-    """A published table that speaks of what a result ran.
+    """A published table that covers a result's image and models.
 
     Attributes:
         rank: the nearest table first: the same tag, few differences.
@@ -78,7 +78,7 @@ class Table:
     basis: str
 
     def value(self, row: Row, key: str) -> Any:
-        """A key of a row, or what the card says of all rows."""
+        """Return a key of a row, or the card's value for all rows."""
         value = getattr(row, key)
         return self.measurement.conditions.get(key) if value is None else value
 

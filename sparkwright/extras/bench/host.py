@@ -22,8 +22,8 @@ from sparkwright.plan.plan import ServicePlan
 if TYPE_CHECKING:
     from sparkwright.run.state import HostRun
 
-#: Samples of the GPU under load, one a second, and how long the program waits for the load: the
-#: generator takes 10 to 20 s to start.
+#: Samples of the GPU under load, one a second, and the program's wait for the load: the generator
+#: takes 10 to 20 s to start.
 _SAMPLES, _SECONDS = 15, 90
 
 
@@ -36,7 +36,7 @@ class Facts:
         samples: the same under load.
         running: services whose containers run, by the records of their releases.
         planned: releases by service.
-        sleeping: exclusive services that sleep -> the one of their group that runs.
+        sleeping: exclusive services that sleep -> the running service of their group.
     """
 
     gpu: Gpu | None = None
@@ -55,7 +55,7 @@ def facts_of(host: Any, run: HostRun, *, samples: int) -> Facts:
     """Ask one host.
 
     Raises:
-        HostError: with the reason, in one line.
+        HostError: gives the reason, in one line.
     """
     from sparkwright.run.observation import status_of
     from sparkwright.run.questions import current_load
@@ -91,7 +91,7 @@ def _under_load(look: Callable[[], HostLoad]) -> Iterator[Gpu]:
 def gpu_of(before: Facts, loaded: Facts | None) -> Gpu:
     """The GPU's state over the run: clocks, power and temperature under load alone.
 
-    An idle GPU clocks down within a second: its clock before or after says nothing of the run.
+    An idle GPU lowers its clock within a second: its clock before or after the run proves nothing.
     """
     first, samples = before.gpu or Gpu("unknown GPU"), loaded.samples if loaded else ()
 

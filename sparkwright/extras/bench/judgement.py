@@ -31,11 +31,11 @@ class Bench:
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """Every figure that a card has something to say of."""
+        """Every figure that a card has a counterpart for."""
         return tuple(verdict for cell in self.cells for verdict in cell.verdicts)
 
     def count(self, state: str) -> int:
-        """How many figures are ``worse``, ``better`` or ``in range``."""
+        """Number of figures that are ``worse``, ``better`` or ``in range``."""
         return sum(verdict.state == state for verdict in self.verdicts)
 
     @property
@@ -82,9 +82,9 @@ def findings(bench: Bench) -> Iterator[str]:
 
 
 def likely(bench: Bench) -> list[tuple[Cause, int]]:
-    """Causes that may explain it, and at how many loads: the most loads first.
+    """Causes that may explain it, with the number of loads: the most loads first.
 
-    Of causes that explain as much, the order of the catalog holds.
+    Causes that explain equally many loads keep the order of the catalog.
     """
     causes = {cause.id: cause for cell in bench.cells for cause in cell.causes}
     loads = Counter(cause.id for cell in bench.cells for cause in cell.causes)

@@ -1,8 +1,8 @@
 """Loads: categories x requests at a time, long prompts one at a time, and the prompts of each.
 
-The cards' own prompts are not published. A few of this project's own for each of the cards'
-categories are in ``prompts/``, one file a category; a change there makes new loads of old names, so
-that figures from before no longer compare: ``aiperf.LABEL`` changes with it.
+The cards' own prompts are not published. ``prompts/`` has a few of this project's own prompts for
+each of the cards' categories, one file a category; a change of the prompts makes new loads with old
+names, so that earlier figures no longer compare: ``aiperf.LABEL`` changes with it.
 """
 
 import math
@@ -35,10 +35,10 @@ class Load:
 
     Attributes:
         concurrency: requests at a time.
-        requests: how many are measured.
-        warm_up: how many are sent before, and not measured: the first of a boot and the first of
-            each concurrency take longer (card of vllm-ultimate-dgx-spark, 4 concurrent streams:
-            1222 ms cold, 276 steady).
+        requests: number of measured requests.
+        warm_up: number of requests before the measurement: the first request of a boot and of each
+            concurrency takes longer (card of vllm-ultimate-dgx-spark, 4 concurrent streams: 1222 ms
+            cold, 276 steady).
     """
 
     concurrency: int
@@ -56,7 +56,7 @@ class Batch:
     """Loads of the same prompts, measured by one start of the generator.
 
     Attributes:
-        context: the prompt's tokens for a long one; None for the category's own prompts.
+        context: tokens of a long prompt; None for the category's own prompts.
     """
 
     category: Category
@@ -112,15 +112,15 @@ def texts(category: str) -> dict[str, Any]:
 
 
 def sample() -> str:
-    """All notes once: from its tokens follows how many characters a token has here."""
+    """All notes together: their tokens give the number of characters per token."""
     notes = texts("long-text")["notes"]
     return "\n".join(note.format(number) for number, note in enumerate(notes, 1))
 
 
 def long_prompt(category: str, tokens: int, seed: str, characters_per_token: float) -> str:
-    """A prompt of about so many tokens: notes in the seed's order, then the question.
+    """A prompt of about this many tokens: notes in the seed's order, then the question.
 
-    Its first line is the seed's alone, so that no prefix cache knows its beginning.
+    Its first line belongs to the seed alone, so that no prefix cache has its beginning.
     """
     question = texts(category)["context"]
     length = tokens * characters_per_token - len(question)

@@ -1,8 +1,8 @@
-"""A benchmark's result: what was measured on one service, and everything needed to do it again.
+"""A benchmark's result: the measurements of one service, and everything needed to repeat them.
 
 Times are in seconds, rates in tokens/s, shares 0 to 1: unlike the catalog's published tables,
-which keep the cards' milliseconds. Measures of a result stand in ``measures.yaml``: name, unit,
-direction, and how far figures may lie apart.
+which keep the cards' milliseconds. Measures of a result are in ``measures.yaml``: name, unit,
+direction, and tolerated spread.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ SCHEMA = 1
 #: A host's or service's name as one folder of the storage: never a path that leads elsewhere.
 Folder = Annotated[str, StringConstraints(pattern=r"^[^/\\\x00.][^/\\\x00]*$", max_length=200)]
 
-#: Bounds beyond anything that can be measured: what is drawn and counted stays a number.
+#: Bounds beyond any measurement: drawn and counted values stay numbers.
 _MOST = 10**9
 _Amount = Annotated[float, Field(ge=0, le=_MOST)]
 _Count = Annotated[int, Field(ge=0, le=_MOST)]
@@ -62,14 +62,14 @@ class Cell(_Stored):
 
 
 class ImageRun(_Stored):
-    """The image that served: ``name`` with its tag, ``digest`` as ``sha256:...`` where known."""
+    """The serving image: ``name`` with its tag, ``digest`` as ``sha256:...`` if known."""
 
     name: str
     digest: str | None = None
 
 
 class Program(_Stored):
-    """A program, its version, and its command line without secrets where that is kept."""
+    """A program, its version, and its command line without secrets if stored."""
 
     name: str
     version: str | None = None
@@ -90,7 +90,7 @@ class Result(_Stored):
         release: id of the release that ran.
         engine: the engine that served.
         gpu: clock and power are medians under load, the temperature is the highest of the run.
-        settings: the engine's arguments that ran, as far as they matter to a comparison.
+        settings: the engine's arguments that matter to a comparison.
     """
 
     version: Annotated[int, Field(alias="schema", ge=1, le=SCHEMA)] = SCHEMA

@@ -1,4 +1,6 @@
-"""Measuring a service: the generator is started once for each batch, and its reports are read."""
+"""Measurement of a service: the generator is started once for each batch, and its reports are
+read.
+"""
 
 import json
 import math
@@ -18,7 +20,7 @@ from sparkwright.extras.bench.service import Service
 from sparkwright.findings.user_error import Messages
 from sparkwright.host.lib.metrics import ACCEPTED, DRAFTED, DRAFTS
 
-#: The chat template's own tokens, and what the estimate of a long prompt may be wrong by.
+#: The chat template's own tokens, and the error of the estimate of a long prompt.
 _SPARE = 1.05
 _LAST_LINES = 5
 _MESSAGES = Messages(__file__)
@@ -54,7 +56,7 @@ def measure(
         endpoint: form of the requests.
 
     Raises:
-        UserError: when not one request was answered. If a single batch fails, the failure is
+        UserError: no request was answered. If a single batch fails, the failure is
         reported, and its cells have only errors.
     """
     measured = Measured()
@@ -140,7 +142,7 @@ def acceptances(counted: Mapping[str, float]) -> dict[str, float]:
 
 
 def _json(path: Path) -> Any:
-    """The JSON of a file; empty without it."""
+    """Return the JSON of a file; empty if the file is missing."""
     try:
         return json.loads(path.read_bytes()) if path.exists() else {}
     except ValueError as error:
@@ -148,5 +150,5 @@ def _json(path: Path) -> Any:
 
 
 def _repeatable(word: str) -> str:
-    """A word of the command as it can be repeated: without the temporary folder."""
+    """A word of the command in a repeatable form: without the temporary folder."""
     return f"FOLDER/{Path(word).name}" if _PREFIX in word else word

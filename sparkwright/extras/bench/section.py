@@ -1,4 +1,4 @@
-"""Judged results as people read them: in a terminal, and as a section of the fleet's page."""
+"""Judged results for users: in a terminal, and as a section of the fleet's page."""
 
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
@@ -28,7 +28,7 @@ def section(directory: Path, catalog: Catalog, hosts: Container[str] | None) -> 
     """The section, of the results in a directory.
 
     Args:
-        hosts: the only ones that are shown; None for all.
+        hosts: the only hosts to show; None for all.
     """
     return section_of(*load(directory), catalog, hosts)
 

@@ -21,8 +21,9 @@ class Service:
     Attributes:
         url: ``http://host:port``.
         model: the name in requests.
-        context: tokens that prompt and answer may have together; None if it does not say.
-        ca: file by which https is verified; None for the public CAs.
+        context: tokens that prompt and answer may have together; None if the server
+            does not report it.
+        ca: file that verifies https; None for the public CAs.
     """
 
     url: str
@@ -64,7 +65,7 @@ class Service:
         return metrics.totals(answer.text, metric_names()) if answer.ok else {}
 
     def tokens(self, text: str) -> int:
-        """How many tokens the engine makes of a text. Raises UserError as ``ask``."""
+        """Return the number of tokens of a text. Raises UserError as ``ask``."""
         probes = engine(self.engine).probes
         body = {"model": self.model, probes.tokenized: text, "add_special_tokens": False}
         return len(self.ask("POST", probes.tokenizer, body)["tokens"])

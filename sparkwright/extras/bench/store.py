@@ -1,6 +1,7 @@
 """Results as files: ``<directory>/<host>/<service>/<UTC time>.json``, one per run.
 
-Reading never fails as a whole: a file that can't be read is reported by name, the others count.
+Reading never fails as a whole: a file that can't be read is reported by name, and the other files
+count.
 """
 
 from pathlib import Path
@@ -17,10 +18,10 @@ _NAME = "%Y%m%dT%H%M%SZ"
 
 
 def save(directory: Path, result: Result) -> Path:
-    """Keep a result under its own name; a half-written file never has one.
+    """Store a result under its own name; a half-written file never has this name.
 
     Raises:
-        UserError: when the service has a result of the same second.
+        UserError: the service has a result of the same second.
     """
     path = directory / result.host / result.service / f"{result.when.strftime(_NAME)}.json"
     if path.exists():

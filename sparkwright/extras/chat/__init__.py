@@ -1,2 +1,3 @@
-"""A conversation with a service of the fleet, as its own users have one: over the network, with the
-fleet's key, and with the sampling that is advised for the name."""
+"""A conversation with a service of the fleet, like a client's: over the network, with the
+fleet's key, and with the advised sampling of the name.
+"""

@@ -26,17 +26,17 @@ _CHAT = "/v1/chat/completions"
 #: Seconds for an answer; a long one of a slow model takes some minutes.
 _LONGEST = 3600.0
 #: Keys of a piece, and whether it is reasoning. Newer versions of vLLM have the first name of it,
-#: older ones the second.
+#: older versions the second.
 _PIECES = (("reasoning", True), ("reasoning_content", True), ("content", False))
 
 
 class Failed(Exception):
-    """There is no answer; the text says why."""
+    """A failed answer; the text has the reason."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Some characters of an answer, or of the reasoning before it."""
+    """Some characters of an answer, or of its reasoning."""
 
     text: str
     reasoning: bool
@@ -44,12 +44,13 @@ class Piece:
 
 @dataclass
 class Answer:
-    """An answer to one prompt, or as much of it as has come.
+    """An answer to one prompt, or the part received so far.
 
     Attributes:
-        finish: why it ended, such as ``stop`` or ``length``; None before the end.
-        tokens: of reasoning and text together; None if the server did not say.
-        first_seconds, seconds: from the request to the first and to the last piece; None before it.
+        finish: reason of the end, such as ``stop`` or ``length``; None before the end.
+        tokens: of reasoning and text together; None if the server did not report them.
+        first_seconds, seconds: time from the request to the first and to the last piece; None
+        before it.
     """
 
     host: str
@@ -65,7 +66,7 @@ class Answer:
     @computed_field  # type: ignore[prop-decorator]
     @property
     def tokens_per_second(self) -> float | None:
-        """Tokens a second after the first; None if it can't be told."""
+        """Tokens a second after the first; None if unknown."""
         if self.tokens is None or self.first_seconds is None or self.seconds is None:
             return None
         seconds = self.seconds - self.first_seconds
@@ -82,7 +83,7 @@ class Answer:
         return ", ".join(parts) or "no token came"
 
     def pieces(self, server: Published, body: Mapping[str, Any]) -> Generator[Piece, None, None]:
-        """Ask a server, and give the pieces as they come.
+        """Ask a server, and yield the pieces as they arrive.
 
         Raises:
             Failed: when the server refuses, or breaks off.
@@ -129,7 +130,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _refusal(how: str, text: str) -> str:
-    """Reason why a server refused a request, in its own words where it gives any."""
+    """Reason why a server refused a request, in its own words if it gives any."""
     reason = text
     try:
         data = _object(json.loads(text))
@@ -151,8 +152,8 @@ DOCUMENT = Answer
 def command(hosts: Selection, model: str | None, prompt: str | None, as_json: bool) -> None:
     """Talk to a service, with the sampling of its card.
 
-    Without a name it is the first service that answers. A model of another kind gets its kind's own
-    request once: speech to write down, a word to say, a picture to draw, documents to order.
+    Without a name, the first service that answers. A model of another kind gets its kind's own
+    request once: speech to transcribe, a word to speak, a picture to draw, documents to rank.
 
     The prompt comes from --prompt, from standard input if it is no terminal, or line by line.
     Reasoning is dimmed, and never part of a piped answer. Ctrl-C ends an answer, a second Ctrl-C or
@@ -181,10 +182,10 @@ def command(hosts: Selection, model: str | None, prompt: str | None, as_json: bo
 
 
 def question(planned: Mapping[str, PlannedHost], prompt: str) -> bool:
-    """Have the first of these hosts' services answer a prompt; whether it did."""
+    """Ask the first reachable of these hosts' services; return whether it answered."""
     try:
         target, server = _first(targets(planned))
-    except SystemExit:  # nobody answers, which is said
+    except SystemExit:  # nobody answers, which is printed
         return False
     if not target.endpoint.chats:
         return _asked(target, server)
@@ -192,7 +193,7 @@ def question(planned: Mapping[str, PlannedHost], prompt: str) -> bool:
 
 
 def _asked(target: Target, server: Published) -> bool:
-    """Send a kind's own request, and show what the answer is worth; whether it is right."""
+    """Send a kind's own request, and print the checked answer; return whether it is right."""
     kinds = target.endpoint.kinds
     kind = cheapest(kinds)
     try:
@@ -229,7 +230,7 @@ def _message(role: str, content: str) -> dict[str, str]:
 
 
 def _conversation(target: Target, server: Published) -> None:
-    """Line by line, until Ctrl-D; Ctrl-C at the prompt ends it as it ends any command."""
+    """Read line by line, until Ctrl-D; Ctrl-C at the prompt ends the chat like any command."""
     import readline  # noqa: F401  gives input() its editing; its history stays in memory
 
     messages: list[dict[str, str]] = []
@@ -249,7 +250,10 @@ def _conversation(target: Target, server: Published) -> None:
 def _answered(
     target: Target, server: Published, messages: list[dict[str, str]], *, shown: bool = True
 ) -> tuple[Answer | None, bool]:
-    """Show an answer as it comes; None if there was none. And whether it was stopped."""
+    """Print an answer as it arrives; return None without an answer.
+
+    Returns also whether the user stopped it.
+    """
     endpoint, failure, stopped = target.endpoint, "", False
     answer = Answer(endpoint.host, endpoint.service, target.served.name)
     last = Piece("", reasoning=False)
@@ -277,7 +281,7 @@ def _answered(
 
 
 def _show(piece: Piece, after: Piece) -> None:
-    """Print a piece; reasoning beside the answer, where somebody reads it."""
+    """Print a piece; reasoning goes to a terminal only, dimmed."""
     if not piece.reasoning:
         if after.reasoning:
             _dimmed("\n\n")

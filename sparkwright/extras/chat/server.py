@@ -1,6 +1,6 @@
-"""A service's published port: over the network, or through the user's ssh where it is shut.
+"""A service's published port: over the network, or through the user's ssh if the port is closed.
 
-The server is verified by its name and its CA on both ways, nothing of the environment (proxies,
+The server is verified by its name and its CA on both paths, nothing of the environment (proxies,
 netrc) is used, and no redirect is followed: the key goes to the planned address alone.
 """
 
@@ -23,7 +23,7 @@ from sparkwright.text.visible import cut
 #: Seconds for a connection and the list of models, and for a login before it.
 _DIRECT, _LOGIN = 4.0, 15.0
 _MODELS = "/v1/models"
-#: Seconds that ssh has to end by itself, once nobody listens to it.
+#: Seconds for ssh to end by itself, once nobody listens to it.
 _ENDING = 0.2
 #: Statuses of the list of models with a message of their own.
 _STATUSES = ("redirect", "200", "401", "403", "502", "503")
@@ -42,8 +42,9 @@ class Published(Server):
     """A server of another machine.
 
     Attributes:
-        context: how https is verified; None for http.
-        through: ssh's command that connects standard input and output with it; empty without one.
+        context: verification of https; None for http.
+        through: ssh's command that connects standard input and output with it; empty for a direct
+            connection.
     """
 
     context: ssl.SSLContext | None = None
@@ -66,14 +67,14 @@ class Published(Server):
         return connection
 
     def _tunnelled(self, timeout: float) -> socket.socket:
-        """No port is opened here, where other users could come in by it."""
+        """No port is opened on this machine, since other users could use it."""
         ours, theirs = socket.socketpair()
         with theirs:
             end = theirs.fileno()
             self._tunnels.append(
                 subprocess.Popen(
                     self.through, stdin=end, stdout=end, stderr=subprocess.PIPE,
-                    start_new_session=True,  # Ctrl-C ends an answer, and no login of a further one
+                    start_new_session=True,  # Ctrl-C ends an answer, but no further login
                 )
             )  # fmt: skip
         ours.settimeout(timeout)
@@ -86,7 +87,7 @@ class Published(Server):
         return ours
 
     def hang_up(self) -> str:
-        """End the tunnel of the last request. Returns the last line that ssh said."""
+        """End the tunnel of the last request. Returns the last line of ssh's output."""
         last = ""
         while self._tunnels:
             with self._tunnels.pop() as process:
@@ -95,7 +96,7 @@ class Published(Server):
                 process.kill()
                 process.wait()
                 assert process.stderr is not None
-                # Whatever ssh started may have it open still.
+                # A program that ssh started may hold it open still.
                 os.set_blocking(process.stderr.fileno(), False)
                 lines = (process.stderr.read() or b"").decode(errors="replace").split("\n")
                 last = ([line.strip() for line in lines if line.strip()] or [""])[-1]
@@ -103,11 +104,12 @@ class Published(Server):
 
 
 def opened(target: Target) -> Published:
-    """The way to a service that answers with its names.
+    """Return the path to a service that answers with its names.
 
     Raises:
-        Unusable: when there is none. A server that fails its verification is not tried otherwise.
-        UserError: when there is no key.
+        Unusable: no path leads to the service. A server that fails its verification is not tried
+            over another path.
+        UserError: the key is missing.
     """
     endpoint = target.endpoint
     parts = urlsplit(endpoint.base_url)
@@ -127,7 +129,7 @@ def opened(target: Target) -> Published:
         try:
             answer = server.get(_MODELS, timeout=_LOGIN if server.through else _DIRECT)
         except NoAnswer as error:
-            # Whoever shows another certificate is not asked by another way.
+            # A server with another certificate is not asked over another path.
             if error.kind == ssl.SSLCertVerificationError.__name__:
                 facts = {"by": endpoint.ca or "the public CAs", "error": cut(str(error), 200)}
                 raise Unusable(target.problem("not-verified", **facts)) from None
@@ -145,7 +147,7 @@ def _context(ca: str | None) -> ssl.SSLContext:
 
 
 def _judged(target: Target, server: Published, answer: Answer) -> Published:
-    """The server, when it has the name and takes the key."""
+    """Return the server if it has the name and accepts the key."""
     names: list[str] = []
     with suppress(ValueError, TypeError, KeyError):
         names = model_list.names(answer.json())

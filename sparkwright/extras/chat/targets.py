@@ -40,10 +40,10 @@ class Target:
 
     @property
     def key(self) -> Secret:
-        """The fleet's own key, from where the site keeps it. None is made.
+        """The fleet's own key, from the site's source. None is made.
 
         Raises:
-            UserError: when there is none, or others may read it.
+            UserError: the key is missing, or others may read it.
         """
         return existing_key(self.endpoint.key.source, os.environ)
 
@@ -71,13 +71,13 @@ def targets(
 
     Args:
         meant: whether a service of a host may be spoken to.
-        model: a served name; else the service's first.
+        model: a served name; default: the service's first.
 
     Raises:
-        UserError: for a name that no service has.
+        UserError: no service has the name.
     """
     every = [each for each in _all(hosts) if meant(each.endpoint.host, each.endpoint.service)]
-    if model is None:  # a service that chats goes before others
+    if model is None:  # a service that chats comes before others
         every.sort(key=lambda target: not target.endpoint.chats)
     names = sorted({target.served.name for target in every})
     if model is not None and model not in names:

@@ -1,1 +1,1 @@
-"""The fleet on one page: live (`dashboard`), or as runs and benchmarks left it (`report`)."""
+"""The fleet on one page: live (`dashboard`), or from stored runs and benchmarks (`report`)."""

@@ -1,4 +1,4 @@
-"""Contents of the page, as plain data, and the files that runs leave on the controller for it."""
+"""Contents of the page, as plain data, and the files of earlier runs on the controller."""
 
 import datetime as dt
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from sparkwright.results.run_summary import Row
 
 @dataclass(frozen=True)
 class LastRun:
-    """Report of the site's last run (``report.as_json``), and when it was written."""
+    """Report of the site's last run (``report.as_json``), and its time."""
 
     when: dt.datetime
     dry: bool
@@ -30,7 +30,7 @@ class LastRun:
 
 @dataclass(frozen=True)
 class Status:
-    """Record of `sparkwright status`: changes of releases and findings, and when it asked.
+    """Record of `sparkwright status`: changes of releases and findings, and its time.
 
     Attributes:
         history: as ``Switch``, the oldest first.
@@ -47,8 +47,9 @@ class Switch(BaseModel):
 
     Attributes:
         before: the release that ran; None for the first.
-        down_seconds: from the last answer of the old to the first of the new; None unknown.
-        ended: how it ended, in a word or two: ``serving``, ``went back``.
+        down_seconds: from the last answer of the old release to the first of the new; None if
+            unknown.
+        ended: result in a word or two: ``serving``, ``went back``.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -65,13 +66,15 @@ class Switch(BaseModel):
 
 @dataclass(frozen=True)
 class FleetRow:
-    """A service of a host. Unknown values are None.
+    """address: ``host:port`` for clients, and scheme: ``http`` or ``https``. Unknown values are
+    None.
 
     Attributes:
-        state: of the last run; ``measured only`` and ``not deployed`` where it has no part in it.
+        state: of the last run; ``measured only`` and ``not deployed`` if the run did not include
+            it.
         well: whether it has no finding, slow speed included.
         decode, first_token: tokens/s and seconds of one stream of a short prompt.
-        measured: when they were measured.
+        measured: time of the measurement.
         models: ``repository@commit``, the commit short.
     """
 
@@ -116,16 +119,16 @@ class Version:
 
 @dataclass(frozen=True)
 class Page:
-    """Everything that the page says.
+    """All contents of the page.
 
     Attributes:
-        last_run: when the last run was; None if there was none.
+        last_run: time of the last run; None without a run.
         memory: by host, as planned; empty without an inventory.
         checks: names of the smoke test's checks, in its order.
         problems: files that could not be read.
         findings: the gravest first.
         sections: further sections, of other extras.
-        front: the first line: the gravest finding and its host.
+        front: the first line: the most severe finding and its host.
     """
 
     made: dt.datetime
@@ -145,7 +148,7 @@ class Page:
     @computed_field  # type: ignore[prop-decorator]
     @property
     def well(self) -> bool:
-        """Whether nothing was found."""
+        """Return whether there is no finding."""
         return all(finding.weight is Weight.WARNING for finding in self.findings)
 
     @computed_field  # type: ignore[prop-decorator]
@@ -156,12 +159,12 @@ class Page:
 
 
 def read_last_run(path: Path, problems: list[Finding]) -> LastRun | None:
-    """The last run's record; None if missing, or none that can be read."""
+    """The last run's record; None if missing or unreadable."""
     return _read(LastRun, path, problems)  # type: ignore[no-any-return]
 
 
 def read_status(path: Path, problems: list[Finding]) -> Status:
-    """The record of ``sparkwright status``; an entry of its history that can't be read is named."""
+    """The record of ``sparkwright status``; an unreadable entry of its history is named."""
     status = _read(Status, path, problems) or Status()
     entries = [
         valid(Switch, entry, f"{path}: history.{number}", problems)
@@ -177,7 +180,7 @@ def read_deep(directory: Path, problems: list[Finding]) -> tuple[DeepVerdict, ..
 
 
 def _read(kind: Any, path: Path, problems: list[Finding]) -> Any:
-    """A file that need not be there, with the time when it was written."""
+    """An optional file, with the time when it was written."""
     if not path.exists():
         return None
     when = dt.datetime.fromtimestamp(path.stat().st_mtime, dt.UTC)

@@ -69,8 +69,8 @@ def command(hosts: Hosts, port: int, listen: str, control: bool) -> None:
     Open the printed address in a browser of this machine. Each host is asked every five seconds
     while a page is open, and not at all otherwise. Without --control the page only reads; with it,
     the page runs the commands of these names, maintenance too. --listen serves a phone, with a
-    certificate of the site's own CA (.sparkwright/ca/ca.crt, which the phone imports). Ctrl-C
-    ends it.
+    certificate of the site's own CA (.sparkwright/ca/ca.crt, which the phone imports). Ctrl-C ends
+    it.
     """
     if control and any(name.endswith("password_prompt") or name == "same_sudo_password"
                        for name in given()):  # fmt: skip
@@ -78,7 +78,7 @@ def command(hosts: Hosts, port: int, listen: str, control: bool) -> None:
     sockets = _listening(listen, port)
     with hosts.session(planless=True) as session:
         host = f"[{listen}]" if ":" in listen else listen.lower()
-        if listen == LOOPBACK:  # whose cookies reach all of its ports, other users' too
+        if listen == LOOPBACK:  # its cookies reach all of its ports, other users' too
             host = f"{secrets.token_hex(8)}.localhost"
         run = session.run
         fleet = Fleet({name: _expected(host) for name, host in run.hosts.items()}, hosts.means)
@@ -117,10 +117,10 @@ def _watch(session: Session, fleet: Fleet) -> None:
 
 
 def _glance(host: Any, run: HostRun) -> glance.Glance:
-    """Everything that the page shows of a host. One remote execution.
+    """Contents of the page for one host. One remote execution.
 
     Raises:
-        HostError: with the reason, in one line.
+        HostError: gives the reason, in one line.
     """
     from sparkwright.facts.asking import ask
     from sparkwright.run.questions import load_request
@@ -147,7 +147,7 @@ def _expected(run: HostRun) -> Expected:
 
 
 def _page(hosts: Hosts, *, control: bool) -> str:
-    """The page, with what runs and benchmarks left meanwhile."""
+    """The page, with the results that runs and benchmarks left meanwhile."""
     try:
         page = stored(hosts, findings=False)
     except UserError as error:  # a plan that is edited while the page is open
@@ -161,7 +161,7 @@ def _record() -> float:
 
 
 def _log(session: Session, name: str, service: str) -> str:
-    """The last lines of a service's log, or why there are none."""
+    """The last lines of a service's log, or why it has none."""
     from sparkwright.facts.asking import HostError, ask
     from sparkwright.facts.memory import memory
 
@@ -181,8 +181,10 @@ def _log(session: Session, name: str, service: str) -> str:
 def _act(
     hosts: Hosts, connection: list[str], fleet: Fleet, action: str, host: str, service: str
 ) -> tuple[bool, str]:
-    """Run a command of the page, as the command line does; whether it did, and its output."""
-    subcommand, *words = _ACTIONS.get(action, ("",))
+    """Run a command of the page, like the command line; return whether it succeeded, and its
+    output.
+    """
+    subcommand, *options = _ACTIONS.get(action, ("",))
     names = [host] if subcommand == "maintenance" else [host, service]
     services = fleet.services(host)
     chosen = services is not None and {host, *services} >= {*names}
@@ -191,7 +193,7 @@ def _act(
     data = [word for value in hosts.overrides for word in ("--data", value)]
     done = subprocess.run(
         [sys.executable, "-m", "sparkwright", subcommand, str(hosts.inventory), "/".join(names),
-         *words, *data, *connection],
+         *options, *data, *connection],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         errors="replace", check=False,
     )  # fmt: skip
@@ -205,7 +207,7 @@ def _listening(address: str, port: int) -> list[socket.socket]:
     there would get the token.
 
     Raises:
-        UserError: for an address that is every one, or can't be listened on.
+        UserError: the address is every address, or can't be listened on.
     """
     sockets: list[socket.socket] = []
     for place in (address, "::1") if address == LOOPBACK else (address,):
@@ -218,7 +220,7 @@ def _listening(address: str, port: int) -> list[socket.socket]:
             where, reason = f"command line: --listen {place} --page-port {port}", error.strerror
             raise _MESSAGES.refusal("not-listening", where, reason=reason or error) from None
         bound, port = sockets[0].getsockname()[:2]
-        if bound in EVERY_ADDRESS:  # however it is written: "", 0, ::0
+        if bound in EVERY_ADDRESS:  # in any spelling: "", 0, ::0
             raise _MESSAGES.refusal(
                 "every-address", "command line: --listen", address=repr(address)
             )

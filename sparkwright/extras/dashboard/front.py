@@ -16,7 +16,7 @@ _LOOK, _MEASUREMENT = 1, 7
 
 
 def front(page: Page) -> str:
-    """Summary in a single line: the first finding and its host, or that nothing is wrong."""
+    """Summary in a single line: the first finding and its host, or the absence of findings."""
     if page.findings:
         first, *others = page.findings
         more = f"; and {count(len(others), 'finding')} more" if others else ""
@@ -66,7 +66,7 @@ def bad_state(row: FleetRow) -> str:
 
 
 def groups(fleet: Sequence[FleetRow]) -> list[list[FleetRow]]:
-    """The fleet with equal hosts as one row, their speed aside; hosts with findings first."""
+    """The fleet with equal hosts as one row, apart from their speed; hosts with findings first."""
     alike: dict[object, list[FleetRow]] = {}
     for row in fleet:
         same = replace(row, host="", address=None, decode=None, first_token=None, measured=None)

@@ -1,4 +1,4 @@
-"""Reports all that the live page shows of this host, in one answer. Changes nothing."""
+"""Reports all contents of the live page for this host, in one answer. Changes nothing."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from sparkwright.host.models import report
 from sparkwright.host.models.report import UsageRequest, UsageRow
 from sparkwright.host.status import HostStatus, StatusRequest
 
-#: Ends of switches that an answer has.
+#: Number of a switch's last lines in an answer.
 _ENDS = 5
 #: Seconds after which a fetch that did not end is forgotten.
 _OLD = 86400
@@ -54,9 +54,10 @@ class Glance:
     """A host now.
 
     Attributes:
-        status: of releases only the current ones, and of the history the end.
-        hour: service -> tokens a second over the last hour, where the watch counts them.
-        disks: path -> free and total bytes, at the watch's last look.
+        status: only the current releases, and the end of the history.
+        hour: service -> tokens a second over the last hour, if the watch counts them.
+        usage: use of the address for all models, by key and model; empty on hosts without the
+            address.
         usage: of the address for all models, by key and model; empty on hosts without one.
     """
 
@@ -83,7 +84,7 @@ def unfinished(state: Path) -> Iterator[UnfinishedFetch]:
 
 
 def recent(file: Path) -> list[Mapping[str, Any]]:
-    """Samples of the last hour in the watch's file; none where the watch stands still."""
+    """Samples of the last hour in the watch's file; none if the watch has stopped."""
     watch: Any = documents.read(file) or {}
     now = time.time()
     ring = [sample for sample in watch.get("ring") or [] if 0 <= now - sample["at"] <= _HOUR]
@@ -93,7 +94,7 @@ def recent(file: Path) -> list[Mapping[str, Any]]:
 def rates(ring: list[Mapping[str, Any]]) -> dict[str, float]:
     """Tokens a second of each service over samples of the watch, oldest first.
 
-    A counter that fell began again with its engine.
+    A counter that fell was reset by a restart of its engine.
     """
     counts: dict[str, list[tuple[float, float]]] = {}
     for sample in ring:
@@ -111,8 +112,9 @@ def rates(ring: list[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def counted(request: UsageRequest) -> tuple[UsageRow, ...]:
-    """Use by key; empty if the database can't be read, for which `sparkwright usage` has the
-    reason."""
+    """Use by key; empty if the database can't be read; `sparkwright usage` then names the
+    reason.
+    """
     try:
         return report.main(request)
     except SystemExit:

@@ -1,6 +1,6 @@
-"""The page's contents, made from what was read: judged, sorted, and the same for the same input.
+"""The page's contents, from the files and answers: judged, sorted, and equal for equal input.
 
-Findings stand first, the heaviest before the rest; equal findings of several hosts are one finding.
+Findings come first, the most severe first; equal findings of several hosts are one finding.
 """
 
 import datetime as dt
@@ -22,11 +22,11 @@ from sparkwright.text.shipped_yaml import beside
 from sparkwright.text.short import natural
 from sparkwright.text.visible import cut
 
-#: States of a service that is as planned.
+#: States of a service as planned.
 _WELL = ("serving", "serving, changed", "planned", "maintenance", "sleeps", "measured only")
 #: Order of versioned parts; programs and models follow.
 _ORDER = ("GPU", "driver", "image tag", "image")
-#: What a service's state means, where it is not well, and how much that weighs.
+#: Meanings of a service's state with a fault, and their weight.
 _STATES = beside(__file__, "states.yaml")
 #: Characters of a reason.
 _REASON = 200
@@ -48,10 +48,9 @@ def page_of(
     """Judge and arrange the stored results.
 
     Args:
-        deep: the deep smoke test's verdicts: shown instead of a run's where they are of the same
-            release.
-        planned: host -> services, where an inventory was given: only those hosts are shown.
-        sections: what other extras add; of the same hosts.
+        deep: the deep smoke test's verdicts: shown instead of a run's verdicts of the same release.
+        planned: host -> services, if an inventory was given: only these hosts are shown.
+        sections: sections of other extras, for the same hosts.
     """
     status = status or contents.Status()
     rows, dry = (last_run.hosts, last_run.dry) if last_run else ((), False)
@@ -114,7 +113,7 @@ def _fleet(
         condition = "measured only" if result else "not deployed"
         if row and service:
             condition = state(row, service, dry)
-        # Of a host that was left alone it is not known what runs there.
+        # The running release of a host that was left alone is unknown.
         running = service if condition != "left alone" else None
         deployed = running or (None if service else result)
         models = deployed.models if deployed else {}
@@ -145,7 +144,7 @@ def _smoke(rows: Iterable[Row], deep: Sequence[DeepVerdict]) -> Iterator[content
 
 
 def _short(verdict: DeepVerdict) -> Smoke:
-    """A deep verdict without what was skipped, and with what failures mean."""
+    """A deep verdict without its skipped checks, and with the meanings of its failures."""
     checks = tuple(
         CheckResult(check.name, check.verdict == "passed", check.seconds, check.detail)
         for check in verdict.checks
@@ -162,7 +161,7 @@ def _short(verdict: DeepVerdict) -> Smoke:
 def _versions(
     fleet: Iterable[contents.FleetRow], measured: _Measured
 ) -> Iterator[contents.Version]:
-    """Versions and their hosts side by side: hosts that should be alike and differ stand out."""
+    """Versions and their hosts side by side: unexpected differences between hosts stand out."""
     hosts: dict[tuple[str, str], set[str]] = {}
     for row in fleet:
         result = measured.get((row.host, row.service))
@@ -202,7 +201,7 @@ def _states(page: contents.Page) -> Iterator[Weighed]:
     for row in page.fleet:
         if row.state in _STATES:
             weight, text = _STATES[row.state]
-            if row.reason:  # all of it stands in the table of every host
+            if row.reason:  # the table of every host has all of them
                 text = f"{text}: {cut(' '.join(row.reason.split()), _REASON)}"
             when = page.last_run if row.state != "not deployed" else None
             yield Weighed(Weight[weight], (row.host,), row.service, text, seen=when)
@@ -228,7 +227,7 @@ def _reported(finding: Finding, when: dt.datetime | None) -> Weighed:
 
 
 def _folded(findings: Iterable[Weighed]) -> tuple[Weighed, ...]:
-    """Everything, heaviest first; equal findings of several hosts are one."""
+    """All findings, the most severe first; equal findings of several hosts are one."""
 
     def kind(finding: Weighed) -> tuple[int, str, str]:
         return finding.weight, finding.service or "", finding.problem

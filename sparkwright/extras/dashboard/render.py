@@ -27,10 +27,10 @@ def html(page: Page, *, title: str = "Fleet") -> str:
 
 
 def live(page: Page, *, actions: Sequence[str] = (), title: str = "Fleet") -> str:
-    """The same page with the hosts as they are now, which its script fills in.
+    """The same page with the present hosts, which its script fills in.
 
     Args:
-        actions: that the page offers.
+        actions: the page's actions.
     """
     return _rendered(page, title=title, live=True, actions=actions)
 
@@ -76,7 +76,7 @@ def _utc(when: dt.datetime) -> str:
 
 
 def _shown(value: object) -> str:
-    """Make a host's text visible: no control character in it turns a line of the page around."""
+    """Make a host's text visible: no control character may reverse a line of the page."""
     text = visible_text(str(value))
     return Markup(text) if isinstance(value, Markup) else text
 

@@ -48,7 +48,7 @@ def stored(
 
     Args:
         findings: whether the page has the watch's findings; a live page asks the hosts for them.
-        problems: shown beside the problems of the files.
+        problems: shown together with the problems of the files.
     """
     chosen = load(hosts).or_raise() if hosts != type(hosts)() else {}
     names = {host: [service.name for service in of.plan.services] for host, of in chosen.items()}
@@ -72,7 +72,7 @@ def stored(
 @names_argument()
 @_input("bench", "Stored benchmark results.", "--results")
 @_input("last-run.json", "What the last run reported.", "--last-run")
-@_input("status.json", "Changes of releases, where there are any.", "--status")
+@_input("status.json", "Changes of releases, if any.", "--status")
 @click.option(
     "--output", type=_FILE, default=None,
     help="Path of the page.  [default: .sparkwright/report.html; with --json none]",

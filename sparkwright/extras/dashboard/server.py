@@ -1,8 +1,8 @@
 """The live page's server: its access control and its few addresses.
 
-Any page of a browser can send requests here, so that each request must name this server as its
-host, come from this page or nowhere, and bring the cookie. Loaded after ``sparkwright.run``, which
-patches the standard library.
+Any page of a browser can send requests here, so each request must name this server as its host,
+come from this page or no page, and have the cookie. Loaded after ``sparkwright.run``, which patches
+the standard library.
 """
 
 import hmac
@@ -67,7 +67,7 @@ class Site:
 
     @property
     def name(self) -> str:
-        """``Host`` of a browser's requests, which leave out the usual port."""
+        """Expected ``Host`` of a browser's requests, which leaves out the usual port."""
         usual = self.port == (443 if self.tls else 80)
         return self.host if usual else f"{self.host}:{self.port}"
 
@@ -104,14 +104,14 @@ class Handler(BaseHTTPRequestHandler):
     server: Server
 
     def setup(self) -> None:
-        """Begin TLS here: in the accepting thread, a slow client would keep others out."""
+        """Begin TLS here: in the accepting thread, a slow client would block the others."""
         if isinstance(self.request, ssl.SSLSocket):
             self.request.settimeout(_PATIENCE)
             self.request.do_handshake()
         super().setup()
 
     def log_message(self, *_: Any) -> None:
-        """Log nothing: the token stands in a request's line."""
+        """Log nothing: a request's line contains the token."""
 
     def do_GET(self) -> None:
         """Answer with a file, the stream or a log."""
@@ -132,7 +132,7 @@ class Handler(BaseHTTPRequestHandler):
             self._identified()
             answer(parts.path, query)
         except (Refused, ValueError, RecursionError, UserError) as error:
-            self.close_connection = True  # a body that was not read may follow
+            self.close_connection = True  # an unread body may follow
             status = 500 if isinstance(error, UserError) else getattr(error, "status", 400)
             self._send(status, _TEXT, f"{error}\n")
 
@@ -141,7 +141,7 @@ class Handler(BaseHTTPRequestHandler):
         hosts = self.headers.get_all("Host") or []
         site = self.server.site
         if [host.lower() for host in hosts] != [site.name]:
-            raise Refused(421, _PRINTED)  # the page's name is for those alone who were told it
+            raise Refused(421, _PRINTED)  # only users who were told the page's name may open it
         origins = self.headers.get_all("Origin") or []
         if any(origin != site.url for origin in origins):
             raise Refused(403, "another site may not ask")
@@ -151,7 +151,7 @@ class Handler(BaseHTTPRequestHandler):
             raise Refused(403, "a change comes from the page alone")
 
     def _exchange(self, token: str) -> None:
-        """Set the cookie for the right token, and take the token out of the address."""
+        """Set the cookie for the right token, and remove the token from the address."""
         site = self.server.site
         if not hmac.compare_digest(token.encode(), site.token.encode()):
             raise Refused(403, "this token is of another run: open the address last printed")
@@ -161,7 +161,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _identified(self) -> None:
         site = self.server.site
-        # SimpleCookie drops every cookie for one of another program that it can't read.
+        # SimpleCookie drops every cookie if it can't read another program's.
         cookies = (each.strip() for each in self.headers.get("Cookie", "").split(";"))
         pairs = (each.partition("=") for each in cookies)
         brought = next((value for name, _, value in pairs if name == site.cookie), "")
@@ -194,8 +194,8 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(length))
         if not isinstance(body, dict):
             raise Refused(400, "this is no request of the page")
-        words = [str(body.get(name, "")) for name in ("action", "host", "service")]
-        done, text = site.control(*words)
+        fields = [str(body.get(name, "")) for name in ("action", "host", "service")]
+        done, text = site.control(*fields)
         self._send(200, "application/json", json.dumps({"done": done, "text": text}))
 
     def _stream(self) -> None:

@@ -1,6 +1,6 @@
 """The live page's data: a host as plain JSON, made of its last two answers.
 
-The page's script says how numbers look, and sets text as text: nothing here has to be escaped.
+The page's script formats numbers, and sets text as text: nothing needs escaping here.
 """
 
 import threading
@@ -24,7 +24,7 @@ from sparkwright.text.sizes import GIB
 from sparkwright.text.visible import paragraph, visible
 
 Meant = Callable[[str, str], bool]
-#: Seconds after its end for which a switch is part of the roll-out.
+#: Seconds after its end during which a switch counts as part of the roll-out.
 _LATELY = 3600
 #: Seconds after which an answer is outdated.
 _STALE = 30.0
@@ -39,16 +39,16 @@ class Expected:
     """A host as planned.
 
     Attributes:
-        services: by name; none of a host without a plan.
+        services: by name; none for a host without a plan.
         models: service -> repository of the model.
-        memory: None if no plan tells it.
-        read: when the plan was read, seconds since the epoch.
+        memory: None without a plan.
+        read: time when the plan was read, seconds since the epoch.
     """
 
     services: Mapping[str, Planned] = field(default_factory=dict)
     models: Mapping[str, str] = field(default_factory=dict)
     memory: Memory | None = None
-    known: bool = True
+    whole: bool = True
     read: float = field(default_factory=time.time)
 
 
@@ -57,8 +57,8 @@ class HostView:
     """A host as the page shows it.
 
     Attributes:
-        answer: the last one; the host may be off since.
-        at: when it came, seconds since the epoch; 0 before the first.
+        answer: the last answer; the host may be off since.
+        at: time of the answer, seconds since the epoch; 0 before the first.
     """
 
     name: str
@@ -68,7 +68,7 @@ class HostView:
     at: float = 0.0
 
     def take(self, answer: Glance | Exception) -> None:
-        """Note an answer, or why there was none."""
+        """Record an answer, or the reason for its absence."""
         if not isinstance(answer, Glance):
             self.load = self.load.then(answer)
             return
@@ -115,7 +115,7 @@ class HostView:
         return bounded
 
     def _deployment(self, answer: Glance) -> Deployment:
-        """The status beside the plan; of what differs only the release is looked at."""
+        """The status beside the plan; only the release is compared."""
         newer = {end.to for end in answer.status.history if end.at > self.expected.read}
         planned = {}
         for name, service in self.expected.services.items():
@@ -123,7 +123,7 @@ class HostView:
             runs = status.current if status else None
             drift = (_NEWER if runs in newer else f"release {service.release}",)
             planned[name] = replace(service, drift=() if runs == service.release else drift)
-        return Deployment(**vars(answer.status), planned=planned, plan_known=self.expected.known)
+        return Deployment(**vars(answer.status), planned=planned, plan_known=self.expected.whole)
 
     def _planned(self, name: str) -> dict[str, Any]:
         service, model = self.expected.services.get(name), self.expected.models.get(name, "")
@@ -199,7 +199,7 @@ class Fleet:
         self.pages = 0
 
     def take(self, host: str, answer: Glance | Exception) -> None:
-        """Note a host's answer, or why there was none, and wake every page."""
+        """Record a host's answer or the reason for its absence, and wake every page."""
         view = self._views[host]
         view.take(answer)
         data = view.data(self._meant)
@@ -219,13 +219,13 @@ class Fleet:
             self._changed.wait_for(lambda: self._version > version, seconds)
             changed = [data for at, data in self._data.values() if at > version]
             version, old = self._version, time.time() - _STALE
-        # After a pause of all pages, an answer of before it is no state of now.
+        # After a pause of all pages, an earlier answer is no present state.
         return version, [
             data | {"state": "waiting"} if data["state"] == "up" and data["seen"] < old else data
             for data in changed
         ]
 
     def services(self, host: str) -> set[str] | None:
-        """Names of a host's services; None for no host of this fleet."""
+        """Names of a host's services; None if the fleet has no such host."""
         data = self._data.get(host)
         return {service["name"] for service in data[1]["services"]} if data else None

@@ -1,4 +1,4 @@
-"""A planned fleet as clients see it, and the clients' own configuration made of it.
+"""A planned fleet from the clients' view, and the clients' own configuration made from it.
 
-Keys are only ever named: what is written here may be shown, mailed and committed.
+Keys are only named: the output may be shown, mailed and committed.
 """

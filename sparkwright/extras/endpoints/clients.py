@@ -27,7 +27,7 @@ _AGENTS = ("claude-code", "opencode", "codex")
 
 
 class KeyPlace(TypedDict, total=False):
-    """Where a client finds the key: a variable, and the file or command that has it."""
+    """Source of the key for a client: a variable, and the file or command with the key."""
 
     variable: str
     file: str
@@ -83,10 +83,10 @@ def _providers(endpoints: Sequence[Endpoint]) -> list[list[Endpoint]]:
 
 
 def usable(form: str, endpoints: Sequence[Endpoint]) -> tuple[list[Endpoint], list[str]]:
-    """Endpoints that a client can use, and notes on the services that are left out.
+    """Endpoints that a client can use, and notes on the omitted services.
 
     Raises:
-        UserError: where it can use none.
+        UserError: the client can use no endpoint.
     """
     notes: list[str] = []
     chosen = list(endpoints)
@@ -106,5 +106,5 @@ def usable(form: str, endpoints: Sequence[Endpoint]) -> tuple[list[Endpoint], li
 
 
 def _word(text: str) -> str:
-    """A word of a ``.env`` file: in single quotes unless every reader takes it bare."""
+    """Quote a word of a ``.env`` file: in single quotes unless every reader accepts it bare."""
     return text if re.fullmatch(r"[A-Za-z0-9._/@:,-]+", text) else f"'{text}'"

@@ -41,7 +41,7 @@ class Exported:
     """Endpoints that clients can reach, and notes for the user.
 
     Attributes:
-        notes: what was left out, who takes turns, and names that stand for different models.
+        notes: omitted services, members of exclusive groups, and names of different models.
     """
 
     endpoints: tuple[Endpoint, ...]
@@ -51,16 +51,16 @@ class Exported:
 def export(
     hosts: Mapping[str, PlannedHost], name: str = DEFAULT, *, direct: bool = False
 ) -> Exported:
-    """The fleet's endpoints, in the order of hosts and services; where a host has an address for
-    all models, that stands for every service behind it.
+    """The fleet's endpoints, in the order of hosts and services; a host's address for all models
+    replaces every service behind it.
 
     Args:
-        name: of the key that the client has; services that do not know it are left out.
-        direct: whether services' own addresses are wanted all the same.
+        name: name of the client's key; services that do not accept it are left out.
+        direct: whether to list services' own addresses anyway.
 
     Raises:
-        UserError: for a key that no host knows, for hosts that have no address for others, and
-            when nothing can be reached.
+        UserError: no host has the key, no host has an address for others, or nothing can be
+            reached.
     """
     named = sorted({key for planned in hosts.values() for key in planned.plan.settings.keys})
     if name not in (DEFAULT, *named):
@@ -100,22 +100,23 @@ def export(
 
 
 def _key(plan: HostPlan, name: str, variables: dict[Source, str]) -> Key | None:
-    """A host's key, with a variable for each source: those beyond the first are named after their
-    first host."""
+    """A host's key, with a variable for each source: further sources are named after their first
+    host.
+    """
     if name not in (DEFAULT, *plan.settings.keys):
         return None
     source = source_of(plan.settings, name)
     if source not in variables:
         longer = f"{VARIABLE}_{re.sub('[^A-Z0-9]+', '_', plan.host.upper()).strip('_')}"
         variable = longer if variables else VARIABLE
-        while variable in variables.values():  # hosts that differ in what a variable can't have
+        while variable in variables.values():  # names with equal letters and digits
             variable += "_"
         variables[source] = variable
     return Key(variables[source], source)
 
 
 def _taking_turns(plan: HostPlan) -> Iterator[str]:
-    """Services of which all but one sleep: which one is awake, the host alone knows."""
+    """Services of exclusive groups: only the host knows which service of a group is awake."""
     for group, names in plan.groups.items():
         if names[1:] == (NOBODY,):
             yield f"{plan.host}: {names[0]} is stopped when it is idle: a request starts it"
@@ -148,8 +149,8 @@ DOCUMENT = Endpoints
 def command(hosts: Selection, form: str, key: str, output: Path | None, as_json: bool) -> None:
     """Write clients' configuration for the planned fleet.
 
-    If the fleet has an address for all models, clients get this address; HOST or HOST/SERVICE gives
-    them a service's own. The configuration has served names, and the cards' advice on sampling,
+    If the fleet has an address for all models, clients get this address; HOST or HOST/SERVICE
+    selects a service's own. The configuration has served names, and the cards' advice on sampling,
     context and longest answer. It never contains an API key, but names a variable that the client
     reads. No host is contacted.
     """

@@ -1,7 +1,7 @@
 """A rank of an all-gather, run inside the serving image: ``python3 -c TEXT BYTES``.
 
-No MPI: torch.distributed meets at MASTER_ADDR. Prints one line of JSON. It is read as text and
-given to the container's Python; nothing of it runs on the controller.
+No MPI: torch.distributed meets at MASTER_ADDR. Prints one line of JSON. The file is read as text
+and given to the container's Python; the controller runs nothing of it.
 """
 
 import json
@@ -37,7 +37,7 @@ def main(size: int) -> None:
     rounds(2)
     distributed.barrier()
     seconds = rounds(ROUNDS)
-    # As nccl-tests count: what goes over the slowest link.
+    # As nccl-tests count: the bytes over the slowest link.
     gbytes = part.numel() * ranks / seconds * (ranks - 1) / ranks / 1e9
     print(json.dumps({"gbytes": gbytes, "backend": backend}), flush=True)
     distributed.destroy_process_group()

@@ -30,9 +30,9 @@ class Measure:
     Attributes:
         test: ping, ib_write_bw or all-gather.
         where: hosts and device.
-        value: what was measured, with its unit in ``unit``; None if it was not.
-        published: what others measured.
-        output: why it failed or was skipped.
+        value: the measured value, with its unit in ``unit``; None without a measurement.
+        published: values that others measured.
+        output: cause of a failure or skip.
     """
 
     test: str
@@ -45,7 +45,7 @@ class Measure:
 
     @property
     def row(self) -> tuple[str, ...]:
-        """The cells of its line."""
+        """Cells of the result's line."""
         form = "g" if self.unit == "bytes" else ".1f"
         value = f"{self.value:{form}} {self.unit}" if self.value is not None else "-"
         published = f"{self.published} {self.unit}".strip() if self.published else "-"
@@ -63,7 +63,7 @@ class FabricResult:
 
     @property
     def well(self) -> bool:
-        """Whether no error was found and nothing failed."""
+        """Return whether the test has no error and no failure."""
         failed = any(measure.verdict == FAILED for measure in self.measures)
         return not failed and not errors(self.findings)
 
@@ -100,7 +100,7 @@ def judged(
 
 
 def _located(step: Step, answered: Answers, ranks: str) -> Iterator[tuple[str, Measurement]]:
-    """Measurements of a step, and where they were taken; a host that is silent has failed."""
+    """Measurements of a step, and their hosts; a silent host counts as failed."""
     silent = Measurement(step.test, fault="no answer")
     if step.test == "all-gather":
         # The slowest rank, or the first that failed.

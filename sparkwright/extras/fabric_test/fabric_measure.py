@@ -27,7 +27,8 @@ class Gather:
     Attributes:
         script: text of the Python program that each rank runs in the image.
         size: bytes that every rank has at the end.
-        environment: of the rank: its number, where the ranks meet, its interfaces and devices.
+        environment: the rank's variables: its number, its meeting point, its interfaces and
+            devices.
     """
 
     image: str
@@ -52,9 +53,9 @@ class Measurement:
 
     Attributes:
         test: ``ping``, ``ib_write_bw`` or ``all-gather``.
-        value: bytes of a ping, Gb/s of a stream, or GB/s of bus bandwidth, as nccl-tests have it.
+        value: bytes of a ping, Gb/s of a stream, or GB/s of bus bandwidth as in nccl-tests.
         backend: of an all-gather.
-        fault: why it failed.
+        fault: cause of the failure.
     """
 
     test: str
@@ -67,14 +68,14 @@ class Measurement:
 
 @dataclass(frozen=True)
 class MeasureAnswer:
-    """Measurements that were taken."""
+    """Completed measurements."""
 
     measured: tuple[Measurement, ...] = ()
 
 
-#: Seconds until a stream that nobody comes to ends, and until one has measured.
+#: Seconds until a stream without a client ends, and until a stream has measured.
 _LISTEN, _WRITE = 60, 45
-#: Seconds that the other side takes until it listens.
+#: Seconds until the other side listens.
 _READY = 1.5
 #: Seconds for the ranks of an all-gather to find each other and to measure.
 _GATHER = 180
@@ -85,7 +86,7 @@ _BANDWIDTH = re.compile(r"^ *\d+ +\d+ +[\d.]+ +([\d.]+) +[\d.]+ *$", re.MULTILIN
 
 
 def main(request: MeasureRequest) -> MeasureAnswer:
-    """Take the measurements of a request."""
+    """Carry out the measurements of a request."""
     for stream in request.listen:
         listen(stream)
     pings = [
@@ -104,7 +105,7 @@ def command(stream: Stream) -> list[str]:
 
 
 def listen(stream: Stream) -> None:
-    """Start the side that listens; it ends by itself."""
+    """Start the listening side; it ends by itself."""
     name = f"fabric-test-{stream.port}.service"
     run("systemctl", "stop", name, timeout=20)
     run("systemd-run", "--quiet", "--collect", f"--unit={name}",
@@ -147,11 +148,11 @@ def gather(rank: Gather) -> Measurement:
         gbytes, backend = float(result["gbytes"]), str(result["backend"])
         return Measurement("all-gather", value=gbytes, backend=backend)
     except (ValueError, KeyError, TypeError):
-        return Measurement("all-gather", fault=done.message or "the rank said nothing")
+        return Measurement("all-gather", fault=done.message or "the rank printed nothing")
 
 
 def container(rank: Gather) -> list[str]:
-    """docker's command line: what a rank of a service has, and no more."""
+    """docker's command line: the rights of a service's rank, and no more."""
     arguments = [
         *("docker", "run", "--rm", "--name", _CONTAINER, "--network", "host", "--ipc", "host"),
         *("--cap-drop", "ALL", "--cap-add", "IPC_LOCK", "--security-opt", "no-new-privileges"),

@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from sparkwright.run.session import Session
     from sparkwright.run.state import HostRun
 
-#: Seconds: an all-gather has three minutes, and Docker one for what was left of another.
+#: Seconds: an all-gather has three minutes, and Docker one for the remains of another.
 _SECONDS = 330
 #: Ports of the first stream, one more for its twin; and of the all-gather's meeting.
 _WRITE_PORT, _GATHER_PORT = 12000, 29555
-#: Bytes that each rank has at the end: enough for the rate, and little beside a service.
+#: Bytes of each rank at the end: enough for the rate, and little beside a service.
 SIZE = 1 << 30
 
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a fabric's test: requests to its hosts, which take them side by side.
+    """A step of a fabric's test: requests to its hosts, which carry them out side by side.
 
     Attributes:
         test: ping, ib_write_bw or all-gather; empty for the side that listens.
@@ -49,7 +49,7 @@ class Step:
     server: str = ""
 
 
-#: By host, of those that answered a step.
+#: By host, for hosts that answered a step.
 Answers = Mapping[str, Sequence[Measurement]]
 
 
@@ -57,7 +57,7 @@ def plan(fabric: Fabric, images: Mapping[str, str | None]) -> list[Step]:
     """Plan the steps: pings side by side, then pair after pair, then the all-gather.
 
     Args:
-        images: host -> name of the image that it serves with.
+        images: host -> name of its serving image.
     """
     hosts = list(fabric.states)
     pings = {
@@ -132,13 +132,14 @@ def _gathers(fabric: Fabric, images: Mapping[str, str | None]) -> dict[str, Meas
 
 
 def _number(rail: Rail) -> str:
-    """A rail's IPv4 address without its prefix length: nothing but a number, as it is a word of a
-    command on another host."""
+    """A rail's IPv4 address without its prefix length: nothing but a number, since it becomes a
+    word of a command on another host.
+    """
     return str(ip_interface(str(rail.ipv4)).ip)
 
 
 def measured(session: Session, plans: Sequence[Sequence[Step]]) -> list[list[Answers]]:
-    """Take the steps of every plan, one after the other, and return the answers of each.
+    """Carry out the steps of every plan, one after the other, and return the answers of each.
 
     Fabrics are measured side by side, since no two share a host.
     """

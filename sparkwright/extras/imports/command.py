@@ -30,11 +30,11 @@ _HEAD = """\
 
 
 def write(imported: Imported, directory: Path, *, replace: bool) -> dict[Path, bool]:
-    """Write entries and original. Returns each file, and whether it had to be written.
+    """Write entries and original. Returns each file, and whether it was written.
 
     Raises:
-        UserError: for files that are there with another content, unless they are to be replaced;
-            nothing is written then.
+        UserError: a file exists with other content and may not be replaced; then nothing is
+            written.
     """
     texts = {
         directory / f"{kind}s" / f"{name}.yaml": _text(imported, entry)
@@ -42,7 +42,7 @@ def write(imported: Imported, directory: Path, *, replace: bool) -> dict[Path, b
     }
     texts |= {directory / "recipes" / path: text for path, text in imported.sources.items()}
     changed = {path: not _is_same(path, text) for path, text in texts.items()}
-    # A model that another recipe brought gets what this one adds.
+    # A model that another recipe brought gets this recipe's additions.
     kept = [path for path in texts
             if changed[path] and path.exists() and path.parent.name != "models"]  # fmt: skip
     remedy = "--replace overwrites it (what you changed in it is lost); --name NAME keeps both"
@@ -108,13 +108,13 @@ def command(
     Of sparkrun, eugr/spark-vllm-docker and vllm-project/recipes.
 
     SOURCE is a file, a folder, https://HOST/REPOSITORY, or @NAME of the setting `registries`;
-    RECIPES are the names of some of its recipes, and @NAME/RECIPE is short for one. The original
-    is kept beside the new recipe, whose status is "unproven". Every key that could not be carried
-    over is named with the reason. No code of a recipe is run: a mod becomes files and patches if
-    each of its lines is understood.
+    RECIPES are the names of some of its recipes, and @NAME/RECIPE names a single recipe. The
+    original is kept beside the new recipe, whose status is "unproven". Every key that could not be
+    carried over is named with the reason. No code of a recipe is run: a mod becomes files and
+    patches if each of its lines is understood.
 
-    Exit code 1 when a recipe could not be imported, or lost something that it needs: a mod, a
-    plugin, a template, an argument that its image does not have.
+    Exit code 1 if a recipe could not be imported, or lost a part that it needs: a mod, a plugin, a
+    template, an argument that its image does not have.
     """
     trees = tuple(tree_of(name, inventory) for name in (source, options["mods"]) if name)
     if source.startswith("@") and "/" in source:
@@ -141,7 +141,7 @@ def command(
 
 
 def _lines(imported: Imported, directory: Path, *, replace: bool, dry: bool) -> list[str]:
-    """Write a recipe, and tell what became of it."""
+    """Write a recipe, and report the result."""
     if not imported.entries:
         files = []
         head = f"{click.style('not imported', fg='red')}: {visible(imported.source)}"

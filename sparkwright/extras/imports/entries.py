@@ -1,4 +1,4 @@
-"""A foreign recipe as entries of the catalog: recipe, models, and the image where it is new."""
+"""A foreign recipe as entries of the catalog: recipe, models, and the image if it is new."""
 
 import re
 from dataclasses import dataclass, field, replace
@@ -37,7 +37,7 @@ class Chosen:
 
     Attributes:
         name, tag: of the catalog.
-        version: of the engine inside, where somebody says it.
+        version: of the engine inside, if known.
         entry: its new entry, as YAML has it; None if the catalog has it already.
     """
 
@@ -48,10 +48,10 @@ class Chosen:
 
 
 def image_of(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
-    """The catalog's image where it has this one, else a new entry.
+    """Return the catalog's entry of an image, else a new entry.
 
     Raises:
-        Unfit: for what is no reference, and for a name that only its author's machine has.
+        Unfit: the text is no reference, or a name that only its author's machine has.
     """
     reference = options.image or foreign.container
     if reference is None:
@@ -75,7 +75,8 @@ def image_of(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
         if image.repository == repository and build and digest in (None, build.digest):
             version = options.engine_version or build.version
             moves = tag in _MOVING and build.digest is None
-            # Of an import, or one that the library knows no more of than an import does.
+            # An entry of an import, or an entry for which the library has no more facts than an
+            # import.
             if image.name == _name(repository, tag) or version is None or moves:
                 _note_risks(foreign, repository, tag, build.digest, version)
             return Chosen(image.name, tag, version, None)
@@ -139,13 +140,13 @@ def _note_risks(
         note("unknown-version", "container", observed)
 
 
-#: Least MemTotal: of a Spark, as every recipe for one has it; of a box of 32 GB with a card of its
-#: own, of which the kernel counts 31.0.
+#: Least MemTotal: of a Spark, as in recipes for Sparks; of a box of 32 GB with a dedicated card, of
+#: which the kernel counts 31.0.
 _SPARK_GIB, _BOX_GIB = 110.0, 30.0
 _FORMATS = get_args(get_args(Model.model_fields["format"].annotation)[0])
 #: Other names of formats.
 _CALLED = {"auto-round": "autoround", "none": "bf16"}
-#: Findings that stay in the recipe's notes -> how they begin there.
+#: Findings that stay in the recipe's notes -> their first words there.
 _KINDS = {LEFT_OUT: "left out", CHANGED: "changed"}
 
 
@@ -155,14 +156,14 @@ Entries = dict[tuple[str, str], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Imported:
-    """A recipe of another project, and its entries; without entries it was refused.
+    """A recipe of another project, and its entries; a refused recipe has no entries.
 
     Attributes:
         source: the recipe's file.
-        format: of its file.
-        findings: what was left out or changed, and what it takes.
+        format: format of its file.
+        findings: omitted and changed parts, and requirements.
         name: of the new recipe.
-        sources: path beside the recipe -> text: what it was made from, and files that it names.
+        sources: path beside the recipe -> text: the original, and files that it names.
     """
 
     source: str
@@ -174,7 +175,7 @@ class Imported:
 
     @property
     def whole(self) -> bool:
-        """Whether it was imported, and nothing was left out."""
+        """Return whether it was imported without omissions."""
         return bool(self.entries) and all(finding.id != LEFT_OUT for finding in self.findings)
 
 
@@ -182,7 +183,7 @@ def make(foreign: Foreign, title: str, catalog: Catalog, options: Options) -> Im
     """The entries of a recipe, whose format is the title.
 
     Raises:
-        Unfit: for a recipe that can't be one of ours.
+        Unfit: the recipe can't be a recipe of the catalog.
     """
     remarks, text = foreign.remarks, foreign.text
     image = image_of(foreign, catalog, options)
@@ -233,7 +234,7 @@ def make(foreign: Foreign, title: str, catalog: Catalog, options: Options) -> Im
     }  # fmt: skip
     optional = ("drafter", "ranks", "shm_gib", "memlock", "files", "patches")
     recipe = {key: value for key, value in recipe.items() if value or key not in optional}
-    # For who reads the recipe a month later.
+    # For a reader of the recipe a month later.
     recipe["notes"] = [
         *foreign.notes,
         *(line(f"{_KINDS[finding.id]}: {finding.observed} ({finding.reason})", 300)
@@ -259,12 +260,12 @@ def _free(foreign: Foreign, catalog: Catalog, options: Options) -> str:
 
 
 def _place(source: str | None) -> str:
-    """A recipe's place, whatever its commit."""
+    """Location of a recipe, without its commit."""
     return re.sub(r"@[0-9a-f]{40}(?=:)", "", source or "")
 
 
 def _abilities(arguments: dict[str, Any]) -> list[str]:
-    """Abilities that the recipe starts the model for."""
+    """Abilities with which the recipe starts the model."""
     config = arguments.get("speculative_config")
     method = str(config.get("method", "")) if isinstance(config, dict) else ""
     abilities = {
@@ -287,7 +288,7 @@ class _Models:
         self, named: str, revision: str | None, role: str, abilities: list[str],
         file: str | None = None,
     ) -> str:  # fmt: skip
-        """The name of the catalog's entry of a repository, or of a new one."""
+        """The name of the catalog's entry of a repository, or of a new entry."""
         for model in self.catalog.models.values():
             same = model.repository.lower() == named.lower() and model.role == role
             if same and revision in (None, model.revision) and file == model.file:
@@ -311,7 +312,9 @@ class _Models:
         return name
 
     def _extend(self, model: Model, abilities: list[str]) -> None:
-        """An entry that an import wrote gets what another recipe of the model starts it for."""
+        """An entry of an earlier import gets the abilities with which another recipe of the
+        model starts it.
+        """
         more = [ability for ability in abilities if ability not in model.capabilities]
         if more and model.status == "unproven":
             data = model.model_dump(mode="python", exclude_defaults=True)
@@ -319,7 +322,7 @@ class _Models:
             self.made["model", model.name] = data
 
     def drafter(self, drafts: str, revision: str | None, named: str, body: str) -> dict[str, str]:
-        """The model that drafts, with its mount."""
+        """The drafter model, with its mount."""
         name = self.name(drafts, revision, "drafter", [])
         if ("model", name) in self.made:
             model = self.catalog.models.get(body)

@@ -22,16 +22,16 @@ FORMATS = {
 
 
 def format_of(data: Mapping[str, Any]) -> str | None:
-    """The format of a file's keys; None for what is no recipe."""
+    """Return the format of a file's keys; None if it is no recipe."""
     return next((title for title, (is_one, _) in FORMATS.items() if is_one(data)), None)
 
 
 def import_texts(texts: list[Text], catalog: Catalog, options: Options) -> Iterator[Imported]:
     """Every recipe of every file, each with the catalog entries of earlier files.
 
-    A file that is no recipe at all is passed over where there are several.
+    Among several files, a file that is no recipe is skipped.
     """
-    # Those of the folder itself have the short names.
+    # Recipes of the folder itself have the short names.
     for text in sorted(texts, key=lambda text: (text.name.count("/"), text.name)):
         try:
             data = read_yaml(text.text)

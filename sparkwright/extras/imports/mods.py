@@ -1,7 +1,8 @@
 """Mods of sparkrun's recipes as files and patches.
 
 A mod is a folder with a shell script, run.sh, which sparkrun runs in the container before the
-engine starts. It is never run here: each line is one of the forms below, or the mod is refused.
+engine starts. The script is never run here: each line has one of the forms below, or the mod is
+refused.
 """
 
 import re
@@ -14,7 +15,7 @@ from posixpath import basename, splitext
 from sparkwright.catalog.file_entries import File, Patch, is_code
 from sparkwright.recipes.recipe import Foreign, Options, Unfit, texts
 
-#: Where a container has what a mod writes to the folder that the engine starts in.
+#: Path in a container of files that a mod writes to the engine's working folder.
 FILES = "/opt/sparkwright/files/"
 _WORD = r'(?:"[\w./+@=:-]+"|[\w./*+@=:-]+)'
 _ECHO = r"""echo(?: "(?:[^"`$\\\n]|\$(?!\())*"| '[^'\n]*')?(?: >&2)?"""
@@ -32,7 +33,7 @@ _FORMS = {method: re.compile(rf"[ \t]*{form}[ \t]*(\n|\Z)") for method, form in 
 
 
 def read_mods(foreign: Foreign, options: Options) -> Iterator["Mod"]:
-    """The mods of a recipe that can be read; others are left out, and noted."""
+    """The readable mods of a recipe; other mods are left out, with a note."""
     for name in foreign.mods:
         try:
             mod = Mod(name.rpartition("/")[2], options.mods(name.removeprefix("mods/")))
@@ -49,7 +50,7 @@ class Mod:
 
     Attributes:
         name: of the mod's folder.
-        own: the files of that folder: name -> text, "\\0" for what is no text.
+        own: the files of the folder: name -> text, "\\0" for a file that is no text.
         files, patches: entries of the recipe's keys.
         sources: path beside the recipe -> text of the files that the entries name.
     """
@@ -64,10 +65,10 @@ class Mod:
         """Read the script. Returns whether the mod brings or changes code.
 
         Raises:
-            Unfit: for a line that is of no form, or whose effect depends on the container; and,
-                without ``remote_code``, for code.
+            Unfit: a line has no known form, or its effect depends on the container; or, without
+                ``remote_code``, the mod has code.
         """
-        # Of a folder that nobody has, the table says so.
+        # For a missing folder, the table says so.
         reasons, rest = texts()["mods"], self.own.get("run.sh", "run.sh is not there")
         rest = re.sub(r"\$(WORKSPACE_DIR\b|\{WORKSPACE_DIR\})", FILES[:-1], _SILENT.sub("", rest))
         while rest:
@@ -111,7 +112,10 @@ class Mod:
         self.files.append(File(at=FILES + basename(file), file=file, **revision))
 
     def _kept(self, name: str) -> str:
-        """Path beside the recipe of a file of the mod. No YAML file there is taken for an entry."""
+        """Path beside the recipe of a file of the mod.
+
+        No YAML file of the folder is taken for an entry.
+        """
         if {"\0", "\ufffd"} & {*self.own[name]}:
             raise LookupError(name)  # no text
         digest = sha256(repr(sorted(self.own.items())).encode()).hexdigest()[:8]

@@ -1,4 +1,4 @@
-"""Names of entries and files, whatever others called them."""
+"""Names of entries and files, derived from foreign names."""
 
 import hashlib
 import re
@@ -17,10 +17,10 @@ _FORMATS = re.compile(
 
 
 def slug(text: str) -> str:
-    """A name as the catalog takes it; it leads to no other folder.
+    """A name in the catalog's form; it can't lead to another folder.
 
     Raises:
-        Unfit: where nothing is left of it.
+        Unfit: nothing of the name is left.
     """
     name = re.sub(r"[^a-z0-9._]+", "-", text.lower())
     name = re.sub(r"\.{2,}", ".", name).strip("-._")[:_LONGEST].rstrip("-._")
@@ -30,7 +30,7 @@ def slug(text: str) -> str:
 
 
 def distinct(name: str, taken: bool, *shown: str | None) -> str:
-    """The name; with a hash of what it stands for where another entry has it already."""
+    """The name; with a hash of its content if another entry has the name already."""
     if not taken:
         return name
     digest = hashlib.sha256("\0".join(map(str, shown)).encode()).hexdigest()
@@ -42,7 +42,7 @@ def gguf(model: str, file: str | None) -> tuple[str, str]:
     the file's usual name.
 
     Raises:
-        Unfit: for a file of somebody's machine, and everything else that is on no hub.
+        Unfit: the model is a file of somebody's machine, or on no hub.
     """
     named, _, quantization = model.partition(":")
     named = repository(named, whole=False)
@@ -54,10 +54,10 @@ def repository(model: str, *, whole: bool = True) -> str:
     """A repository of the hub.
 
     Args:
-        whole: whether all of its files are served, as GGUF files are not.
+        whole: whether all of its files are served, unlike GGUF files.
 
     Raises:
-        Unfit: for a file, a GGUF and everything else.
+        Unfit: the model is a file, a GGUF or no repository.
     """
     files = re.search(r"gguf", model, re.IGNORECASE) or re.fullmatch(r"[^:]+/[^:]+:\S+", model)
     if whole and files:

@@ -15,7 +15,7 @@ from sparkwright.recipes.yaml_mapping import MOST_BYTES
 from sparkwright.resolve.lock import read_lock
 from sparkwright.resolve.recipe_registry import Snapshot, snapshot
 
-#: Files of a folder that are looked at.
+#: Files of a folder that are read.
 MOST_FILES = 2000
 
 
@@ -23,7 +23,7 @@ def tree_of(source: str, inventory: Path | None) -> Snapshot | Path:
     """The files of a source: file, folder, address, or ``@NAME[/RECIPE]``.
 
     Raises:
-        UserError: for what is not there.
+        UserError: the source does not exist.
     """
     if source.startswith("@"):
         name, registries = source[1:].partition("/")[0], _pinned(_hosts(inventory))
@@ -46,8 +46,7 @@ def texts_of(tree: Snapshot | Path) -> list[Text]:
 
 @cache
 def mod_of(name: str, trees: tuple[Snapshot | Path, ...]) -> dict[str, str]:
-    """Files of a mod's folder in the first registry that has it: name -> text, "\\0" for what is no
-    text; empty if no registry has it."""
+    """Files of a mod's folder in the first registry that has it; empty if none has it."""
     for tree in (tree for tree in trees if isinstance(tree, Snapshot)):
         plain, paths = set(tree.files()), [path.rpartition("/") for path in tree.files(every=True)]
         folders = [at for at, _, file in paths if f"/{at}/{file}".endswith(f"/{name}/run.sh")]
@@ -57,17 +56,17 @@ def mod_of(name: str, trees: tuple[Snapshot | Path, ...]) -> dict[str, str]:
 
 
 def allowed_names(inventory: Path | None) -> frozenset[str]:
-    """Arguments and variables of recipes that the site allows; none where there is no site.
+    """Arguments and variables of recipes that the site allows; none without a site.
 
     Raises:
-        UserError: for an inventory that was named and can't be read.
+        UserError: the named inventory can't be read.
     """
     named = (mapping(host.data.get("allowed_in_recipes")) for host in _site(inventory))
     return frozenset(name for names in named for name in names)
 
 
 def _site(inventory: Path | None) -> list[HostInput]:
-    """The hosts of the inventory; none where none was named, and the site has none."""
+    """The hosts of the inventory; none if no inventory was named and the site has none."""
     try:
         return _hosts(inventory)
     except UserError:
@@ -81,7 +80,7 @@ def _hosts(inventory: Path | None) -> list[HostInput]:
 
 
 def _pinned(hosts: list[HostInput]) -> dict[str, tuple[str, str | None]]:
-    """Registries of the site by name: the address, and the commit that its lock pins it to."""
+    """Registries of the site by name: the address, and the commit in the lock."""
     named = named_registries(hosts)
     files = sorted({str(host.data.get("lock_file") or "fleet.lock") for host in hosts if named})
     locks = [lock.registries or {} for file in files if (lock := read_lock(Path(file)))]
@@ -90,10 +89,11 @@ def _pinned(hosts: list[HostInput]) -> dict[str, tuple[str, str | None]]:
 
 
 def of_path(path: Path) -> list[Text]:
-    """The recipe of a file, or every YAML file below a folder. Links below it are not followed.
+    """The recipe of a file, or every YAML file below a folder. Links below the folder are not
+    followed.
 
     Raises:
-        UserError: for what is not there, can't be read, or has no end.
+        UserError: the path does not exist, can't be read, or is endless.
     """
     if path.is_file():
         return [_read(path, path.stem)]
@@ -113,10 +113,10 @@ def of_path(path: Path) -> list[Text]:
 
 
 def chosen(texts: list[Text], names: Sequence[str]) -> list[Text]:
-    """The recipes of these names: a file's own, or its path's end; all of them without a name.
+    """The recipes of these names: a file's own, or its path's end; all recipes without a name.
 
     Raises:
-        UserError: for each that there is none of.
+        UserError: names each unknown recipe.
     """
     if not names:
         return texts
@@ -134,7 +134,7 @@ def chosen(texts: list[Text], names: Sequence[str]) -> list[Text]:
 
 
 def _read(path: Path, name: str) -> Text:
-    """The beginning of a file alone: what is longer is refused when it is read."""
+    """Return only the beginning of a file: a longer file is refused when it is read."""
     try:
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)

@@ -1,8 +1,8 @@
-"""sparkrun's recipes: version 2, and version 1, which is eugr/spark-vllm-docker's.
+"""sparkrun's recipes: version 2, and version 1, the format of eugr/spark-vllm-docker.
 
-Placeholders of a command line are filled in as the recipe's own project does it, lines are joined,
-and what is left is split as a shell would split it. Nothing is expanded: what a shell would run or
-look up is left out by name, and a script is refused.
+Placeholders of a command line are filled in as in the recipe's own project, lines are joined, and
+the result is split as a shell would split it. Nothing is expanded: words that a shell would run or
+look up are left out by name, and a script is refused.
 """
 
 import re
@@ -18,7 +18,7 @@ from sparkwright.recipes.yaml_mapping import environment, line, mapping, positiv
 
 _ROUNDS = 10
 _LONGEST = 64 * 1024
-#: Of str.format: a brace, a field, or a brace that is open.
+#: Parts of str.format: a brace, a field, or an open brace.
 _FIELD = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
@@ -30,8 +30,8 @@ class Command:
     Attributes:
         engine: name of the engine that it starts.
         arguments: everything after ``vllm serve`` or the like.
-        environment: assignments before it.
-        used: placeholders that it has.
+        environment: assignments before the command.
+        used: placeholders in the command.
     """
 
     engine: str
@@ -42,7 +42,7 @@ class Command:
 
 def filled(text: str, values: Mapping[str, Any]) -> tuple[str, frozenset[str]]:
     """Fill in ``{key}`` again and again, as sparkrun does; a key without a value stays, as JSON
-    does. Also the keys that were used."""
+    does. Returns the used keys, too."""
     used: set[str] = set()
 
     def value(match: re.Match[str]) -> str:
@@ -62,7 +62,7 @@ def formatted(text: str, values: Mapping[str, Any]) -> tuple[str, frozenset[str]
     """Fill in ``{key}`` once, by the rules of ``str.format``: ``{{`` is a brace.
 
     Raises:
-        Unfit: for a field that reaches into a value, or formats it.
+        Unfit: a field reaches into a value, or formats it.
     """
     used: set[str] = set()
 
@@ -83,7 +83,7 @@ def command(text: str, used: frozenset[str]) -> Command:
     """The words of a command whose placeholders are filled in.
 
     Raises:
-        Unfit: for another engine's, and for a script.
+        Unfit: the command is for another engine, or a script.
     """
     split = _split(text)
     environment: dict[str, str] = {}
@@ -150,7 +150,7 @@ def read(text: Text, data: dict[str, Any], _: Options) -> Iterator[Foreign]:
     """Read the only recipe of a file.
 
     Raises:
-        Unfit: for another engine's.
+        Unfit: the recipe is for another engine.
     """
     runtime = texts()["sparkrun"]["runtimes"].get(str(data.get("runtime") or "vllm"), "")
     remarks = Remarks(text.source, runtime or "vllm")
@@ -167,7 +167,7 @@ def read_version_1(text: Text, data: dict[str, Any], _: Options) -> Iterator[For
     """Read the only recipe of a file of version 1.
 
     Raises:
-        Unfit: without a command, and for an image that no registry has.
+        Unfit: the recipe has no command, or no registry has its image.
     """
     remarks, values = Remarks(text.source), mapping(data, "defaults")
     if not data.get("command"):
@@ -177,7 +177,7 @@ def read_version_1(text: Text, data: dict[str, Any], _: Options) -> Iterator[For
     recipe = _foreign(text, data, started, remarks)
     if image := texts()["sparkrun"]["images"].get(recipe.container):
         remarks.note("published-image", "container", f"{recipe.container} is {image}")
-    # It runs on one host as well as on two, unless it says that it needs them.
+    # It runs on one host as well as on two, unless it requires two.
     alone = data.get("cluster_only") is not True and "min_nodes" not in data
     recipe.container, recipe.may_be_one = image or recipe.container, recipe.may_be_one or alone
     yield recipe
@@ -232,7 +232,7 @@ def _generated(values: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _note_unused(values: Mapping[str, Any], started: Command, remarks: Remarks) -> None:
-    """Note the defaults that the command does not have."""
+    """Note the defaults that the command does not use."""
     for key in values:
         if key in {*started.used, "model", "port", "host"}:
             continue
@@ -254,7 +254,7 @@ def _note_left_out(data: dict[str, Any], executor: dict[str, Any], remarks: Rema
 
 
 def _gib(size: Any) -> float | None:
-    """``10.24gb`` -> GiB, as Docker reads it; None for what it does not take."""
+    """``10.24gb`` -> GiB, as Docker reads it; None if Docker refuses it."""
     amount = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?)\s*([kmg]?)b?", str(size or "").lower())
     if amount is None or not float(amount[1]):
         return None

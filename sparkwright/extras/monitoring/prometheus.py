@@ -17,7 +17,7 @@ from sparkwright.findings.check import shown
 from sparkwright.host.lib.exclusive import NOBODY
 from sparkwright.plan.plan import HostPlan
 
-#: Beside prometheus.yml, the fleet's API key: proxies ask for it. The user puts it there.
+#: Beside prometheus.yml, the fleet's API key, which proxies require. The user puts it there.
 KEY = "api_key"
 #: Beside it with TLS, the CA's certificate (`sparkwright ca`).
 CA = "ca.crt"
@@ -53,7 +53,7 @@ def files(plans: Sequence[tuple[str, HostPlan]], node_port: int) -> dict[str, st
 
 def _services(plan: HostPlan, address: str | None = None) -> list[dict[str, Any]]:
     """Targets that other machines reach at an address, behind a proxy with the key; or, without a
-    proxy, targets that an agent on their own host scrapes.
+    proxy, targets for an agent on their own host.
     """
     targets = []
     for service in plan.services:
@@ -92,7 +92,7 @@ def renamed() -> dict[str, str]:
 
 
 def _histogram(metric: str, name: str) -> tuple[str, str]:
-    """Both names without the ending of a histogram's part: its buckets are renamed, too."""
+    """Rename both forms without the ending of a histogram's part: its buckets are renamed, too."""
     end = next((end for end in ("_sum", "_count") if metric.endswith(end)), "")
     both = end and name.endswith(end)
     return (metric.removesuffix(end), name.removesuffix(end)) if both else (metric, name)

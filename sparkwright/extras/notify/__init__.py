@@ -1,1 +1,1 @@
-"""Notices to people: what began, what worsened and what ended, by ntfy, mail or a webhook."""
+"""Notices: new, worsened and ended findings, by ntfy, mail or a webhook."""

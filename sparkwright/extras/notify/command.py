@@ -1,4 +1,4 @@
-"""``sparkwright notify``: tell people what begins, worsens and ends. Runs pyinfra."""
+"""``sparkwright notify``: send notices of new, worsened and ended findings. Runs pyinfra."""
 
 import sys
 import time

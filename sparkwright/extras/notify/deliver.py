@@ -1,8 +1,8 @@
-"""Sends a notice by Apprise, in a process of its own: ``python deliver.py``.
+"""Sends a notice by Apprise, in a separate process: ``python deliver.py``.
 
-Its standard input is a JSON object: URLs of which the first that Apprise knows is taken, title,
-body, and the bytes of memory that it may take. Output of Apprise and servers goes to standard
-error; the exit code is 0 for a notice that was taken, and 3 where Apprise knows none of the URLs.
+Its standard input is a JSON object: URLs, of which the first known to Apprise is used, title, body,
+and the memory limit in bytes. Output of Apprise and servers goes to standard error; the exit code
+is 0 for a delivered notice, and 3 if Apprise knows none of the URLs.
 """
 
 import json
@@ -15,7 +15,7 @@ import apprise
 
 
 def main(urls: list[str], title: str, body: str, memory: int) -> int:
-    """Send it once, and return the exit code.
+    """Send the notice once, and return the exit code.
 
     A redirect is not followed: it could lead the address's token to another host.
     """
@@ -33,7 +33,7 @@ def main(urls: list[str], title: str, body: str, memory: int) -> int:
     target = next(filter(None, targets), None)
     if target is None:
         return 3
-    # Not by Apprise's own notify: it would read a configuration and tags from around.
+    # Not by Apprise's own notify: it would read a configuration and tags from the environment.
     return int(not target.notify(title=title, body=body, body_format=apprise.NotifyFormat.TEXT))
 
 

@@ -1,9 +1,9 @@
-"""Notices: new findings for each address, as text, and the record of its notices.
+"""Notices: new findings for each address, as text, and the record of sent notices.
 
-Everything is told once, also after a restart: when it begins, when it worsens, when it ends.
+Everything is reported once, also after a restart: when it begins, when it worsens, when it ends.
 
-A host's text may hold a log's line, and with it a key or a prompt. Of its words nothing passes
-but figures in the forms that the watch writes, ids of known checks and names of planned services.
+A host's text may contain a line of a log, and with it a key or a prompt. Only figures in the
+watch's formats, ids of known checks and names of planned services are passed on.
 """
 
 import fcntl
@@ -37,19 +37,19 @@ _RELEASE = re.compile("[0-9a-f]{12}")
 TEXTS = load(Path(__file__).with_name("checks.yaml"))
 #: That no host could be asked at all.
 UNANSWERED = TEXTS["fleet-silent"].finding(Symptom())
-#: Seconds after a switch within which it is suspected first.
+#: Seconds after a switch during which it is the first suspect.
 _RECENT = 86400.0
 
 
 def current(
     deployments: Mapping[str, Deployment], silent: Iterable[str] = ()
 ) -> tuple[list[Finding], frozenset[str]]:
-    """Everything that is wrong, errors first; and the hosts of which nothing is known now.
+    """All findings, errors first; and the hosts without an answer now.
 
     Args:
         silent: hosts that did not answer.
 
-    Of a host that somebody is at work on nothing is said: a switch stops services on purpose.
+    A host under work is left out: a switch stops services on purpose.
     """
     findings = [TEXTS["host-silent"].finding(Symptom(host=host)) for host in silent]
     unknown = {finding.subject.host or "" for finding in findings}
@@ -58,7 +58,7 @@ def current(
             unknown.add(host)
         else:
             findings += _of(host, deployment)
-            # Without a plan it is not known what must run.
+            # Without a plan, the required services are unknown.
             unknown |= set() if deployment.plan_known else {host}
     return errors_first(findings), frozenset(unknown)
 
@@ -71,7 +71,7 @@ def _of(host: str, seen: Deployment) -> Iterator[Finding]:
         stopped = status is None or status.unit.get("ActiveState") == "inactive"
         if stopped and name not in named:
             symptoms.append(Symptom("stopped", service=name))
-    # Without a plan the names of what was deployed are all there is.
+    # Without a plan only the names of deployed services are known.
     names = list(seen.planned if seen.plan_known else filter(_SERVICE.fullmatch, seen.services))
     for symptom in symptoms:
         # Without a word of the host's.
@@ -85,7 +85,7 @@ def _of(host: str, seen: Deployment) -> Iterator[Finding]:
 
 
 def _switched(service: str, seen: Deployment) -> str:
-    """The last switch of a service, where it is not long ago: what changed is suspected first."""
+    """The last switch of a service, if it is recent: a change is the first suspect."""
     last = next((entry for entry in reversed(seen.history) if entry.service == service), None)
     if last is None or not 0 <= seen.now - last.at <= _RECENT:
         return ""
@@ -95,27 +95,28 @@ def _switched(service: str, seen: Deployment) -> str:
 
 
 PLACE = Path(".sparkwright/notified.json")
-#: Bytes of the record: more is not ours.
+#: Bytes of the record: a larger file is not sparkwright's.
 _LARGEST = 1 << 22
-#: Seconds between two notices to one address, and how many an hour has at most.
+#: Seconds between two notices to one address, and the most notices an hour.
 GAP, HOURLY = 300.0, 6
-#: Seconds for which something must be gone before it is over: what comes and goes is one.
+#: Seconds for which a finding must be gone before it is over: a finding that comes and goes counts
+#: once.
 OVER = 600.0
 _HOUR = 3600.0
 _MESSAGES = Messages(__file__)
-#: So many findings are told one by one, so many hosts and characters of each.
+#: Number of findings reported one by one, and of hosts and characters of each.
 _LINES, _HOSTS, _LONGEST = 10, 6, 300
-#: Sends title and body to an address; why it could not be sent, or None.
+#: Sends title and body to an address; returns the reason of a failure, or None.
 Send = Callable[[Address, str, str], str | None]
 
 
 class Reported(BaseModel):
-    """A finding that an address has had a notice of.
+    """A finding that an address was notified of.
 
     Attributes:
         finding: without its texts.
         since: time of the first notice, seconds since the epoch.
-        gone: since when it is not seen any more.
+        gone: time since which it is no longer observed.
     """
 
     finding: Finding
@@ -133,12 +134,12 @@ class News:
 
 
 class Recipient(BaseModel):
-    """An address: findings that it had notices of, times of notices, and failures to send since.
+    """An address: its reported findings, times of notices, and failures to send since.
 
     Attributes:
-        sent: of the last hour.
-        retry: not before; seconds since the epoch.
-        why: why sending failed.
+        sent: times of notices in the last hour.
+        retry: earliest time of the next try, seconds since the epoch.
+        why: reason of the last failure.
     """
 
     reported: dict[str, Reported] = {}
@@ -148,8 +149,10 @@ class Recipient(BaseModel):
     why: str = ""
 
     def held_back(self, now: float) -> str:
-        """Why nothing is sent now; empty if something may be. Times ahead of the clock do not
-        count: it was set back."""
+        """Why nothing is sent now; empty if a notice may be sent.
+
+        Times ahead of the clock do not count: the clock was set back.
+        """
         if self.failures and 0 < self.retry - now <= _HOUR:
             return "it failed, and is tried again later"
         self.sent = [at for at in self.sent if 0 <= now - at < _HOUR]
@@ -158,7 +161,7 @@ class Recipient(BaseModel):
         return ""
 
     def remember(self, notice: Sequence[News], now: float) -> None:
-        """Note that a notice went out."""
+        """Record that a notice was sent."""
         for each in notice:
             finding = each.finding
             if each.kind == "over":
@@ -178,12 +181,12 @@ class Record(BaseModel):
 
 @contextmanager
 def held(path: Path) -> Iterator[Record]:
-    """The record, for this process alone; what it holds at the end is written.
+    """The record, for this process alone; its final state is written.
 
     An unreadable file counts as empty: then every notice is sent again.
 
     Raises:
-        UserError: when it can't be written.
+        UserError: the file can't be written.
     """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -199,7 +202,7 @@ def held(path: Path) -> Iterator[Record]:
 
 
 def read(path: Path) -> Record:
-    """The record as it is."""
+    """The record in its present state."""
     try:
         with path.open("rb") as file:
             return Record.model_validate_json(file.read(_LARGEST))
@@ -214,7 +217,7 @@ class Sent:
     Attributes:
         state: ``sent``, ``nothing new``, ``held back`` or ``failed``.
         why: reason of a delay or failure.
-        title, body: the notice; empty for nothing new.
+        title, body: the notice; empty without news.
     """
 
     address: str
@@ -236,7 +239,7 @@ def go(
 
     Args:
         findings: errors first.
-        unknown: hosts of which nothing else is known now.
+        unknown: hosts without an answer now.
         now: seconds since the epoch.
     """
     before = record.recipients
@@ -271,7 +274,7 @@ def go(
 
 
 def try_out(addresses: Sequence[Address], send: Send) -> list[Sent]:
-    """A notice to every address that says that it is a test; nothing of it is remembered."""
+    """Send a test notice to every address, without a record."""
     head, text = "test", "This is a test. Nothing is wrong."
     tries = [(address.shown, send(address, head, text)) for address in addresses]
     return [Sent(name, "failed" if why else "sent", why or "", head, text) for name, why in tries]
@@ -285,11 +288,11 @@ def _key(finding: Finding) -> str:
 def news(
     recipient: Recipient, findings: Sequence[Finding], unknown: frozenset[str], now: float
 ) -> list[News]:
-    """News that an address was not told yet, the heaviest first; marks findings that are gone.
+    """News for an address, the most severe first; marks ended findings.
 
     Args:
         findings: errors first.
-        unknown: hosts of which only what is among the findings is known.
+        unknown: hosts whose other findings are unknown.
     """
     worse, new, over = [], [], []
     by_key: dict[str, Finding] = {}
@@ -314,7 +317,9 @@ def news(
 
 
 def title(notice: Sequence[News]) -> str:
-    """``spark-1, spark-2: qwen36: wedge (and 2 more)``: the heaviest, and how many there are."""
+    """``spark-1, spark-2: qwen36: wedge (and 2 more)``: the most severe finding, and the number
+    of others.
+    """
     findings = [each.finding for each in notice if each.kind != "over"]
     over = "" if findings else "over: "
     heads = [
@@ -325,7 +330,7 @@ def title(notice: Sequence[News]) -> str:
 
 
 def body(notice: Sequence[News], now: float) -> str:
-    """Everything that is new, folded, with what to do: a few lines however much was found."""
+    """All news, folded, with remedies: a few lines for any number of findings."""
     return "\n".join(line for kind in ("worse", "new", "over") for line in _part(notice, kind, now))
 
 

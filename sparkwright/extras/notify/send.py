@@ -1,4 +1,7 @@
-"""Sending a notice, by Apprise. How it went, never a traceback, and never a word of the address."""
+"""Sending a notice, by Apprise.
+
+Report the result, without a traceback and without any part of the address.
+"""
 
 import json
 import re
@@ -10,9 +13,9 @@ from pathlib import Path
 from sparkwright.config.notices import Address, as_json
 from sparkwright.findings.user_error import Messages
 
-#: Seconds that one notice may take: a server that answers drop by drop ends no run.
+#: Seconds of one notice at most: a server that answers drop by drop ends no run.
 TIMEOUT = 30.0
-#: Bytes of memory that it may take beyond what there is: nor does one that answers without end.
+#: Bytes of memory beyond the present use: nor does a server that answers endlessly.
 _MEMORY = 512 << 20
 #: Exit codes of deliver.py that say all.
 _OUTCOMES = {0: None, 3: "this is no address that Apprise can send to"}
@@ -28,11 +31,11 @@ def send(address: Address, title: str, body: str) -> str | None:
     if find_spec("apprise") is None:
         raise Messages(__file__).refusal("no-apprise", "notify")
     url = address.url.value
-    # A webhook of a chat that Apprise knows gets what that chat reads; any other one JSON.
+    # A webhook of a chat that Apprise knows gets the chat's format; any other webhook gets JSON.
     urls = [url, as_json(url)] if url.startswith(("http://", "https://")) else [url]
     request = {"urls": urls, "title": title, "body": body, "memory": _MEMORY}
-    # A process of its own: its faults and its memory end nothing else. -P: no name of a file beside
-    # it hides a module.
+    # A separate process: its faults and its memory end nothing else. -P: no file beside it hides a
+    # module.
     program = [sys.executable, "-P", str(Path(__file__).with_name("deliver.py"))]
     try:
         done = subprocess.run(
@@ -43,7 +46,7 @@ def send(address: Address, title: str, body: str) -> str | None:
         return f"no answer within {TIMEOUT:.0f} s"
     if done.returncode in _OUTCOMES:
         return _OUTCOMES[done.returncode]
-    # In words of ours: what servers and Apprise say may have the address in it.
+    # In sparkwright's words: output of servers and Apprise may contain the address.
     if status := _STATUS.search(done.stderr):
         to = ": it sends on to another address, which is not followed"
         return f"HTTP {status[1]}{to if status[1].startswith('3') else ''}"

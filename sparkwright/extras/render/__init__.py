@@ -1,4 +1,4 @@
-"""Planned services as files of other tools, which take them over with the same bytes.
+"""Planned services as files of other tools, with the same bytes.
 
-Keys are only ever named: what is written here may be shown, mailed and committed.
+Keys are only named: the output may be shown, mailed and committed.
 """

@@ -1,4 +1,4 @@
-"""``sparkwright render``: the files that a run would put on the hosts, to a directory."""
+"""``sparkwright render``: the files of a run, written to a directory."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ DOCUMENT = list[str]
 def command(hosts: Selection, directory: Path, as_json: bool) -> None:
     """Write compose files and units of every host to DIRECTORY/HOST/.
 
-    Digests and commits come from fleet.lock; without one, registries and hubs are queried.
+    Digests and commits come from fleet.lock; without a lock, registries and hubs are queried.
     """
     planned = load_judged(hosts).or_raise()
     resolution = pinned(planned)

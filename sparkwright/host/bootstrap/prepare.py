@@ -98,7 +98,7 @@ def sudoers(path: Path, text: str) -> None:
             Path(name).unlink()
     if not checked.ok:
         why = (checked.err.strip() or checked.message).splitlines()
-        raise SystemExit(f"visudo does not accept what would be written to {path}: {why[:1]}")
+        raise SystemExit(f"visudo refuses the text for {path}: {why[:1]}")
     files.write(path, text, 0o440)
 
 

@@ -33,8 +33,8 @@ from sparkwright.host.service import current
 
 #: Requests that wait for one service.
 _WAITING = 8
-#: Bytes of a body, of all bodies together, and of a body that is held and parsed whatever the
-#: others are: HAProxy lets 64 requests in, and the unit has 256 MiB.
+#: Bytes of a body, of all bodies together, and of a body that is always held and parsed: HAProxy
+#: lets 64 requests in, and the unit has 256 MiB.
 _LARGEST, _TOGETHER, _SMALL = 16 << 20, 64 << 20, 1 << 20
 #: Seconds between two comments of a stream; that a client may be silent; between two looks; for a
 #: whole body.

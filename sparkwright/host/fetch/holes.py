@@ -1,7 +1,7 @@
 """Missing ranges of a part file, read from its holes, or from a map beside it.
 
 A part has its full length from the start; ranges are written into it in any order. After kill -9
-the file system itself knows what was written: everything else is a hole. Every writer ends its
+the file system itself knows the written ranges: everything else is a hole. Every writer ends its
 writes on a PAGE or at the end of the file, so the holes are exact. If a power cut left zeros, the
 part looks complete and its hash does not match.
 

@@ -173,7 +173,7 @@ def _candidates(roots: tuple[str, ...], files: list[FetchFile]) -> dict[int, lis
 def _worth_copying(file: FetchFile, candidates: dict[int, list[Path]]) -> list[Path]:
     """Return the three most likely candidates; files with the requested hash or name come first.
 
-    Small files are likely only by their name, large ones always.
+    Small files are likely only by their name, large files always.
     """
     name, hashes = Path(file.path).name, {file.sha256, file.blob_id}
     paths = candidates.get(file.size, [])
@@ -185,7 +185,7 @@ def _worth_copying(file: FetchFile, candidates: dict[int, list[Path]]) -> list[P
 def _take(source: Path, target: Path, size: int, room: int, stop: Event) -> str | None:
     """Link, clone or copy a file of ``size`` bytes. Returns the method, or None if it failed.
 
-    The copy shares its blocks with the source where the file system can (a reflink).
+    The copy shares its blocks with the source if the file system can (a reflink).
 
     Args:
         room: bytes that a copy may take on the file system.

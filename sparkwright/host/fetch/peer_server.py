@@ -88,7 +88,7 @@ class PeerServer:
         self._last = time.monotonic()
 
     def run(self) -> None:
-        """Serve until it is stopped, was idle for long enough, or has lost what it served.
+        """Serve until it is stopped, was idle for long enough, or has lost its files.
 
         If somebody empties /opt/sparkwright by hand, the server's view of its directories is lost,
         and it would refuse every request until its idle time ends.

@@ -15,7 +15,7 @@ class FetchProgress:
 
     Attributes:
         state: running, verifying, looking for earlier downloads, building, done or failed.
-        bytes_done: bytes on the disk, including kept ones.
+        bytes_done: bytes on the disk, including kept bytes.
         bytes_total: bytes of all files; 0 while unknown.
         bytes_peers: bytes received from peers.
         rate: bytes per second over the last ten seconds.
@@ -70,7 +70,7 @@ class Progress:
 
     @property
     def bytes_done(self) -> int:
-        """Return the bytes on the disk, including kept ones."""
+        """Return the bytes on the disk, including kept bytes."""
         with self._lock:
             return sum(self._present.values())
 

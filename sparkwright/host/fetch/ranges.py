@@ -216,7 +216,7 @@ class RangeFetch:
 
 
 def _pieces(missing: holes.Ranges, connections: int, least: int) -> Iterator[tuple[int, int]]:
-    """Cut ranges into requests: large ones first, smaller ones towards the end.
+    """Cut ranges into requests: large requests first, smaller requests towards the end.
 
     So no connection ends up alone with a large request, and few bytes remain to be hashed at the
     end.

@@ -1,4 +1,4 @@
-"""Hashes of files on the disk, compared with the expected ones."""
+"""Hashes of files on the disk, compared with the expected hashes."""
 
 import hashlib
 import os

@@ -1,7 +1,7 @@
-"""Has an engine give its memory back without the end of its process, and wakes it.
+"""Makes an engine free its GPU memory without the end of its process, and wakes it.
 
-An engine that does not say afterwards that it sleeps, or is awake, counts as neither: the caller
-stops its unit, and the next request starts it anew.
+An engine that does not confirm afterwards that it sleeps, or is awake, counts as neither: the
+caller stops its unit, and the next request starts it again.
 """
 
 from sparkwright.host.lib.http import NoAnswer, Server
@@ -13,7 +13,9 @@ _STEP = 600.0
 
 @dataclass(frozen=True)
 class Step:
-    """A POST request of an engine's; ``method`` is of its body, which is empty without one."""
+    """A POST request to an engine; ``method`` names the method of its body, which is empty
+    without one.
+    """
 
     path: str
     method: str = ""
@@ -24,7 +26,7 @@ class Nap:
     """Requests by which an engine sleeps and wakes up.
 
     Attributes:
-        state: route that says whether it sleeps, as ``is_sleeping``.
+        state: route that reports whether it sleeps, as ``is_sleeping``.
     """
 
     state: str
@@ -33,7 +35,7 @@ class Nap:
 
 
 def sleeps(server: Server, state: str) -> bool | None:
-    """Whether an engine sleeps, by its route ``state``; None where it does not say."""
+    """Return whether an engine sleeps, by its route ``state``; None if it does not report it."""
     try:
         document = server.get(state).json()
     except (NoAnswer, ValueError):
@@ -43,7 +45,7 @@ def sleeps(server: Server, state: str) -> bool | None:
 
 
 def enter(server: Server, nap: Nap) -> bool:
-    """Have an engine sleep, unless it does. Returns whether it sleeps."""
+    """Make an engine sleep, unless it sleeps already. Returns whether it sleeps."""
     if sleeps(server, nap.state):
         return True
     return _taken(server, nap.sleep) and sleeps(server, nap.state) is True

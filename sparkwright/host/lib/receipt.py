@@ -49,7 +49,7 @@ VERSION = 1
 
 
 def read(directory: str) -> Receipt | None:
-    """Return the receipt of a directory, or None if there is none, or it is not valid.
+    """Return the receipt of a directory; None if it is missing or invalid.
 
     A receipt that another user can have written counts as missing.
     """

@@ -1,7 +1,7 @@
 """Requests and answers as JSON data, and back: records are dataclasses.
 
 A field may be a record, ``tuple[X, ...]``, ``tuple[X, Y]``, ``dict[str, X]``, ``X | None``, a plain
-value, or ``object`` for data that is passed on as it is.
+value, or ``object`` for data that is passed on unchanged.
 """
 
 import sys

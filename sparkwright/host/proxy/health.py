@@ -117,7 +117,7 @@ class Service:
         """Return the tokens so far and the cache's fill level, since a long prompt gives no token
         for minutes.
         """
-        # Compare each engine separately: a fuller engine must not hide one that works.
+        # Compare each engine separately: a fuller engine must not hide a working engine.
         samples = metrics.samples(self._call("GET", "/metrics", None, 5).text, self._names)
         return tuple(value for name, _, value in samples if name in _COUNTERS)
 
@@ -140,7 +140,7 @@ class _Server(ThreadingMixIn, UnixStreamServer):
 
 
 def serve(service: Service, path: str) -> None:
-    """Answer 200 while the service is well, 503 with the reason while it is not."""
+    """Answer 200 while the service is healthy, 503 with the reason while it is not."""
 
     class Handler(BaseHTTPRequestHandler):
         timeout = 10

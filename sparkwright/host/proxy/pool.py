@@ -95,7 +95,7 @@ class HealthConfig:
     """Configuration of the health program.
 
     Attributes:
-        metric_names: an engine's name of a metric -> the neutral one (``host/lib/metrics.py``).
+        metric_names: an engine's name of a metric -> the neutral name (``host/lib/metrics.py``).
     """
 
     services: tuple[HealthService, ...] = field(default_factory=tuple)

@@ -96,7 +96,7 @@ def _call(client: DeepClient, answer: Completion) -> dict[str, Any]:
         raise Fault("garbled", f"arguments that are not JSON: {clip(given)}") from None
     problems = misfits(arguments, _PARAMETERS)
     right = name == _TOOL and not problems and "oslo" in arguments["city"].lower()
-    other = f"the call is not what the tool requires: {name}({given}) {'; '.join(problems)}"
+    other = f"the call does not fit the tool: {name}({given}) {'; '.join(problems)}"
     fail_if(not right, "garbled", other)
     finish = f"a call with finish_reason {answer.finish}, not tool_calls"
     fail_if(answer.finish != "tool_calls", "garbled", finish)

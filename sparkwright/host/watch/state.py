@@ -23,7 +23,7 @@ class WatchConfig:
     Attributes:
         services_root: directory of services, state and the watch.
         paths: paths whose file systems are watched.
-        metric_names: an engine's name of a metric -> the neutral one (``host/lib/metrics.py``).
+        metric_names: an engine's name of a metric -> the neutral name (``host/lib/metrics.py``).
         limits: thresholds of findings (``findings/thresholds.yaml``).
     """
 

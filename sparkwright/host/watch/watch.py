@@ -108,7 +108,7 @@ def exported(findings: Iterable[state.WatchFinding], now: int) -> str:
         "# HELP sparkwright_watch_seconds When the watch looked last, since the epoch.",
         "# TYPE sparkwright_watch_seconds gauge",
         f"sparkwright_watch_seconds {now}",
-        "# HELP sparkwright_finding What the watch holds to be wrong.",
+        "# HELP sparkwright_finding Fault that the watch reports.",
         "# TYPE sparkwright_finding gauge",
     ]
     for item in findings:

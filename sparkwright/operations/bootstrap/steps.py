@@ -1,4 +1,4 @@
-"""A step of bootstrap, made of pyinfra's own operations.
+"""A step of bootstrap, made from pyinfra's own operations.
 
 Before the first step the host records how to undo it (``host/bootstrap/prepare.py``), so an
 interrupted step can be undone like a finished step: running again continues.
@@ -39,13 +39,13 @@ def done(
     key: Callable[[Repository], str] = key_text,
     texts: Mapping[str, str | None] | None = None,
 ) -> Commands:
-    """Have a step done, with ``_sudo=True`` and a sudo that asks for no password.
+    """Carry out a step, with ``_sudo=True`` and a sudo that needs no password.
 
     Args:
         step: the step, reduced to its missing parts (``bootstrap.decide``).
         user: user who logs in, for the group that the step adds.
         key: a repository's signing key, armoured; raises UserError.
-        texts: of the files that are there, for ``--diff``.
+        texts: texts of the existing files, for ``--diff``.
 
     **Example:**
 

@@ -1,5 +1,5 @@
-"""Static addresses of ConnectX-7 ports: write and apply them, have the peers prove them, or take
-them back.
+"""Static addresses of ConnectX-7 ports: write and apply them, have the peers prove them, or restore
+the former addresses.
 
 The host takes an unproven change back by itself (``host/fabric_addresses.py``), so a lost
 connection is back after two minutes at most.
@@ -34,7 +34,7 @@ def configured(
     pending: Sequence[str],
     before: str | None = None,
 ) -> Commands:
-    """Have netplan's file there and applied, with ``_sudo=True``; ``proved`` must follow.
+    """Write and apply netplan's file, with ``_sudo=True``; ``proved`` must follow.
 
     Args:
         text: text of the file.
@@ -68,7 +68,8 @@ def configured(
 
 @operation()
 def proved(pings: Sequence[Ping]) -> Commands:
-    """Have every peer answer on every rail; else the host has its addresses of before.
+    """Check that every peer answers on every rail; otherwise the host restores its former
+    addresses.
 
     Args:
         pings: addresses that must answer.
@@ -89,7 +90,7 @@ def proved(pings: Sequence[Ping]) -> Commands:
 
 @operation()
 def kept(pings: Sequence[Ping]) -> Commands:
-    """Keep the change, once all hosts have proved theirs: a host that failed answers no more.
+    """Keep the change, once all hosts have proved their change: a failed host no longer answers.
 
     Args:
         pings: addresses that must still answer.

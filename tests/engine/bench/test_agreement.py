@@ -1,8 +1,8 @@
-"""Our figures against AIPerf's own report, and against the server's own histograms.
+"""sparkwright's figures against AIPerf's own report, and against the server's own histograms.
 
 The real AIPerf measures the fake for vLLM, whose first token takes 0.2 s and each further one
-20 ms. What is compared are three accounts of the same requests, never a clock with a constant of
-ours: a busy machine makes all three slower alike.
+20 ms. The test compares three accounts of the same requests, never a clock with a constant: a busy
+machine slows down all three alike.
 """
 
 import json
@@ -26,21 +26,21 @@ from sparkwright.findings.user_error import UserError
 from tests.engine.captures import counters
 from tests.host.lab.fake_server import KEY, NGRAM, launched, make_model
 
-#: Without a warm-up, so that the server's histograms hold exactly what was measured.
+#: Without a warm-up, so that the server's histograms hold exactly the measured requests.
 LOADS = (Load(1, 6, 0), Load(4, 12, 0))
 MAX_TOKENS = 48
-#: The client's account of a first token has the network, its own event loop and the server's
-#: sending in it, the server's has not. Here that is 2 to 25 ms, the more the more run at a time on
-#: two busy cores: 50 ms is twice that, and a quarter of what is measured.
+#: The client's account of a first token includes the network, its own event loop and the server's
+#: sending; the server's does not. Here the difference is 2 to 25 ms, and grows with the number of
+#: requests at a time on two busy cores: 50 ms is twice that, and a quarter of the measured time.
 FIRST_TOKEN_OVER = 0.05
-#: Time per token is a difference of two moments of the same stream: delays of the way cancel but
-#: for the first and last chunk's, some ms of 0.94 s. Seen: below 1 %.
+#: Time per token is a difference of two moments of the same stream: transport delays cancel except
+#: the first and last chunk's, some ms of 0.94 s. Seen: below 1 %.
 PER_TOKEN = 0.03
 
 
 @dataclass(frozen=True)
 class Run:
-    """One measurement: our cells, AIPerf's records by phase, the server's metrics."""
+    """One measurement: sparkwright's cells, AIPerf's records by phase, the server's metrics."""
 
     cells: tuple[Cell, ...]
     records: dict[str, list[dict[str, Any]]]
@@ -49,11 +49,11 @@ class Run:
     after: dict[str, float]
 
     def server(self, name: str) -> float:
-        """How much one of the server's counters grew."""
+        """Increase of one of the server's counters."""
         return self.after[name] - self.before[name]
 
     def server_mean(self, name: str) -> float:
-        """Mean of what one of the server's histograms took in, in seconds."""
+        """Mean of the new samples in one of the server's histograms, in seconds."""
         return self.server(f"{name}_sum") / self.server(f"{name}_count")
 
 

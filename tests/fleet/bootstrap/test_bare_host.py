@@ -104,7 +104,7 @@ def test_from_bare_to_an_answer_in_one_command_and_back(fresh: Site) -> None:
     text = fresh.sparkwright("remove", INVENTORY, "--weights", "--bootstrap", "--yes")
     assert "package docker.io" in text
     gone = set(_packages().splitlines()) - set(before.splitlines())
-    # HAProxy is a deploy's own, and stays; so does what it needs.
+    # HAProxy belongs to a deploy, and stays; so do its dependencies.
     assert not [item for item in gone if item.endswith(" installed") and "docker" in item]
     assert not _has("docker")
     assert not _has("nvidia-ctk")
@@ -114,7 +114,7 @@ def test_from_bare_to_an_answer_in_one_command_and_back(fresh: Site) -> None:
     inside(BARE.name, "test", "!", "-e", RECORD)
 
 
-#: What has happened on the host when the controller dies.
+#: Progress on the host when the controller dies.
 MOMENTS = {
     "recorded": f"test -e {RECORD}",
     "dpkg at work": "pgrep -x dpkg",
@@ -125,7 +125,7 @@ MOMENTS = {
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_killed_and_run_again(fresh: Site, moment: str) -> None:
+def test_bootstrap_continues_after_a_kill(fresh: Site, moment: str) -> None:
     killed = subprocess.Popen(
         fresh.command("--yes", inventory=INVENTORY, deploy=ALONE), cwd=fresh.folder,
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -147,7 +147,7 @@ def test_killed_and_run_again(fresh: Site, moment: str) -> None:
 
 
 @pytest.mark.timeout(400)
-def test_a_power_cut_in_the_middle(fresh: Site) -> None:
+def test_bootstrap_continues_after_a_power_cut(fresh: Site) -> None:
     killed = subprocess.Popen(
         fresh.command("--yes", inventory=INVENTORY, deploy=ALONE), cwd=fresh.folder,
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -163,13 +163,13 @@ def test_a_power_cut_in_the_middle(fresh: Site) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_a_first_time_with_a_password(fresh: Site) -> None:
-    """Asked for once, and in no process list; after it sudo asks for none."""
+def test_a_first_bootstrap_asks_for_a_password(fresh: Site) -> None:
+    """The password is asked for once, and is in no process list; after it sudo asks for none."""
     inside(BARE.name, "sh", "-c", f"echo '{USER}:a-secret-of-hers' | chpasswd; "
            f"echo '{USER} ALL=(ALL) ALL' > /etc/sudoers.d/{USER}")  # fmt: skip
     refused = fresh.run("--yes", inventory=INVENTORY, deploy=ALONE)
     assert refused.refused == {BARE.name}
-    # Everything that is started there while bootstrap runs, to look for the password in.
+    # All processes that start during bootstrap, to search them for the password.
     watch = "while :; do cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ; sleep 0.05; done"
     inside(BARE.name, "systemd-run", "--unit=eyes", "sh", "-c", f"{watch} > /run/seen 2>/dev/null")
     arguments = ["bootstrap", INVENTORY, "--password", "--step", "sudoers", "--step", "docker"]
@@ -198,8 +198,8 @@ def test_a_first_time_with_a_password(fresh: Site) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_packages_that_somebody_else_signed_are_not_installed(fresh: Site) -> None:
-    """The repository's files are another's, as on a mirror that was taken over."""
+def test_packages_with_a_foreign_signature_are_not_installed(fresh: Site) -> None:
+    """The repository's files belong to an attacker, as on a hijacked mirror."""
     packages = apt.PLACE / "nvidia/Packages"
     text = packages.read_text()
     packages.write_text(text.replace("1.0-fake", "6.6-evil"))
@@ -215,12 +215,12 @@ def test_packages_that_somebody_else_signed_are_not_installed(fresh: Site) -> No
     assert "is the key" in run.output
     assert not _has("nvidia-ctk")
     key = "/etc/apt/keyrings/sparkwright-nvidia-container-toolkit.asc"
-    inside(BARE.name, "test", "-e", key)  # of the run before, and not another's
+    inside(BARE.name, "test", "-e", key)  # of the run before, and not another run's
 
 
 @pytest.mark.timeout(400)
 def test_a_driver_is_installed_and_its_reboot_waited_for_only_when_asked(fresh: Site) -> None:
-    """With a GPU on a PCI bus of the test's own: this machine has none."""
+    """The test has a PCI bus with a GPU of its own: this machine has no GPU."""
     _bootstrap(fresh, ["driver"], bootstrap_sources={"driver": SOURCES["nvidia-container-toolkit"]})
     inside(BARE.name, "rm", "/usr/bin/nvidia-smi")
     bus = "mkdir -p /run/pci/0 && cd /run/pci/0 && echo 0x10de > vendor && echo 0x2b85 > device && "

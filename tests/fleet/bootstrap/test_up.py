@@ -1,5 +1,6 @@
-"""``sparkwright up`` at a terminal: a box as it is delivered, with a login by password, a sudo that
-asks and no Docker, to an answer in one command; and what may come in between."""
+"""``sparkwright up`` at a terminal: from a box as delivered, with a login by password, a sudo
+that asks and no Docker, to an answer in one command; with interruptions.
+"""
 
 import os
 import signal
@@ -28,7 +29,7 @@ IPV6 = ("fd00:77::1", "fd00:77::31")
 
 @pytest.fixture
 def mine(site: Site, tmp_path: Path) -> Iterator[Path]:
-    """A site without hosts, of a user without an SSH key; and the box as it is delivered."""
+    """A site without hosts, of a user without an SSH key; and the box as delivered."""
     folder = tmp_path / "mine"
     made = _again(tmp_path, "init", str(folder))
     assert made.returncode == 0, made.stdout
@@ -61,7 +62,7 @@ def _shell(script: str) -> str:
 
 @contextmanager
 def _up(folder: Path, *arguments: str, to: str = PLAN) -> Iterator[Terminal]:
-    """The command at a terminal, its questions answered up to one, which is left open."""
+    """The command at a terminal, its prompts answered up to one prompt, which is left open."""
     with terminal(folder, "up", *arguments) as shown:
         for prompt, typed in ((KEY, "yes"), (TOLD, PASSWORD), (PLAN, "y")):
             shown.until(prompt, seconds=120)
@@ -81,7 +82,7 @@ def _again(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def _untouched(folder: Path) -> None:
-    """Nothing was changed on the box, and it is in no inventory."""
+    """The box is unchanged, and no inventory has it."""
     assert (folder / "inventory/lab.py").read_text() == '"""Mine."""\n'
     _shell("! command -v docker && ! test -e /opt/sparkwright && ! test -e /var/lib/sparkwright")
 
@@ -99,7 +100,7 @@ def test_a_box_as_delivered_to_an_answer_in_one_command_and_back(site: Site, min
         assert shown.ended(600) == 0, shown.got
     assert [shown.got.count(prompt) for prompt in (KEY, TOLD, PLAN)] == [1, 1, 1]
     assert PASSWORD not in shown.got
-    _shell("systemctl stop eyes")  # by itself: it would see the command that looks for it
+    _shell("systemctl stop eyes")  # alone: otherwise it would match the command that searches
     assert PASSWORD.encode() not in (BARE.root / "root/seen").read_bytes()
     assert not [path for path in mine.rglob("*") if path.is_file()
                 and PASSWORD in path.read_text(errors="replace")]  # fmt: skip
@@ -116,8 +117,8 @@ def test_a_box_as_delivered_to_an_answer_in_one_command_and_back(site: Site, min
 
 
 @pytest.mark.timeout(300)
-def test_what_can_not_be_is_told_before_anything_is_changed(site: Site, mine: Path) -> None:
-    """A wrong password, no terminal, a full disk, and a GPU that has no recipe."""
+def test_impossible_settings_are_reported_before_any_change(site: Site, mine: Path) -> None:
+    """A wrong password, no terminal, a full disk, and a GPU without a recipe."""
     with _up(mine, TARGET, to=TOLD) as shown:
         for turn in range(1, 4):
             shown.until(TOLD, turn)
@@ -137,7 +138,7 @@ def test_what_can_not_be_is_told_before_anything_is_changed(site: Site, mine: Pa
     card = BARE.root / fakes.GPU_FILE
     card.write_text(card.read_text().replace("H200", "L40S").replace('"9.0"', '"8.9"'))
     with terminal(mine, "up", TARGET) as shown:
-        shown.until(TOLD)  # sudo's: the key is there by now
+        shown.until(TOLD)  # sudo's: the key is installed by now
         shown.type(f"{PASSWORD}\n")
         assert shown.ended(60) == 2, shown.got
     assert "L40S" in shown.got
@@ -146,7 +147,7 @@ def test_what_can_not_be_is_told_before_anything_is_changed(site: Site, mine: Pa
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("target", [f"{USER}@behind", f"{USER}@{IPV6[1]}"])
-def test_behind_a_jump_host_and_by_ipv6_as_ssh_goes_there(mine: Path, target: str) -> None:
+def test_a_box_is_reached_through_a_jump_host_and_by_ipv6(mine: Path, target: str) -> None:
     if ":" in target:
         Path(f"/proc/sys/net/ipv6/conf/{BRIDGE}/disable_ipv6").write_text("0")
         add = ["ip", "addr", "replace", f"{IPV6[0]}/64", "dev", BRIDGE, "nodad"]
@@ -168,7 +169,7 @@ def test_behind_a_jump_host_and_by_ipv6_as_ssh_goes_there(mine: Path, target: st
 
 @pytest.mark.timeout(300)
 def test_a_jump_host_has_a_password_of_its_own(mine: Path) -> None:
-    """The question names it, and its password is another one than the box's."""
+    """The prompt names the jump host, whose password differs from the box's."""
     kept = f"/home/{USER}/.ssh/authorized_keys /etc/shadow"
     jump = f"tar -cPf /root/kept.tar {kept}; echo '{USER}:of-the-gate' | chpasswd"
     inside(HOSTS[0].name, "sh", "-c", jump)
@@ -187,7 +188,7 @@ def test_a_jump_host_has_a_password_of_its_own(mine: Path) -> None:
         inside(HOSTS[0].name, "tar", "-xPf", "/root/kept.tar")
 
 
-#: What the box does when the laptop is closed.
+#: The box's progress when the laptop is closed.
 MOMENTS = {
     "packages are installed": "pgrep -x dpkg",
     "weights are on their way": "test -e /opt/models",
@@ -196,7 +197,7 @@ MOMENTS = {
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_cut_off_and_run_again(mine: Path, moment: str) -> None:
+def test_up_continues_after_an_interruption(mine: Path, moment: str) -> None:
     look = ["sh", "-c", MOMENTS[moment]]
     with _up(mine, TARGET) as shown:
         shown.type("y\n")

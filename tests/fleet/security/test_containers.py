@@ -1,4 +1,4 @@
-"""An attacker's program within a service's container: what it can do, and where the key is."""
+"""An attacker's program within a service's container: its rights, and the place of the key."""
 
 import json
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ ATTACKS = {
     "the models": "open('/models/qwen36/planted', 'w')",
     "the key's file": "open('/run/secrets/engine.env', 'a')",
 }
-#: Threads count as processes do, and cost less.
+#: Threads count like processes, and cost less.
 FORK_BOMB = """
 import threading, time
 threading.stack_size(65536)
@@ -39,7 +39,7 @@ print(count)
 
 @pytest.fixture(scope="module", params=["default", "strict"])
 def hardening(site: Site, request: pytest.FixtureRequest) -> Iterator[str]:
-    """One host behind a proxy, in each of the two ways."""
+    """One host behind a proxy, with each kind of network."""
     site.power_on()
     site.repair()
     settings = f'"port": 8000, "proxy": True, "hardening": "{request.param}",'
@@ -62,7 +62,7 @@ def processes() -> list[str]:
     return pids
 
 
-def test_it_serves_and_nothing_changes_in_a_second_run(site: Site, hardening: str) -> None:
+def test_the_service_answers_and_a_second_run_changes_nothing(site: Site, hardening: str) -> None:
     assert answers(site, HOST)
     assert site.deploy("--limit", HOST).changed == set()
     assert "error" not in [
@@ -82,7 +82,7 @@ def test_the_key_is_shown_by_nothing(site: Site, hardening: str) -> None:
         assert key not in ssh(HOST, f"docker logs {NAME} 2>&1")
         assert key not in inside(HOST, "journalctl", "--no-pager", "-o", "cat")
         assert key not in ssh(HOST, "sudo sh -c 'cat /opt/sparkwright/services/*/releases/*/*'")
-    # It is there for root alone, and for vLLM, which checks it.
+    # The key is readable by root alone, and by vLLM, which checks it.
     environments = ssh(HOST, f"sudo cat {' '.join(f'/proc/{pid}/environ' for pid in processes())}")
     assert engine in environments
     assert site.key not in environments
@@ -124,17 +124,17 @@ def test_strict_has_places_to_write_to_and_no_others(hardening: str) -> None:
     assert within("open('/root/.cache/own', 'w')").endswith("ended 0")
 
 
-def test_it_shares_neither_memory_nor_network_with_its_host(hardening: str) -> None:
+def test_a_container_shares_neither_memory_nor_network_with_its_host(hardening: str) -> None:
     pid = processes()[0]
     for name in ("ipc", "net", "pid", "mnt"):
         own = ssh(HOST, f"sudo readlink /proc/{pid}/ns/{name}")
         assert own != ssh(HOST, f"sudo readlink /proc/1/ns/{name}"), name
-    # From inside nobody is reached.
+    # From inside no address is reachable.
     out = within("import socket; socket.create_connection(('10.213.77.2', 5000), 3)")
     assert out.endswith("ended 1"), out
 
 
-def test_what_it_wrote_is_gone_with_its_container(site: Site, hardening: str) -> None:
+def test_written_files_are_removed_with_the_container(site: Site, hardening: str) -> None:
     assert within("open('/tmp/planted', 'w')").endswith("ended 0")
     volumes = ssh(HOST, "docker volume ls -q | wc -l")
     ssh(HOST, "sudo systemctl restart sparkwright-qwen36")
@@ -168,8 +168,9 @@ def test_a_release_of_the_other_kind_is_one_switch_away(site: Site, hardening: s
 
 @pytest.mark.timeout(300)
 def test_without_a_proxy_nothing_but_the_published_port_is_reached(site: Site) -> None:
-    """A port that the engine opens beside its own, at its container's address: by a local user, by
-    a neighbour that routes packets there; and the host from within."""
+    """A further port of the engine, at its container's address: accessed by a local user, and by
+    a neighbour that routes packets there; and the host, accessed from within.
+    """
     site.power_on()
     site.repair()
     site.edit("group_data/sparks.py", '"port": 8000,', '"port": 8000, "proxy": False,')

@@ -16,13 +16,13 @@ def statuses(key: str) -> set[int]:
 
 
 def named(site: Site, name: str = "openclaw") -> str:
-    """A client's key, as it is on the controller now."""
+    """A client's key, as the controller has it now."""
     return (site.folder / ".sparkwright/keys" / name).read_text().strip()
 
 
 @pytest.fixture
 def clients(behind: Site) -> Site:
-    """Four replicas behind one address, that know two clients."""
+    """Four replicas behind one address, with two clients."""
     file = behind.folder / "group_data/all.py"
     if "\nkeys = " not in file.read_text():
         with file.open("a") as settings:

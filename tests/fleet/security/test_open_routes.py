@@ -43,7 +43,7 @@ def _from_neighbour(host: str, address: str) -> set[int]:
 
 @pytest.fixture(scope="module")
 def proxied(site: Site) -> Site:
-    """The fleet by its defaults."""
+    """The fleet with default settings."""
     site.power_on()
     site.repair()
     site.deploy(refused={"hopper-1"})
@@ -57,11 +57,12 @@ def test_only_ssh_the_proxy_and_peers_take_connections(proxied: Site) -> None:
     for result in (open_ports(address), _from_neighbour("spark-2", address)):
         assert {SSH, PROXY} <= result
         assert result <= {SSH, PROXY, PEERS}, result
-    # And inside it is there: what was scanned for exists.
+    # Inside the container the port exists: the scan had a target.
     ssh("spark-1", f"{ENGINE}/health -f -o /dev/null")
 
 
-#: A user of the host: at the engine's socket, and in the engine's place. Prints what succeeds.
+#: A user of the host: at the engine's socket, and in the engine's place. Prints successful
+#: attempts.
 TAKE = """
 import socket
 for how in ("connect", "bind"):
@@ -72,7 +73,7 @@ for how in ("connect", "bind"):
         except OSError:
             pass
 """
-#: The same at ports of loopback where an engine and its health could be: says yes to everything.
+#: The same at ports of loopback that an engine and its health check could use: confirms everything.
 POSE = """
 import http.server, sys
 class Yes(http.server.BaseHTTPRequestHandler):
@@ -109,7 +110,7 @@ def test_no_route_answers_without_the_key_or_with_a_wrong_one(proxied: Site, hos
     assert len(ROUTES) > 50
     for key in (None, "sk-wrong", proxied.key[:-1], proxied.key.swapcase()):
         for method, path in ROUTES:
-            if path == "/health":  # says whether the service is there, and nothing else
+            if path == "/health":  # reports whether the service exists, and nothing else
                 continue
             body = json.dumps(ASK.get(path, {})) if method == "POST" else None
             asked = path.replace("{id}", "resp_0a1b2c")
@@ -117,7 +118,7 @@ def test_no_route_answers_without_the_key_or_with_a_wrong_one(proxied: Site, hos
             assert seen in (401, 404), (method, path, key, seen)
 
 
-def test_the_right_key_opens_what_clients_need(proxied: Site) -> None:
+def test_the_right_key_opens_the_clients_routes(proxied: Site) -> None:
     address = MACHINES["spark-1"].address
     for path, body in ASK.items():
         assert status(address, PROXY, "POST", path, proxied.key, json.dumps(body)) == 200
@@ -127,8 +128,8 @@ def test_the_right_key_opens_what_clients_need(proxied: Site) -> None:
         assert status(address, PROXY, "GET", path, proxied.key) == 404
 
 
-def test_vllm_itself_leaves_them_open(proxied: Site) -> None:
-    """Why the proxy is there: on the host, past it, they answer without a key."""
+def test_vllm_itself_leaves_routes_open(proxied: Site) -> None:
+    """The reason for the proxy: on the host, past the proxy, the routes answer without a key."""
     for path in OPEN:
         body = f"-H 'Content-Type: application/json' -d '{json.dumps(ASK['/tokenize'])}'"
         arguments = body if path in ("/invocations", "/tokenize") else ""
@@ -150,7 +151,7 @@ def test_a_service_without_a_proxy_is_refused_where_others_reach_it(proxied: Sit
 
 
 def test_the_smoke_test_finds_a_proxy_that_lets_everybody_in(proxied: Site) -> None:
-    """HAProxy's own line that asks for the key is taken out on the host."""
+    """HAProxy's own line that requires the key is removed on the host."""
     config = "/opt/sparkwright/gateway/haproxy.cfg"
     template = "templates/gateway/haproxy.cfg.j2"
     text = (proxied.folder / template).read_text()
@@ -163,7 +164,7 @@ def test_the_smoke_test_finds_a_proxy_that_lets_everybody_in(proxied: Site) -> N
     finally:
         proxied.restore(template)
     assert run.refused == {"spark-1"}, run.output
-    # Routes that vLLM guards are open, too: the proxy shows it a key of its own.
+    # Routes that vLLM guards are open, too: the proxy sends it a separate key.
     for how in ("without the key", "with a wrong key"):
         for route in ("/tokenize", "/v1/completions"):
             assert re.search(rf"POST {route} answers HTTP \d+ {how}", run.output), run.output

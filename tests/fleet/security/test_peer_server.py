@@ -1,4 +1,4 @@
-"""The peer server of a deployed host: its user, what it sees, its port, and who gets anything."""
+"""The peer server of a deployed host: its user, its view, its port, and its access control."""
 
 import re
 from collections.abc import Iterator

@@ -17,7 +17,7 @@ PLACES = [(BALANCER, 8080), *((MACHINES[host].address, 8000) for host in ("spark
 
 @pytest.fixture(scope="module")
 def secured(behind: Site) -> Iterator[Site]:
-    """The fleet with TLS on; off again at the end, as a user would."""
+    """The fleet with TLS on; off again at the end, as a user would do."""
     assert status(BALANCER, 8080, "GET", "/v1/models", behind.key) == 200
     behind.edit("group_data/all.py", '# tls = "own"', 'tls = "own"')
     try:
@@ -33,7 +33,7 @@ def secured(behind: Site) -> Iterator[Site]:
 
 
 def trusting(site: Site) -> ssl.SSLContext:
-    """A client that imported what `sparkwright ca` prints."""
+    """A client that imported the output of `sparkwright ca`."""
     pem = site.sparkwright("ca").partition("SHA-256")[0]
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(cadata=pem)
@@ -72,7 +72,7 @@ def test_a_host_s_key_is_root_s_and_nowhere_else(secured: Site) -> None:
         assert ssh(host, f"sudo stat -c '%a %U' {PEM}") == "600 root"
         line = ssh(host, f"sudo sed -n '/PRIVATE KEY/{{n;p;q}}' {PEM}")
         assert len(line) == 64
-        # Held while it is searched for in no argument: the pattern comes from the file itself.
+        # Held while arguments are searched for it: the pattern comes from the file itself.
         pattern = f"sudo sed -n '/PRIVATE KEY/{{n;p;q}}' {PEM}"
         result = ssh(host, f"{pattern} | sudo grep -rlF -f - /opt /etc /tmp /var/tmp /home || true")
         assert result == PEM
@@ -81,7 +81,7 @@ def test_a_host_s_key_is_root_s_and_nowhere_else(secured: Site) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_a_rollout_by_https_is_not_noticed(secured: Site) -> None:
+def test_a_rollout_by_https_loses_no_request(secured: Site) -> None:
     with Load(BALANCER, 8080, secured.key, context=trusting(secured)) as load:
         deploy(secured, "--data", f"image_tag={NEW}")
     assert load.faults == []

@@ -1,4 +1,4 @@
-"""Units on a host, by that host's own systemd: each is closed, and runs so."""
+"""Units on a host, by that host's own systemd: each unit is sandboxed, and still works."""
 
 import json
 import re
@@ -8,7 +8,7 @@ import pytest
 from tests.fleet.site import Site, inside
 
 HOST = "spark-1"
-#: The most that `systemd-analyze security` may say; 2.0 for all others.
+#: The highest result of `systemd-analyze security`; 2.0 for all others.
 MOST = {"sparkwright-gateway.service": 3.0, "sparkwright-watch.service": 3.0}
 
 
@@ -29,7 +29,7 @@ def test_every_unit_is_closed() -> None:
 
 
 def test_the_watch_sees_docker_and_systemd_from_within(converged: Site) -> None:
-    """A sandbox too narrow would not fail the unit: what it looks at would be gone."""
+    """A sandbox that is too narrow would not fail the unit: its observations would be missing."""
     inside(HOST, "systemctl", "start", "sparkwright-watch.service")
     state = json.loads(inside(HOST, "cat", "/opt/sparkwright/state/watch.json"))
     seen = state["ring"][-1]["services"]["qwen36"]

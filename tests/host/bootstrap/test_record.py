@@ -1,4 +1,4 @@
-"""State of a host before its bootstrap, the record made before a step, and what is undone by it."""
+"""State of a host before its bootstrap, the record made before a step, and its undo."""
 
 import fcntl
 import hashlib
@@ -34,7 +34,7 @@ def _device(folder: Path, vendor: str, device: str, kind: str) -> None:
 
 
 @cases("devices", "expected")
-def test_gpus_on_the_bus(
+def test_gpus_are_found_on_the_bus(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, devices: list[list[str]], expected: list[bool]
 ) -> None:
     for number, item in enumerate(devices):
@@ -43,7 +43,7 @@ def test_gpus_on_the_bus(
     assert list(inspection.gpus_on_bus()) == expected
 
 
-def test_what_came_since_the_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packages_after_the_boot_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inspection, "_LISTS", tmp_path)
     booted = inspection.booted()
     assert 0 < booted <= time.time()
@@ -54,7 +54,7 @@ def test_what_came_since_the_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert inspection.fresh(("old", "new", "newer", "none")) == ("new", "newer")
 
 
-def test_ufw_by_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ufw_is_read_by_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = cases.data["ufw"]
     monkeypatch.setattr(inspection, "_UFW", tmp_path)
     monkeypatch.setattr(shutil, "which", lambda _: None)
@@ -67,7 +67,7 @@ def test_ufw_by_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert inspection.firewall() == Firewall("ufw", rules)
 
 
-def test_firewalld(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_firewalld_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rule = 'rule family="ipv4" source address="10.0.0.0/8" port port="8000" protocol="tcp" accept'
     monkeypatch.setattr(inspection, "_UFW", tmp_path)
     monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/firewall-cmd")
@@ -78,7 +78,7 @@ def test_firewalld(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert inspection.firewall() is None
 
 
-def test_packages_that_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_completely_installed_packages_count(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, ...]] = []
 
     def run(*arguments: str, **_: Any) -> Outcome:
@@ -91,7 +91,7 @@ def test_packages_that_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked[0][-1] == "nothing"
 
 
-def test_docker_older_than_the_toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_docker_is_older_than_the_toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hook = tmp_path / "hook"
     monkeypatch.setattr(inspection, "_HOOK", hook)
 
@@ -126,12 +126,12 @@ def test_this_machine_is_looked_at_and_not_changed() -> None:
 
 
 class Apt:
-    """A host's packages, and what was run."""
+    """A host's packages, and the commands run."""
 
     def __init__(self) -> None:
         self.installed = {"bash", "curl"}
         self.ran: list[tuple[str, ...]] = []
-        #: What else goes with a package; and what only came with it.
+        #: Packages that are removed with a package; and packages that only came with it.
         self.needed_by: dict[str, set[str]] = {}
         self.brought: dict[str, set[str]] = {}
         self.fails: tuple[str, ...] = ()
@@ -190,8 +190,8 @@ def step(name: str, **changes: Any) -> None:
 DOCKER = ("docker.io", "docker-compose")
 
 
-def test_what_was_there_before_is_remembered_from_the_first_time(apt: Apt, tmp_path: Path) -> None:
-    """A step that was cut off is begun again with half of it installed."""
+def test_the_original_state_is_recorded_once(apt: Apt, tmp_path: Path) -> None:
+    """An interrupted step is begun again with half of it installed."""
     step("docker", packages=DOCKER)
     apt.installed.add("docker.io")
     step("docker", packages=("docker-compose",))
@@ -202,8 +202,10 @@ def test_what_was_there_before_is_remembered_from_the_first_time(apt: Apt, tmp_p
     assert (tmp_path / "lib/bootstrap.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_what_was_before_everything_is_put_back_last(apt: Apt) -> None:
-    """A port that came later is closed, too; swappiness is what it was before the first time."""
+def test_the_oldest_state_is_restored_last(apt: Apt) -> None:
+    """A port that was added later is closed, too; swappiness gets its value from before the
+    first time.
+    """
     step("firewall", commands=(("ufw", "8000"),))
     step("firewall", commands=(("ufw", "8001"),))
     step("swap", commands=(("sysctl", "60"),))
@@ -212,14 +214,14 @@ def test_what_was_before_everything_is_put_back_last(apt: Apt) -> None:
 
 
 def undone(apt: Apt, *packages: str, **changes: Any) -> UndoAnswer:
-    """Docker was installed with these packages beside it, and is undone."""
+    """Docker was installed together with these packages, and is undone."""
     step("docker", packages=DOCKER)
     apt.installed |= {*DOCKER, *packages}
     vars(apt).update(changes)
     return undo.main(None)
 
 
-def test_packages_go_with_what_they_brought(apt: Apt, tmp_path: Path) -> None:
+def test_packages_are_removed_with_their_dependencies(apt: Apt, tmp_path: Path) -> None:
     answer = undone(apt, "runc", brought={"docker.io": {"runc"}})
     assert apt.installed == {"bash", "curl"}
     assert answer.done == ("package docker-compose", "package docker.io", "package runc")
@@ -228,20 +230,20 @@ def test_packages_go_with_what_they_brought(apt: Apt, tmp_path: Path) -> None:
     assert undo.main(None).left == ("nothing of bootstrap's is recorded here",)
 
 
-def test_nothing_goes_that_was_there_before(apt: Apt) -> None:
-    """An orphan of somebody else's would go with --auto-remove, too."""
+def test_earlier_packages_stay(apt: Apt) -> None:
+    """A foreign orphan would be removed by --auto-remove, too."""
     undone(apt, "runc", brought={"docker.io": {"runc", "curl"}})
     assert apt.installed == {"bash", "curl", "runc"}
 
 
-def test_what_others_need_by_now_stays(apt: Apt) -> None:
+def test_packages_that_others_need_stay(apt: Apt) -> None:
     answer = undone(apt, "theirs", needed_by={"docker.io": {"theirs"}})
     assert apt.installed >= {*DOCKER, "theirs"}
     assert answer.left == ("docker: theirs need docker.io, docker-compose: they stay",)
 
 
 @pytest.mark.parametrize("there", ["containers", "get"])
-def test_docker_with_somebodys_containers_or_images_stays(
+def test_docker_with_foreign_containers_or_images_stays(
     apt: Apt, monkeypatch: pytest.MonkeyPatch, there: str
 ) -> None:
     monkeypatch.setattr(docker, there, lambda *_: [{"Id": "theirs"}])
@@ -250,7 +252,7 @@ def test_docker_with_somebodys_containers_or_images_stays(
     assert "not sparkwright's: it stays" in answer.left[0]
 
 
-def test_files_go_unless_somebody_changed_them(apt: Apt, tmp_path: Path) -> None:
+def test_unchanged_files_are_removed(apt: Apt, tmp_path: Path) -> None:
     ours, theirs, gone = tmp_path / "ours", tmp_path / "theirs", tmp_path / "gone"
     ours.write_text("text")
     theirs.write_text("text, changed")
@@ -263,7 +265,7 @@ def test_files_go_unless_somebody_changed_them(apt: Apt, tmp_path: Path) -> None
     assert answer.left == (f"{theirs}: changed since bootstrap wrote it",)
 
 
-def test_the_last_step_goes_first_and_sudo_last(apt: Apt) -> None:
+def test_the_last_step_is_undone_first_and_sudo_last(apt: Apt) -> None:
     step("sudoers", commands=(("sudo-file",),))
     step("docker", commands=(("first",),))
     step("docker-group", commands=(("second",),), units=("a.service",))
@@ -276,14 +278,14 @@ def test_the_last_step_goes_first_and_sudo_last(apt: Apt) -> None:
     assert ("disable", "a.service") in apt.ran
 
 
-def test_what_fails_is_named(apt: Apt) -> None:
+def test_a_failed_undo_is_named(apt: Apt) -> None:
     step("docker-group", commands=(("gpasswd", "--delete", "me", "docker"),))
     apt.fails = ("gpasswd",)
     failed = "docker-group: failed: gpasswd --delete me docker"
     assert undo.main(None).left == (failed,)
 
 
-def test_an_undo_that_was_cut_off_goes_on_with_the_rest(
+def test_an_interrupted_undo_continues(
     apt: Apt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     step("docker", commands=(("first",),))
@@ -318,10 +320,10 @@ def _holding(folder: Path) -> subprocess.Popen[str]:
     return held
 
 
-def test_somebody_elses_installing_is_waited_for(
+def test_another_programs_installation_is_waited_for(
     apt: Apt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """unattended-upgrades at boot, or the apt-get of a run that was cut off."""
+    """unattended-upgrades at boot, or the apt-get of an interrupted run."""
     held = _holding(tmp_path / "lock")
     waits: list[float] = []
 
@@ -358,7 +360,7 @@ def test_installing_that_was_cut_off_is_brought_to_its_end_first(apt: Apt, tmp_p
 
 
 class TestSudoers:
-    """A mistake in a file of sudo's would stop all of sudo."""
+    """A mistake in a sudoers file would disable all of sudo."""
 
     @pytest.fixture(autouse=True)
     def folder(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
@@ -366,7 +368,7 @@ class TestSudoers:
         monkeypatch.setattr(prepare, "_SUDOERS", path)
         return path
 
-    def test_it_is_checked_and_then_written(
+    def test_a_sudoers_file_is_checked_and_then_written(
         self, apt: Apt, folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         text = "me ALL=(ALL) NOPASSWD: ALL\n"
@@ -385,7 +387,7 @@ class TestSudoers:
         assert path.read_text() == text
         assert path.stat().st_mode & 0o777 == 0o440
 
-    def test_what_visudo_refuses_is_not_written(self, apt: Apt, folder: Path) -> None:
+    def test_a_file_that_visudo_refuses_is_not_written(self, apt: Apt, folder: Path) -> None:
         apt.fails = ("visudo",)
         with pytest.raises(SystemExit, match="visudo does not accept"):
             prepare.main(PrepareRequest("sudoers", sudoers=(str(folder / "x"), "nonsense")))

@@ -1,5 +1,6 @@
-"""``sparkwright up`` at a terminal, by the system's own ssh and then pyinfra, to a box that is this
-machine behind an SSH server of the test's own: nothing is changed here."""
+"""``sparkwright up`` at a terminal, by the system's own ssh and then pyinfra, to a box that is
+this machine behind an SSH server of the test's own: nothing is changed on this machine.
+"""
 
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from tests.unit.bootstrap.ssh_server import PASSWORD, box, connection
 from tests.unit.builders import catalog, locked, plan
 from tests.unit.site_terminal import terminal
 
-#: sudo that takes the password from standard input each time, and then becomes nobody else.
+#: sudo that reads the password from standard input each time, and then runs as the same user.
 _SUDO = f"""#!/bin/sh
 case "$*" in
   "-k -S -p  true") shift 4 ;;
@@ -21,7 +22,7 @@ read -r word; [ "$word" = "{PASSWORD}" ] && exec "$@"
 _GPU = "#!/bin/sh\necho 'NVIDIA GB10, 12.1, 580.95.05, [N/A]'\n"
 
 
-def test_from_a_password_to_everything_that_is_wrong_with_the_box(tmp_path: Path) -> None:
+def test_up_logs_in_by_password_and_reports_every_fault(tmp_path: Path) -> None:
     """One login, one password for SSH and sudo, in one process with pyinfra's own."""
     site = tmp_path / "site"
     write(site, contents((), catalog()))

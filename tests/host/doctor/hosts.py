@@ -1,4 +1,4 @@
-"""A host made of small programs on the path and one server: what the host programs read."""
+"""A host made of small programs on the path and one server: sources of the host programs."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,8 +19,10 @@ KEY = "sk-a-key-of-this-fleet"
 
 @dataclass
 class Vllm:
-    """A server's health and counters; ``step`` is added to the tokens at every look. With ``key``
-    it tells its counters to those alone who show that."""
+    """A server's health and counters; ``step`` is added to the tokens at every look.
+
+    With ``key`` it reports its counters only to requests with this key.
+    """
 
     health: int = 200
     step: float = 0.0
@@ -46,7 +48,7 @@ class _Handler(Handler):
         self.reply(status, text.encode())
 
     def do_POST(self) -> None:
-        """A question, which is answered with nothing."""
+        """A request with an empty answer."""
         self.body()
         self.reply(200)
 
@@ -96,7 +98,7 @@ esac""",
     query = ", ".join(
         GPUS["gb10"].get(name, "?") for name in ("name", "driver_version", "temperature.gpu")
     )
-    # A driver that does not know every field, as older ones do not.
+    # A driver that does not know every field, like older drivers.
     program(
         programs,
         "nvidia-smi",

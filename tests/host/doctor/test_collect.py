@@ -1,4 +1,4 @@
-"""Data that the program collects on a host: it runs in a bare Python of its own."""
+"""Data that the program collects on a host: it runs in a separate bare Python."""
 
 import json
 import subprocess
@@ -29,7 +29,7 @@ cases = Tables(__file__)
 
 
 def ask(server: Vllm, folder: Path, **changes: Any) -> dict[str, Any]:
-    """The program's answer, sent to a Python of its own as to a host."""
+    """The program's answer, sent to a separate Python as to a host."""
     secrets = folder / "services/qwen36/secrets.env"
     secrets.parent.mkdir(parents=True, exist_ok=True)
     secrets.write_text(f"VLLM_API_KEY={KEY}\n")
@@ -56,10 +56,10 @@ PLANNED = {
 }  # fmt: skip
 
 
-def test_a_host_that_is_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_healthy_host_is_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host(tmp_path, monkeypatch, [inspected()])
     with vllm() as server:
-        server.key = KEY  # as llama-server has it
+        server.key = KEY  # as in llama-server
         answer = ask(server, tmp_path)
     seen = facts({**answer, "planned": PLANNED})
     (service,) = seen.services.values()
@@ -92,7 +92,7 @@ STRANGERS = {
 }
 
 
-def test_of_a_container_of_others_nothing_is_collected_that_its_owner_wrote(
+def test_nothing_written_by_a_containers_owner_is_collected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stranger = inspected(Id="d" * 64, Name="/wiki", RestartCount=5)
@@ -159,7 +159,7 @@ def test_a_service_that_hangs_is_given_time_and_then_reported(
         assert collect.moved(looks[0], looks[-1])
 
 
-def test_a_host_on_which_nothing_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_host_is_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     programs = host(tmp_path, monkeypatch, [])
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nothing")
     for name in ("docker", "systemctl", "journalctl", "nvidia-smi"):
@@ -176,7 +176,7 @@ def test_a_command_that_hangs_is_left(tmp_path: Path, monkeypatch: pytest.Monkey
     assert text == Outcome(None, err="slow: no answer within 0 s")
 
 
-def test_what_is_no_weights_is_seen(tmp_path: Path) -> None:
+def test_files_that_are_no_weights_are_reported(tmp_path: Path) -> None:
     model = tmp_path / "model"
     model.mkdir()
     (tmp_path / "blob").write_text("x")
@@ -205,7 +205,7 @@ usb 1-1: new device"""
     ],
     ids=["power cut", "shutdown", "no journal of it"],
 )
-def test_the_boot_before(
+def test_the_boot_before_is_collected(
     last: str, kernel: str, expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = f"""case "$*" in

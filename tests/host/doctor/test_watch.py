@@ -1,4 +1,4 @@
-"""The watch as it runs on a host, how it is put there, and what status says of it."""
+"""The watch on a host: its run, its installation, and its line in the status."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def files_of(desired: Desired) -> dict[str, tuple[str, int]]:
     return operation.files_of(watch_of(desired.plan, desired.services))
 
 
-def test_a_host_without_it_has_nothing() -> None:
+def test_a_host_without_a_watch_has_no_report() -> None:
     assert files_of(run_of(watch=False)) == {}
     assert watch_of(plan({}), ()) is None
 
@@ -51,7 +51,7 @@ def _config(folder: Path, port: int, run: Desired) -> WatchConfig:
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desired:
-    """A host as a deploy leaves it, and what it is to be."""
+    """A host after a deploy, and its desired state."""
     desired = run_of()
     (release,) = desired.services
     home = tmp_path / "services/qwen36"
@@ -74,7 +74,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desired:
     return desired
 
 
-def test_minutes_of_a_wedge(tmp_path: Path, run: Desired) -> None:
+def test_a_wedge_is_reported_after_minutes(tmp_path: Path, run: Desired) -> None:
     texts = []
     (tmp_path / "services/qwen36/secrets.env").write_text(f"LLAMA_API_KEY={KEY}\n")
     with vllm() as server:
@@ -98,7 +98,7 @@ def test_minutes_of_a_wedge(tmp_path: Path, run: Desired) -> None:
     assert texts[1].startswith(f"over: {arguments}")
 
 
-def test_a_hand_at_work_is_drift(tmp_path: Path, run: Desired) -> None:
+def test_a_manual_change_is_drift(tmp_path: Path, run: Desired) -> None:
     (release,) = run.services
     with vllm() as server:
         config = _config(tmp_path, server.port, run)
@@ -115,10 +115,10 @@ def test_a_hand_at_work_is_drift(tmp_path: Path, run: Desired) -> None:
         assert drift == [f"{part} {release.release}" for part in parts]
 
 
-def test_of_two_full_disks_each_is_said(
+def test_each_of_two_full_disks_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Desired
 ) -> None:
-    """node_exporter refuses a file that has a line twice."""
+    """node_exporter refuses a file with a duplicate line."""
     full = Disk(1, 1, exists=True, read_only=False, total=100)
     monkeypatch.setattr(disks, "file_systems", lambda _: {"/": full, "/opt": full})
     lines = "".join(program.look(_config(tmp_path, 9, run), NOW))
@@ -136,8 +136,10 @@ def test_a_switch_is_not_judged(tmp_path: Path, run: Desired) -> None:
     assert program.sample(config, NOW).switching is True
 
 
-def test_it_is_put_there_without_a_reload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reload takes the GPU from containers on some hosts: only a changed unit is worth one."""
+def test_the_watch_needs_no_reload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reload takes the GPU from containers on some hosts: only a changed unit justifies a
+    reload.
+    """
     put(tmp_path / "bin", "systemctl", f'echo "$@" >> {tmp_path}/asked')
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     units = tmp_path / "units"

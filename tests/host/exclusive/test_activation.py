@@ -1,5 +1,6 @@
-"""One of a group started in place of another: the transaction of both, what is asked before, and
-the calendar of a host, which does it unattended."""
+"""A member of a group started in place of another: the transaction of both, its preconditions,
+and the calendar of a host, which activates members unattended.
+"""
 
 import json
 import time
@@ -35,7 +36,7 @@ GROUPS = Groups({"evening": Group(("a", "b"))}, settle=("true",), recover="recov
 
 
 def _unit(home: Path) -> str:
-    """As a deploy writes it: enabled, and passed by while it sleeps."""
+    """The service as a deploy writes it: enabled, and skipped while it sleeps."""
     return f"[Unit]\nConditionPathExists=!{home}/asleep\n[Install]\nWantedBy=multi-user.target\n"
 
 
@@ -88,7 +89,7 @@ def _state(host: Host) -> tuple[set[str], set[str], str]:
 A, B = ({"a"}, {"a"}, "a"), ({"b"}, {"b"}, "b")
 
 
-def test_the_first_one_is_active_until_another_one_is_activated(pair: Host) -> None:
+def test_the_first_service_is_active_until_another_is_activated(pair: Host) -> None:
     assert _state(pair) == A
     assert exclusive.sleeping(pair.place / "state") == {"b": "a"}
     answer = _ask(pair)
@@ -100,23 +101,23 @@ def test_the_first_one_is_active_until_another_one_is_activated(pair: Host) -> N
     assert exclusive.sleeping(pair.place / "state") == {"a": "b"}
     result = exclusive.active(pair.place / "state")["evening"]
     assert (result.service, result.by) == ("b", "ann@laptop")
-    # And back, and there is nothing to do for the one that runs.
+    # And back; and nothing to do for the running service.
     _ask(pair, "a")
     assert _switch(pair).run() == "good"
     assert _state(pair) == A
     assert _ask(pair, "a") == ActivateAnswer(("a", "b"), "evening", "a")
 
 
-def test_a_new_release_of_one_that_sleeps_is_written_and_not_started(pair: Host) -> None:
+def test_a_new_release_of_a_sleeping_service_is_written_and_not_started(pair: Host) -> None:
     unit = _unit(pair.place / "services/b")
     service = pair.service("b", sleeps=True, slept=True, restart=False, unit=unit)
     assert pair.switch(service, active={"evening": "a"}).run() == "good"
     assert _state(pair) == A
     home = pair.place / "services/b"
     assert (home / "current").readlink().name == NEW
-    assert (home / "good").readlink().name == OLD  # nothing is proved of it yet
+    assert (home / "good").readlink().name == OLD  # it is not proved yet
     assert "start sparkwright-b.service" not in (pair.place / "said").read_text()
-    # Its gate comes when it is activated, with the way back to what runs then.
+    # Its gate runs when it is activated, with the way back to the service that runs then.
     _ask(pair)
     (new, _) = _request(pair)["services"]
     assert (new["service"]["release"], new["slept"]) == (NEW, True)
@@ -124,8 +125,8 @@ def test_a_new_release_of_one_that_sleeps_is_written_and_not_started(pair: Host)
     assert (home / "good").readlink().name == NEW
 
 
-def test_two_that_ran_side_by_side_become_a_group(pair: Host) -> None:
-    """As after ``exclusive`` was written to services that were deployed without."""
+def test_two_running_services_become_a_group(pair: Host) -> None:
+    """State after ``exclusive`` was added to services that were deployed without it."""
     (pair.place / "running-b").write_text(OLD)
     (pair.place / "services/b/asleep").unlink()
     service = pair.service("b", sleeps=True, to=OLD, files={})
@@ -138,7 +139,7 @@ RESTS: Any = (set(), set(), NOBODY)
 
 @pytest.fixture
 def idle(pair: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
-    """``a`` may be stopped while nobody asks it."""
+    """``a`` may be stopped while it gets no requests."""
     monkeypatch.setattr(transaction, "_ASSIGNED", 0)
     kept = kept_service(OLD, "a", pair.place, boot_seconds=1)
     record = replace(kept, pool=Pool("a", "/nowhere", "/nowhere", 0, 0)).record
@@ -147,7 +148,7 @@ def idle(pair: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
     return pair
 
 
-def test_an_idle_one_is_stopped_and_no_boot_starts_it(idle: Host) -> None:
+def test_an_idle_service_is_stopped_and_no_boot_starts_it(idle: Host) -> None:
     assert _ask(idle, "b", rests=True).switch is None  # it does not run
     assert _ask(idle, "a", rests=True).service_names == ("a", "b")
     assert _switch(idle).run() == "good"
@@ -169,7 +170,7 @@ def test_a_request_that_came_before_is_not_cut(idle: Host, monkeypatch: pytest.M
 
     monkeypatch.setattr(place, "in_flight", in_flight)
     assert _switch(idle).run() == "reverted"
-    assert asleep == [NOBODY]  # those that come from here on wait
+    assert asleep == [NOBODY]  # later requests wait
     assert _state(idle) == A
     assert "stop" not in (idle.place / "said").read_text()
 
@@ -192,7 +193,7 @@ def _cut(switch: Any, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("rests", "step"), [*((False, step) for step in STEPS), *((True, step) for step in STEPS[:-1])]
 )
-def test_cut_at_any_step_one_of_them_runs_and_is_the_active_one(
+def test_after_an_interruption_at_any_step_the_active_service_runs(
     idle: Host, *, rests: bool, step: str, power: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pair = idle
@@ -213,7 +214,7 @@ def test_cut_at_any_step_one_of_them_runs_and_is_the_active_one(
         assert again.settle()
         for name in _state(pair)[1]:
             systemd.systemctl("start", f"sparkwright-{name}.service")
-        assert len(_state(pair)[0]) <= 1  # never both: the memory is one's
+        assert len(_state(pair)[0]) <= 1  # never both: only one fits into the memory
         again = _switch(pair)
     result = again.run()
     assert (result, _state(pair)) in (("good", RESTS if rests else B), ("reverted", A))
@@ -223,7 +224,7 @@ def test_cut_at_any_step_one_of_them_runs_and_is_the_active_one(
 
 
 class Engine:
-    """vLLM's sleep, as the switch asks for it; ``fails`` to enter or to leave it."""
+    """vLLM's sleep, as the switch requests it; ``fails`` to enter or to leave it."""
 
     def __init__(self, fails: str = "") -> None:
         self.asleep, self.fails = False, fails
@@ -242,7 +243,7 @@ class Engine:
 
 @pytest.fixture
 def napping(idle: Host, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Engine]:
-    """``a`` sleeps by its engine in the group ``evening``, which it has alone."""
+    """``a`` sleeps by its engine in the group ``evening``, whose only member it is."""
     kept = kept_service(OLD, "a", idle.place, boot_seconds=1)
     record = replace(kept, pool=Pool("a", "/nowhere", "/nowhere", 0, 0), nap=Nap("/", (), ()))
     files.write(idle.place / "services/a/releases" / OLD / "release.json", record.record, 0o640)
@@ -258,7 +259,7 @@ def napping(idle: Host, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Engi
 
 
 def _rest_and_wake(host: Host, verb: str) -> list[bool]:
-    """Whether the unit of ``a`` got the verb while it went to rest, and while it woke."""
+    """Whether the unit of ``a`` got the verb while it fell asleep, and while it woke."""
     result, verbs = [], host.place / "said"
     for rests in (True, False):
         verbs.write_text("")
@@ -277,7 +278,7 @@ def test_an_idle_engine_sleeps_and_its_unit_stops_only_where_that_fails(
     assert _state(idle) == A
 
 
-def test_an_engine_that_wakes_up_without_sense_starts_anew(
+def test_an_engine_that_wakes_up_with_wrong_answers_restarts(
     idle: Host, napping: Callable[[str], Engine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = napping("")
@@ -328,11 +329,11 @@ def test_a_deploy_that_changes_a_sleeping_service_stops_it(
     assert _state(idle) == RESTS
 
 
-# What is in the way
+# Obstacles
 
 
 @cases("case", "why")
-def test_what_is_in_the_way_is_said_and_nothing_is_touched(
+def test_an_obstacle_to_an_activation_is_reported_and_changes_nothing(
     pair: Host, case: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = pair.place / "state"
@@ -372,12 +373,12 @@ def test_a_deploy_that_was_decided_before_another_activation_touches_nothing(pai
     assert "stop" not in (text.read_text() if text.exists() else "")
 
 
-def test_a_name_of_no_group_is_nothing(pair: Host) -> None:
+def test_a_service_without_a_group_is_not_activated(pair: Host) -> None:
     for name in ("c", "../a", "evening"):
         assert _ask(pair, name) == ActivateAnswer(("a", "b"))
 
 
-def test_a_release_of_before_the_group_starts_at_no_boot_while_it_sleeps(pair: Host) -> None:
+def test_a_release_older_than_its_group_starts_at_no_boot_while_it_sleeps(pair: Host) -> None:
     unit = "[Install]\nWantedBy=multi-user.target\n"
     files.write(pair.place / "services/a/releases" / OLD / "unit.service", unit, 0o640)
     _ask(pair)
@@ -390,7 +391,7 @@ def test_a_group_that_is_gone_leaves_nothing(pair: Host) -> None:
     setup.main(SetupRequest(str(pair.place)))
     assert exclusive.groups(pair.place / "state") == Groups()
     assert not list((pair.place / "state").glob("*.json"))
-    # Where a member is taken out while it runs, the first of the others is the active one.
+    # If a member is removed while it runs, the first of the others becomes the active member.
     exclusive.activate(pair.place / "state", {"evening": "c"}, "ann", "")
     declare(pair.place, GROUPS)
     assert exclusive.active(pair.place / "state")["evening"].service == "a"
@@ -398,7 +399,7 @@ def test_a_group_that_is_gone_leaves_nothing(pair: Host) -> None:
 
 @pytest.fixture
 def calendar(pair: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
-    """``b`` is to run on Mondays from 08:00 to 18:00; what systemd starts is run at once."""
+    """``b`` runs on Mondays from 08:00 to 18:00; units that systemd starts are run at once."""
     expected = replace(GROUPS, groups={"evening": Group(("a", "b"), ((480, 1080, "b"),))})
     declare(pair.place, expected)
 
@@ -428,13 +429,13 @@ def test_the_calendar_is_followed_there_and_back(
     assert "b: a makes room for it" in capsys.readouterr().out
     result = exclusive.active(calendar.place / "state")["evening"]
     assert result.by.startswith("calendar@")
-    # The lock is let go, and says who was here: a deploy that looked before knows it.
+    # The lock is released, and names its last owner: a deploy that observed before notices it.
     assert not (calendar.place / "state/lock.json").exists()
     last = json.loads((calendar.place / "state/lock-last.json").read_text())
     assert last["by"].startswith("calendar@")
 
 
-def test_a_model_that_does_not_come_up_is_taken_back_and_not_tried_every_minute(
+def test_a_failed_activation_is_reverted_and_not_repeated_every_minute(
     calendar: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = calendar.check.run
@@ -470,7 +471,7 @@ def test_a_lock_of_its_own_that_a_power_cut_left_is_taken_over(
     assert _state(calendar)[2] == "b"
 
 
-def test_what_was_activated_by_hand_stays_without_a_calendar(
+def test_a_manual_activation_stays_without_a_calendar(
     pair: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exclusive.activate(pair.place / "state", {"evening": "b"}, "ann", "")

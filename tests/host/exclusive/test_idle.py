@@ -1,4 +1,6 @@
-"""A service that nobody asks is stopped, by a real HAProxy's count, and the next request has it."""
+"""A service without requests is stopped, by a real HAProxy's count, and the next request starts
+it.
+"""
 
 import threading
 from collections import Counter
@@ -66,7 +68,7 @@ def test_a_long_answer_is_not_cut_and_counts_to_its_end(night: Waking) -> None:
         idle.look(now)
     night.backend.go.release()
     assert asked.result(60).status == 200
-    handled["llm"] = 1  # a request that waited for its start, past HAProxy's count
+    handled["llm"] = 1  # a request that waited for its start, unknown to HAProxy's count
     idle.look(205)
     idle.look(300)
     handled["llm"] = 0
@@ -76,7 +78,7 @@ def test_a_long_answer_is_not_cut_and_counts_to_its_end(night: Waking) -> None:
     assert rested == ["llm"]
 
 
-def test_a_service_that_sleeps_or_was_stopped_by_hand_is_left_alone(
+def test_an_idle_timer_ignores_sleeping_and_stopped_services(
     night: Waking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     idle, _, rested = _idle(night)

@@ -1,5 +1,6 @@
-"""The first request for a service that sleeps: it waits, and gets the service's own answer; and
-somebody on the LAN or on the host who tries to have services started, stopped and started again."""
+"""The first request for a sleeping service: it waits, and gets the service's own answer; and an
+attacker on the LAN or on the host who tries to make services start, stop and start again.
+"""
 
 import json
 import os
@@ -32,7 +33,7 @@ def night(monkeypatch: pytest.MonkeyPatch) -> Iterator[Waking]:
         yield result
 
 
-def test_it_starts_the_service_waits_and_gets_its_answer(night: Waking) -> None:
+def test_a_request_starts_the_service_waits_and_gets_its_answer(night: Waking) -> None:
     asked = night.proxy.send_later(CHAT, {"hold": True})
     until(lambda: night.begun == ["llm"], "the switch")
     assert not asked.done()
@@ -46,7 +47,7 @@ def test_it_starts_the_service_waits_and_gets_its_answer(night: Waking) -> None:
     assert (seen.method, seen.path, json.loads(seen.body)) == ("POST", CHAT, {"hold": True})
     assert seen.headers["authorization"] == f"Bearer {ENGINE.value}"
     assert "x-sparkwright-service" not in seen.headers
-    # From here on it is a service as every other, and nothing is switched.
+    # From here on it is a service like any other, and nothing is switched.
     assert night.proxy.post(CHAT).status == 200
     assert night.begun == ["llm"]
 
@@ -79,7 +80,7 @@ def test_an_answer_that_the_engine_cuts_off_is_not_made_whole(
             answer.result(60).read()
 
 
-def test_one_that_does_not_come_up_is_said(night: Waking, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_start_is_reported(night: Waking, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(on_request, "_COMMENT", 0.1)
     night.well = False
     stream = night.proxy.send("POST", CHAT, {"stream": True})
@@ -104,13 +105,13 @@ def test_a_request_waits_no_longer_than_it_may(night: Waking, seconds: float) ->
     assert night.begun == ["llm"]
 
 
-def test_a_question_is_no_reason_to_wake(night: Waking) -> None:
+def test_a_get_request_does_not_wake_a_service(night: Waking) -> None:
     """Clients list models all day."""
     assert night.proxy.get("/v1/models").status == 503
     assert night.begun == []
 
 
-def test_who_leaves_waits_no_more(night: Waking) -> None:
+def test_a_client_that_leaves_stops_waiting(night: Waking) -> None:
     connection = night.proxy.connect()
     connection.request("POST", CHAT, b"{}", {"Authorization": f"Bearer {KEY}"})
     until(lambda: night.begun, "the switch")
@@ -118,10 +119,10 @@ def test_who_leaves_waits_no_more(night: Waking) -> None:
     time.sleep(1)  # HAProxy notices, and closes, too
     night.go.set()
     until(lambda: night.proxy.post(CHAT).status == 200, "it serves")
-    assert len(night.backend.seen) == 1  # nobody generates for the one that left
+    assert len(night.backend.seen) == 1  # no service generates for the client that left
 
 
-def test_a_deploy_that_is_at_work_is_said_and_waited_for(night: Waking) -> None:
+def test_a_running_deploy_is_reported_and_waited_for(night: Waking) -> None:
     night.well = night.free = False
     night.go.set()
     answer = night.proxy.post(CHAT)
@@ -131,7 +132,7 @@ def test_a_deploy_that_is_at_work_is_said_and_waited_for(night: Waking) -> None:
     assert night.proxy.post(CHAT).status == 200
 
 
-def test_who_has_no_key_wakes_nobody(night: Waking) -> None:
+def test_a_client_without_a_key_wakes_no_service(night: Waking) -> None:
     for key in (None, "sk-wrong-0123456789abcdef", ""):
         answer = night.proxy.post(CHAT, key=key, headers={"X-Sparkwright-Service": "llm"})
         assert answer.status == 401
@@ -150,12 +151,12 @@ def test_a_header_of_a_clients_names_no_other_service(night: Waking) -> None:
     assert set(night.begun) == {"llm"}
 
 
-def test_two_clients_do_not_drive_each_other_out(night: Waking) -> None:
+def test_two_clients_do_not_displace_each_others_service(night: Waking) -> None:
     """Flapping: each start costs minutes, in which nobody is served."""
     night.go.set()
     assert night.proxy.post(CHAT).status == 200
     night.say(stay_seconds=600)
-    # The time of the change is kept in whole seconds, and may be the next one.
+    # The time of the change is kept in whole seconds, and may be the next second.
     path = night.place / "state/active.json"
     files.write(path, path.read_text().replace(str(_at(night)), str(int(time.time()) + 1)), 0o600)
     for _ in range(20):
@@ -171,7 +172,7 @@ def _at(night: Waking) -> int:
     return int(exclusive.active(night.place / "state")["evening"].at)
 
 
-def test_one_that_fails_is_not_started_again_and_again(night: Waking) -> None:
+def test_a_failing_service_is_not_started_repeatedly(night: Waking) -> None:
     """A reverted change counts as a change, too."""
     night.say(stay_seconds=600)
     exclusive.activate(night.place / "state", {"evening": "writer"}, "ann", "")
@@ -180,7 +181,7 @@ def test_one_that_fails_is_not_started_again_and_again(night: Waking) -> None:
     assert night.begun == []
 
 
-def test_while_one_is_started_no_other_one_of_its_group_is(night: Waking) -> None:
+def test_only_one_service_of_a_group_starts_at_a_time(night: Waking) -> None:
     asked = night.proxy.send_later(CHAT)
     until(lambda: night.begun, "the switch")
     text = night.direct("writer")
@@ -190,14 +191,14 @@ def test_while_one_is_started_no_other_one_of_its_group_is(night: Waking) -> Non
     assert asked.result(60).status == 200
 
 
-def test_only_what_the_owner_has_named_is_woken(night: Waking) -> None:
+def test_only_on_request_services_are_woken(night: Waking) -> None:
     night.say(on_request=())
     for name in ("llm", "writer", "coder", "qwen36", "", "../llm", "a" * 9000):
         assert b"HTTP/1.1 503" in night.direct(name)
     assert night.begun == []
 
 
-def test_those_who_wait_are_few_and_small(night: Waking) -> None:
+def test_waiting_requests_are_few_and_small(night: Waking) -> None:
     asked = [night.proxy.send_later(CHAT) for _ in range(on_request._WAITING + 6)]
     until(lambda: sum(item.done() for item in asked) == 6, "the others are turned away")
     assert {item.result().status for item in asked if item.done()} == {503}
@@ -206,7 +207,7 @@ def test_those_who_wait_are_few_and_small(night: Waking) -> None:
     assert night.begun == ["llm"]
 
 
-def test_those_who_wait_are_not_all_large(night: Waking) -> None:
+def test_waiting_requests_are_not_all_large(night: Waking) -> None:
     asked = [night.proxy.send_later(CHAT, {"pad": "x" * (15 << 20)}) for _ in range(6)]
     until(lambda: sum(item.done() for item in asked) == 2, "the others are turned away")
     refused = [item.result() for item in asked if item.done()]
@@ -218,7 +219,7 @@ def test_those_who_wait_are_not_all_large(night: Waking) -> None:
 
 
 def _answered(night: Waking, length: str) -> bytes:
-    """Answer to a head whose body never comes."""
+    """Answer to a head without a body."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(20)
         connection.connect(str(night.place / "wake.sock"))
@@ -233,7 +234,7 @@ def test_no_request_takes_more_memory_than_it_may(night: Waking, length: str) ->
     assert night.begun == []
 
 
-def test_a_body_that_never_comes_holds_nobody_up(
+def test_a_missing_body_blocks_no_other_request(
     night: Waking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(on_request.Handler, "timeout", 0.3)
@@ -262,7 +263,7 @@ on_request.main(sys.argv[2])
 
 
 def test_slow_requests_hold_no_more_memory_than_the_unit_has(night: Waking) -> None:
-    """In a process of its own, as the unit runs it: 64 clients with a key, 16 MiB of each."""
+    """In a separate process, as the unit runs it: 64 clients with a key, 16 MiB of each."""
     path = night.place / "slow.sock"
     with ExitStack() as stack:
         made = stack.enter_context(socket.socket(socket.AF_UNIX))
@@ -296,7 +297,7 @@ def test_slow_requests_hold_no_more_memory_than_the_unit_has(night: Waking) -> N
         assert len(refused) == 60
         assert all(text.startswith(b"HTTP/1.1 503 ") for text in refused)
         assert all(b"\r\nRetry-After: 30\r\n" in text for text in refused)
-        # Small ones are not held up by them, and the whole ones are not taken apart.
+        # Small requests are not delayed by them, and whole requests are not split.
         client = stack.enter_context(socket.socket(socket.AF_UNIX))
         client.settimeout(20)
         client.connect(str(path))

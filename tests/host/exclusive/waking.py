@@ -1,5 +1,6 @@
-"""A host on which requests activate services: HAProxy, the program behind it, and a switch that a
-test lets end."""
+"""A host on which requests activate services: HAProxy, the program behind it, and a switch that
+a test ends.
+"""
 
 import json
 import os
@@ -38,10 +39,10 @@ class Waking:
 
     Attributes:
         proxy: of the service ``llm``; ``coder`` runs.
-        begun: what was activated, in its order.
+        begun: activated services, in order.
         go: set when the switch may end.
-        well: whether what is activated comes up.
-        free: whether nobody else is at work on the host.
+        well: whether activated services come up.
+        free: whether no other run works on the host.
     """
 
     place: Path
@@ -54,7 +55,7 @@ class Waking:
     free: bool = True
 
     def run(self, root: Path, service: str, by: str, *, rests: bool = False) -> int:
-        """In place of a switch."""
+        """A substitute for a switch."""
         assert (root, by) == (self.place, "idle" if rests else "request")
         service = NOBODY if rests else service
         self.begun.append(service)
@@ -65,12 +66,12 @@ class Waking:
         return 0 if self.free else unattended.AGAIN
 
     def say(self, **changes: Any) -> None:
-        """Change what a deploy said."""
+        """Change a deploy's data."""
         admin = self.proxy.proxies.admin_socket
         declare(self.place, replace(GROUPS, admin=admin, **changes))
 
     def direct(self, service: str = "llm", body: bytes = b"{}") -> bytes:
-        """A request as HAProxy sends it, without HAProxy."""
+        """A request in HAProxy's form, without HAProxy."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(60)
             connection.connect(str(self.place / "wake.sock"))

@@ -1,8 +1,8 @@
-"""Addresses change so that nobody is locked out: armed, applied, proved by the peer, or taken back;
+"""A change of addresses that locks nobody out: armed, applied, proved by the peer, or rolled back;
 and echo requests of a given size, unfragmented.
 
-By the programs themselves in a network namespace whose rail, a veth, leads to another one; netplan
-and systemctl are fakes.
+The programs themselves run in a network namespace whose rail, a veth, leads to another namespace;
+netplan and systemctl are fakes.
 """
 
 import json
@@ -89,7 +89,7 @@ def _run(tmp_path: Path, steps: str) -> dict[str, Any]:
 
 
 @cases("call", "why")
-def test_what_no_peer_answers_to_is_taken_back_at_once(tmp_path: Path, call: str, why: str) -> None:
+def test_an_unanswered_change_is_reverted_at_once(tmp_path: Path, call: str, why: str) -> None:
     out = _run(tmp_path, f"arm(text())\nput(text())\nout['said'] = {call}, now()")
     problem, now = out["said"]
     assert problem[0].startswith("ping -M do -s ")
@@ -98,8 +98,8 @@ def test_what_no_peer_answers_to_is_taken_back_at_once(tmp_path: Path, call: str
     assert now == {"addresses": [], "file": False, "units": [], "kept": []}
 
 
-def test_the_timer_takes_back_what_nobody_proved(tmp_path: Path) -> None:
-    """The controller is gone after the change, or the power was: the unit is on the disk."""
+def test_the_timer_reverts_an_unproved_change(tmp_path: Path) -> None:
+    """The controller disappears after the change, or the power fails: the unit is on the disk."""
     out = _run(tmp_path, """
 arm(text()); put(text())
 service = (UNITS / "fabric-addresses-back.service").read_text()
@@ -113,7 +113,7 @@ out["now"] = now()
     assert out["now"] == {"addresses": [], "file": False, "units": [], "kept": []}
 
 
-def test_a_second_change_that_fails_leaves_the_first_one(tmp_path: Path) -> None:
+def test_a_failed_second_change_keeps_the_first(tmp_path: Path) -> None:
     out = _run(tmp_path, """
 arm(text()); put(text()); prove(); keep()
 second = text().replace("177.11", "177.13")
@@ -126,7 +126,7 @@ out["undone"] = program.undo(), now()
     assert out["undone"] == [True, {"addresses": [], "file": False, "units": [], "kept": []}]
 
 
-def test_a_file_of_before_comes_back(tmp_path: Path) -> None:
+def test_the_former_file_is_restored(tmp_path: Path) -> None:
     out = _run(tmp_path, """
 before = text().replace("177.11", "177.20")
 put(before)
@@ -138,7 +138,7 @@ out["now"] = now()["addresses"], Path(NETPLAN).read_text() == before
     assert out == {"proved": [], "now": [["192.168.177.20"], True]}
 
 
-def test_what_netplan_does_not_accept_changes_nothing(tmp_path: Path) -> None:
+def test_a_file_that_netplan_refuses_changes_nothing(tmp_path: Path) -> None:
     out = _run(tmp_path, 'out["said"] = arm(text(key="mtuu")), now()')
     (problem,), now = out["said"]
     assert problem.startswith("netplan generate does not accept the new file: ")
@@ -150,7 +150,7 @@ _LOOK = "from sparkwright.host.lib import icmp; print(icmp.{})"
 
 
 def _output(mtu: int, call: str) -> str:
-    """Output of a call in a network namespace of its own, whose loopback has this MTU."""
+    """Output of a call in a separate network namespace, whose loopback has this MTU."""
     ready = f"ip link set lo mtu {mtu} up && exec {sys.executable} -c '{_LOOK.format(call)}'"
     arguments = ["unshare", "--net", "--map-root-user", "sh", "-c", ready]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=60)
@@ -165,10 +165,10 @@ def test_a_packet_that_fills_the_mtu_answers_and_no_larger_one(
     assert _output(mtu, f'echo("127.0.0.1", "lo", {size})') == message
 
 
-def test_nobody_there_is_an_answer_too() -> None:
+def test_a_missing_host_is_an_answer_too() -> None:
     assert _output(1500, 'echo("192.0.2.1", "lo", tries=1, wait=0.2)') != ""
     assert _output(1500, 'echo("127.0.0.1", "none", tries=1)') == "No such device"
 
 
-def test_all_nodes_of_a_device_without_ipv6_are_none() -> None:
+def test_a_device_without_ipv6_has_no_neighbours() -> None:
     assert _output(1500, 'all_nodes("none")') == "set()"

@@ -25,7 +25,7 @@ Plant = Callable[[Sparks], None]
 
 
 def _set(number: int | None = None, port: tuple[int, int] | None = None, **values: object) -> Plant:
-    """Values of a Spark, or of one of its ports; of both Sparks without a number."""
+    """Values of a Spark, or of one of its ports; values without a number belong to both Sparks."""
 
     def plant(sparks: Sparks) -> None:
         for spark in sparks if number is None else (sparks[number],):
@@ -77,7 +77,7 @@ PLANTED: dict[str, Plant] = {
 }
 #: Host and observation of each.
 OBSERVED = safe_load(Path(__file__).with_name("planted.yaml").read_text())
-#: Those that have a test of their own below.
+#: Checks with a separate test below.
 APART = {
     "fabric-no-connectx", "fabric-link-down", "fabric-two-nccl", "fabric-wrong-port",
     "fabric-ring-open", "fabric-images-differ",
@@ -109,9 +109,7 @@ def test_a_fault_of_a_pair_is_found_alone(look: Look, id_: str) -> None:
      ("switch", switch(2)), ("switch", switch(4)), ("switch", switch(8)),
      ("pair", tuple(replace(each, cma_kib=(0, 0)) for each in pair()))],  # by kho=off
 )  # fmt: skip
-def test_nothing_is_wrong_with_a_fabric_as_it_must_be(
-    look: Look, shape: str, sparks: Sparks
-) -> None:
+def test_a_faultless_fabric_has_no_finding(look: Look, shape: str, sparks: Sparks) -> None:
     assert CHECKS.findings(Fabric(look(sparks), shape)) == []
 
 
@@ -122,7 +120,7 @@ def test_withheld_contiguous_memory_is_cured_by_a_word_of_the_kernels(look: Look
     assert finding.remedy.startswith("kho=off on the kernel's command line")
 
 
-def test_a_pair_in_different_ports(look: Look) -> None:
+def test_a_pair_in_different_ports_is_reported(look: Look) -> None:
     result = CHECKS.findings(Fabric(look(pair(0, other=1)), "pair"))
     assert _facts(result) == [
         ("fabric-wrong-port", "spark-1", "port 0 is cabled to port 1 of spark-2")
@@ -130,7 +128,7 @@ def test_a_pair_in_different_ports(look: Look) -> None:
     assert result[0].remedy == "move the cable of spark-2 to port 0"
 
 
-def test_a_ring_with_equal_ports_joined(look: Look) -> None:
+def test_a_ring_with_equal_ports_is_reported(look: Look) -> None:
     item, two, three = ring(3)
     # The cable between the first two in port 0 of both.
     for spark, far in ((item, two), (two, item)):
@@ -143,7 +141,7 @@ def test_a_ring_with_equal_ports_joined(look: Look) -> None:
     )
 
 
-def test_a_ring_that_is_open(look: Look) -> None:
+def test_an_open_ring_is_reported(look: Look) -> None:
     sparks = ring(4)
     for spark, cage in ((sparks[0], 1), (sparks[3], 0)):
         for twin in (0, 1):
@@ -153,7 +151,7 @@ def test_a_ring_that_is_open(look: Look) -> None:
     assert ("fabric-ring-open", "spark-4", "the host is cabled to spark-3") in text
 
 
-def test_no_card_and_no_cable(look: Look) -> None:
+def test_a_missing_card_and_a_missing_cable_are_reported(look: Look) -> None:
     states = look([Spark(1), Spark(2)])
     states["spark-2"] = replace(states["spark-2"], rails=())
     assert _facts(CHECKS.findings(Fabric(states, "pair"))) == [
@@ -162,7 +160,7 @@ def test_no_card_and_no_cable(look: Look) -> None:
     ]
 
 
-def test_two_libraries_and_two_images(look: Look) -> None:
+def test_two_libraries_and_two_images_are_reported(look: Look) -> None:
     states = look(pair())
     states["spark-1"] = replace(states["spark-1"], nccl=(("/a/libnccl.so.2", "/b/libnccl.so.2"),))
     states = {host: replace(states[host], image=f"sha256:{host[-1] * 3}") for host in states}
@@ -173,7 +171,7 @@ def test_two_libraries_and_two_images(look: Look) -> None:
     ]  # fmt: skip
 
 
-def test_a_host_without_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_connectx_means_no_rails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert fabric.main(FabricRequest(str(tmp_path))) == FabricState()
 
@@ -188,7 +186,7 @@ def test_another_makers_card_is_no_rail(look: Look, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("message", ["", "[1, 2]", "{}", "not JSON", '[{"dev": 1}, {}]'])
-def test_a_tool_that_says_something_else(
+def test_unexpected_output_of_a_tool_is_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, message: str
 ) -> None:
     tree.write(pair()[0], tmp_path)
@@ -211,7 +209,9 @@ def test_lldp_names_the_other_host(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert Neighbour("4c:bb:47:00:02:02", "lldp", name="spark-2 enp1s0f1np1") in rail.neighbours
 
 
-def test_two_nccl_libraries_in_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_loaded_nccl_libraries_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     ours = "/usr/local/lib/python3.12/dist-packages/nvidia/nccl/lib/libnccl.so.2"
     system = "/usr/lib/aarch64-linux-gnu/libnccl.so.2.28.3"
@@ -222,7 +222,7 @@ def test_two_nccl_libraries_in_one_process(tmp_path: Path, monkeypatch: pytest.M
     assert fabric.main(FabricRequest(str(tmp_path))).nccl == ((system, ours),)
 
 
-def test_shapes_are_seen(look: Look) -> None:
+def test_shapes_are_recognized(look: Look) -> None:
     assert shape_of(look(pair())) == "pair"
     assert shape_of(look(ring(3))) == "ring"
     assert shape_of(look(ring(4))) == "ring"
@@ -230,7 +230,7 @@ def test_shapes_are_seen(look: Look) -> None:
     assert shape_of(look([Spark(1), Spark(2)])) is None
 
 
-def test_a_cable_to_somebody_else(look: Look) -> None:
+def test_a_cable_to_a_foreign_host_is_reported(look: Look) -> None:
     item, two = pair()
     item.ports[1, 0].sees = ("aa:bb:cc:dd:ee:ff",)
     assert unknown_neighbours(look([item, two])) == {
@@ -239,7 +239,7 @@ def test_a_cable_to_somebody_else(look: Look) -> None:
     }
 
 
-def test_variables_of_a_pair(look: Look) -> None:
+def test_variables_of_a_pair_name_both_twins(look: Look) -> None:
     states = look(pair())
     assert entrance(states["spark-2"], "pair") == ("enp1s0f1np1", "192.168.177.12")
     expected = safe_load(Path(__file__).with_name("pair.yaml").read_text())
@@ -247,7 +247,7 @@ def test_variables_of_a_pair(look: Look) -> None:
 
 
 @pytest.mark.parametrize("number", [3, 4])
-def test_variables_of_a_ring(look: Look, number: int) -> None:
+def test_variables_of_a_ring_name_four_devices(look: Look, number: int) -> None:
     state = look(ring(number))["spark-2"]
     result = collective_environment(state, "ring", ranks=number)
     assert entrance(state, "ring") == ("enP7s7", "192.168.1.22")
@@ -262,7 +262,7 @@ def test_variables_of_a_ring(look: Look, number: int) -> None:
     assert not [name for name in result if "GID" in name]
 
 
-def test_without_a_cable_or_an_address_there_are_none(look: Look) -> None:
+def test_variables_need_a_cable_and_an_address(look: Look) -> None:
     with pytest.raises(NoFabric, match="no port of a ConnectX is up"):
         collective_environment(look([Spark(1)])["spark-1"], "pair")
     bare = Spark(2, {(1, 0): Port(True), (1, 1): Port(True)})

@@ -72,7 +72,7 @@ class Fetch:
         return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
     def run(self, **changes: Any) -> tuple[int, str]:
-        """Run as on a host. Returns (exit code, what it said on stderr)."""
+        """Run as on a host. Returns (exit code, output on stderr)."""
         process = self.start(**changes)
         _, output = process.communicate(timeout=60)
         return process.returncode, output
@@ -85,7 +85,7 @@ class Fetch:
         return code, output.getvalue()
 
     def complete(self, *messages: str, apart: bool = False, **changes: Any) -> str:
-        """Fetch everything, here or as on a host, with messages on stderr. Returns all of it."""
+        """Fetch everything, here or as on a host, with messages on stderr. Returns all messages."""
         code, output = (self.run if apart else self.here)(**changes)
         assert code == 0, output
         assert not [message for message in messages if message not in output], output
@@ -94,7 +94,7 @@ class Fetch:
         return output
 
     def fail(self, *messages: str, code: int = 1, apart: bool = False, **changes: Any) -> str:
-        """Fetch, and fail with messages on stderr. Returns all of it."""
+        """Fetch, and fail with messages on stderr. Returns all messages."""
         ended, output = (self.run if apart else self.here)(**changes)
         assert ended == code, output
         assert not [message for message in messages if message not in output], output
@@ -107,7 +107,7 @@ class Fetch:
         return document
 
     def assert_whole(self) -> None:
-        """The destination holds the hub's files, all of them, as real files."""
+        """The destination holds all of the hub's files, as real files."""
         for path, content in self.hub.files.items():
             file = self.destination / path
             assert file.is_file()
@@ -135,7 +135,7 @@ class LabHub:
         return answer
 
     def request(self, fetch: Fetch, name: str, **changes: Any) -> dict[str, Any]:
-        """Return what a request for a repository's newest commit changes."""
+        """Return the result of a change to a repository's newest commit."""
         commit = self.repositories[name].commits[-1]
         return {
             "endpoint": self.endpoint,
@@ -194,7 +194,7 @@ def hub() -> Iterator[FakeHub]:
 
 @pytest.fixture
 def fetch(hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fetch]:
-    # A token in the environment of whoever runs it must not matter.
+    # A token in the environment of the user must not matter.
     monkeypatch.setenv("HF_TOKEN", "hf_from_the_environment")
     monkeypatch.setenv("NO_PROXY", "*")
     monkeypatch.setattr(sys, "path", [*sys.path])
@@ -207,6 +207,6 @@ def fetch(hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 @pytest.fixture
 def leech(fetch: Fetch, tmp_path: Path) -> Fetch:
-    """Another host, which has nothing yet."""
+    """Another host, which is still empty."""
     (tmp_path / "leech").mkdir()
     return Fetch(fetch.hub, tmp_path / "leech")

@@ -1,6 +1,6 @@
-"""A fake Hugging Face hub and its CDN, small enough to break in any way a test wants.
+"""A fake Hugging Face hub and its CDN, small enough to break in any way that a test needs.
 
-It answers what the fetch program asks: model info, and HEAD/GET resolve with the headers
+It answers the fetch program's requests: model info, and HEAD/GET resolve with the headers
 X-Repo-Commit, X-Linked-ETag and X-Linked-Size. LFS files redirect to the CDN, which listens on
 another address (127.0.0.2) and gives ranges.
 """
@@ -34,7 +34,7 @@ class Hit:
 
 @dataclass
 class Fault:
-    """Something that goes wrong for `times` GETs of the CDN whose path ends with `path`."""
+    """A fault for `times` GETs of the CDN whose path ends with `path`."""
 
     path: str
     times: int = 1
@@ -47,12 +47,12 @@ class Fault:
 
 @dataclass
 class FakeHub:
-    """The hub's content, its faults, and what it was asked."""
+    """The hub's content, its faults, and its requests."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     lfs: set[str] = field(default_factory=set)
     gated: bool = False
-    redirects: bool = True  # False: the hub itself gives the LFS files
+    redirects: bool = True  # False: the hub itself serves the LFS files
     ranges: bool = True
     rate: int = 0  # bytes/s of each CDN connection, 0 for no limit
     faults: list[Fault] = field(default_factory=list)
@@ -66,7 +66,7 @@ class FakeHub:
         return f"http://127.0.0.1:{self.hub_port}"
 
     def add(self, path: str, content: bytes, lfs: bool = False) -> None:
-        """Add a file; large safetensors files get the header of one, in place of their start."""
+        """Add a file; large safetensors files get a safetensors header in place of their start."""
         self.files[path] = (
             safetensors(content) if path.endswith(".safetensors") and lfs else content
         )
@@ -94,7 +94,7 @@ class FakeHub:
         return None
 
     def sent(self) -> int:
-        """Bytes of file content that went out."""
+        """Bytes of file content that were sent."""
         return sum(hit.sent for hit in self.hits)
 
     def wait_for(self, ready: Callable[[], bool], seconds: float = 10.0) -> None:

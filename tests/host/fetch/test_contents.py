@@ -102,7 +102,7 @@ def test_shards_and_index_must_agree(tmp_path: Path) -> None:
         ((2).to_bytes(8, "little") + b"{}" + b"more", "has 14 bytes, but 10 by its header"),
     ],
 )
-def test_what_is_no_safetensors_file(tmp_path: Path, content: bytes, reason: str) -> None:
+def test_no_safetensors_header_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
     (tmp_path / "x.safetensors").write_bytes(content)
     assert contents.faults(tmp_path, ["x.safetensors"], ExpectedContents()) == [
         f"x.safetensors {reason}"
@@ -110,7 +110,7 @@ def test_what_is_no_safetensors_file(tmp_path: Path, content: bytes, reason: str
 
 
 @pytest.mark.parametrize("content", [b"", b"\x80\x04K", b"version https://git-lfs"])
-def test_what_is_no_gguf_file(tmp_path: Path, content: bytes) -> None:
+def test_no_gguf_header_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.gguf").write_bytes(content)
     (tmp_path / "y.gguf").write_bytes(b"GGUF" + content)
     result = contents.faults(tmp_path, ["x.gguf", "y.gguf"], ExpectedContents())
@@ -118,7 +118,7 @@ def test_what_is_no_gguf_file(tmp_path: Path, content: bytes) -> None:
 
 
 @cases("method", "name", "reason")
-def test_another_format_than_the_catalogs(
+def test_another_format_than_the_catalogs_is_refused(
     tmp_path: Path, method: str | None, name: str, reason: str
 ) -> None:
     config = {"quantization_config": {"quant_method": method}} if method else {}
@@ -127,7 +127,7 @@ def test_another_format_than_the_catalogs(
     assert result == ([f"the weights are {reason}, but {name} in the catalog"] if reason else [])
 
 
-def test_a_fetch_puts_nothing_in_place_that_is_not_what_it_should_be(fetch: Fetch) -> None:
+def test_a_fetch_puts_no_unexpected_content_in_place(fetch: Fetch) -> None:
     fetch.hub.files["small.safetensors"] = bytes(9_999)
     for expect in ({"format": "bf16", "checks": []}, {}):
         output = fetch.fail(
@@ -162,28 +162,28 @@ def model(tmp_path: Path) -> Path:
     return directory
 
 
-def test_good(model: Path) -> None:
+def test_an_intact_directory_has_no_fault(model: Path) -> None:
     assert receipt.check(str(model), COMMIT) is None
     assert receipt.check(str(model.parent / "none"), COMMIT) == "is missing"
 
 
 @cases("harm", "fault")
-def test_harm(model: Path, harm: str, fault: str) -> None:
+def test_each_harm_to_a_directory_is_reported(model: Path, harm: str, fault: str) -> None:
     subprocess.run(["sh", "-c", harm], cwd=model, check=True)
     assert receipt.check(str(model), COMMIT) == fault
 
 
-def test_other_commit_and_linked_directory(model: Path) -> None:
+def test_another_commit_and_a_linked_directory_are_faults(model: Path) -> None:
     assert receipt.check(str(model), "b" * 40) == f"has commit {COMMIT}"
     link = model.parent / "link"
     link.symlink_to(model)
     assert receipt.check(str(link), COMMIT) == "is not a directory"
 
 
-def test_hashing_again_finds_what_size_and_time_do_not(
+def test_hashing_again_finds_changes_with_equal_size_and_time(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "nice", lambda _: 0)  # for good, and this process has other tests
+    monkeypatch.setattr(os, "nice", lambda _: 0)  # permanently, and this process has other tests
     path, nowhere = str(model), str(model / "nowhere")
     request = (path, nowhere)
     answer = rehash.main(request)

@@ -1,8 +1,8 @@
 """Fetching onto file systems that do not tell holes from data.
 
-The kernel's ramfs is one, like NFS before 4.2, SMB and exFAT: SEEK_DATA takes a hole for data.
-It does not say how large it is either. What makes holes of zeros, as ZFS with compression does
-(openzfs#18402), is played by a file system's answers.
+The kernel's ramfs is such a file system, like NFS before 4.2, SMB and exFAT: SEEK_DATA takes a hole
+for data. It does not report its size either. A file system's answers simulate holes made of zeros,
+as in ZFS with compression (openzfs#18402).
 """
 
 import errno
@@ -63,7 +63,7 @@ def test_other_answers_of_a_file_system_are_not_believed(
     assert not holes.reported(tmp_path)
 
 
-def test_a_full_disk_is_said_where_the_rest_is_measured(
+def test_a_full_disk_is_reported_with_the_missing_bytes(
     fetch: Fetch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> int:
@@ -75,8 +75,8 @@ def test_a_full_disk_is_said_where_the_rest_is_measured(
     assert fetch.hub.sent() == 0
 
 
-def test_zfs_is_not_asked_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each question would make it write what is open to its disks."""
+def test_zfs_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each query would make it sync open files to its disks."""
     monkeypatch.setattr(disks, "kind", lambda _: "zfs")
     assert not holes.reported(tmp_path)
 
@@ -103,15 +103,15 @@ def test_after_a_kill_only_the_rest_is_fetched(fetch: Fetch, ramfs: Path) -> Non
     written = bytearray(content)
     for start, end in lacking:
         written[start:end] = fetch.hub.files[ONE][start:end]
-    assert bytes(written) == fetch.hub.files[ONE]  # what the map has is written, every byte
+    assert bytes(written) == fetch.hub.files[ONE]  # every byte in the map is written
     fetch.hub.rate = 0
     fetch.hub.hits.clear()
     assert "expected sha256" not in fetch.complete("kept ")
     assert fetch.hub.sent() < sum(map(len, fetch.hub.files.values())) - 512 * 1024
 
 
-def test_a_part_without_a_map_is_begun_anew(fetch: Fetch, ramfs: Path) -> None:
-    """A version before left it there: it looks whole, and nobody knows what of it was written."""
+def test_a_part_without_a_map_starts_again(fetch: Fetch, ramfs: Path) -> None:
+    """A version before left the part there: it looks whole, and its written ranges are unknown."""
     _part(fetch).parent.mkdir(parents=True)
     _part(fetch).write_bytes(bytes(2 * MIB))
     assert "expected sha256" not in fetch.complete()
@@ -124,8 +124,8 @@ def test_a_changed_map_costs_a_second_fetch_and_no_more(fetch: Fetch, ramfs: Pat
     fetch.complete(f"{ONE}: expected sha256")
 
 
-def test_peers_are_told_what_the_map_has(ramfs: Path) -> None:
-    """By its holes all of the part would be there, and a peer would be given zeros."""
+def test_peers_get_the_ranges_of_the_map(ramfs: Path) -> None:
+    """By its holes all of the part would be there, and a peer would be sent zeros."""
     revision = Revision(str(ramfs), ("org--model",), "a" * 40)
     stage = ramfs / "org--model" / f".staging-{revision.name}"
     part = part_of(stage / "parts" / "weights.part", 4 * MIB)
@@ -170,12 +170,12 @@ def one_mode(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     os.umask(before)
 
 
-def test_a_file_system_without_owners_and_modes(fetch: Fetch, one_mode: list[int]) -> None:
-    """One mode for all files will do, where root alone may write them."""
+def test_a_file_system_without_modes_is_accepted(fetch: Fetch, one_mode: list[int]) -> None:
+    """One mode for all files is accepted if only root may write them."""
     fetch.complete()
 
 
-def test_one_that_lets_everybody_write_will_not_do(fetch: Fetch, one_mode: list[int]) -> None:
+def test_a_file_system_writable_by_all_is_refused(fetch: Fetch, one_mode: list[int]) -> None:
     one_mode[0] = 0o777
     code, output = fetch.here()
     assert code != 0, output

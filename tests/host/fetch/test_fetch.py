@@ -1,4 +1,4 @@
-"""The fetch program and a fake hub: what ends up on the disk, what is asked, and by which proxy."""
+"""The fetch program and a fake hub: resulting files, requests, and the use of a proxy."""
 
 import contextlib
 import os
@@ -33,7 +33,8 @@ def test_fetches_all_and_verifies(fetch: Fetch, downloader: str) -> None:
     assert "hf_transfer ended" not in output
     named = "hf_transfer and plain HTTP" if downloader == "hf_transfer" else "plain HTTP"
     assert f"/s) by {named}, 0 B kept" in output
-    # hf_transfer sends no User-Agent of ours: it really moved the large files, and only when asked.
+    # hf_transfer sends no User-Agent of sparkwright's: it really moved the large files, and only on
+    # request.
     fetched_by = {
         hit.headers.get("user-agent")
         for hit in fetch.hub.hits
@@ -60,8 +61,8 @@ def test_hf_transfer_begins_at_the_beginning(fetch: Fetch) -> None:
         if hit.where == "cdn" and hit.path.endswith("large.safetensors")
     ]
     assert len(starts) > 12 * MIB // chunk
-    # A chunk that comes too early is no harm: hashing waits for the first one that is missing. With
-    # two threads the lag was 51 of 192 chunks, with one at most 7, and 14 beside three busy loops.
+    # A chunk that comes too early does no harm: hashing waits for the first missing chunk. With two
+    # threads the lag was 51 of 192 chunks, with one at most 7, and 14 beside three busy loops.
     arrived: set[int] = set()
     missing = lag = 0
     for asked, start in enumerate(starts, 1):
@@ -96,7 +97,7 @@ def test_terminate_keeps_the_parts(fetch: Fetch) -> None:
     assert int(kept[1]) > 300_000
 
 
-def test_corrupt_small_file(fetch: Fetch) -> None:
+def test_a_corrupt_small_file_is_fetched_again(fetch: Fetch) -> None:
     fetch.hub.faults = [Fault("vocab.json", corrupt_at=3)]
     fetch.complete("tokenizer/vocab.json: expected git blob")
 
@@ -123,7 +124,9 @@ def test_a_cut_leaves_whole_pages_only(fetch: Fetch) -> None:
 
 
 def test_a_chunk_that_takes_longer_than_a_stall_is_waited_for(fetch: Fetch) -> None:
-    """A slow line: its bytes come all the time, and hf_transfer reports whole chunks only."""
+    """A slow connection: its bytes arrive all the time, and hf_transfer reports whole chunks
+    only.
+    """
     fetch.hub.rate = 100_000
     output = fetch.complete(downloader="hf_transfer", chunk_size=256 << 10, stall=2)
     assert "hf_transfer ended" not in output
@@ -133,7 +136,7 @@ def test_a_chunk_that_takes_longer_than_a_stall_is_waited_for(fetch: Fetch) -> N
 def test_stall_is_noticed(fetch: Fetch, downloader: str) -> None:
     fetch.hub.faults = [Fault(ONE, times=2, hang_after=70_000)]
     output = fetch.complete(downloader=downloader, stall=0.5)
-    # What else this machine receives meanwhile is taken for a slow line, five times.
+    # Other traffic of this machine counts as a slow connection, five times.
     busy = downloader == "hf_transfer" and "arrived for 2.5 s" in output
     assert busy or "arrived for 0.5 s" in output
 
@@ -149,17 +152,19 @@ def test_hashing_holds_no_line(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) ->
     fetch.complete()
 
 
-def test_server_without_ranges(fetch: Fetch) -> None:
+def test_a_server_without_ranges_is_read_from_the_beginning(fetch: Fetch) -> None:
     fetch.hub.ranges = False
     fetch.hub.faults = [Fault(ONE, times=2, cut_after=100_000)]
     fetch.complete("supports no ranges", downloader="hf_transfer")
     assert fetch.progress()["bytes_done"] == fetch.progress()["bytes_total"]
 
 
-def test_bytes_of_hf_transfer_are_hashed_when_it_has_ended(
+def test_bytes_of_hf_transfer_are_hashed_after_its_end(
     fetch: Fetch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It writes answers that are longer than their range (0.1.9): over bytes hashed already."""
+    """hf_transfer writes answers that are longer than their range (0.1.9): over bytes hashed
+    already.
+    """
 
     def fetched(_: Any, __: str, part: Part, *___: Any) -> None:
         with part.path.open("r+b") as file:
@@ -173,7 +178,7 @@ def test_bytes_of_hf_transfer_are_hashed_when_it_has_ended(
 
 
 def test_bytes_that_are_written_again_are_hashed_again(fetch: Fetch) -> None:
-    """A hub that sends good bytes, ends, and sends the file anew with others at its start."""
+    """A hub that sends good bytes, ends, and sends the file again with other bytes at its start."""
     fetch.hub.ranges, name = False, "large.safetensors"
     fetch.hub.add(name, random.Random(1).randbytes(4 * MIB), lfs=True)
     fetch.hub.faults = [Fault(name, cut_after=3 * MIB), Fault(name), Fault(name, corrupt_at=200)]
@@ -200,8 +205,8 @@ def _token(fetch: Fetch, token: str) -> dict[str, Any]:
     return {"token_file": str(path), "allow_token_over_http": True}
 
 
-def test_gated_hub_without_cdn(fetch: Fetch) -> None:
-    """Where the hub itself gives the bytes, hf_transfer needs the token too."""
+def test_hf_transfer_gets_the_token_of_a_gated_hub_without_a_cdn(fetch: Fetch) -> None:
+    """If the hub itself sends the bytes, hf_transfer needs the token too."""
     fetch.hub.gated, fetch.hub.redirects = True, False
     output = fetch.complete(**_token(fetch, TOKEN), downloader="hf_transfer")
     assert "hf_transfer ended" not in output
@@ -209,19 +214,19 @@ def test_gated_hub_without_cdn(fetch: Fetch) -> None:
 
 def test_token_is_not_sent_unencrypted(fetch: Fetch) -> None:
     fetch.complete("the token is not sent", token_file=_token(fetch, TOKEN)["token_file"])
-    # Neither is the token of the environment.
+    # Neither is the token in the environment.
     assert not any("authorization" in hit.headers for hit in fetch.hub.hits)
 
 
-def test_unknown_commit_and_file(fetch: Fetch) -> None:
+def test_an_unknown_commit_or_file_fails_the_fetch(fetch: Fetch) -> None:
     fetch.fail(f"has no commit {'1' * 40}", revision="1" * 40)
-    assert len(fetch.hub.hits) == 1  # nobody asks again for each file
+    assert len(fetch.hub.hits) == 1  # no server is asked again for each file
     files = fetch.hub.listing()
     files[0]["path"] = "gone.json"
     fetch.fail("org/model/gone.json does not exist at commit", files=files)
 
 
-def test_locked_size_differs(fetch: Fetch) -> None:
+def test_a_size_that_differs_from_the_lock_fails_the_fetch(fetch: Fetch) -> None:
     files = fetch.hub.listing()
     next(f for f in files if f["path"] == ONE)["size"] += 1
     fetch.fail(f"{ONE} has {2 * MIB} bytes", "lock the model again", files=files)
@@ -230,7 +235,7 @@ def test_locked_size_differs(fetch: Fetch) -> None:
 # Disk
 
 
-def test_what_shall_stay_free_stays_free_when_something_else_fills_the_disk(
+def test_headroom_stays_free_when_another_program_fills_the_disk(
     fetch: Fetch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fetch.hub.rate = 100_000
@@ -248,10 +253,10 @@ def test_what_shall_stay_free_stays_free_when_something_else_fills_the_disk(
     fetch.complete("kept")
 
 
-# What lies there already
+# Existing files
 
 
-def test_changed_missing_linked_and_extra_files_are_mended(fetch: Fetch) -> None:
+def test_changed_missing_linked_and_extra_files_are_repaired(fetch: Fetch) -> None:
     fetch.complete()
     target = fetch.destination
     (target / ONE).write_bytes(b"x" + fetch.hub.files[ONE][1:])
@@ -332,7 +337,7 @@ def test_files_of_another_revision_are_shared_by_hard_link(fetch: Fetch) -> None
     fetch.hub.hits.clear()
     fetch.complete(f"{ONE}: shared with revision 000000000000")
     assert (fetch.destination / ONE).samefile(other / ONE)
-    # What no receipt speaks for is fetched, and the other revision's file stays its own.
+    # A file without a receipt is fetched, and the other revision's file stays its own.
     assert {Path(hit.path).name for hit in fetch.hub.hits if hit.sent} == {TWO}
     assert (other / TWO).read_bytes() == b"changed after it was verified"
     # The receipt speaks for the shared files too.
@@ -349,8 +354,9 @@ DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 @contextmanager
 def proxy() -> Iterator[tuple[str, list[str]]]:
-    """A proxy, and the hosts that it was asked for; ``hub.example`` and its CDN are reached by it
-    alone."""
+    """A proxy, and the hosts of its requests; only the proxy leads to ``hub.example`` and its
+    CDN.
+    """
     asked: list[str] = []
 
     class Proxy(Handler):
@@ -375,7 +381,7 @@ def proxy() -> Iterator[tuple[str, list[str]]]:
         yield f"http://127.0.0.1:{port}", asked
 
 
-def test_everything_is_fetched_through_it(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_fetches_use_the_proxy(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) -> None:
     fetch.hub.redirects = False
     port = urlsplit(fetch.hub.endpoint).port
     with proxy() as (address, asked):
@@ -387,7 +393,7 @@ def test_everything_is_fetched_through_it(fetch: Fetch, monkeypatch: pytest.Monk
     assert len(asked) >= len(fetch.hub.files)
 
 
-def test_what_is_in_the_lan_is_not(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lan_servers_are_used_directly(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) -> None:
     with proxy() as (address, asked):
         expected = {"services": {}, "http_proxy": address, "hub_endpoint": fetch.hub.endpoint}
         # The hub's own CDN, at another address of this machine's.

@@ -30,7 +30,7 @@ def _request(
     return lab.request(fetch, name, **changes)
 
 
-def test_truncated_for_good(lab: LabHub, fetch: Fetch) -> None:
+def test_a_file_that_stays_truncated_fails_the_fetch(lab: LabHub, fetch: Fetch) -> None:
     name, file = _largest(lab)
     lab.fault(match=f"/cdn/*{file.path}", truncate=100_000)
     fetch.fail("serves another file than the locked one", **_request(lab, fetch, name))
@@ -45,7 +45,7 @@ def test_refusals(lab: LabHub, fetch: Fetch, name: str, token: str | None, messa
 
 
 @cases("fault")
-def test_what_it_does_not_give_comes_by_plain_http(
+def test_files_outside_xet_come_by_plain_http(
     lab: LabHub, fetch: Fetch, fault: dict[str, Any]
 ) -> None:
     name, file = _largest(lab)
@@ -58,7 +58,7 @@ def test_what_it_does_not_give_comes_by_plain_http(
     assert "Signature" not in output
 
 
-def test_it_is_next_where_hf_transfer_can_not_be_had(lab: LabHub, fetch: Fetch) -> None:
+def test_xet_falls_back_to_plain_http_without_hf_transfer(lab: LabHub, fetch: Fetch) -> None:
     name, file = _largest(lab)
     alone = fetch.root / "runtime"
     alone.mkdir()

@@ -1,4 +1,4 @@
-"""The speed of a line: what is received in two seconds, from servers that answer in each way."""
+"""The speed of a connection: the bytes received in two seconds, from servers of each kind."""
 
 import socket
 import time
@@ -34,7 +34,7 @@ def _config(url: str) -> str:
 
 
 def _megabytes(rate: float) -> Callable[[socket.socket], object]:
-    """Serves so many megabytes a second over each connection."""
+    """Serves this many megabytes a second over each connection."""
 
     def serve(connection: socket.socket) -> None:
         connection.sendall(b"HTTP/1.1 206 Partial Content\r\nContent-Length: 999999999\r\n\r\n")
@@ -73,7 +73,7 @@ def test_all_connections_together_are_the_speed() -> None:
 
 
 @pytest.mark.parametrize("serve", [_silent, _dripping, _refusing, _file])
-def test_where_nothing_is_measured_nothing_is_claimed(
+def test_without_a_measurement_no_speed_is_reported(
     serve: Callable[[socket.socket], object],
 ) -> None:
     with _server(serve) as (url, _):

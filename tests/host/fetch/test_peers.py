@@ -32,7 +32,7 @@ def seed(fetch: Fetch, tmp_path: Path) -> Iterator[Seed]:
         yield item
 
 
-def test_what_a_peer_still_fetches_is_taken_while_it_arrives(seed: Seed, leech: Fetch) -> None:
+def test_ranges_that_a_peer_still_fetches_are_taken_on_arrival(seed: Seed, leech: Fetch) -> None:
     leech.hub.rate = 80_000
     first = seed.fetch.start()
     second = leech.start(peers=[seed.address], peer_token_file=keys_for(leech.root, seed.address))
@@ -56,7 +56,7 @@ def _bytes(fetch: Fetch) -> int:
         return 0
 
 
-def test_a_peer_that_dies_midway_is_replaced_and_what_it_gave_is_kept(
+def test_a_peer_that_dies_midway_is_replaced_and_its_bytes_are_kept(
     seed: Seed, leech: Fetch
 ) -> None:
     leech.hub.rate = 80_000
@@ -92,7 +92,7 @@ def test_a_peer_that_refuses_is_left(seed: Seed, leech: Fetch) -> None:
     assert leech.progress()["bytes_peers"] == 0
 
 
-def test_offline_asks_nobody_outside_and_says_what_is_missing(seed: Seed, leech: Fetch) -> None:
+def test_offline_asks_no_server_outside_and_names_missing_files(seed: Seed, leech: Fetch) -> None:
     assert seed.fetch.run()[0] == 0
     (seed.fetch.destination / ONE).unlink()
     before = len(leech.hub.hits)
@@ -146,8 +146,8 @@ def test_a_manifest_is_given_under_its_own_type(seed: Seed) -> None:
 
 
 @pytest.mark.parametrize("tag", ["referrers/sha256:" + "e" * 64, "manifests/sha256-" + "e" * 64])
-def test_attestations_are_not_here_and_nobody_waits_for_them(seed: Seed, tag: str) -> None:
-    """Docker from 29.1 on may ask for what refers to an image, by both of the registries' ways."""
+def test_attestations_are_missing_without_a_delay(seed: Seed, tag: str) -> None:
+    """Docker from 29.1 on may ask for an image's referrers, by both of the registries' routes."""
     began = time.monotonic()
     assert seed.plain(f"/v2/a/b/{tag}", Authorization=BASIC)[0] == 404
     assert time.monotonic() - began < 2
@@ -166,8 +166,8 @@ def test_a_limit_makes_threads_wait_as_long_as_their_bytes_take() -> None:
     clock, item = Clock(), limit(1_000_000)
     for _ in range(4):
         item.take(1_000_000, clock)
-    # Nobody really waits here: four seconds' bytes are asked for in an instant, and the later
-    # ones must wait longer: 0.5 + 1.5 + 2.5 + 3.5, all four within half a second's credit.
+    # No thread really waits here: four seconds' bytes are requested in an instant, and later
+    # requests must wait longer: 0.5 + 1.5 + 2.5 + 3.5, all four within half a second's credit.
     assert clock.waited == pytest.approx(8.0, abs=0.2)
     free, idle = limit(None), Clock()
     free.take(10**12, idle)
@@ -197,14 +197,14 @@ def test_earlier_downloads_are_taken_instead_of_fetched(fetch: Fetch) -> None:
     fetched = {hit.path.rpartition("/")[2] for hit in fetch.hub.hits if hit.where == "cdn"}
     assert fetched == {"small.safetensors"}
     assert {path: path.read_bytes() for path in mine} == mine
-    # The bytes are there once, under two names.
+    # The bytes exist once, under two names.
     assert (fetch.destination / ONE).samefile(cache / "blobs" / listed[ONE]["sha256"])
     shutil.rmtree(fetch.root / "cache")
     assert (fetch.destination / ONE).read_bytes() == fetch.hub.files[ONE]
 
 
-def test_who_tries_tls_is_answered_in_http(seed: Seed) -> None:
-    """Docker with containerd's image store tries plain HTTP then, and after nothing else."""
+def test_a_tls_client_of_a_plain_server_gets_http(seed: Seed) -> None:
+    """Docker with containerd's image store tries plain HTTP then, and only then."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     hello = context.wrap_bio(incoming, outgoing, server_hostname="localhost")

@@ -1,4 +1,4 @@
-"""Images: requests, blobs of a private registry, and a Docker that only takes notes."""
+"""Images: requests, blobs of a private registry, and a Docker that only records commands."""
 
 import base64
 import hashlib
@@ -139,7 +139,7 @@ def blobs(fetch: Fetch, registry: Registry, account: str | None = ACCOUNT) -> tu
     )
 
 
-def test_an_account_opens_a_private_image_and_goes_to_its_own_host_alone(
+def test_an_account_opens_a_private_image_at_its_own_host_alone(
     fetch: Fetch, registry: Registry
 ) -> None:
     code, output = blobs(fetch, registry)
@@ -183,7 +183,7 @@ class Docker:
     info: dict[str, Any] = field(default_factory=dict)
 
     def has_layer(self, driver: str) -> None:
-        """Lay the image's layer into Docker's own store."""
+        """Put the image's layer into Docker's own store."""
         drivers = self.place / "root/image" / driver
         expected = drivers / "distribution/diffid-by-digest/sha256" / digest(LAYER)
         expected.parent.mkdir(parents=True)
@@ -309,7 +309,7 @@ def test_layers_that_are_in_containerds_store_are_not_fetched(
 def test_a_build_gets_the_proxy(
     docker: Docker, request_: PullRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By its name alone: the value is in no command line."""
+    """The variable is given by its name alone: its value is in no command line."""
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
     files = {"Dockerfile": BuildFile(base64.b64encode(b"FROM base\n").decode())}
@@ -322,8 +322,9 @@ def test_a_build_gets_the_proxy(
 def test_a_derived_image_is_named_once_its_promises_hold(
     docker: Docker, request_: PullRequest
 ) -> None:
-    """Its steps run in containers without network and without any power; a broken promise leaves
-    no image."""
+    """Its steps run in containers without network and without capabilities; a broken promise
+    leaves no image.
+    """
     derived = replace(request_, name="sparkwright.local/r:sha256-1")
     files = {"Dockerfile": BuildFile(""), "steps.py": BuildFile("")}
     code, output, _ = pull(replace(derived, build=ImageBuild(BASE, files, steps=True)))
@@ -349,7 +350,7 @@ def test_a_derived_image_is_named_once_its_promises_hold(
     assert f"image rm {unproven}" in docker.commands()
 
 
-def test_what_goes_wrong_is_the_message(docker: Docker, request_: PullRequest) -> None:
+def test_a_failed_command_is_the_message(docker: Docker, request_: PullRequest) -> None:
     (docker.place / "full").touch()
     code, output, progress = pull(request_)
     assert (code, output) == (1, "Docker rejects the image: no space left")
@@ -422,7 +423,7 @@ def written(folder: Path, document: Any) -> Path:
     ],
     ids=["fetch", "pull", "peer-server"],
 )
-def test_what_the_controller_writes_is_what_the_host_reads(tmp_path: Path, sent: Any) -> None:
+def test_the_host_reads_the_controllers_request(tmp_path: Path, sent: Any) -> None:
     assert request.read(type(sent), written(tmp_path, json.loads(request.document(sent)))) == sent
 
 
@@ -457,7 +458,7 @@ def test_a_wrong_request_is_one_message_that_names_the_key(
 
 
 def test_the_tasks_of_the_program_run_as_they_are_laid_out_on_a_host(tmp_path: Path) -> None:
-    """Every module that a task imports is among the files, also what it imports late."""
+    """Every module that a task imports is among the files, also late imports."""
     for path, text in runtime._program().items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)

@@ -75,9 +75,7 @@ def test_unknown_host_is_refused(tmp_path: Path) -> None:
         build_runtime("riscv64", tmp_path)
 
 
-def test_index_out_of_reach_says_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreachable_index_has_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("PIP_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
@@ -89,7 +87,7 @@ def test_index_out_of_reach_says_what_to_do(
 
 
 def test_changed_package_is_refused(tmp_path: Path) -> None:
-    """A pin whose hash is not that of the package on the index."""
+    """A pin whose hash differs from the package's on the index."""
     pins = tmp_path / "pins.txt"
     pins.write_text(f"h11==0.16.0 --hash=sha256:{'0' * 64}\n", encoding="utf-8")
     with pytest.raises(RuntimeBundleError) as caught:

@@ -33,7 +33,7 @@ def test_a_diff_changes_the_lines_that_it_names_and_no_others(
 
 
 @cases("diff")
-def test_a_diff_that_leads_out_or_is_none_is_refused(diff: str) -> None:
+def test_an_invalid_diff_or_a_path_out_of_the_folder_is_refused(diff: str) -> None:
     with pytest.raises(ValueError, match=r"line \d|hunk"):
         parse(diff, 1)
 
@@ -48,8 +48,10 @@ def _run(folder: Path, mode: str, *every: object) -> tuple[int, str, str]:
 
 
 def _members(layer: str, image: Path) -> list[tuple[object, ...]]:
-    """Members of a layer. Other programs change /tmp meanwhile: directories above the image have no
-    time here."""
+    """Members of a layer.
+
+    Other programs change /tmp meanwhile: directories above the image have no fixed time here.
+    """
     above = {str(parent) for parent in image.parents}
     with tarfile.open(fileobj=io.BytesIO(base64.b64decode(layer))) as archive:
         return [
@@ -60,7 +62,7 @@ def _members(layer: str, image: Path) -> list[tuple[object, ...]]:
         ]  # fmt: skip
 
 
-def test_the_layer_has_what_the_steps_change_in_their_order(tmp_path: Path) -> None:
+def test_the_layer_has_the_changes_of_the_steps_in_order(tmp_path: Path) -> None:
     image = tmp_path / "image"
     (image / "pkg").mkdir(parents=True)
     (image / "pkg/x.py").write_text("a\nb\nc\n")

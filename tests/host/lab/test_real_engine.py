@@ -11,7 +11,7 @@ from tests.unit.builders import ROOT
 from tests.unit.cli.answering import exits
 
 
-def test_every_version_is_pinned_by_hash_and_nothing_says_where_from() -> None:
+def test_every_version_is_pinned_by_hash_and_names_no_index() -> None:
     text = REQUIREMENTS.read_text()
     entry = r"([a-z0-9-]+)==(\S+) \\\n    --hash=sha256:[0-9a-f]{64}\n"
     assert re.sub(entry, "", text) == ""
@@ -22,7 +22,7 @@ def test_every_version_is_pinned_by_hash_and_nothing_says_where_from() -> None:
 
 
 @pytest.mark.parametrize("recipe", [RECIPE, llama_server.RECIPE, llama_server.DRAFTING])
-def test_no_rule_has_anything_against_it(recipe: str, tmp_path: Path) -> None:
+def test_the_labs_recipe_breaks_no_rule(recipe: str, tmp_path: Path) -> None:
     host = {
         "catalog_directories": [str(ROOT / "lab/catalog")],
         "services": {"tiny": {"recipe": recipe, "port": 8000}},

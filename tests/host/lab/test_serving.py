@@ -65,7 +65,7 @@ def test_errors_are_word_for_word(server: Server, version: str, shared_model: Pa
             assert shape(completion) == shape(json.loads(expected))
 
 
-def test_the_key_guards_what_it_guards_in_vllm(server: Server) -> None:
+def test_the_key_guards_the_same_routes_as_in_vllm(server: Server) -> None:
     body = {**CHAT, "prompt": "hi", "tokens": [1, 2], "max_tokens": 4}
     for line in (CAPTURES / "0.24.0/apikey_matrix.txt").read_text().splitlines():
         method, path, *expected = line.split()
@@ -117,7 +117,7 @@ def test_metrics_have_the_real_names_and_count(server: Server, shared_model: Pat
         assert "spec_decode" not in plain.ask("GET", "/metrics")[2]
 
 
-def test_answers_and_metrics_are_as_the_real_ones_of_the_labs_version(shared_model: Path) -> None:
+def test_answers_and_metrics_equal_the_real_vllms(shared_model: Path) -> None:
     """The fake calls no tool parser, and does not count thoughts by themselves."""
     speculation = json.dumps({"method": "ngram", "num_speculative_tokens": 11})
     arguments = ("--reasoning-parser", "qwen3", "--speculative-config", speculation)
@@ -131,6 +131,6 @@ def test_answers_and_metrics_are_as_the_real_ones_of_the_labs_version(shared_mod
     expected = set((OURS / "metric_series.txt").read_text().splitlines())
     missing = {name for name in expected if name.startswith("vllm:tool_call_parser_invocations")}
     assert listed == expected - missing
-    # What the smoke test reads is among them.
+    # The metrics of the smoke test are among them.
     names = {line.partition("{")[0] for line in expected}
     assert {own.partition("{")[0] for own in engine("vllm").metrics.values()} <= names

@@ -1,4 +1,4 @@
-"""An address for all models as it runs on a host: HAProxy, the program, and engines behind them."""
+"""An address for all models on a host: HAProxy, the program, and engines behind them."""
 
 import http.client
 import json
@@ -68,7 +68,7 @@ def completion(request: "Request") -> Iterator[bytes]:
 
 @dataclass
 class Request:
-    """A request as it reached an engine."""
+    """A request as an engine received it."""
 
     head: str
     body: bytes
@@ -182,7 +182,7 @@ class Address:
         return list(main(UsageRequest(self.door.usage, "2000-01-01")))
 
     def counted(self, requests: int) -> UsageRow:
-        """The only row, once it has so many requests."""
+        """Return the only row, once it has this many requests."""
         until(lambda: sum(row.requests for row in self.usage()) == requests, "the count")
         (row,) = self.usage()
         return row

@@ -1,4 +1,4 @@
-"""Fields of bodies: the model's name, and the member that has a stream end with its usage."""
+"""Fields of bodies: the model's name, and the member that makes a stream end with its usage."""
 
 import io
 import json
@@ -68,7 +68,7 @@ _STREAM: dict[str, Any] = {"stream": True}
 
 
 @cases("members", "options")
-def test_usage_is_asked_for_where_the_client_did_not(members: Any, options: Any) -> None:
+def test_usage_is_requested_if_the_client_did_not(members: Any, options: Any) -> None:
     text = json.dumps({"model": "m", **members, "text": "ü😀"}, ensure_ascii=False).encode() + b" "
     fields = bodies.parse(text, "")
     assert bool(fields.member) == (options is not None)
@@ -143,7 +143,7 @@ def test_large_bodies_leave_room_for_small_ones() -> None:
         fill("i", 1 << 20)
 
 
-def test_a_process_with_bounds_parses_what_is_large() -> None:
+def test_a_bounded_process_parses_large_bodies() -> None:
     image = b'{"text": "\\ud83d\\ude00", "image": "%b", "model": "m"}' % (b"A" * (20 << 20))
     for data in (image, b'{"list": [%b1], "model": "m"}' % (b"1," * 60_000)):
         assert bodies.small(io.BytesIO(data)) is None

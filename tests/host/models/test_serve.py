@@ -1,4 +1,4 @@
-"""The address behind a real HAProxy: where requests go, and what comes back."""
+"""The address behind a real HAProxy: destinations of requests, and their answers."""
 
 import asyncio
 import json
@@ -103,7 +103,7 @@ def test_models_are_listed_with_their_state(address: Address) -> None:
 
 
 @pytest.mark.parametrize("asks", [False, True])
-def test_a_client_sees_the_usage_that_it_asked_for(address: Address, asks: bool) -> None:
+def test_a_client_sees_its_requested_usage(address: Address, asks: bool) -> None:
     options = {"stream_options": {"include_usage": True}} if asks else {}
     answer = address.post({**_STREAM, **options})
     assert answer.body == b"".join([*TOKENS, *[OWN] * asks, _DONE])
@@ -216,7 +216,7 @@ def test_large_bodies_pass_unchanged(address: Address) -> None:
 
 
 def test_one_key_does_not_disturb_another(address: Address) -> None:
-    """Slow bodies, and 16 bodies of 64 MB that take a parser much time and memory."""
+    """Slow bodies, and 16 bodies of 64 MB that cost a parser much time and memory."""
     slow = [socket.create_connection(("127.0.0.1", address.port)) for _ in range(64)]
     for connection in slow:
         head = f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer guest\r\n"
@@ -365,7 +365,7 @@ def test_a_serving_process_finishes_its_answers_at_sigterm(address: Address) -> 
     assert address.usage()[0].requests == 1
 
 
-def test_a_full_disk_refuses_what_it_can_not_keep(address: Address) -> None:
+def test_a_full_disk_refuses_bodies_that_it_can_not_store(address: Address) -> None:
     serving = int(address.serving[0].name)
     text = b'{"model": "small", "text": "%b"}' % (b"A" * 200_000)
     former = resource.prlimit(serving, resource.RLIMIT_FSIZE, (len(text) - 100, -1))
@@ -400,7 +400,7 @@ def test_the_document_is_read_again(address: Address, capsys: pytest.CaptureFixt
     assert "models" in json.loads(address.document.read_text())
 
 
-def test_an_address_without_pools_says_so(address: Address) -> None:
+def test_an_address_without_pools_reports_it(address: Address) -> None:
     (address.folder / "pools.sock").rename(address.folder / "elsewhere")
     answer = address.post(_SMALL)
     assert (answer.status, answer.headers["retry-after"]) == (503, "10")
@@ -409,7 +409,7 @@ def test_an_address_without_pools_says_so(address: Address) -> None:
 
 
 def test_the_program_itself_takes_no_forged_header(address: Address) -> None:
-    """At its own socket, where HAProxy alone comes."""
+    """The attack goes to its own socket, which only HAProxy uses."""
     key = b"X-Sparkwright-Key: guest\r\n"
     forged = key + b"X-Sparkwright-Pool: large\r\nX-Sparkwright-Near: large\r\n"
     forged += b"X-Sparkwright-Not: small\r\n"

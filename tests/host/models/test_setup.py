@@ -44,7 +44,7 @@ def _request(folder: Path, socket: str = "", **files: str) -> AddressRequest:
     return AddressRequest(f"{folder}/home", texts, f"{folder}/none/pools", "models")
 
 
-def test_a_changed_socket_comes_into_force_beside_a_running_program(
+def test_a_changed_socket_takes_effect_beside_a_running_program(
     tmp_path: Path, ran: list[str]
 ) -> None:
     setup.main(_request(tmp_path, models="1"))
@@ -78,7 +78,7 @@ def test_the_user_leaves_and_the_counts_of_use_stay_and_are_named(
     else:
         left = tuple(setup.main(AddressRequest(f"{tmp_path}/home")))
     assert f"{tmp_path}/usage/usage.db: the use of API keys" in " ".join(left)
-    assert owners == {"usage": (0, 0), "usage.db": (0, 0)}  # its user's number may be given again
+    assert owners == {"usage": (0, 0), "usage.db": (0, 0)}  # its user's number may be reused
     assert list((tmp_path / "units").glob("*.s*")) == []
     assert not (tmp_path / "home").exists()
     killed, removed = f"systemctl kill --signal=KILL {SERVICE}", "userdel sparkwright-models"

@@ -1,4 +1,4 @@
-"""Usage as answers have it, kept over a power cut, and the limits that go by it."""
+"""Usage in answers, kept over a power cut, and the limits that depend on it."""
 
 import asyncio
 import json
@@ -101,7 +101,7 @@ def test_counts_of_two_programs_add_up_in_one_private_file(tmp_path: Path, ledge
     assert _rows(tmp_path) == [("laptop", "small", 3, 15, 6)]
     assert (tmp_path / "usage.db").stat().st_mode & 0o777 == 0o600
     ledger.add("laptop", "small", 1, 0, 5, 2, 0.1, 0)
-    asyncio.run(ledger.flush())  # it hears of the other's, which was there before
+    asyncio.run(ledger.flush())  # it sees the other's counts, which existed before
     assert ledger.of_today("laptop") == (4, 28)
 
 
@@ -204,7 +204,7 @@ def test_a_clock_that_is_set_back_gives_no_second_day(
         assert _ask(limits, ledger, key).startswith("10 tokens a day") == (seconds < 0)
     clock["time"] -= 3600 * 24 * 30
     assert _ask(limits, ledger, key) == ""
-    assert _ask(limits, ledger, key) == "3 requests a minute. 60"  # by no clock that is set
+    assert _ask(limits, ledger, key) == "3 requests a minute. 60"  # by a clock that nobody sets
 
 
 def test_days_are_kept_for_more_than_a_year(

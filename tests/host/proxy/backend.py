@@ -1,4 +1,4 @@
-"""A replica that does what a test wants, and reports what reached it."""
+"""A replica that a test controls, and that records its requests."""
 
 import base64
 import hashlib
@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 
 from tests.host.serving import Handler, listening
 
-#: The longest that anything here waits for anything: for a broken proxy, not for a slow machine.
+#: The longest wait of these tests: for a broken proxy, not for a slow machine.
 PATIENCE = 60.0
 
 
 @dataclass
 class Seen:
-    """One request as it reached the replica."""
+    """One request as the replica received it."""
 
     method: str
     path: str
@@ -37,9 +37,9 @@ class Backend:
 
     Attributes:
         go: released once for every chunk or held answer.
-        begun: released when a request with a body that asks for something has come.
+        begun: released when a request with a body has arrived.
         left: set when a client was gone before its answer.
-        healthy: what the health port says.
+        healthy: answer of the health port.
     """
 
     name: str
@@ -114,7 +114,7 @@ class _Requests(Handler):
         self.wfile.write(b"0\r\n\r\n")
 
     def _hold(self) -> None:
-        """Answer when released, or notice that nobody waits any more."""
+        """Answer when released, or notice that the client has left."""
         while not self.backend.go.acquire(blocking=False):
             if self._is_alone():
                 self.backend.left.set()
@@ -130,7 +130,7 @@ class _Requests(Handler):
             return True
 
     def _echo(self) -> None:
-        """Agree as RFC 6455 wants it (HAProxy looks), then send everything back."""
+        """Agree by RFC 6455 (HAProxy checks it), then send everything back."""
         key = self.headers["Sec-WebSocket-Key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
         self.send_response(101)
         accepted = base64.b64encode(hashlib.sha1(key.encode()).digest()).decode()
@@ -150,8 +150,8 @@ def serving(
     """A replica in this process.
 
     Args:
-        tls: what it serves https with; http without.
-        port, health_port: where it listens; free ones without.
+        tls: its certificate for https; None for http.
+        port, health_port: its ports; free ports by default.
     """
     backend = Backend(name)
     with (

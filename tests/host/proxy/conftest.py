@@ -1,4 +1,4 @@
-"""Doors and replicas for one test each."""
+"""Proxies and replicas for one test each."""
 
 import shutil
 import tempfile
@@ -16,7 +16,7 @@ Opener = Callable[..., RunningProxy]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Without HAProxy there is nothing to test here, and it is said."""
+    """Without HAProxy these tests are skipped, with a message."""
     if HAPROXY is None:
         reason = "no haproxy on this machine (apt-get install haproxy)"
         here = Path(__file__).parent

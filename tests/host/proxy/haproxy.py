@@ -50,7 +50,7 @@ HAPROXY = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/us
 
 
 def until(true: Callable[[], Any], reason: str = "the condition of a test") -> None:
-    """Wait for something that is about to be so."""
+    """Wait for a condition that is about to be true."""
     deadline = time.monotonic() + PATIENCE
     while not true():
         assert time.monotonic() < deadline, f"never came: {reason}"
@@ -58,7 +58,7 @@ def until(true: Callable[[], Any], reason: str = "the condition of a test") -> N
 
 
 def replica(backend: Backend) -> Replica:
-    """A backend of a test as the proxy's configuration has it."""
+    """A backend of a test in the form of the proxy's configuration."""
     return Replica(backend.name, "127.0.0.1", backend.port, backend.health_port)
 
 
@@ -98,7 +98,7 @@ class RunningProxy:
     # Starting, reloading and ending it, as systemd does.
 
     def write(self, keys: tuple[str, ...] = (KEY,), named: Mapping[str, str] | None = None) -> None:
-        """Put the files in place; the host's own key is named ``sparkwright``."""
+        """Write the files; the host's own key is named ``sparkwright``."""
         files = render_proxies(self.proxies)
         Path(self.proxies.home).mkdir(exist_ok=True)
         Path(self.proxies.config).write_text(files.config)
@@ -120,7 +120,7 @@ class RunningProxy:
             secret.write_text(text)
 
     def change(self, *, replicas: tuple[Replica, ...] | None = None, **settings: Any) -> None:
-        """Change settings, or the replicas, and take them."""
+        """Change settings, or the replicas, and reload."""
         if replicas is not None:
             settings["proxies"] = (replace(self.proxies.proxies[0], replicas=replicas),)
         self.proxies = replace(self.proxies, **settings)
@@ -135,7 +135,7 @@ class RunningProxy:
         return [HAPROXY, *shlex.split(match[1])[1:]]
 
     def start(self) -> None:
-        """Start it; returns when it says that it is ready."""
+        """Start it; return when it reports that it is ready."""
         environment = {**os.environ, "NOTIFY_SOCKET": str(Path(self.proxies.runtime) / "notify")}
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
@@ -144,7 +144,7 @@ class RunningProxy:
         self._until_ready()
 
     def reload(self, *, keeping: bool = True) -> None:
-        """Take the files as they are now; returns when new requests are taken by a new worker."""
+        """Reload the files; return when a new worker takes new requests."""
         assert self.process
         states = Path(self.proxies.states)
         if keeping:
@@ -184,7 +184,8 @@ class RunningProxy:
         answers: list[str] = []
 
         def asked() -> bool:
-            # The master says READY a moment before it listens, and forgets who waits meanwhile.
+            # The master reports READY a moment before it listens, and drops waiting connections
+            # meanwhile.
             with contextlib.suppress(ConnectionError), socket.socket(socket.AF_UNIX) as api:
                 api.settimeout(PATIENCE)
                 api.connect(position)
@@ -197,11 +198,11 @@ class RunningProxy:
         return answers[0]
 
     def put(self, name: str, state: str) -> str:
-        """Have a replica ``drain`` or ``ready``; the answer is empty when that was done."""
+        """Set a replica to ``drain`` or ``ready``; the answer is empty on success."""
         return self.ask(f"set server llm/{name} state {state}").strip()
 
     def workers(self) -> list[int]:
-        """The workers, former ones among them."""
+        """The workers, former workers among them."""
         return workers(self.ask(PROCESSES, master=True))
 
     def running(self, name: str) -> int:
@@ -210,7 +211,7 @@ class RunningProxy:
         return busy(self.proxies.master_socket, "llm", name)
 
     def sessions(self) -> int:
-        """The requests that the newest worker has, those that wait for a replica among them."""
+        """Requests of the newest worker, including requests that wait for a replica."""
         rows = self.ask("show stat -1 1 -1").splitlines()
         names, values = rows[0].split(","), rows[1].split(",")
         return int(values[names.index("scur")])
@@ -220,13 +221,13 @@ class RunningProxy:
         return server_states(self.ask(SERVERS))["llm", name]
 
     def until_status(self, name: str, status: str) -> None:
-        """Wait until a replica is seen so."""
+        """Wait until the worker sees a replica in this state."""
         until(lambda: self.state(name).status == status, f"{name} {status}")
 
     # Clients.
 
     def connect(self) -> http.client.HTTPConnection:
-        """A client's connection; by https where a test has set what it trusts."""
+        """A client's connection; by https if a test has set its CA."""
         if self.context:
             return http.client.HTTPSConnection(
                 "127.0.0.1", self.port, timeout=PATIENCE, context=self.context
@@ -242,7 +243,9 @@ class RunningProxy:
         key: str | None = KEY,
         headers: dict[str, str] | None = None,
     ) -> http.client.HTTPResponse:
-        """Send a request; the answer's head has come, its body may be under way."""
+        """Send a request; return when the answer's head has arrived, with its body perhaps under
+        way.
+        """
         sent = {"Authorization": f"Bearer {key}"} if key else {}
         connection = self.connect()
         content = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
@@ -250,15 +253,15 @@ class RunningProxy:
         return connection.getresponse()
 
     def get(self, path: str, **options: Any) -> Answer:
-        """A GET to its end."""
+        """Send a GET and read its answer."""
         return whole(self.send("GET", path, **options))
 
     def post(self, path: str, body: Any = None, **options: Any) -> Answer:
-        """A POST to its end."""
+        """Send a POST and read its answer."""
         return whole(self.send("POST", path, {} if body is None else body, **options))
 
     def send_later(self, path: str, body: Any = None) -> Future[Answer]:
-        """A POST whose answer is not waited for."""
+        """Send a POST without waiting for its answer."""
         future: Future[Answer] = Future()
 
         def run() -> None:
@@ -271,10 +274,10 @@ class RunningProxy:
         return future
 
     def raw(self, data: bytes, *, leave: bool = False) -> bytes:
-        """Send bytes as they are; what comes back until the proxy closes.
+        """Send raw bytes; return the answer until the proxy closes.
 
         Args:
-            leave: say that nothing more will come, for what is no whole request.
+            leave: end the sending side, for an incomplete request.
         """
         with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE) as connection:
             connection.sendall(data)

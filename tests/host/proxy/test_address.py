@@ -40,7 +40,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture
 def service(folder: Path, first: Backend) -> Iterator[RunningProxy]:
-    """A service's own proxy, at which a guest's key has limits that it does not judge."""
+    """A service's own proxy, with a guest's key whose limits it does not enforce."""
     (folder / "service").mkdir()
     llm = Proxy("llm", free_port(), (replica(first),), "127.0.0.1", "/generates", engine_key=True)
     with opened(proxies_of(folder / "service", (), proxies=(llm,), limited=("guest",))) as proxy:
@@ -55,7 +55,7 @@ def address_of(
 ) -> Iterator[RunningProxy]:
     """An address with its program, once every model has the state that it is to have."""
     home.mkdir()
-    home.parent.chmod(0o755)  # HAProxy's workers come to the program's socket
+    home.parent.chmod(0o755)  # HAProxy's workers connect to the program's socket
     home.chmod(0o755)
     door = f"{home}/door.sock"
     program = Proxy(MODELS, free_port(), (Replica("program", door, health=door),), "127.0.0.1")
@@ -88,7 +88,7 @@ def _states(address: RunningProxy) -> dict[str, str]:
 
 @pytest.fixture
 def address(folder: Path, service: RunningProxy) -> Iterator[RunningProxy]:
-    """The address, before that service and another one that sleeps."""
+    """The address, before that service and another service that sleeps."""
     there = Replica("spark-1", "127.0.0.1", service.port, service.port)
     away = Replica("spark-2", "127.0.0.1", service.port, free_port())
     pools = (ModelPool("pool.llm", (there,)), ModelPool("pool.far", (away,), ("spark-2",)))
@@ -256,7 +256,7 @@ def test_the_address_opens_to_no_key_that_is_not_a_clients(
         assert address.get(path).status == 404, path
 
 
-def test_whoever_reaches_the_pools_says_how_many_servers_are_up(address: RunningProxy) -> None:
+def test_a_request_to_the_pools_returns_the_number_of_servers_up(address: RunningProxy) -> None:
     assert _pools(address) == "pool.llm 1\npool.far 0\n"
 
 

@@ -31,7 +31,7 @@ HALF = {
 
 @pytest.fixture(autouse=True)
 def descriptors() -> Iterator[None]:
-    """As many as the machine allows."""
+    """The test opens as many connections as the machine allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < 18_000:
         pytest.skip("the attack needs 18,000 descriptors")
@@ -63,7 +63,7 @@ def flood(
         assert item.connect_ex(("127.0.0.1", proxy.port)) in (0, errno.EINPROGRESS)
         items.append(item)
     for item in items:
-        with contextlib.suppress(OSError):  # refused, or not taken yet
+        with contextlib.suppress(OSError):  # refused, or not accepted yet
             item.sendall(data)
 
 
@@ -89,7 +89,7 @@ def test_half_connections_of_one_address_disturb_nobody_with_a_key(
         assert stream.read().endswith(b"data: 1 of one\n\n")
 
 
-def test_those_who_have_shown_a_key_keep_room_when_many_addresses_attack(
+def test_clients_with_a_key_keep_room_when_many_addresses_attack(
     proxy: RunningProxy, first: Backend
 ) -> None:
     is_undisturbed(proxy, first)
@@ -111,7 +111,7 @@ def _asks(proxy: RunningProxy, item: socket.socket) -> socket.socket:
 def test_a_household_behind_one_router_streams_a_thousand_answers(
     proxy: RunningProxy, first: Backend
 ) -> None:
-    """All of it connects at once, while another address attacks."""
+    """The whole household connects at once, while another address attacks."""
     with ExitStack() as stack:
         flood(proxy, stack, HELLO)
         items = [
@@ -131,7 +131,7 @@ def test_a_household_behind_one_router_streams_a_thousand_answers(
 
 @pytest.mark.parametrize("kind", ["half a head", "kept alive"])
 def test_without_a_key_no_connection_stays(folder: Path, first: Backend, kind: str) -> None:
-    """However slowly it goes on."""
+    """A client that continues slowly is no exception."""
     with (
         opened(proxies_of(folder, (replica(first),))) as proxy,
         socket.create_connection(("127.0.0.1", proxy.port)) as item,

@@ -1,4 +1,4 @@
-"""The proxy, with a real HAProxy: who gets in, what gets through, and what is never lost."""
+"""The proxy, with a real HAProxy: access, passed requests, and no lost request."""
 
 import contextlib
 import os
@@ -37,7 +37,8 @@ VLLM_ROUTES = [
         if not line.startswith("#")
     )
 ]
-#: Of vLLM-Omni beside these, by its API server's documentation; the last is none of a client's.
+#: Routes of vLLM-Omni in addition, by its API server's documentation; the last route is not for
+#: clients.
 VLLM_ROUTES += [
     ("POST", "/v1/audio/speech"), ("GET", "/v1/audio/voices"), ("POST", "/v1/images/generations"),
     ("POST", "/v1/images/edits"), ("POST", "/v1/videos"),
@@ -54,7 +55,7 @@ WEBSOCKET_KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 
 
 @pytest.mark.parametrize("authorization", REQUESTS["authorizations"])
-def test_nobody_gets_in_without_the_key(
+def test_requests_without_the_key_are_refused(
     start: Opener, first: Backend, authorization: str | None
 ) -> None:
     proxy = start(first)
@@ -84,7 +85,7 @@ def test_no_key_is_no_way_in(folder: Path, first: Backend) -> None:
     assert first.seen == []
 
 
-def test_it_does_not_start_without_the_file_of_keys(folder: Path, first: Backend) -> None:
+def test_haproxy_does_not_start_without_the_file_of_keys(folder: Path, first: Backend) -> None:
     proxy = RunningProxy(proxies_of(folder, (replica(first),)))
     proxy.write()
     Path(proxy.proxies.keys).unlink()
@@ -97,7 +98,7 @@ def test_it_does_not_start_without_the_file_of_keys(folder: Path, first: Backend
 # --- The routes --------------------------------------------------------------------------------
 
 
-def test_every_route_of_vllm(start: Opener, first: Backend) -> None:
+def test_each_route_of_vllm_is_passed_or_refused(start: Opener, first: Backend) -> None:
     proxy = start(first)
     assert {route for route in VLLM_ROUTES if route[1] not in DEVELOPER} >= OPEN
     for method, path in VLLM_ROUTES:
@@ -124,7 +125,7 @@ def test_a_route_has_one_method(start: Opener, first: Backend) -> None:
     assert first.seen == []
 
 
-def test_a_query_goes_along(start: Opener, first: Backend) -> None:
+def test_a_query_string_is_passed_on(start: Opener, first: Backend) -> None:
     proxy = start(first)
     assert proxy.get("/v1/responses/resp_1-A?stream=true&starting_after=3").status == 200
     assert first.seen[0].path == "/v1/responses/resp_1-A?stream=true&starting_after=3"
@@ -156,7 +157,7 @@ def test_a_hidden_request_does_not_get_through(
     assert all((seen.method, seen.path) in OPEN for seen in first.seen), first.seen
 
 
-def test_there_is_no_http_2(start: Opener, first: Backend) -> None:
+def test_http_2_is_refused(start: Opener, first: Backend) -> None:
     settings_frame = b"\0\0\0\4\0\0\0\0\0"
     received = start(first).raw(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings_frame)
     assert received.startswith(b"HTTP/1.1 400")
@@ -195,7 +196,7 @@ def test_no_path_whatever_gets_through_that_is_not_a_route(start: Opener, first:
     tried()
 
 
-def test_an_upgrade_is_for_the_one_route_that_has_one(start: Opener, first: Backend) -> None:
+def test_only_the_realtime_route_is_upgraded(start: Opener, first: Backend) -> None:
     proxy = start(first)
     upgrade = {"Connection": "Upgrade, HTTP2-Settings", "HTTP2-Settings": "AAMAAABk"}
     for protocol in ("h2c", "h2c, websocket", "websocket"):
@@ -214,7 +215,7 @@ def test_an_upgrade_is_for_the_one_route_that_has_one(start: Opener, first: Back
         assert connection.recv(4096) == b"to and fro"
 
 
-def test_a_browser_may_ask_before_it_asks(start: Opener, first: Backend) -> None:
+def test_a_browsers_preflight_request_is_answered(start: Opener, first: Backend) -> None:
     proxy = start(first)
     asked = {
         "Origin": "http://chat.example",
@@ -232,13 +233,14 @@ def test_a_browser_may_ask_before_it_asks(start: Opener, first: Backend) -> None
 # --- Streams -----------------------------------------------------------------------------------
 
 
-def test_a_stream_comes_chunk_by_chunk(start: Opener, first: Backend) -> None:
+def test_a_stream_is_passed_chunk_by_chunk(start: Opener, first: Backend) -> None:
     stream = start(first).send("POST", CHAT, {"stream": 50}, headers={"Accept-Encoding": "gzip"})
     assert stream.status == 200
     assert stream.headers["Content-Type"] == "text/event-stream; charset=utf-8"
     assert stream.headers["Content-Encoding"] is None
     for number in range(50):
-        # The replica sends the next chunk only when this one is here: nothing may be kept back.
+        # The replica sends the next chunk only after this chunk has arrived: nothing may be held
+        # back.
         first.go.release()
         assert stream.readline() == f"data: {number} of one\n".encode()
         assert stream.readline() == b"\n"
@@ -296,7 +298,7 @@ def test_every_request_has_a_connection_of_its_own(start: Opener, first: Backend
     assert [seen.headers["connection"] for seen in first.seen] == ["close"] * 3
 
 
-def test_health_is_what_the_replicas_can_do(start: Opener, first: Backend, second: Backend) -> None:
+def test_health_reflects_the_replicas(start: Opener, first: Backend, second: Backend) -> None:
     proxy = start(first, second)
     for name in ("one", "two"):
         proxy.until_status(name, "UP")
@@ -318,7 +320,7 @@ def test_health_is_what_the_replicas_can_do(start: Opener, first: Backend, secon
     assert "/health" not in proxy.log.read_text()
 
 
-def test_a_drained_replica_ends_what_it_has_and_gets_nothing_new(
+def test_a_drained_replica_finishes_its_requests_and_gets_no_new_ones(
     start: Opener, first: Backend, second: Backend
 ) -> None:
     proxy = start(first, second)
@@ -365,7 +367,7 @@ def test_a_request_waits_while_the_only_replica_is_drained(start: Opener, first:
     assert [request.result(PATIENCE).status for request in waiting] == [200, 200, 200]
 
 
-def test_waiting_ends(start: Opener, first: Backend) -> None:
+def test_a_request_that_waits_too_long_is_answered_503(start: Opener, first: Backend) -> None:
     proxy = start(first, wait_seconds=1)
     proxy.put("one", "drain")
     answer = proxy.post(CHAT)
@@ -378,7 +380,7 @@ def test_a_replica_that_is_gone_loses_no_new_request(folder: Path, first: Backen
     with contextlib.ExitStack() as mortal:
         others = [mortal.enter_context(serving(name)) for name in ("mortal", "also")]
         proxies = proxies_of(folder, tuple(map(replica, (*others, first))))
-        # No health check comes in time: the requests themselves find out.
+        # No health check comes in time: the requests themselves detect it.
         with opened(replace(proxies, check_milliseconds=3_600_000)) as proxy:
             names = {proxy.post(CHAT).data["replica"] for _ in range(12)}
             assert names == {"mortal", "also", "one"}
@@ -390,7 +392,7 @@ def test_a_replica_that_is_gone_loses_no_new_request(folder: Path, first: Backen
             assert proxy.state("mortal").status == proxy.state("also").status == "DOWN"
 
 
-def test_what_a_replica_has_is_not_given_to_another(
+def test_a_request_at_one_replica_is_not_sent_to_another(
     start: Opener, first: Backend, second: Backend
 ) -> None:
     proxy = start(first, second)
@@ -413,7 +415,7 @@ def test_a_question_without_effect_is_asked_again(
 # --- Reloads -----------------------------------------------------------------------------------
 
 
-def test_a_reload_cuts_nobody_off_and_forgets_no_request(
+def test_a_reload_cuts_off_and_loses_no_request(
     start: Opener, first: Backend, second: Backend
 ) -> None:
     proxy = start(first)
@@ -435,7 +437,7 @@ def test_a_reload_cuts_nobody_off_and_forgets_no_request(
     assert proxy.running("one") == 0
 
 
-def test_a_reload_keeps_who_is_drained(start: Opener, first: Backend, second: Backend) -> None:
+def test_a_reload_keeps_drained_replicas(start: Opener, first: Backend, second: Backend) -> None:
     proxy = start(first, second)
     proxy.put("one", "drain")
     proxy.reload()
@@ -457,15 +459,15 @@ def test_a_request_that_was_half_there_at_a_reload_is_answered(
     proxy = start(first, wait_seconds=3600)
     with socket.create_connection(("127.0.0.1", proxy.port), timeout=PATIENCE) as client:
         client.sendall(f"GET /v1/models HTTP/1.1\r\nAuthorization: Bearer {KEY}\r\n".encode())
-        # Connections are taken in their order: the proxy has the first when it answers the second.
+        # Connections are accepted in order: the proxy has the first when it answers the second.
         assert proxy.get("/v1/models").status == 200
         proxy.reload()
         client.sendall(b"Host: x\r\n\r\n")
         assert client.recv(4096).startswith(b"HTTP/1.1 200")
 
 
-def test_who_waits_at_a_reload_may_come_again(start: Opener, first: Backend) -> None:
-    """The former worker hears of no replica that is back."""
+def test_a_request_that_waits_at_a_reload_may_be_repeated(start: Opener, first: Backend) -> None:
+    """The former worker does not notice that a replica is back."""
     proxy = start(first, wait_seconds=3600)
     proxy.put("one", "drain")
     waiting = proxy.send_later(CHAT)
@@ -481,7 +483,7 @@ def test_who_waits_at_a_reload_may_come_again(start: Opener, first: Backend) -> 
 @pytest.mark.parametrize("bind", ["*", "127.0.0.1", "::", "::1"])
 @pytest.mark.parametrize("count", [1, 2, 7])
 @pytest.mark.parametrize("at", ["fd00::1", "spark-2.example.invalid"], ids=["number", "dns"])
-def test_haproxy_has_nothing_to_say_against_it(
+def test_haproxy_accepts_the_configuration_without_a_warning(
     folder: Path, bind: str, count: int, at: str
 ) -> None:
     replicas = tuple(

@@ -1,4 +1,4 @@
-"""The proxy on its host: how it is put there, reloaded and removed, and keys that change."""
+"""The proxy on its host: installation, reload and removal, and changed keys."""
 
 import http.client
 import json
@@ -80,7 +80,7 @@ def test_the_log_has_names_and_no_key(proxy: RunningProxy) -> None:
         assert key_hash(Secret(key)) not in text
 
 
-def test_no_file_process_or_socket_tells_a_clients_key(proxy: RunningProxy) -> None:
+def test_no_file_process_or_socket_reveals_a_clients_key(proxy: RunningProxy) -> None:
     assert proxy.post(CHAT, key=OPENCLAW).status == 200
     clients = (KEY, OPENCLAW, LAPTOP)
     for file in Path(proxy.proxies.home).iterdir():
@@ -96,7 +96,9 @@ def test_no_file_process_or_socket_tells_a_clients_key(proxy: RunningProxy) -> N
 
 
 def test_the_hosts_own_key_opens_from_the_host_alone(proxy: RunningProxy, first: Backend) -> None:
-    """Another address of this machine stands for another machine: it is not the one asked."""
+    """Another address of this machine stands for another machine: it is not the requested
+    address.
+    """
     assert proxy.post(CHAT, key=ENGINE.value).status == 200
     seen = []
     for key in (ENGINE.value, OPENCLAW):
@@ -134,13 +136,13 @@ def named(**keys: str) -> str:
     return key_map({name: [Secret(key)] for name, key in keys.items()})
 
 
-def test_it_tells_which_keys_are_known(managed: RunningProxy) -> None:
+def test_the_list_names_the_loaded_keys(managed: RunningProxy) -> None:
     expected = program.main(request(managed.proxies, None))
     assert sorted(line.split()[1] for line in expected) == ["address", "default", *sorted(NAMED)]
     assert not any(key in json.dumps(expected) for key in (KEY, OPENCLAW, LAPTOP))
 
 
-def test_what_it_writes_is_what_opens(managed: RunningProxy) -> None:
+def test_the_written_keys_open_the_proxy(managed: RunningProxy) -> None:
     text = named(default=KEY, laptop=LAPTOP)
     assert program.main(request(managed.proxies, text)) == sorted(text.splitlines())
     assert [managed.post(CHAT, key=key).status for key in (KEY, LAPTOP, OPENCLAW)] == [
@@ -163,7 +165,7 @@ def test_a_revocation_that_haproxy_did_not_take_is_an_error_and_taken_later(
         broken.setattr(configure, "reload", lambda _: None)
         with pytest.raises(SystemExit, match="did not take the new keys"):
             program.main(request(managed.proxies, text))
-    # The file is as it must be now; the worker is not, and that counts.
+    # The file is in its present state; the worker is not, and the worker counts.
     monkeypatch.setattr(program, "_PATIENCE", 15)
     program.main(request(managed.proxies, text))
     assert managed.post(CHAT, key=OPENCLAW).status == 401
@@ -180,16 +182,18 @@ def test_keys_are_refused_where_haproxy_reads_no_such_file(managed: RunningProxy
 
 
 def test_a_host_that_never_served_has_no_keys_to_change(managed: RunningProxy) -> None:
-    """Its first deploy brings them: it does not keep a rotation from its end."""
+    """Its first deploy brings the keys: it does not keep a rotation from its end."""
     Path(managed.proxies.config).unlink()
     assert program.main(request(managed.proxies, named(default=KEY))) == []
     assert program.main(request(managed.proxies, None)) == []
 
 
-def test_what_was_stopped_is_out_at_once_and_taken_back_by_its_health(
+def test_a_stopped_service_is_out_at_once_and_back_by_its_health(
     start: Opener, first: Backend
 ) -> None:
-    """Whoever starts it: a stop that left it drained would have a boot serve nobody."""
+    """The state is reset on every start: otherwise a stop that left it drained would make a boot
+    serve nobody.
+    """
     proxy = start(first)
     proxy.until_status("one", "UP")
     admin, master = proxy.proxies.admin_socket, proxy.proxies.master_socket
@@ -219,8 +223,9 @@ PROCESSES = """#<PID> <type> <reloads> <uptime> <version>
 
 
 class Master:
-    """Answers as the master of HAProxy 3.0.11 was seen to: the connection stays open for more
-    commands until the other side has closed its half."""
+    """Answers as the master of HAProxy 3.0.11 does: the connection stays open for more commands
+    until the other side has closed its half.
+    """
 
     def __init__(self, path: Path, running: list[int]) -> None:
         self.place = str(path)
@@ -266,7 +271,7 @@ def test_a_switch_waits_for_requests_that_run(folder: Path) -> None:
     master.close()
 
 
-def test_a_master_that_says_nothing_is_no_proof_that_nobody_is_served(
+def test_a_silent_master_does_not_prove_an_idle_service(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def silent(*_: object) -> int:
@@ -278,7 +283,7 @@ def test_a_master_that_says_nothing_is_no_proof_that_nobody_is_served(
     assert time.monotonic() - began >= 1
 
 
-def test_without_a_proxy_nobody_is_waited_for(folder: Path) -> None:
+def test_without_a_proxy_no_request_is_waited_for(folder: Path) -> None:
     began = time.monotonic()
     place.leave(_pool(str(folder / "none"), 60))
     assert time.monotonic() - began < 10
@@ -286,7 +291,7 @@ def test_without_a_proxy_nobody_is_waited_for(folder: Path) -> None:
 
 @pytest.fixture
 def evening(folder: Path, first: Backend) -> Iterator[RunningProxy]:
-    """``coder`` and ``llm`` are of one group; ``coder`` runs."""
+    """``coder`` and ``llm`` belong to one group; ``coder`` runs."""
     proxies = replace(proxies_of(folder, (replica(first),)), home=f"{folder}/gateway")
     (own,) = proxies.proxies
     proxies = replace(proxies, proxies=(replace(own, exclusive="evening", engine_key=True),))
@@ -305,7 +310,7 @@ def _activate(folder: Path, service: str) -> None:
     proxy_place.tell_sleeping(folder / "state")
 
 
-def test_it_says_in_openais_shape_which_one_runs_and_when_to_ask_again(
+def test_a_sleeping_services_503_names_the_running_service_and_retry_after(
     evening: RunningProxy, first: Backend
 ) -> None:
     for answer in (evening.post(CHAT), evening.get("/v1/models")):
@@ -318,12 +323,12 @@ def test_it_says_in_openais_shape_which_one_runs_and_when_to_ask_again(
     assert first.seen == []
 
 
-def test_who_has_no_key_is_not_told(evening: RunningProxy) -> None:
+def test_a_client_without_a_key_does_not_learn_the_running_service(evening: RunningProxy) -> None:
     answer = evening.post(CHAT, key=None)
     assert (answer.status, b"coder" in answer.body) == (401, False)
 
 
-def test_one_that_is_activated_is_reached_at_once_and_without_a_reload(
+def test_an_activated_service_is_reached_at_once_without_a_reload(
     evening: RunningProxy, folder: Path
 ) -> None:
     workers = evening.workers()
@@ -334,7 +339,7 @@ def test_one_that_is_activated_is_reached_at_once_and_without_a_reload(
     assert evening.workers() == workers
 
 
-def test_a_reload_and_a_start_know_it_too(evening: RunningProxy, folder: Path) -> None:
+def test_the_map_of_sleepers_survives_a_reload(evening: RunningProxy, folder: Path) -> None:
     _activate(folder, "llm")
     evening.reload()
     assert evening.post(CHAT).status == 200
@@ -352,7 +357,7 @@ def test_a_request_that_runs_is_not_cut_off_when_its_service_is_put_to_sleep(
     assert answer.result(60).body.count(b"data:") == 2
 
 
-def test_a_host_without_a_proxy_or_with_one_that_is_stopped_writes_what_it_can(
+def test_the_map_is_written_without_a_running_proxy(
     folder: Path,
 ) -> None:
     proxy_place.tell_sleeping(folder / "state")

@@ -1,5 +1,6 @@
-"""TLS, with a real HAProxy and real attackers: who listens in, who poses as a replica, and who
-takes the port of a proxy."""
+"""TLS, with a real HAProxy and real attackers: an eavesdropper, a false replica, and a thief of
+a proxy's port.
+"""
 
 import datetime as dt
 import socket
@@ -25,7 +26,7 @@ from tests.host.proxy.haproxy import KEY, RunningProxy, opened, proxies_of, repl
 
 CHAT = "/v1/chat/completions"
 NOW = dt.datetime.now(dt.UTC)
-#: Of one host: what it is reached by, and what others verify.
+#: Names of one host: its address, and the name that others verify.
 NAMES = ("localhost", "127.0.0.1", own_name("spark-1"))
 
 
@@ -57,7 +58,7 @@ def served(text: str, folder: Path) -> ssl.SSLContext:
 
 
 def trusting(signer: Authority) -> ssl.SSLContext:
-    """A client that has imported a CA, and trusts no other."""
+    """A client that has imported a CA, and trusts no other CA."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(cadata=signer.pem)
     return context
@@ -65,14 +66,14 @@ def trusting(signer: Authority) -> ssl.SSLContext:
 
 @pytest.fixture
 def proxy(folder: Path, first: Backend, ca: Authority) -> Iterator[RunningProxy]:
-    """A proxy that serves https, and a client that knows its CA."""
+    """A proxy that serves https, and a client that has its CA."""
     with opened(proxies_of(folder, (replica(first),), tls=pem(ca))) as running:
         running.context = trusting(ca)
         yield running
 
 
 def handshake(proxy: RunningProxy, context: ssl.SSLContext, name: str = "localhost") -> Any:
-    """Protocol that client and proxy agree on, and the serial number of its certificate."""
+    """Protocol between client and proxy, and the serial number of the proxy's certificate."""
     with (
         socket.create_connection(("127.0.0.1", proxy.port), timeout=20) as plain,
         context.wrap_socket(plain, server_hostname=name) as secured,
@@ -167,7 +168,7 @@ def test_the_private_key_is_its_owners_alone(proxy: RunningProxy) -> None:
 
 
 def balancing(backend: Backend, ca: Authority, host: str = "spark-1") -> Replica:
-    """A replica as the address has it, by its host's name."""
+    """A replica in the address's form, by its host's name."""
     return replace(replica(backend), tls=ReplicaTls(own_name(host), ca.pem))
 
 
@@ -180,10 +181,12 @@ def test_a_replica_of_this_ca_gets_requests(folder: Path, ca: Authority) -> None
             assert proxy.post(CHAT).data == {"replica": "right"}
 
 
-def test_a_replica_that_nobody_can_verify_gets_no_request(
+def test_an_unverifiable_replica_gets_no_request(
     folder: Path, ca: Authority, other: Authority
 ) -> None:
-    """One of another CA, one of another host's certificate, one in clear: none is ever asked."""
+    """A replica with another CA, with another host's certificate, and without TLS: none gets a
+    request.
+    """
     with ExitStack() as stack:
         right = stack.enter_context(serving("right", served(pem(ca), folder)))
         alien = stack.enter_context(serving("alien", served(pem(other), folder)))
@@ -198,7 +201,7 @@ def test_a_replica_that_nobody_can_verify_gets_no_request(
         assert [item.seen for item in (alien, neighbour, clear)] == [[], [], []]
 
 
-def test_who_takes_a_replica_s_port_gets_no_request(
+def test_an_attacker_on_a_replicas_port_gets_no_request(
     folder: Path, ca: Authority, other: Authority
 ) -> None:
     """Between two checks: each connection is verified, too."""
@@ -228,7 +231,7 @@ def test_a_certificate_is_renewed_while_a_stream_runs(
     assert stream.read().endswith(b"data: 1 of one\n\n")
 
 
-def test_turning_it_on_and_off_cuts_nobody_off(folder: Path, first: Backend, ca: Authority) -> None:
+def test_switching_tls_cuts_no_request_off(folder: Path, first: Backend, ca: Authority) -> None:
     with opened(proxies_of(folder, (replica(first),))) as proxy:
         clear = proxy.send("POST", CHAT, {"stream": 2})
         first.go.release()
@@ -245,8 +248,8 @@ def test_turning_it_on_and_off_cuts_nobody_off(folder: Path, first: Backend, ca:
         assert secured.read().endswith(b"data: 0 of one\n\n")
 
 
-def test_replicas_turn_it_on_and_off_with_their_address(folder: Path, ca: Authority) -> None:
-    """Its reload keeps who is drained, and not in which way the replicas were spoken to."""
+def test_replicas_turn_tls_on_and_off_with_their_address(folder: Path, ca: Authority) -> None:
+    """Its reload keeps drained replicas, but not the protocol to the replicas."""
     with serving("one") as clear:
         plain = (replica(clear),)
     with opened(proxies_of(folder, plain)) as balancer:
@@ -277,10 +280,12 @@ def test_the_smoke_test_speaks_https(proxy: RunningProxy, asked: SmokeRequest) -
     until(lambda: check.proxy_fault(asked) is None, "200 with the key, 401 without it")
 
 
-def test_the_smoke_test_shows_its_key_to_nobody_else(
+def test_the_smoke_test_sends_its_key_to_no_other_server(
     folder: Path, asked: SmokeRequest, ca: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A local user takes the proxy's port while it is away, with a certificate of the same CA."""
+    """A local user takes the proxy's port while it is stopped, with a certificate of the same
+    CA.
+    """
     monkeypatch.setattr(check, "_PROXY_SECONDS", 0)
     mine = folder / "host.pem"
     mine.touch(mode=0o600)

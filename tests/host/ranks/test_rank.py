@@ -1,5 +1,6 @@
-"""A rank by itself: variables of the fabric that its engine gets, and the report of a follower,
-which answers nobody and is well while it serves."""
+"""A rank alone: its engine's variables of the fabric, and the report of a follower, which
+answers nobody and is healthy while it serves.
+"""
 
 import json
 from dataclasses import replace
@@ -52,10 +53,8 @@ def _written(tmp_path: Path, seen: FabricState | Exception, monkeypatch: pytest.
     return config, dict(line.split("=", 1) for line in path.read_text().splitlines())
 
 
-def test_the_cage_with_the_cable_is_the_one_that_is_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is planned in the outer one, and somebody has put it into the other."""
+def test_the_cage_with_the_cable_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cable is planned in the outer cage, and somebody has put it into the other."""
     seen = FabricState((_rail("enp1s0f0np0", 0), _rail("enP2p1s0f0np0", 1)))
     _, result = _written(tmp_path, seen, monkeypatch)
     assert result is not None
@@ -67,7 +66,7 @@ def test_the_cage_with_the_cable_is_the_one_that_is_used(
 
 
 @pytest.mark.parametrize("seen", [FabricState(), OSError("no such device"), ValueError("odd")])
-def test_without_a_fabric_it_is_as_planned(
+def test_without_a_fabric_the_planned_variables_are_used(
     tmp_path: Path, seen: FabricState | Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, result = _written(tmp_path, seen, monkeypatch)
@@ -82,7 +81,7 @@ def test_a_plain_network_has_no_such_file(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_device_with_an_odd_name_adds_no_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who names a device names no line of the file, and has Compose fill nothing in."""
+    """An attacker who names a device adds no line to the file, and Compose fills nothing in."""
     seen = FabricState((_rail("x\nLD_PRELOAD=/a", 0), _rail("$HOME", 1)))
     _, result = _written(tmp_path, seen, monkeypatch)
     assert result is not None
@@ -111,7 +110,7 @@ def active(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(systemd, "unit", unit)
 
 
-def test_a_follower_that_serves_is_well(tmp_path: Path, active: None) -> None:
+def test_a_serving_follower_is_healthy(tmp_path: Path, active: None) -> None:
     _state(tmp_path)
     answer = check.run(_request(tmp_path))
     (item,) = answer.checks
@@ -122,7 +121,7 @@ def test_a_follower_that_serves_is_well(tmp_path: Path, active: None) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_a_rank_that_waits_says_for_whom(tmp_path: Path, active: None, number: int) -> None:
+def test_a_waiting_rank_names_the_missing_ranks(tmp_path: Path, active: None, number: int) -> None:
     _state(tmp_path, number=number, step=WAITING, missing="rank 1 (spark-2) is not there")
     result = ranks.health(tmp_path)
     assert result is not None
@@ -140,13 +139,13 @@ def test_a_head_that_serves_is_asked_like_any_service(tmp_path: Path) -> None:
     assert ranks.health(tmp_path / "another") is None
 
 
-def test_a_state_that_is_no_good_is_none(tmp_path: Path) -> None:
+def test_an_invalid_state_counts_as_missing(tmp_path: Path) -> None:
     (tmp_path / STATE).write_text('{"number": "x"')
     assert ranks.health(tmp_path) is None
 
 
-def test_what_ended_without_a_word_does_not_serve(tmp_path: Path) -> None:
-    """Killed, or without power: what it wrote last is not true any more."""
+def test_a_rank_that_ended_silently_does_not_serve(tmp_path: Path) -> None:
+    """After a kill or a power cut, its last record is no longer true."""
     unit = Cluster(tmp_path).followers[0]
     home, config = unit.home, unit.config
     _state(home)
@@ -166,7 +165,7 @@ def test_the_watch_asks_no_follower(tmp_path: Path, active: None) -> None:
 def test_a_rank_has_its_own_failures_for_restarts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It starts with every session of its cluster, and systemd counts that."""
+    """It starts with every session of its cluster, and systemd counts the starts."""
     monkeypatch.setattr(systemd, "unit", lambda *_, **__: {"NRestarts": "7"})
     watched_service = WatchedService("chat", "127.0.0.1", 1, 600)
     assert watch.service(watched_service, tmp_path, {}).restarts == 7

@@ -1,5 +1,6 @@
-"""Ranks start together, end together, and are one whole cluster again without a person; who reaches
-their ports can neither join a cluster, nor end it, nor learn its key."""
+"""Ranks start together, end together, and form one cluster again without a person; an attacker
+who reaches their ports can neither join a cluster, nor end it, nor learn its key.
+"""
 
 import contextlib
 import json
@@ -54,22 +55,22 @@ def test_followers_start_before_their_head(cluster: Make, ranks: int) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
-def test_an_engine_that_ends_ends_all_and_all_start_afresh(cluster: Make, number: int) -> None:
+def test_an_ended_engine_ends_all_ranks_and_all_start_again(cluster: Make, number: int) -> None:
     item = cluster(3)
     item.start()
     before = item.whole()
     item.units[number].kill_engine()
     item.whole(before)
     assert [len(unit.engines) for unit in item.units] == [2, 2, 2]
-    # It counts as a failed start on the rank whose engine ended, and on the head, whose start it
-    # was; systemd gives up after some. The others are not at fault.
+    # It counts as a failed start on the rank whose engine ended, and on the head, which made the
+    # start; systemd gives up after some. The others are not at fault.
     fault = [int(unit in (item.head, item.units[number])) for unit in item.units]
     assert [unit.codes[:1] for unit in item.units] == [[count] for count in fault]
     assert [unit.state["failures"] for unit in item.units] == fault
 
 
-def test_engines_that_live_and_do_not_generate_begin_a_new_session(cluster: Make) -> None:
-    """The head's /health says nothing of the other ranks: a token is asked for."""
+def test_hanging_engines_begin_a_new_session(cluster: Make) -> None:
+    """The head's /health does not know the other ranks: a token is requested."""
     item = cluster(2, free_port())
     item.start()
     before = item.whole()
@@ -86,7 +87,7 @@ def test_engines_that_live_and_do_not_generate_begin_a_new_session(cluster: Make
     assert item.head.codes == [1]
 
 
-def test_engines_that_never_answer_are_no_start(cluster: Make) -> None:
+def test_engines_that_never_answer_count_as_a_failed_start(cluster: Make) -> None:
     item = cluster(2, free_port())
     (item.head.place / "stuck").touch()
     item.start()
@@ -97,7 +98,7 @@ def test_engines_that_never_answer_are_no_start(cluster: Make) -> None:
 
 
 def test_a_host_that_falls_silent_ends_the_session(cluster: Make) -> None:
-    """As one without power does, or with its cable pulled: nobody hears that it is gone."""
+    """A rank without power or cable: no other rank notices its end."""
     item = cluster(3)
     item.start()
     before = item.whole()
@@ -139,8 +140,8 @@ def test_a_half_staged_release_is_not_run(cluster: Make) -> None:
     assert (item.followers[0].home / "current").readlink().name == OLD
 
 
-def test_an_address_that_is_not_there_yet_is_waited_for(cluster: Make) -> None:
-    """The rail's address comes with the cable."""
+def test_a_missing_rail_address_is_waited_for(cluster: Make) -> None:
+    """The rail's address appears with the cable."""
     item = cluster()
     path = item.head.home / "current/release.json"
     path.write_text(path.read_text().replace(item.address[0], "192.0.2.1"))
@@ -181,8 +182,8 @@ JOINS = safe_load(Path(__file__).with_name("joins.yaml").read_text())["joins"]
 
 
 @pytest.mark.parametrize("answer", [*JOINS, "x" * 100_000])
-def test_without_the_key_nobody_joins_or_ends_a_session(serving: Cluster, answer: object) -> None:
-    """From a rank's own address, as another user of its host has it."""
+def test_without_a_key_no_client_joins_or_ends_a_session(serving: Cluster, answer: object) -> None:
+    """The attack comes from a rank's own address, as another user of its host has it."""
     session = serving.session
     with _connected(serving, serving.head.config.addresses[1]) as connection:
         assert "nonce" in _received(connection)
@@ -222,8 +223,8 @@ def test_silent_connections_keep_no_rank_out(tmp_path: Path) -> None:
         cluster.stop()
 
 
-def test_a_follower_takes_no_word_of_a_head_that_does_not_know_the_key(tmp_path: Path) -> None:
-    """Whoever has the head's address can't send followers to another release."""
+def test_a_follower_ignores_a_head_without_the_key(tmp_path: Path) -> None:
+    """An attacker with the head's address can't send followers to another release."""
     cluster = Cluster(tmp_path, 2, port=29801)
     follower = cluster.followers[0]
     with socket.create_server(cluster.address) as server:
@@ -242,8 +243,8 @@ def test_a_follower_takes_no_word_of_a_head_that_does_not_know_the_key(tmp_path:
     assert not follower.engines
 
 
-def test_a_release_is_a_name_of_what_lies_there(tmp_path: Path) -> None:
-    """Even a head that knows the key can lead a follower nowhere else."""
+def test_a_follower_runs_only_releases_on_its_disk(tmp_path: Path) -> None:
+    """Even a head with the key can't lead a follower anywhere else."""
     cluster = Cluster(tmp_path, 2, port=29901)
     away = cluster.followers[0].home / "elsewhere"
     away.mkdir()

@@ -1,4 +1,4 @@
-"""Ranks of a cluster on addresses of this machine, each under what systemd does with its unit."""
+"""Ranks of a cluster on addresses of this machine, each under a fake of systemd's unit."""
 
 import contextlib
 import json
@@ -17,7 +17,7 @@ from tests.host.programs import program
 from tests.host.proxy.haproxy import until
 from tests.unit.builders import kept_service
 
-#: Nobody else of this machine has these.
+#: No other program of this machine uses these.
 NETWORK = "127.77.{}.{}"
 OLD, NEW = "a" * 12, "b" * 12
 KEY = "sk-of-the-ranks"
@@ -25,9 +25,9 @@ SYSTEMCTL = """#!/bin/sh
 echo "$@" >> "{place}/systemctl"
 case $1 in show) echo ActiveState=active ;; esac
 """
-#: Says that it runs, and for which release.
+#: Reports that it runs, and for which release.
 ENGINE = 'echo "$$ $(basename $(readlink -f .))" >> "$0"; exec sleep 1000'
-#: The head's, as it answers; while a file `stuck` lies beside its list it gives no token.
+#: The head's engine, as it answers; while a file `stuck` lies beside its list it gives no token.
 ANSWERING = """
 import http.server, os, sys, time
 from pathlib import Path
@@ -72,7 +72,7 @@ def _engine(folder: Path, number: int, answers_at: int | None) -> tuple[str, ...
 
 
 class Unit:
-    """One rank, and what its unit does: started again whenever it ends, its engine gone with it."""
+    """One rank, and its unit's work: restarted at each end, with its engine ended."""
 
     def __init__(self, folder: Path, service: Service, config: RankConfig, key: str = KEY) -> None:
         self.place, self.service, self.config = folder, replace(service, rank=config), config
@@ -98,7 +98,7 @@ class Unit:
         (folder / "release.json").write_text(replace(self.service, release=release).record)
 
     def start(self) -> None:
-        """Start it, and again whenever it ends."""
+        """Start it, and restart it at each end."""
         self._stopped.clear()
         self._thread = threading.Thread(target=self._keep, daemon=True)
         self._thread.start()
@@ -150,7 +150,7 @@ class Unit:
 
     @property
     def forgiven(self) -> int:
-        """Ends that systemd was told not to count."""
+        """Ends that systemd must not count."""
         path = self.place / "systemctl"
         return path.read_text().count("reset-failed") if path.exists() else 0
 
@@ -217,14 +217,14 @@ class Cluster:
 
     @property
     def session(self) -> str | None:
-        """The one session that all ranks serve; None where there is none."""
+        """The one session that all ranks serve; None without a common session."""
         states = [unit.state for unit in self.units]
         sessions = {state.get("session") for state in states}
         serving = all(state.get("step") == "serving" for state in states)
         return sessions.pop() if serving and len(sessions) == 1 else None
 
     def whole(self, before: str | None = None) -> str:
-        """Wait until all ranks serve one session, another one than before."""
+        """Wait until all ranks serve one new session."""
         until(lambda: self.session not in (None, before) and all(unit.runs for unit in self.units))
         result = self.session
         assert result

@@ -1,4 +1,4 @@
-"""A place that every user can reach, and another user of this machine."""
+"""A folder that every user can reach, and another user of this machine."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ def as_user(script: str, *arguments: object) -> None:
 
 
 def connecting(path: Path | str) -> str:
-    """Error of another user who connects to a Unix socket; empty when that succeeds."""
+    """Error of another user who connects to a Unix socket; empty on success."""
     script = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
     done = subprocess.run(
         ["/usr/bin/python3", "-ISc", script, str(path)], user=UID, group=UID, extra_groups=[],
@@ -55,7 +55,7 @@ def users(folder: Path) -> Path:
 
 @pytest.fixture
 def fetching(fetch: Fetch, folder: Path) -> Fetch:
-    """A fetch to where another user can reach."""
+    """A fetch into a folder that another user can reach."""
     fetch.root = folder
     return fetch
 

@@ -1,4 +1,4 @@
-"""Servers that never stop talking, and how much memory a client takes for them."""
+"""Servers whose answers never end, and the memory of their clients."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ def body(connection: socket.socket) -> None:
 
 
 def head(connection: socket.socket, *_more: object) -> None:
-    """A head without an end, of lines that are short enough for any client."""
+    """A head without an end, with lines that are short enough for any client."""
     connection.sendall(b"HTTP/1.1 200 OK\r\n")
     for _ in range(FLOOD // 1000):
         connection.sendall(b"X-More: " + b"y" * 990 + b"\r\n")
@@ -40,7 +40,7 @@ def line(connection: socket.socket) -> None:
 
 
 def going_on(connection: socket.socket, *_more: object) -> None:
-    """Heads that only say that an answer will come."""
+    """Heads that only announce an answer."""
     for _ in range(FLOOD // 1000):
         connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n" * 40)
 
@@ -73,17 +73,17 @@ def serving(attack: object, folder: Path | None = None) -> Iterator[int]:
 
 
 def memory(process: int, peak: bool = True) -> int:
-    """The most resident bytes of a process, or those of now."""
+    """Peak of a process's resident bytes, or the present number."""
     status = Path(f"/proc/{process}/status").read_text()
     return int(status.partition("VmHWM:" if peak else "VmRSS:")[2].split()[0]) << 10
 
 
 def client(code: str, *arguments: str, path: str = "", timeout: float = 60) -> tuple[str, int]:
-    """Output of a client in a process of its own, and its peak memory in bytes."""
+    """Output of a client in a separate process, and its peak memory in bytes."""
     measured = (
         "import sys\n"
         f"sys.path[:0] = [{str(ROOT)!r}, *filter(None, [{path!r}])]\n{code}\n"
-        # Not getrusage: that counts what this process had when it forked.
+        # Not getrusage: it counts this process's memory at the fork.
         "status = dict(one.split(':', 1) for one in open('/proc/self/status'))\n"
         "print(int(status['VmHWM'].split()[0]))\n"
     )

@@ -15,7 +15,7 @@ from tests.host.fetch.conftest import RUNTIME
 from tests.host.security import hostile
 from tests.host.serving import Handler, listening
 
-#: A Python with its modules has some 30 MiB; an answer's bytes are there twice for a moment.
+#: A Python with its modules has some 30 MiB; an answer's bytes exist twice for a moment.
 LITTLE = 120 << 20
 ASK = """
 from sparkwright.host.lib.http import NoAnswer, Server
@@ -34,7 +34,7 @@ CALLS = {
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("attack", [hostile.body, hostile.head, hostile.line, hostile.going_on])
-def test_a_service_that_answers_without_end(attack: object, call: str) -> None:
+def test_an_endless_answer_of_a_service_is_cut(attack: object, call: str) -> None:
     with hostile.serving(attack) as port:
         text, peak = hostile.client(ASK.format(call=CALLS[call]), str(port))
     assert text.startswith("NoAnswer ")
@@ -42,7 +42,7 @@ def test_a_service_that_answers_without_end(attack: object, call: str) -> None:
     assert peak < LITTLE
 
 
-def test_a_service_that_answers_for_ever() -> None:
+def test_a_service_that_trickles_forever_is_left() -> None:
     with hostile.serving(hostile.silent) as port:
         began = time.monotonic()
         call = 'server.ask("GET", "/metrics", timeout=1)'
@@ -51,7 +51,7 @@ def test_a_service_that_answers_for_ever() -> None:
     assert time.monotonic() - began < 10
 
 
-def test_docker_that_answers_without_end(tmp_path: Path) -> None:
+def test_an_endless_answer_of_docker_is_cut(tmp_path: Path) -> None:
     path = tmp_path / "docker.sock"
     code = (
         "import os\nos.environ['DOCKER_HOST'] = 'unix://' + sys.argv[1]\n"
@@ -62,7 +62,7 @@ def test_docker_that_answers_without_end(tmp_path: Path) -> None:
     assert (text, peak < LITTLE) == ("[]", True)
 
 
-def test_a_proxy_that_answers_without_end(tmp_path: Path) -> None:
+def test_an_endless_answer_of_a_proxy_is_cut(tmp_path: Path) -> None:
     path = tmp_path / "admin.sock"
     code = (
         "from sparkwright.host.proxy import place\n"
@@ -75,8 +75,8 @@ def test_a_proxy_that_answers_without_end(tmp_path: Path) -> None:
     assert peak < LITTLE
 
 
-def test_a_command_that_prints_without_end() -> None:
-    """`docker logs` of a container that writes one line for ever."""
+def test_endless_output_of_a_command_is_cut() -> None:
+    """`docker logs` of a container that writes one line endlessly."""
     code = (
         "from sparkwright.host.lib.processes import run\nprint(run('cat', '/dev/zero', timeout=30))"
     )
@@ -117,7 +117,7 @@ FILE = (
 
 
 HEADS = (hostile.head, hostile.line, hostile.going_on)
-#: A registry's manifest is asked for by HEAD: its body is its token's, below.
+#: A registry's manifest is requested by HEAD: the body belongs to its token, below.
 ATTACKS = [
     *((HUB, attack) for attack in (hostile.body, *HEADS)),
     *((REGISTRY, attack) for attack in HEADS),
@@ -126,7 +126,7 @@ ATTACKS = [
 
 
 @pytest.mark.parametrize(("call", "attack"), ATTACKS)
-def test_a_source_that_answers_without_end(call: str, attack: object, tmp_path: Path) -> None:
+def test_an_endless_answer_of_a_source_is_cut(call: str, attack: object, tmp_path: Path) -> None:
     with hostile.serving(attack) as port:
         code = REQUEST.format(call=call.format())
         arguments = (str(port), hashlib.sha1(b"").hexdigest(), str(tmp_path))
@@ -135,7 +135,7 @@ def test_a_source_that_answers_without_end(call: str, attack: object, tmp_path: 
     assert peak < 2 * LITTLE
 
 
-def test_a_token_service_that_answers_without_end(tmp_path: Path) -> None:
+def test_an_endless_answer_of_a_token_service_is_cut(tmp_path: Path) -> None:
     with hostile.serving(hostile.body) as port:
         call = (
             "from sparkwright.host.fetch.sources import Registry; "

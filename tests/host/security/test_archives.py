@@ -1,4 +1,4 @@
-"""An archive that would put something outside its place, or take a host's memory and disk."""
+"""An archive that would put a file outside its folder, or fill a host's memory and disk."""
 
 import base64
 import gzip
@@ -93,14 +93,14 @@ def test_a_small_file_does_not_become_all_of_the_memory(
     assert not home.exists()
 
 
-def test_what_is_not_the_promised_archive_is_not_unpacked(tmp_path: Path) -> None:
+def test_an_archive_with_another_hash_is_not_unpacked(tmp_path: Path) -> None:
     home = tmp_path / "runtime/one"
     with pytest.raises(SystemExit, match="damaged on its way"):
         install_runtime.main(_request(home, _tar(_member("a.py", size=4)), "0" * 64))
     assert not home.exists()
 
 
-def test_a_runtime_that_a_user_has_put_there_is_replaced(folder: Path) -> None:
+def test_a_users_own_runtime_is_replaced(folder: Path) -> None:
     home = folder / "runtime/one"
     evil = home / "packages/hf_transfer/__init__.py"
     evil.parent.mkdir(parents=True)

@@ -1,5 +1,6 @@
-"""A user of the host in the engine's place, while the engine is away, and at its socket; the health
-check at a socket of its own."""
+"""A user of the host in the engine's place, while the engine is stopped, and at its socket; the
+health check at a separate socket.
+"""
 
 import contextlib
 import re
@@ -27,7 +28,7 @@ from tests.host.serving import Handler, free_port
 from tests.unit import builders
 
 RECIPE = "qwen36-35b-a3b-heretic-dflash"
-#: Answers everything, wherever it can listen, and keeps the keys that it is shown.
+#: Answers everything, wherever it can listen, and records the received keys.
 POSE = """
 import http.server, socketserver, sys, threading
 class Yes(http.server.BaseHTTPRequestHandler):
@@ -64,7 +65,7 @@ def test_a_client_gets_503_and_never_another_programs_answer(
 ) -> None:
     monkeypatch.setattr("sparkwright.plan.plan.SOCKETS", str(folder / "engines"), raising=False)
     monkeypatch.setattr("sparkwright.proxy.proxies.HEALTH", str(folder / "health"), raising=False)
-    for made in (folder / "engines/llm", folder / "health"):  # as the units' RuntimeDirectory
+    for made in (folder / "engines/llm", folder / "health"):  # like the units' RuntimeDirectory
         made.mkdir(parents=True)
         made.chmod(0o750)
         shutil.chown(made, group="haproxy")
@@ -102,7 +103,7 @@ def test_a_client_gets_503_and_never_another_programs_answer(
 def test_a_stale_socket_makes_room_and_no_other_file_changes_its_mode(
     tmp_path: Path, program: str | None
 ) -> None:
-    """vLLM binds without removing what lies there, and leaves the mode to the umask."""
+    """vLLM binds without removing an existing file, and leaves the mode to the umask."""
     engine = tmp_path / "vllm"
     engine.write_text(f"#!{sys.executable}\nimport socket, sys, time\n"
                       "socket.socket(socket.AF_UNIX).bind(sys.argv[1])\n"
@@ -125,7 +126,7 @@ def test_a_stale_socket_makes_room_and_no_other_file_changes_its_mode(
             running.kill()
 
 
-def test_connections_that_ask_nothing_keep_nobody_out(tmp_path: Path) -> None:
+def test_silent_connections_keep_no_client_out(tmp_path: Path) -> None:
     path = str(tmp_path / "health.sock")
     service = health.Service(HealthService("qwen36", "/no.sock", "/nothing", "m", 5), 30, {})
     service.well = True
@@ -139,7 +140,7 @@ def test_connections_that_ask_nothing_keep_nobody_out(tmp_path: Path) -> None:
 def test_the_program_lasts_as_long_as_its_watch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Python 3.12.0 to 3.12.2 starts no thread, for an answer, once the main one has ended."""
+    """Python 3.12.0 to 3.12.2 starts no thread, for an answer, once the main thread has ended."""
     began = time.monotonic()
     monkeypatch.setattr(health.Service, "watch", lambda _: time.sleep(0.3))
     service = HealthService(

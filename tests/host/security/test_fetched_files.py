@@ -1,4 +1,6 @@
-"""A local user tries to change weights after they were verified, or what root writes meanwhile."""
+"""A local user tries to change weights after they were verified, or files that root writes
+meanwhile.
+"""
 
 import hashlib
 import json
@@ -26,7 +28,7 @@ def _cached(fetching: Fetch, users: Path) -> Path:
 
 
 def _rewrite(path: Path) -> None:
-    """The owner changes one byte, and puts the time back."""
+    """The owner changes one byte, and restores the file's time."""
     as_user('touch -r "$1" "$2"; printf X | dd of="$1" bs=1 seek=999 conv=notrunc 2>/dev/null;'
             ' touch -r "$2" "$1"', path, path.parent / "time")  # fmt: skip
 
@@ -61,7 +63,7 @@ def test_a_file_that_only_root_can_write_is_linked(fetching: Fetch, folder: Path
     assert (fetching.destination / ONE).samefile(folder / "mine" / ONE)
 
 
-def test_a_hard_link_that_was_rewritten_is_fetched_anew(fetching: Fetch, users: Path) -> None:
+def test_a_rewritten_hard_link_is_fetched_again(fetching: Fetch, users: Path) -> None:
     """A fleet of before: a file of the model is a second name of the user's."""
     fetching.complete()
     file = fetching.destination / ONE
@@ -74,7 +76,7 @@ def test_a_hard_link_that_was_rewritten_is_fetched_anew(fetching: Fetch, users: 
 
 
 def test_a_forged_receipt_is_not_believed(fetching: Fetch) -> None:
-    """A user's model directory with a receipt that says all is well."""
+    """A user's model directory with a receipt that claims it is complete."""
     fetching.complete()
     evil = bytearray(fetching.hub.files[ONE])
     evil[999] ^= 1
@@ -101,7 +103,7 @@ def test_a_directory_of_another_user_makes_no_model_complete(fetching: Fetch, in
 
 
 def _users_parent(fetching: Fetch) -> None:
-    """The models' root is root's; the model's own directory was made by a user."""
+    """The models' root belongs to root; a user made the model's own directory."""
     fetching.destination.parent.mkdir(parents=True)
     os.chown(fetching.destination.parent, UID, UID)
 

@@ -1,4 +1,4 @@
-"""The ports that an engine chooses by itself are closed: real rules, in network namespaces."""
+"""Ports that an engine chooses by itself are closed: real rules, in network namespaces."""
 
 import contextlib
 import fcntl
@@ -86,7 +86,7 @@ class Namespace:
         return ("nsenter", f"--net=/proc/{self.pid}/ns/net", *command)
 
     def run(self, *command: str, timeout: float | None = None) -> Outcome:
-        """Run a command in it."""
+        """Run a command in the namespace."""
         return run(*self._command(*command), timeout=timeout)
 
     def close(self, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +97,7 @@ class Namespace:
     def connects(
         self, user: int, *to: tuple[str, int], source: str = "", protocol: int = 0
     ) -> list[bool]:
-        """Whether connections of one of its users succeed."""
+        """Return whether connections of one of its users succeed."""
         attempts = json.dumps([user, [(*each, source, protocol) for each in to]])
         outcome = self.run(sys.executable, "-c", CONNECT, attempts)
         assert outcome.ok, outcome.err
@@ -113,7 +113,7 @@ def stack() -> Iterator[contextlib.ExitStack]:
 
 @pytest.fixture
 def hosts(stack: contextlib.ExitStack) -> tuple[Namespace, Namespace]:
-    """The networks of a head, and of a follower which has a neighbour's address, too."""
+    """The networks of a head, and of a follower that has a neighbour's address, too."""
     if os.geteuid() != 0 or not IPTABLES:
         pytest.skip("needs root, iptables and nsenter")
     head, follower = Namespace(stack), Namespace(stack)
@@ -149,7 +149,7 @@ def test_the_engines_ports_are_open_to_ranks_and_root_alone(
     assert not any(head.connects(NOBODY, (FOLLOWER, 29501), (FOLLOWER, 40404)))
     assert not any(follower.connects(NOBODY, *ranks))
     assert not any(follower.connects(0, *ranks, source=NEIGHBOUR))
-    # The engines, and what else users do: other ports of the same hosts.
+    # The engines, and other users' programs: other ports of the same hosts.
     assert all(head.connects(0, *local, *ranks, (FOLLOWER, 29501), (FOLLOWER, 40404)))
     assert all(follower.connects(0, *ranks))
     assert head.connects(NOBODY, (HEAD, 8010), (FOLLOWER, 8010)) == [True, True]
@@ -187,7 +187,7 @@ def test_rules_of_later_services_are_restored_after_a_refusal(
     assert capsys.readouterr().out.startswith("good: its rules of iptables were missing")
 
 
-def test_rules_are_taken_away_and_nobody_elses_with_them(
+def test_only_the_services_own_rules_are_removed(
     hosts: tuple[Namespace, Namespace], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     head, _ = hosts
@@ -218,12 +218,13 @@ PUBLISH = "; ".join(
 
 
 @pytest.mark.parametrize("outgoing", [False, True])
-def test_of_a_bridge_the_published_port_alone_is_reached(
+def test_only_the_published_port_of_a_bridge_is_reached(
     hosts: tuple[Namespace, Namespace], stack: contextlib.ExitStack, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], outgoing: bool,
 ) -> None:  # fmt: skip
-    """Also after ``nft flush ruleset``, once the watch has looked, and past a rule that accepts
-    everything."""
+    """Also after ``nft flush ruleset``, once the watch has run, and past a rule that accepts
+    everything.
+    """
     (head, neighbour), container = hosts, Namespace(stack)
     script = BRIDGE.format(pid=container.pid, forward="net.ipv4.ip_forward")
     assert head.run("sh", "-ec", f"{script}; {PUBLISH}").ok

@@ -14,7 +14,7 @@ from sparkwright.host.lib import sandbox
 from tests.host.programs import program
 
 TOKEN = "hf_a-token-of-the-users-own"
-#: As much of systemd-run as is asked: loads credentials as systemd does, and notes its words.
+#: As much of systemd-run as needed: loads credentials as systemd does, and records its words.
 SYSTEMD_RUN = """#!{python}
 import json, os, socket, sys
 place, words = {place!r}, sys.argv[1:]
@@ -83,7 +83,7 @@ def test_a_token_is_loaded_by_systemd_and_in_no_file(root: Path, code: int) -> N
     assert (root / "models").is_dir()
 
 
-def test_a_token_that_nobody_fetches_does_not_hold_the_start(root: Path) -> None:
+def test_an_unread_token_does_not_block_the_start(root: Path) -> None:
     program(root / "bin", "systemd-run", "exit 0")
     jobs.main(JobsRequest(start=(_job(root),)))
     assert _files_with(root, TOKEN) == []

@@ -1,4 +1,4 @@
-"""A local user tries to hold or replace the lab's locks, or to have root write through them."""
+"""A local user tries to hold or replace the lab's locks, or to make root write through them."""
 
 import os
 from collections.abc import Callable

@@ -1,5 +1,6 @@
-"""Who asks a peer server: a neighbour without a key, or with what was heard on the wire; and a
-member of the fleet, with a key, for what is not the fleet's to read."""
+"""Clients of a peer server: a neighbour without a key, or with recorded traffic; and a member of
+the fleet, with a key, that requests files which the fleet may not read.
+"""
 
 import base64
 import json
@@ -113,7 +114,7 @@ def test_a_signed_request_cannot_be_made_into_another(seed: Seed) -> None:
         assert _status(seed, PATH, "bytes=0-1", sent, method=method) in (400, 401)
 
 
-def test_two_readings_of_one_request_are_none(seed: Seed) -> None:
+def test_an_ambiguous_request_is_refused(seed: Seed) -> None:
     for extra in (
         "Authorization: Sparkwright x", "Range: bytes=0-0", "Transfer-Encoding: chunked",
         "Content-Length: 5", " folded", "Bad Name: x", "Host: a\r\nHost: b",
@@ -163,7 +164,7 @@ def test_docker_is_given_images_only(seed: Seed, path: str) -> None:
 
 
 def test_dockers_password_counts_over_loopback_only(seed: Seed) -> None:
-    """It is sent in clear, which nobody hears there."""
+    """The password is sent in clear over loopback, where nobody listens."""
     keys, models, images = (str(seed.fetch.root / name) for name in ("keys", "models", "images"))
     request = PeerServerRequest(keys, models, images, 60)
     for address, status in (("127.0.0.1", b"200"), ("10.0.0.7", b"404"), ("1270.0.0.1", b"404")):
@@ -176,7 +177,7 @@ def test_dockers_password_counts_over_loopback_only(seed: Seed) -> None:
             assert mine.recv(4096).startswith(b"HTTP/1.1 " + status)
 
 
-def test_an_answer_tells_no_key(seed: Seed) -> None:
+def test_an_answer_reveals_no_key(seed: Seed) -> None:
     connection = seed.connect()
     _, body, headers = signed(connection, f"{PATH}?ranges")
     connection.close()
@@ -192,7 +193,7 @@ KEPT = b'"VLLM_API_KEY=sk-of-the-fleet"'
 
 @pytest.fixture(autouse=True)
 def kept(seed: Seed, tmp_path: Path) -> Path:
-    """A file that is not the fleet's to read, also beside the directories that are served."""
+    """A file that the fleet may not read, also beside the served directories."""
     file = tmp_path / "host/docker/containers" / CONTAINER / "config.v2.json"
     file.parent.mkdir(parents=True)
     for copy in (
@@ -205,7 +206,7 @@ def kept(seed: Seed, tmp_path: Path) -> Path:
 
 
 def _paths(name: str) -> Any:
-    """A table, with the names that are made here."""
+    """A table, with the names made here."""
     text = json.dumps(TABLES[name])
     return json.loads(text.replace("{commit}", COMMIT).replace("{container}", CONTAINER))
 
@@ -235,9 +236,7 @@ def test_no_link_is_followed_and_only_regular_files_are_given(
     assert seed.is_well()
 
 
-def test_a_stage_that_names_another_file_as_its_process_tells_nothing(
-    seed: Seed, tmp_path: Path
-) -> None:
+def test_a_stage_with_a_foreign_process_file_reveals_nothing(seed: Seed, tmp_path: Path) -> None:
     stage = seed.fetch.stage
     stage.mkdir()
     secret = tmp_path / "host/secret.json"
@@ -251,8 +250,8 @@ def test_a_stage_that_names_another_file_as_its_process_tells_nothing(
     assert b'"alive": false' in body
 
 
-def test_what_is_the_fleets_is_given(seed: Seed) -> None:
-    """The tests above would pass on a server that gives nothing."""
+def test_files_of_the_fleet_are_served(seed: Seed) -> None:
+    """The tests above would pass on a server that serves nothing."""
     path = f"/files/models/org--model/{COMMIT}/config.json"
     assert seed.get(path, Range="bytes=0-1")[:2] == (206, b"{}")
     assert seed.get(path.replace("config", "%63onfig"), Range="bytes=0-1")[:2] == (206, b"{}")

@@ -32,14 +32,14 @@ MIB = 1 << 20
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[tuple[PeerServer, int]]:
-    """A server in this process, whose deadlines can be made short."""
+    """A server in this process, with short deadlines."""
     with serving(tmp_path) as made:
         yield made
 
 
 @dataclass
 class Attacked:
-    """A server that neighbours can reach, and the host that takes from it meanwhile."""
+    """A server that neighbours can reach, and the host that fetches from it meanwhile."""
 
     address: str
     port: int
@@ -53,7 +53,7 @@ class Attacked:
         return PeerClient(self.address, keys, f"/files/models/org--model/{COMMIT}/file", MIB)
 
 
-#: Connects so many times from one address, sends, and resets or keeps each connection.
+#: Connects this many times from one address, sends, and resets or keeps each connection.
 ATTACK = """
 import itertools, json, socket, struct, sys, time
 port, number, reset, sent = json.loads(sys.argv[1])
@@ -107,7 +107,7 @@ HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
     ],
     ids=["resets", "slow handshakes", "half requests"],
 )
-def test_a_neighbour_without_a_key_neither_ends_it_nor_keeps_anybody_out(
+def test_a_neighbour_without_a_key_neither_ends_the_server_nor_blocks_clients(
     attacked: Attacked, number: int, sent: tuple[bytes, ...], reset: bool
 ) -> None:
     arguments = json.dumps([attacked.port, number, reset, [text.hex() for text in sent]])
@@ -127,7 +127,7 @@ def test_a_neighbour_without_a_key_neither_ends_it_nor_keeps_anybody_out(
         assert active_count() - attacked.threads <= peer_server.MOST_OF_ONE + 16
 
 
-def test_a_flood_keeps_nobody_out_and_takes_no_memory(seed: Seed) -> None:
+def test_a_flood_blocks_no_client_and_takes_no_memory(seed: Seed) -> None:
     ends = time.monotonic() + 4
 
     def flood() -> None:
@@ -190,7 +190,7 @@ def test_a_trickled_head_has_one_deadline(
         assert time.monotonic() - began < 3
 
 
-def test_who_reads_nothing_loses_the_connection(
+def test_a_client_that_reads_nothing_loses_its_connection(
     seed: Seed, served: tuple[PeerServer, int], monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:  # fmt: skip
@@ -216,19 +216,19 @@ def test_who_reads_nothing_loses_the_connection(
     connection.close()
 
 
-def test_who_has_no_key_makes_room_and_who_has_one_stays() -> None:
+def test_clients_without_a_key_make_room_for_clients_with_a_key() -> None:
     pairs = [socket.socketpair() for _ in range(8)]
     ours = [pair[0] for pair in pairs]
     connections = Connections(most=4, most_of_one=2)
     assert connections.admit(ours[0], "10.0.0.1")
     connections.identified(ours[0])
     assert connections.admit(ours[1], "10.0.0.1")
-    # A third of the same address: the oldest without a key goes.
+    # A third connection of the same address: the oldest without a key is closed.
     assert connections.admit(ours[2], "10.0.0.1")
     assert pairs[1][1].recv(1) == b""
     connections.identified(ours[2])
     assert not connections.admit(ours[3], "10.0.0.1")
-    # Others find room, until the whole is full of those with a key.
+    # Others find room, until all places are taken by clients with a key.
     assert connections.admit(ours[3], "10.0.0.2")
     assert connections.admit(ours[4], "10.0.0.3")
     assert connections.admit(ours[5], "10.0.0.4")
@@ -243,7 +243,7 @@ def test_who_has_no_key_makes_room_and_who_has_one_stays() -> None:
             item.close()
 
 
-def test_only_who_has_a_key_keeps_the_server_running(
+def test_only_requests_with_a_key_keep_the_server_running(
     served: tuple[PeerServer, int],
 ) -> None:
     server, port = served
@@ -260,7 +260,7 @@ def test_only_who_has_a_key_keeps_the_server_running(
 def test_a_server_ends_when_its_keys_are_gone(
     served: tuple[PeerServer, int], tmp_path: Path
 ) -> None:
-    """Its directories were removed under it: it makes room for another server."""
+    """Its directories were removed while it ran: it makes room for another server."""
     server, _ = served
     assert not server.ended.wait(0.5)
     (tmp_path / "keys").rename(tmp_path / "gone")

@@ -1,4 +1,4 @@
-"""A hostile peer, or somebody in a peer's place, answers a host that fetches."""
+"""A hostile peer, or an attacker in a peer's place, answers a host that fetches."""
 
 import hashlib
 import json
@@ -45,7 +45,7 @@ class Asked:
         return peer_auth.answer(key, number, *arguments, hashlib.sha256(body).hexdigest())
 
 
-#: Answers a request on a connection, whose later requests it answers too.
+#: Answers a request on a connection, and its later requests.
 _Behaviour = Callable[[socket.socket, Asked], None]
 Fake = Callable[[_Behaviour], "FakePeer"]
 Take = Callable[..., "Taker"]
@@ -53,7 +53,7 @@ Take = Callable[..., "Taker"]
 
 @dataclass
 class FakePeer:
-    """Listens where a peer should, and answers as it likes."""
+    """Listens in a peer's place, and answers at will."""
 
     behaviour: _Behaviour
     asked: list[Asked] = field(default_factory=list)
@@ -117,7 +117,7 @@ def signed(
 
 
 def lists(connection: socket.socket, asked: Asked, size: int = 8 * MIB) -> bool:
-    """Answer a request for ranges with the whole file. Returns whether it was one."""
+    """Answer a request for ranges with the whole file. Returns whether the request was signed."""
     if "?ranges" in asked.line:
         signed(connection, asked, 200, HELD % size)
     return "?ranges" in asked.line
@@ -207,14 +207,14 @@ def test_a_fetch_goes_on_without_a_hostile_peer(
     assert fetch.progress()["bytes_peers"] == 0
     assert most < 200 * MIB
     assert time.monotonic() - began < 30
-    # Whoever answers in the peer's place hears no secret.
+    # An attacker in the peer's place receives no secret.
     heard = peer.heard.decode()
     assert "Sparkwright run=" in heard
     assert not any(key in heard for key in (SECRET, SERVER_KEY, KEY, *DOCKER[1:]))
 
 
 def _most_memory(process: subprocess.Popen[str]) -> int:
-    """The most resident bytes of a process, until it ends."""
+    """Peak of a process's resident bytes, until it ends."""
     most = 0
     while process.poll() is None:
         with suppress(OSError, ValueError, IndexError):
@@ -233,19 +233,19 @@ def test_a_redirect_is_not_followed(fetch: Fetch, fake: Fake) -> None:
     assert elsewhere.asked == []
 
 
-# What follows needs shorter deadlines than the program's own: it runs in this process.
+# The rest needs shorter deadlines than the program's own: it runs in this process.
 
 
 @dataclass
 class Taker:
-    """A file that is taken from one peer."""
+    """A file that is fetched from one peer."""
 
     request: FetchRequest
     peers: Peers
     part: Part
 
     def take(self) -> float:
-        """Returns the seconds that it took."""
+        """Returns the elapsed seconds."""
         began = time.monotonic()
         self.peers.fill(self.part)
         return time.monotonic() - began
@@ -272,7 +272,7 @@ def _alive(connection: socket.socket, asked: Asked) -> None:
     signed(connection, asked, 200, ALIVE)
 
 
-def test_a_peer_that_is_alive_and_brings_nothing_is_left(
+def test_a_peer_that_sends_nothing_is_left(
     taker: Take, fake: Fake, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(peers, "WINDOW", 2.0)
@@ -341,7 +341,7 @@ def test_nothing_unproved_reaches_the_disk(taker: Take, fake: Fake) -> None:
     def behave(connection: socket.socket, asked: Asked) -> None:
         if lists(connection, asked):
             return
-        # Somebody between the two changes one bit of the bytes that the peer has signed.
+        # An attacker between the two changes one bit of the bytes that the peer has signed.
         content_range = f"bytes 0-{8 * MIB - 1}/{8 * MIB}"
         good = b"w" * (8 * MIB)
         made = f"Sparkwright-Answer: {asked.sign(206, good, content_range)}"
@@ -354,7 +354,7 @@ def test_nothing_unproved_reaches_the_disk(taker: Take, fake: Fake) -> None:
     assert item.part.path.stat().st_blocks == 0
 
 
-def test_another_range_than_the_one_asked_for_is_not_taken(taker: Take, fake: Fake) -> None:
+def test_another_range_than_requested_is_not_taken(taker: Take, fake: Fake) -> None:
     def behave(connection: socket.socket, asked: Asked) -> None:
         if lists(connection, asked):
             return
@@ -377,7 +377,7 @@ def test_a_peer_without_a_key_of_the_controllers_is_not_asked(
     assert not peers.left
 
 
-def test_a_proxy_of_the_environment_hears_nothing(
+def test_a_proxy_in_the_environment_gets_no_request(
     taker: Take, fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proxy, gone = fake(_unsigned), fake(_unsigned)
@@ -391,10 +391,10 @@ def test_a_proxy_of_the_environment_hears_nothing(
     assert not item.peers.left
 
 
-def test_a_disk_that_loses_what_is_written_ends_the_fetch(
+def test_a_disk_that_loses_written_bytes_ends_the_fetch(
     taker: Take, fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As ZFS makes holes of zeros: the same range would be fetched for ever."""
+    """As on ZFS, which makes holes of zeros: the same range would be fetched endlessly."""
     monkeypatch.setattr(Part, "missing", lambda part: [(0, part.file.size)])
 
     def behave(connection: socket.socket, asked: Asked) -> None:
@@ -405,7 +405,7 @@ def test_a_disk_that_loses_what_is_written_ends_the_fetch(
         taker(fake(behave)).take()
 
 
-def test_a_peer_that_gives_half_pages_is_not_asked_for_them_for_ever() -> None:
+def test_a_peer_with_half_pages_is_not_asked_forever() -> None:
     page = 65536
     assert common([(0, 8 * page)], [(1, 3 * page + 1)]) == [(page, 3 * page)]
     assert common([(0, 8 * page)], [(1, page)]) == []

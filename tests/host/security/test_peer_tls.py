@@ -1,4 +1,4 @@
-"""Peers under TLS: who listens in between, who poses as a peer, and who asks in clear."""
+"""Peers under TLS: an eavesdropper in between, a false peer, and a client without TLS."""
 
 import datetime as dt
 import json
@@ -29,7 +29,7 @@ PIECE = b'{"model_type": "fake"}'
 
 @dataclass
 class Tapped:
-    """Somebody between two hosts: passes everything on, and keeps what was said."""
+    """An attacker between two hosts, who forwards everything and records it."""
 
     port: int
     heard: bytearray = field(default_factory=bytearray)
@@ -58,14 +58,14 @@ class Tapped:
 
 @dataclass
 class Served:
-    """A host that serves peers, and who listens in between."""
+    """A host that serves peers, and an eavesdropper in between."""
 
     fetch: Fetch
     ca: Authority
     tap: Tapped
 
     def take(self, leech: Fetch, identity: TlsIdentity | None) -> str:
-        """Fetch everything from it or the hub, as a host that verifies it so."""
+        """Fetch everything from it or the hub, as a host that verifies it."""
         keys = leech.root / "peer-keys"
         tls = {self.tap.address: identity} if identity else {}
         keys.write_text(json.dumps(asdict(PeerKeys(RUN, PEER, {self.tap.address: KEY}, tls))))
@@ -94,10 +94,10 @@ def serving(
 
 
 @pytest.mark.parametrize("tls", [True, False], ids=["tls", "clear"])
-def test_who_listens_in_reads_no_weights_and_no_names(
+def test_an_eavesdropper_reads_no_weights_and_no_names(
     serving: Callable[[bool], Served], leech: Fetch, tls: bool
 ) -> None:
-    """The other case shows that the tap would hear them."""
+    """The other case shows that the tap would record them."""
     served = serving(tls)
     asked = len(leech.hub.hits)
     served.take(leech, TlsIdentity(NAME, served.ca.pem) if tls else None)
@@ -110,10 +110,10 @@ def test_who_listens_in_reads_no_weights_and_no_names(
 
 
 @pytest.mark.parametrize("mistake", ["another CA", "another name", "a public CA"])
-def test_nothing_is_taken_from_who_has_not_the_peers_certificate(
+def test_nothing_is_taken_from_a_server_without_the_peers_certificate(
     serving: Callable[[bool], Served], leech: Fetch, tmp_path: Path, mistake: str
 ) -> None:
-    """Nor is it told what is wanted: the run's key is shown to nobody else."""
+    """It does not learn the requested content either: the run's key is sent to nobody else."""
     served = serving(True)
     other = authority(NOW, tmp_path / "other", names=[NAME])
     output = served.take(
@@ -128,7 +128,7 @@ def test_nothing_is_taken_from_who_has_not_the_peers_certificate(
     assert f"the peer {served.tap.address} fails (its certificate: " in output
 
 
-def test_who_serves_in_clear_where_tls_is_asked_for_gets_no_request(
+def test_a_plain_server_in_place_of_tls_gets_no_request(
     serving: Callable[[bool], Served], leech: Fetch
 ) -> None:
     served = serving(False)
@@ -138,7 +138,7 @@ def test_who_serves_in_clear_where_tls_is_asked_for_gets_no_request(
     assert b"Authorization" not in served.tap.heard
 
 
-def test_who_asks_in_clear_gets_nothing_and_keeps_nobody_waiting(
+def test_a_plain_client_gets_nothing_and_blocks_no_other(
     serving: Callable[[bool], Served], leech: Fetch
 ) -> None:
     served = serving(True)

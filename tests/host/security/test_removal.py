@@ -1,4 +1,4 @@
-"""Removal goes by what lies on the host, and takes nothing that is not sparkwright's."""
+"""Removal goes by the files on the host, and removes nothing foreign."""
 
 import json
 from pathlib import Path
@@ -42,7 +42,7 @@ def mine(tmp_path: Path) -> Path:
     return folder
 
 
-def test_what_links_lead_to_stays(tmp_path: Path, ran: list[tuple[str, ...]], mine: Path) -> None:
+def test_targets_of_links_stay(tmp_path: Path, ran: list[tuple[str, ...]], mine: Path) -> None:
     root, models = tmp_path / "root", tmp_path / "models"
     (root / "services").mkdir(parents=True)
     (root / "services/qwen36").symlink_to(mine)
@@ -60,7 +60,7 @@ def test_what_links_lead_to_stays(tmp_path: Path, ran: list[tuple[str, ...]], mi
     assert f"{models}/a--b/{COMMIT}: not sparkwright's" in answer.left
 
 
-def test_a_service_whose_name_leads_out_of_its_place_is_none(
+def test_a_service_name_that_leads_out_of_the_root_is_ignored(
     tmp_path: Path, ran: list[tuple[str, ...]], mine: Path
 ) -> None:
     root = tmp_path / "root"

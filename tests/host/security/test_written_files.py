@@ -1,5 +1,6 @@
-"""A local user tries to lead root's writes elsewhere: by links, directories, names in /tmp; or to
-say who runs, who was stopped and what is in maintenance."""
+"""A local user tries to redirect root's writes: by links, directories, names in /tmp; or to
+forge the running release, a stop or maintenance.
+"""
 
 import json
 import os
@@ -113,7 +114,7 @@ def _a_link_of_theirs(users: Path, name: str, text: str) -> Path:
 
 WRITE = 'printf %s "$1" > "$2"'
 MARK = '{"by": "root", "at": 1, "why": "it is mine now"}'
-#: File -> its text, and what reads it in its folder.
+#: File -> its text, and the program that reads it.
 READ: dict[str, tuple[str, Callable[[Path], object]]] = {
     "maintenance.json": (MARK, lambda _: homes.maintenance()),
     homes.STOPPED: (MARK, homes.stopped),
@@ -130,7 +131,7 @@ READ: dict[str, tuple[str, Callable[[Path], object]]] = {
     [_in_their_directory, _for_everybody_to_write, _their_file_in_roots_directory,
      _a_link_of_theirs],
 )  # fmt: skip
-def test_what_another_user_wrote_is_not_believed(
+def test_files_of_another_user_are_not_believed(
     users: Path, trap: Callable[[Path, str, str], Path], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text, read = READ[name]
@@ -140,7 +141,7 @@ def test_what_another_user_wrote_is_not_believed(
     assert not read(path.parent)
     seen = observe.as_root(ObservationRequest(services_root=str(users)))
     assert seen["maintenance"] is None
-    # What root wrote is.
+    # Root's own file is read.
     path = users.parent / "roots" / name
     files.write(path, text, 0o600)
     monkeypatch.setattr(homes, "MAINTENANCE", str(path))
@@ -151,7 +152,7 @@ def test_what_another_user_wrote_is_not_believed(
     "text", ["", "[]", "[" * 100000, '{"groups": 5}', '{"groups": {"evening": {"members": []}}}',
              json.dumps({"groups": {"evening": {"members": ["a"], "windows": [[1, 2]]}}})],
 )  # fmt: skip
-def test_what_a_power_cut_tore_is_no_group(folder: Path, text: str) -> None:
+def test_a_torn_file_is_no_group(folder: Path, text: str) -> None:
     files.write(folder / "exclusive.json", text, 0o600)
     assert exclusive.running(folder) == {}
 
@@ -203,7 +204,7 @@ def test_a_jobs_directory_is_not_made_where_a_user_decides(
 
 
 @pytest.mark.parametrize("path", ["mine", "mine/below", "mine/below/file", "link/file", "none/x"])
-def test_what_is_roots_alone_is_not_exposed(folder: Path, path: str) -> None:
+def test_paths_of_root_alone_are_not_exposed(folder: Path, path: str) -> None:
     (folder / "mine/below").mkdir(parents=True)
     (folder / "mine/below/file").touch()
     (folder / "link").symlink_to("mine/below")
@@ -214,7 +215,7 @@ EXPOSED = safe_load(Path(__file__).with_name("tables.yaml").read_text())["expose
 
 
 @pytest.mark.parametrize(("path", "where"), EXPOSED.items())
-def test_what_another_user_can_change_is_named(
+def test_the_path_that_another_user_can_change_is_named(
     folder: Path, users: Path, path: str, where: str
 ) -> None:
     for name, mode in {"all": 0o777, "group": 0o775, "tmp": 0o1777, "mine": 0o755}.items():
@@ -232,14 +233,14 @@ def test_what_another_user_can_change_is_named(
     assert result.why
 
 
-def test_what_lies_in_tmp_is_roots_if_root_made_it(folder: Path) -> None:
+def test_a_directory_in_tmp_is_roots_if_root_made_it(folder: Path) -> None:
     folder.chmod(0o1777)
     (folder / "mine").mkdir()
     assert files.write(folder / "mine/state/file", "text", 0o600)
     assert trusted.exposed(folder / "mine/state/file") is None
 
 
-def test_a_directory_is_given_to_root_with_nobody_else_left_in(users: Path) -> None:
+def test_a_directory_becomes_roots_without_other_writers(users: Path) -> None:
     users.chmod(0o2777)
     trusted.take_over(users)
     assert (users.stat().st_uid, stat.S_IMODE(users.stat().st_mode)) == (0, 0o755)

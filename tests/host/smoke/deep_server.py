@@ -11,7 +11,7 @@ from sparkwright.host.smoke.client import DeepRequest
 from tests.host.lab.fake_server import KEY, NGRAM, Server
 from tests.unit.builders import catalog, plan, wanted
 
-#: Of the fake: room for every check.
+#: Settings of the fake: room for every check.
 CONTEXT = 24576
 SEQUENCES = 8
 #: The fake's command line, as the recipe's; n-grams instead of a drafter of its own.
@@ -23,7 +23,7 @@ WORDS = (
 
 
 def request(**service: Any) -> DeepRequest:
-    """The request for the 35B recipe, with settings of a service's over it."""
+    """The request for the 35B recipe, with overriding settings of a service."""
     arguments = {"max_model_len": CONTEXT, "max_num_seqs": SEQUENCES}
     settings = {
         "recipe": "qwen36-35b-a3b-heretic-dflash",
@@ -36,7 +36,7 @@ def request(**service: Any) -> DeepRequest:
 
 
 def at(port: int, folder: Path, asked: DeepRequest | None = None, **changes: Any) -> DeepRequest:
-    """A request for what listens on a port, with its key in a directory."""
+    """A request for the server on a port, with its key in a directory."""
     secrets = folder / "secrets.env"
     secrets.write_text(f"VLLM_API_KEY={KEY}\n")
     own: dict[str, Any] = {"address": "127.0.0.1", "port": port, "secrets": str(secrets)}

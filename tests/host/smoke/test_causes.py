@@ -96,7 +96,7 @@ CASES = safe_load(Path(__file__).with_name("causes.yaml").read_text())
 
 
 @pytest.mark.parametrize(("check", "answers", "cause", "message"), CASES)
-def test_an_answer_is_of_its_own_cause(
+def test_each_answer_has_its_own_cause(
     check: str, answers: list[Any], cause: str, message: str
 ) -> None:
     def answered(path: str, body: Any) -> Reply:
@@ -176,14 +176,14 @@ def test_a_stream_of_content_or_of_thoughts_is_a_stream() -> None:
         ([*[delta(content="a")] * 3, "[DONE]"], "usage", "ends without usage"),
     ],
 )
-def test_stream(events: list[Any], cause: str, message: str) -> None:
+def test_a_bad_stream_has_its_cause(events: list[Any], cause: str, message: str) -> None:
     text = fault(routes.stream, streaming(*events))
     assert text[0] == cause
     assert message in text[1]
 
 
 def test_a_fast_engine_is_not_taken_for_a_stream_that_is_held_back() -> None:
-    """A small model writes 3,000 tokens a second; what was held back comes at once, and late."""
+    """A small model writes 3,000 tokens a second; withheld tokens come at once, and late."""
     usage = {"choices": [], "usage": {"completion_tokens": 96}}
     events: list[Any] = [*[delta(content="a b c")] * 3, usage, "[DONE]"]
     fast, late = (streaming(*events, first=first, pause=0.01) for first in (0.01, 2.0))
@@ -191,7 +191,7 @@ def test_a_fast_engine_is_not_taken_for_a_stream_that_is_held_back() -> None:
     assert fault(routes.stream, late)[0] == "lump"
 
 
-def test_a_name_that_says_nothing() -> None:
+def test_an_alias_without_an_answer_is_reported() -> None:
     def answers(path: str, body: Any) -> Reply:
         if path == "/v1/models":
             return 200, {"data": [{"id": "tiny"}, {"id": "tiny2"}]}
@@ -202,7 +202,7 @@ def test_a_name_that_says_nothing() -> None:
     assert "tiny2 is listed, but its answer has no token" in arguments
 
 
-def test_a_server_without_a_list_of_routes_is_asked_for_those_it_must_have() -> None:
+def test_a_server_without_a_list_of_routes_gets_the_default_routes() -> None:
     asked: list[str] = []
 
     def answers(path: str, _: Any) -> Reply:
@@ -222,7 +222,7 @@ def test_a_server_without_a_list_of_routes_is_asked_for_those_it_must_have() -> 
         (chat(None, finish="length"), chat("<think>hm</think>391"), "leaks"),
     ],
 )
-def test_thinking(small: Reply, answer: Reply, cause: str) -> None:
+def test_a_bad_thinking_switch_has_its_cause(small: Reply, answer: Reply, cause: str) -> None:
     client = scripted(lambda _, body: small if body["max_tokens"] < 100 else answer)
     assert fault(routes.switched_on, client)[0] == cause
 
@@ -245,7 +245,7 @@ def long(answer: Reply) -> Callable[[str, Any], Reply]:
     return answers
 
 
-def test_a_tokenizer_that_is_unknown_is_taken_to_make_a_token_of_a_word() -> None:
+def test_an_unknown_tokenizer_counts_a_token_for_each_word() -> None:
     def answers(path: str, body: Any) -> Reply:
         if path == "/tokenize":
             return 404, ""
@@ -255,7 +255,7 @@ def test_a_tokenizer_that_is_unknown_is_taken_to_make_a_token_of_a_word() -> Non
     assert "maximum context length" in load.limit(scripted(answers))
 
 
-def test_blocks_too_large_for_what_repeats_are_a_cause_of_their_own() -> None:
+def test_cache_blocks_larger_than_the_repeated_prefix_are_a_cause() -> None:
     metrics = 'vllm:cache_config_info{block_size="2096",enable_prefix_caching="True"} 1.0\n'
 
     def answers(path: str, body: Any) -> Reply:
@@ -266,7 +266,7 @@ def test_blocks_too_large_for_what_repeats_are_a_cause_of_their_own() -> None:
     assert "(blocks of 2096 tokens)" in arguments
 
 
-def test_an_engine_that_dies_of_its_load() -> None:
+def test_an_engine_that_dies_of_its_load_is_reported() -> None:
     def answers(path: str, _: Any) -> Reply:
         return {"/metrics": (200, ""), "/health": (503, "")}.get(path, (500, "dead"))
 
@@ -275,8 +275,8 @@ def test_an_engine_that_dies_of_its_load() -> None:
     assert "after 8 requests at once, /health answers HTTP 503; one answer: /v1/chat" in arguments
 
 
-def test_answers_that_are_somebody_elses() -> None:
-    """A drafter's block tables that are one row off give everyone the neighbour's text."""
+def test_answers_of_another_request_are_reported() -> None:
+    """A drafter's block tables that are one row off give every client its neighbour's text."""
 
     def answers(path: str, body: Any) -> Reply:
         if path in ("/metrics", "/health"):
@@ -293,15 +293,15 @@ cases = Tables(__file__)
 
 
 @pytest.mark.parametrize("word", picture.WORDS)
-def test_what_is_drawn_is_what_is_seen(word: str) -> None:
-    """Two tables of letters, two readings of PNG: neither knows the other's."""
+def test_the_fake_sees_the_drawn_shapes(word: str) -> None:
+    """Two tables of letters, two readers of PNG: neither knows the other's."""
     for left, right in (("circle", "square"), ("triangle", "circle"), ("square", "triangle")):
         drawn = picture.Picture(("red", left), ("blue", right), word)
         text = described(drawn.data_url())
         assert text == f"I see a red {left} and a blue {right}, and the word {word}."
 
 
-def test_no_picture_is_like_the_one_before() -> None:
+def test_each_picture_is_new() -> None:
     drawn = {picture.drawn() for _ in range(40)}
     assert len(drawn) > 10
     assert all(item.left[0] != item.right[0] and item.left[1] != item.right[1] for item in drawn)
@@ -315,7 +315,7 @@ SCHEMA = _schema(
 
 
 @cases("value", "mistake")
-def test_the_validator_says_what_does_not_fit(value: Any, mistake: list[str]) -> None:
+def test_the_validator_names_values_that_do_not_fit(value: Any, mistake: list[str]) -> None:
     assert misfits(value, SCHEMA) == mistake
 
 
@@ -357,7 +357,7 @@ def test_counters_are_summed_over_engines_and_the_cache_is_reported() -> None:
     assert result.texts[metrics.PREFIX_CACHING] == "True"
 
 
-def test_the_program_runs_as_it_is_sent(tmp_path: Path) -> None:
+def test_the_sent_program_runs(tmp_path: Path) -> None:
     """Over standard input into a bare Python, as root's on a host: -I and -S."""
     skip = dict.fromkeys(("long-16k", "context-limit", "concurrency"), "not now")
     model = make_model(tmp_path / "model")

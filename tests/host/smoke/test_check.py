@@ -48,7 +48,7 @@ def ask(server: Server, folder: Path, **changes: Any) -> SmokeAnswer:
     return check.run(replace(request, **changes))
 
 
-def test_a_service_that_is_well_passes_and_through_its_proxy_too(
+def test_a_healthy_service_passes_directly_and_through_its_proxy(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with launched(model, *WORDS) as server:
@@ -67,7 +67,7 @@ def test_a_service_that_is_well_passes_and_through_its_proxy_too(
     assert "port 9 does not answer: [Errno 111] Connection refused" in closed.detail
 
 
-def test_the_cause_of_a_crash_is_looked_for_once(
+def test_the_cause_of_a_crash_is_searched_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     looks = count()
@@ -85,7 +85,7 @@ def test_the_cause_of_a_crash_is_looked_for_once(
 
 
 @cases("fault", "name", "message")
-def test_a_fault_fails_the_check_that_is_about_it(
+def test_a_fault_fails_the_check_of_its_subject(
     model: Path, tmp_path: Path, fault: str, name: str, message: str
 ) -> None:
     with launched(model, *WORDS, healthy=True, **_fault(fault)) as server:
@@ -93,7 +93,7 @@ def test_a_fault_fails_the_check_that_is_about_it(
         well = ask(server, tmp_path, speculates=False, first_answer_seconds=2).checks[-1]
     assert (last.name, last.ok) == (name, False)
     assert message in last.detail
-    # A recipe that does not speculate is not asked for it.
+    # A recipe without speculation is not checked for it.
     assert well.ok == (name == "speculation")
 
 
@@ -128,6 +128,6 @@ def test_a_model_is_asked_by_its_own_kind_and_its_answer_is_judged(
         kind for kind in KINDS if kind in routes
     ] or fault
     assert all(item.ok for item in answer.checks) == (not fault)
-    # The proxy's health asks as the gate does where that costs little.
+    # The proxy's health asks as the gate does, if the request is cheap.
     judged = fault in ("wedge", "deaf", "silent-speech", "blank-picture")
     assert (status, service.well) == (404, not judged)

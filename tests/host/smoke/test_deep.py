@@ -1,4 +1,6 @@
-"""Every deep check holds on a server that is well, and fails alone, by name, on one that is not."""
+"""Every deep check holds on a healthy server, and fails alone, by name, on a server with its
+fault.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -34,13 +36,13 @@ def well(model: Path) -> Iterator[Server]:
 
 @pytest.fixture(autouse=True)
 def _a_host_with_systemd(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Whoever runs the tests may have another systemd, or none."""
+    """The machine of the tests may have another systemd, or none."""
     for name, says in (("systemctl", "activating"), ("journalctl", "a line of the journal")):
         program(tmp_path, name, f"echo {says}")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
 
 
-def test_all_is_well(well: Server, tmp_path: Path) -> None:
+def test_a_healthy_service_passes_every_deep_check(well: Server, tmp_path: Path) -> None:
     result = ask(well, tmp_path, request())
     assert {name: (item.verdict, item.detail) for name, item in result.items()} == {
         name: ("passed", result[name].detail) for name in ALL
@@ -62,9 +64,9 @@ FAULTS = safe_load(Path(__file__).with_name("faults.yaml").read_text())
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_fails_its_check_alone(model: Path, tmp_path: Path, fault: str) -> None:
     failing, cause, arguments = FAULTS[fault]
-    # A hang has to be waited for.
+    # A hang takes the whole time limit.
     patience = {"first_answer_seconds": 2} if fault == "hangs-at-limit" else {}
-    # Requests that are over at once would not meet each other.
+    # Requests that end at once would not overlap.
     first = "0.2" if fault == "drops-at-concurrency" else "0"
     env = {"FAKE_VLLM_FAULT": fault, "FAKE_VLLM_FIRST_TOKEN_SECONDS": first}
     with launched(model, *WORDS, healthy=True, **env) as server:
@@ -76,7 +78,7 @@ def test_a_fault_fails_its_check_alone(model: Path, tmp_path: Path, fault: str) 
         assert arguments in entry.detail
 
 
-def test_a_server_that_is_not_there_is_asked_for_nothing_else(model: Path, tmp_path: Path) -> None:
+def test_a_missing_server_gets_no_further_check(model: Path, tmp_path: Path) -> None:
     with launched(model, *WORDS, healthy=False, FAKE_VLLM_FAULT="never-healthy") as server:
         result = ask(server, tmp_path, request())
     assert list(result) == ["health"]
@@ -84,7 +86,7 @@ def test_a_server_that_is_not_there_is_asked_for_nothing_else(model: Path, tmp_p
     assert "not healthy after 1 s" in result["health"].detail
 
 
-def test_a_host_without_the_service_says_so(well: Server, tmp_path: Path) -> None:
+def test_a_host_without_the_service_reports_it(well: Server, tmp_path: Path) -> None:
     answer = deep.run(replace(request(), secrets=str(tmp_path / "nothing/secrets.env")))
     (item,) = answer.checks
     assert item.cause == "absent"
@@ -106,7 +108,7 @@ def test_the_release_that_runs_is_reported(well: Server, tmp_path: Path) -> None
 def test_a_wedge_is_reported_check_by_check_and_soon(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No check stops the others, and nobody waits half an hour for an engine that hangs."""
+    """No check stops the others, and the test does not wait half an hour for a hanging engine."""
     monkeypatch.setattr(deep, "_HANGING_SECONDS", 1)
     asked = replace(request(), skip={"aliases": "not now"})
     with launched(model, *WORDS, FAKE_VLLM_FAULT="wedge") as server:
@@ -119,7 +121,7 @@ def test_a_wedge_is_reported_check_by_check_and_soon(
     assert {name: result[name].detail for name in later} == dict.fromkeys(later, LATE.format(1))
 
 
-def test_garbage_is_reported_for_what_it_is(model: Path, tmp_path: Path) -> None:
+def test_garbage_is_reported_as_garbage(model: Path, tmp_path: Path) -> None:
     with launched(model, *WORDS, FAKE_VLLM_FAULT="garbage") as server:
         result = ask(server, tmp_path, request())
     marked = [name for name, item in result.items() if item.cause == "marks"]
@@ -127,7 +129,7 @@ def test_garbage_is_reported_for_what_it_is(model: Path, tmp_path: Path) -> None
 
 
 def test_a_budget_that_thoughts_took_is_explained_not_failed(model: Path, tmp_path: Path) -> None:
-    """As the cards describe it: `content: null`, `finish_reason: length`."""
+    """The answer of the cards: `content: null`, `finish_reason: length`."""
     with launched(model, *WORDS, FAKE_VLLM_FAULT="always-thinks") as server:
         small = ask(server, tmp_path, request(), max_tokens=4)["chat"]
         assert small.verdict == "passed"
@@ -135,12 +137,12 @@ def test_a_budget_that_thoughts_took_is_explained_not_failed(model: Path, tmp_pa
         none = ask(server, tmp_path, request(), max_tokens=4, thinking_tokens=4)
     assert (none["chat"].verdict, none["chat"].cause) == ("failed", "budget")
     assert "finish_reason: length: 8 tokens are too small a budget" in none["chat"].detail
-    # With thoughts on, four times as much is tried before anything is said to be wrong.
+    # With reasoning on, four times as many tokens are tried before a fault is reported.
     assert none["thinking-on"].cause == "budget"
 
 
 @cases("changes", "arguments", "skipped")
-def test_what_the_plan_leaves_open_the_server_is_asked(
+def test_settings_that_the_plan_leaves_open_are_read_from_the_server(
     model: Path, tmp_path: Path, changes: dict[str, Any], arguments: tuple[str, ...], skipped: str
 ) -> None:
     keep = ("prefix-cache", "long-2k", "context-limit")
@@ -153,8 +155,8 @@ def test_what_the_plan_leaves_open_the_server_is_asked(
     assert result["long-2k"].verdict == ("skipped" if "context" in changes else "passed")
 
 
-def test_something_else_on_the_port_is_distinguished(tmp_path: Path) -> None:
-    """Each check meets an answer in no shape of vLLM's, and none ends in a traceback."""
+def test_another_program_on_the_port_is_distinguished(tmp_path: Path) -> None:
+    """Each check meets an answer in no shape of vLLM's, and no check ends in a traceback."""
 
     class Other(Handler):
         def do_GET(self) -> None:

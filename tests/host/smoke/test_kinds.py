@@ -1,4 +1,4 @@
-"""A broken file of an engine is a fault of its model, and ends no program that judges it."""
+"""A broken file of an engine is a fault of its model, and ends no checking program."""
 
 import base64
 import json

@@ -1,5 +1,6 @@
-"""A boot: compiled code is kept for the image, GPU and driver that it was made with, and not when
-bad; phases by logs of the real engine, and the time that each took before."""
+"""A boot: compiled code is kept for its image, GPU and driver, unless it is bad; phases from
+logs of the real engine, and their former durations.
+"""
 
 import json
 import os
@@ -21,7 +22,7 @@ BOOT = 900.0
 
 
 class Host:
-    """A service's home, its releases, and starts of it."""
+    """A service's home, its releases, and its starts."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -48,7 +49,7 @@ class Host:
         Caches(self.home).after(BOOT, well, self.home / "mark")
 
     def serves(self, name: str) -> None:
-        """A minute later a file says that the start serves: the health's mark, or a deploy's."""
+        """A minute later a file shows that the start serves: the health's mark, or a deploy's."""
         self.now += 60
         (self.home / name).touch()
         os.utime(self.home / name, (self.now, self.now))
@@ -69,12 +70,12 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
 
 
 def compiled(cache: Path) -> str | None:
-    """Cache that a start meets; None without one."""
+    """Cache of a start; None without one."""
     path = cache / "compiled"
     return path.read_text() if path.exists() else None
 
 
-def test_another_driver_or_image_has_another_cache_and_the_old_ones_go(host: Host) -> None:
+def test_another_driver_or_image_has_another_cache_and_old_caches_are_removed(host: Host) -> None:
     first = host.serve("580")
     assert compiled(host.start(NEWER)) is None
     assert not first.exists()
@@ -92,7 +93,7 @@ def test_another_driver_or_image_has_another_cache_and_the_old_ones_go(host: Hos
     assert len(kept) == 1
 
 
-def test_a_release_that_is_taken_back_leaves_what_was_compiled_anew(host: Host) -> None:
+def test_a_reverted_release_keeps_newly_compiled_code(host: Host) -> None:
     """The bad cache must not come back with it."""
     host.serve("bad")
     host.release("bbb")
@@ -108,7 +109,7 @@ def test_a_release_that_is_taken_back_leaves_what_was_compiled_anew(host: Host) 
     assert compiled(host.start()) == "anew"
 
 
-def test_a_cache_that_was_not_the_cause_comes_back(host: Host) -> None:
+def test_a_cache_that_was_not_the_cause_is_restored(host: Host) -> None:
     """A bad setting fails with and without it, three times; the release before starts quickly."""
     host.serve("good")
     host.release("bbb")
@@ -131,18 +132,18 @@ def test_a_start_that_served_keeps_its_cache_when_it_is_killed(host: Host, file:
     host.serves(file)
     host.end(10)
     assert compiled(host.start()) == "first"
-    host.end(10)  # what an earlier start served says nothing of this one
+    host.end(10)  # success of an earlier start proves nothing about this start
     assert compiled(host.start()) is None
 
 
-def test_stopped_while_it_boots_keeps_it(host: Host) -> None:
+def test_a_stop_during_a_boot_keeps_the_cache(host: Host) -> None:
     host.serve("good")
     host.start()
     host.end(5, well=True)
     assert compiled(host.start()) == "good"
 
 
-def test_only_its_owner_may_look(host: Host) -> None:
+def test_only_the_owner_may_read_a_cache(host: Host) -> None:
     before = os.umask(0)
     try:
         cache = host.start()
@@ -160,12 +161,14 @@ def test_a_state_file_that_was_cut_is_started_over(host: Host, state: str) -> No
 
 
 LOGS = ROOT / "tests/fixtures/vllm/h200-0.24.0"
-#: Of the day when the logs were taken, as seconds of their clock.
+#: Seconds of the clock on the day of the logs.
 BEGAN = 1 * 3600 + 11 * 60 + 18.0
 
 
 def _stamped(log: str) -> list[str]:
-    """Lines as ``journalctl --output=short-unix`` prints them; one without a time is the last's."""
+    """Lines as ``journalctl --output=short-unix`` prints them; a line without a time belongs to
+    the line before.
+    """
     lines, at = [], BEGAN
     for line in log.splitlines():
         if clock := re.search(r" (\d\d):(\d\d):(\d\d)[ ,]", line):
@@ -190,9 +193,7 @@ def _boot(place: Path) -> BootPhases:
     return BootPhases(kept_service("r", "a", place), log_patterns("boot"), BEGAN)
 
 
-def test_phases_of_a_real_boot_and_what_they_took_last_time(
-    boot: BootPhases, tmp_path: Path
-) -> None:
+def test_phases_of_a_real_boot_have_their_last_durations(boot: BootPhases, tmp_path: Path) -> None:
     lines = _stamped((LOGS / "8b-first.log").read_text())
     seen = [boot.now()]
     for count in range(len(lines)):
@@ -216,9 +217,7 @@ def test_every_phase_is_in_every_log(boot: BootPhases, tmp_path: Path, log: str)
     assert list(boot._began) == ["starting", *phases]
 
 
-def test_an_engine_that_died_begins_anew_and_lines_of_the_boot_before_do_not_count(
-    boot: BootPhases, tmp_path: Path
-) -> None:
+def test_lines_of_the_boot_before_do_not_count(boot: BootPhases, tmp_path: Path) -> None:
     engine = "sparkwright-a[9]: (EngineCore pid=1) INFO Initializing a V1 LLM engine"
     again = "systemd[1]: sparkwright-a.service: Scheduled restart job, restart counter is at 1."
     lines = [
@@ -234,7 +233,7 @@ def test_an_engine_that_died_begins_anew_and_lines_of_the_boot_before_do_not_cou
     )
 
 
-def test_a_record_that_is_none_is_passed_over(tmp_path: Path, boot: BootPhases) -> None:
+def test_an_invalid_record_is_skipped(tmp_path: Path, boot: BootPhases) -> None:
     for text in ("[]", '{"starting": "long"}', "torn"):
         (tmp_path / "services/a/boot.json").write_text(text)
         assert _boot(tmp_path).now() == Phase("starting", BEGAN, None, 600)

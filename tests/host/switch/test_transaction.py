@@ -1,4 +1,6 @@
-"""The switch, step by step: programs named systemctl and docker that keep what runs in files."""
+"""The switch, step by step: programs named systemctl and docker that keep the running units in
+files.
+"""
 
 import json
 import os
@@ -56,7 +58,7 @@ exit 0
 
 @dataclass
 class Check:
-    """check.py's part: releases that are no good, and one that raises what nobody foresaw."""
+    """check.py's part: releases that fail, and a release that raises an unexpected error."""
 
     host: Path
     bad: set[str] = field(default_factory=set)
@@ -90,7 +92,7 @@ class Check:
 
 @dataclass
 class Doors:
-    """doors.py's part: writes what it is given."""
+    """proxies' part: writes the given files."""
 
     made: list[dict[str, Any]] = field(default_factory=list)
 
@@ -137,7 +139,7 @@ class Host:
         return replace(made, **changes)
 
     def serves(self, name: str = "a") -> None:
-        """The old release runs, as a former switch left it."""
+        """The old release runs after a former switch."""
         home = self.place / "services" / name
         files.write(home / "releases" / OLD / "unit.service", "old unit", 0o640)
         files.write(home / "secrets.env", "old key", 0o600)
@@ -155,7 +157,7 @@ class Host:
         return transaction.Switch(state, request)
 
     def state(self, name: str = "a") -> tuple[str | None, ...]:
-        """The running release, `current`, the unit and the key, which another secret follows."""
+        """The running release, `current`, the unit and the key, followed by another secret."""
         running = self.place / f"running-{name}"
         home = self.place / "services" / name
         token = home / "secrets/token"
@@ -174,7 +176,7 @@ class Host:
 
 
 def _docker(folder: Path, path: str) -> Any:
-    """Answers of Docker's API: the images are there, and services run as the files say."""
+    """Answers of Docker's API: the images exist, and services run by the files."""
     _, kind, name, *_ = path.split("/")
     if kind == "images":
         return {"Id": "an-id"}
@@ -203,7 +205,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     return host
 
 
-def test_a_bad_release_goes_back_whole_key_and_all(host: Host) -> None:
+def test_a_bad_release_is_reverted_completely_with_its_key(host: Host) -> None:
     host.serves()
     host.check.bad = {NEW}
     assert host.switch(host.service()).run() == "reverted"
@@ -211,7 +213,7 @@ def test_a_bad_release_goes_back_whole_key_and_all(host: Host) -> None:
     assert host.journal()["reasons"] == [f"a: health: {NEW} is no good"]
 
 
-def test_what_nobody_foresaw_leaves_what_ran_before(host: Host) -> None:
+def test_an_unexpected_error_restores_the_former_release(host: Host) -> None:
     host.serves()
     host.check.raises = True
     switch = host.switch(host.service())
@@ -228,7 +230,7 @@ def test_a_new_service_that_fails_does_not_keep_another_from_its_way_back(host: 
     assert host.state() == WAS
 
 
-def test_doors_go_with_the_switch_and_back_with_it(host: Host) -> None:
+def test_proxies_change_with_the_switch_and_back_with_it(host: Host) -> None:
     host.serves()
     config = host.place / "gateway/haproxy.cfg"
     files.write(config, "old door", 0o644)
@@ -246,7 +248,7 @@ def test_doors_go_with_the_switch_and_back_with_it(host: Host) -> None:
     assert host.state() == IS
 
 
-def test_what_is_not_there_any_more_stops_nothing(host: Host) -> None:
+def test_a_missing_container_does_not_stop_the_switch(host: Host) -> None:
     host.serves()
     gone = host.service(to="c" * 12, files={})
     assert host.switch(gone).run() == "failed"
@@ -257,7 +259,7 @@ def test_what_is_not_there_any_more_stops_nothing(host: Host) -> None:
 
 @dataclass
 class Boots:
-    """A host's GPU, and the KV cache that a start has."""
+    """A host's GPU, and the KV cache of a start."""
 
     host: Host
     gpu: str = "NVIDIA GB10"
@@ -328,8 +330,9 @@ def _prints(host: Host, name: str) -> None:
 def test_a_crash_that_no_restart_fixes_gets_no_second_start(
     host: Host, log: str, result: str
 ) -> None:
-    """0.995 of an H200 failed, and passed once without its caches: it was accepted, and later did
-    not start again."""
+    """0.995 of an H200 failed, and passed once without its caches: it was accepted, and later
+    did not start again.
+    """
     host.serves()
     (host.place / "services/a/caches/key.suspect").mkdir(parents=True)
     _prints(host, log)
@@ -357,7 +360,7 @@ def test_a_first_release_that_no_restart_fixes_is_not_waited_for(
     assert "(remedy: gpu_memory_utilization: 0.80, or half of max_model_len" in reason
 
 
-def test_a_secret_goes_once_no_release_to_go_back_to_reads_it(host: Host) -> None:
+def test_an_unused_secret_is_removed_with_its_last_release(host: Host) -> None:
     secret = host.place / "services/a/secrets/retired"
     for result, names in (("reverted", ()), ("good", ("retired",)), ("good", ())):
         host.serves()
@@ -377,11 +380,11 @@ def test_a_secret_goes_once_no_release_to_go_back_to_reads_it(host: Host) -> Non
 # --- Ranks that follow
 
 
-def test_a_follower_is_laid_ready_and_its_engine_left_alone(host: Host) -> None:
+def test_a_followers_release_is_staged_and_its_engine_keeps_running(host: Host) -> None:
     host.serves()
     switch = host.switch(host.service(restart=False, follower=True))
     assert switch.run() == "good"
-    # Unit and `current` are still those of the release that its head runs.
+    # Unit and `current` are still those of the head's running release.
     assert host.state() == (OLD, OLD, "old unit", "new key")
     assert (host.place / "services/a/releases" / NEW / "unit.service").read_text() == "new unit"
     text = (host.place / "said").read_text()

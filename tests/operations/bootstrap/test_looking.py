@@ -1,5 +1,6 @@
-"""Obstacles refuse a host; faults that bootstrap cures are judged when it is done; no reboot is
-unasked."""
+"""Obstacles refuse a host; faults that bootstrap fixes are judged after it; no reboot happens
+without a request.
+"""
 
 from typing import Any
 
@@ -32,7 +33,7 @@ def _host(state: Any, *steps: str, **answers: Any) -> tuple[FakeHost, Any]:
          "sparkwright-inspection: sudo: a password is required"),
     ],
 )  # fmt: skip
-def test_what_is_in_the_way_refuses_the_host_alone(state: Any, why: str) -> None:
+def test_an_obstacle_refuses_the_host_alone(state: Any, why: str) -> None:
     host, item = _host(state, "nvidia-container-toolkit", "driver")
     assert looking.decided(host, item) is None  # type: ignore[arg-type]
     assert host.memory.failure == why
@@ -64,7 +65,7 @@ def test_a_plan_without_a_speed_is_a_plan() -> None:
     assert host.asked == []
 
 
-def test_preflight_refuses_nobody_for_what_is_cured_and_judges_again() -> None:
+def test_preflight_refuses_no_host_for_curable_faults_and_judges_again() -> None:
     host, item = _host(BARE, "nvidia-container-toolkit", observe=probe(time=0.0, toolkit=ABSENT))
     looking.decided(host, item)  # type: ignore[arg-type]
     host.answers["observe"] = lambda _: probe(time=preflight.time.time(), toolkit=ABSENT)  # type: ignore[attr-defined]
@@ -74,7 +75,7 @@ def test_preflight_refuses_nobody_for_what_is_cured_and_judges_again() -> None:
     def again(of: Any) -> Any:
         return preflight.judged_again(of, item)
 
-    # It was to be cured, and was not.
+    # Bootstrap should have fixed it, and did not.
     ran = run(host, preflight.passed, 0, again, execute=True)
     assert not ran.well
     assert ran.memory.failure == "refused by preflight: nvidia-container-toolkit"
@@ -84,7 +85,7 @@ def test_preflight_refuses_nobody_for_what_is_cured_and_judges_again() -> None:
     assert (ran.commands, host.noops) == ([], ["preflight passed, 0 warnings"])
 
 
-def test_what_is_not_cured_still_refuses() -> None:
+def test_a_fault_that_bootstrap_does_not_cure_still_refuses() -> None:
     seen = probe(time=preflight.time.time(), toolkit=ABSENT, docker=None)  # type: ignore[attr-defined]
     host, item = _host(BARE, "nvidia-container-toolkit", observe=seen)
     looking.decided(host, item)  # type: ignore[arg-type]
@@ -92,7 +93,7 @@ def test_what_is_not_cured_still_refuses() -> None:
     assert host.memory.failure == "refused by preflight: docker"
 
 
-def test_steps_that_an_older_deploy_file_does_not_do_are_told() -> None:
+def test_steps_missing_in_an_older_deploy_file_are_reported() -> None:
     host, item = _host(BARE, "docker", observe=probe(time=preflight.time.time()))  # type: ignore[attr-defined]
     assert preflight.judged(host, item, dry=False)  # type: ignore[arg-type]
     assert "let deploy.py call bootstrap()" in host.lines[0]
@@ -101,7 +102,7 @@ def test_steps_that_an_older_deploy_file_does_not_do_are_told() -> None:
 FRESH = but(UBUNTU, driver=None, boot="before")
 
 
-def test_one_that_does_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_that_does_not_come_back_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bootstrap, "_SECONDS", -1.0)
     host = fake(probe(), reboot="before")
     monkeypatch.setattr(host, "disconnect", lambda: None, raising=False)
@@ -110,7 +111,7 @@ def test_one_that_does_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "is not back" in (ran.memory.failure or "")
 
 
-def test_unasked_it_fails_the_host_with_what_to_do() -> None:
+def test_an_unrequested_reboot_fails_the_host_with_a_remedy() -> None:
     host = fake(probe(), reboot="before")
     dry = run(host, bootstrap.rebooted, FRESH)
     assert host.programs == []

@@ -1,4 +1,4 @@
-"""Of two hosts one answers anything but what it is asked: it fails alone, and is named."""
+"""One of two hosts gives wrong answers of any kind: it fails alone, and is named."""
 
 import json
 import subprocess
@@ -74,7 +74,7 @@ def _jobs(host: FakeHost, _: Any) -> Any:
     )  # fmt: skip
 
 
-#: Program -> what asks it. Beside them: observe and status of a rollback, below.
+#: Program -> the question with it. In addition: observe and status of a rollback, below.
 QUESTIONS: dict[str, Callable[[FakeHost, Any], Any]] = {
     "status": _question("status"),
     "doctor": _question("doctor"),
@@ -100,7 +100,7 @@ def _two(program: str, attack: Said) -> tuple[FakeHost, Any, FakeHost]:
 
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize("program", QUESTIONS)
-def test_at_each_question_it_fails_alone(program: str, attack: str) -> None:
+def test_a_hostile_host_fails_alone_at_each_question(program: str, attack: str) -> None:
     evil, run_, good = _two(program, ATTACKS[attack])
     ran = QUESTIONS[program](evil, run_.hosts["spark-1"])
     assert not ran.well
@@ -111,7 +111,7 @@ def test_at_each_question_it_fails_alone(program: str, attack: str) -> None:
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_at_the_first_look(
+def test_a_hostile_observation_fails_its_host_alone(
     attack: str,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
@@ -132,7 +132,7 @@ def test_at_the_first_look(
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_before_going_back(attack: str) -> None:
+def test_a_hostile_status_fails_a_rollback_of_its_host_alone(attack: str) -> None:
     evil, run_, good = _two("status", ATTACKS[attack])
     item = run_.hosts["spark-1"]
     assert targets_of(evil, item, to=None, only=None) is None  # type: ignore[arg-type]
@@ -143,7 +143,7 @@ def test_before_going_back(attack: str) -> None:
 
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize("field", ["whole", "progress"])
-def test_in_the_middle_of_a_switch(attack: str, field: str) -> None:
+def test_a_hostile_answer_in_a_switch_fails_its_host_alone(attack: str, field: str) -> None:
     evil, run_, good = _two("jobs", ATTACKS[attack])
     item = run_.hosts["spark-1"]
     looked_at(evil, item)
@@ -161,7 +161,7 @@ def test_in_the_middle_of_a_switch(attack: str, field: str) -> None:
     assert good.memory.failure is None
 
 
-def test_a_result_that_there_is_none_of_is_a_failure() -> None:
+def test_an_unknown_result_is_a_failure() -> None:
     evil, run_, _ = _two("jobs", Said())
     item = run_.hosts["spark-1"]
     looked_at(evil, item)
@@ -175,7 +175,7 @@ def test_a_result_that_there_is_none_of_is_a_failure() -> None:
 
     evil.answers["jobs"] = ended
     assert not run(evil, services.running, item.services, item.secrets, execute=True).well
-    assert any("nothing that is proved runs here now" in line for line in evil.lines)
+    assert any("no proved release runs here now" in line for line in evil.lines)
     assert all(map(harmless, evil.lines))
 
 
@@ -185,7 +185,7 @@ def test_a_service_without_a_check_is_not_proved() -> None:
     assert "no check of service qwen36" in (evil.memory.failure or "")
 
 
-def test_names_that_were_not_asked_for_become_no_file() -> None:
+def test_unrequested_names_become_no_file() -> None:
     good: dict[str, Any] = {"release": None, "checks": []}
     evil, run_, _ = _two("deep", Said(json.dumps({"qwen36": good, "../../evil": good})))
     assert not _question("deep")(evil, run_.hosts["spark-1"]).well
@@ -213,7 +213,7 @@ def test_words_of_changes_are_shown_and_not_obeyed() -> None:
 
 
 def test_operations_look_where_their_services_lie() -> None:
-    """Another root is another lock: one that was taken meanwhile must be seen."""
+    """Another root has another lock: a lock that was taken meanwhile must be noticed."""
     for operation, arguments in (
         (watch.installed, (None,)),
         (proxies.serving, (None, {})),
@@ -225,7 +225,7 @@ def test_operations_look_where_their_services_lie() -> None:
         assert host.request("observe")["services_root"] == "/srv/sparkwright"
 
 
-def test_700_mib_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_of_700_mib_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(util, "read_buffer", util.read_buffer)
     for connector in (ssh, local):
         now = connector.execute_command_with_sudo_retry
@@ -237,7 +237,7 @@ def test_700_mib_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "more than 64 MiB of output: the rest was not read" in text.stderr
 
 
-#: As sudo does with -S: a line of standard input where it asks, none where it does not.
+#: Like sudo with -S: it reads a line of standard input if it asks, and none otherwise.
 _SUDO = """#!/bin/sh
 { echo "$@"; env; tr '\\0' ' ' < /proc/$$/cmdline; tr '\\0' ' ' < /proc/$PPID/cmdline; } > "$SEEN"
 [ "$ASKS" = yes ] && { IFS= read -r word; [ "$word" = 'pass{word' ] || exit 1; }
@@ -252,7 +252,7 @@ exec "$@"
 def test_sudos_password_is_in_no_command_and_no_environment(
     asks: str, program: str, tmp_path: Path
 ) -> None:
-    """Our own executions, run by a real shell, with what others see of them in /proc."""
+    """sparkwright's executions, run by a real shell, with their entries in /proc."""
     seen = tmp_path / "seen"
     put(tmp_path, "sudo", _SUDO)
     host = spark("spark-1")

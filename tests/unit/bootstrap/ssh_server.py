@@ -1,7 +1,7 @@
-"""An SSH server on the loopback, spoken to by the system's own ssh: a box as it is delivered.
+"""An SSH server on the loopback, for the system's own ssh: a box as delivered.
 
-What ssh runs there, a shell of this machine runs in a home directory of the box's own, with a sudo
-that asks for a password.
+A shell of this machine runs ssh's commands in the box's own home directory, with a sudo that asks
+for a password.
 """
 
 import socket
@@ -18,7 +18,7 @@ from paramiko.common import AUTH_FAILED, AUTH_SUCCESSFUL, OPEN_SUCCEEDED
 from paramiko.server import InteractiveQuery
 
 PASSWORD = "a-secret-of-hers"
-#: Asks as sudo does; whoever gave the right password once has a box that asks for none.
+#: Asks as sudo does; after the right password once, the box asks for none.
 _SUDO = """#!/bin/sh
 [ "$*" = "-k -n true" ] && exec test -e "$HOME/passwordless"
 [ "$1 $2 $3" = "-k -S -p" ] || exit 9
@@ -29,16 +29,16 @@ read -r word; [ "$word" = "$(cat "$HOME/sudo-password")" ]
 
 @dataclass
 class Box(paramiko.ServerInterface):
-    """A box and what happened at it.
+    """A box and its events.
 
     Attributes:
-        home: of its user; ``.ssh/authorized_keys`` is read there.
-        methods: that it takes: ``publickey``, ``password``, ``keyboard-interactive``.
-        prompts: of its keyboard-interactive login.
-        banner: what it says before the login.
-        password: that it takes.
-        passwords: every password that it was given.
-        keys_for: commands after which it takes no key any more.
+        home: home of its user; ``.ssh/authorized_keys`` is read there.
+        methods: accepted methods: ``publickey``, ``password``, ``keyboard-interactive``.
+        prompts: prompts of its keyboard-interactive login.
+        banner: text before the login.
+        password: accepted password.
+        passwords: every received password.
+        keys_for: commands after which it accepts no key any more.
     """
 
     home: Path
@@ -92,8 +92,8 @@ class Box(paramiko.ServerInterface):
         return OPEN_SUCCEEDED
 
     def forward(self, transport: paramiko.Transport) -> None:
-        """Be a jump host: pass on what comes for other hosts, until the connection ends."""
-        channels = []  # one that nobody refers to is closed
+        """Act as a jump host: forward connections to other hosts, until the connection ends."""
+        channels = []  # an unreferenced socket is closed
         while transport.is_active():
             channels.append(channel := transport.accept(1))
             if channel is None or channel.chanid not in self._targets:
@@ -132,7 +132,7 @@ def _copy(source: Any, target: Any) -> None:
 
 @contextmanager
 def box(folder: Path, **settings: Any) -> Iterator[Box]:
-    """A box that answers, until the end; sudo takes the login's password."""
+    """A box that answers, until the end; sudo accepts the login's password."""
     home = folder / "home of the box"
     (home / "bin").mkdir(parents=True)
     (home / "sudo-password").write_text(f"{settings.get('password', PASSWORD)}\n")
@@ -145,7 +145,7 @@ def box(folder: Path, **settings: Any) -> Iterator[Box]:
         thread.start()
         yield result
         listener.shutdown(socket.SHUT_RDWR)
-        thread.join()  # else it accepts for the next box, whose socket gets the same number
+        thread.join()  # otherwise it accepts for the next box, whose socket gets the same number
 
 
 def _serve(listener: socket.socket, server: Box) -> None:
@@ -162,7 +162,7 @@ def _serve(listener: socket.socket, server: Box) -> None:
 
 
 def connection(folder: Path, port: int, more: str = "") -> dict[str, Any]:
-    """Data of a host at a port, for a user whose files are all in a folder."""
+    """Data of a host at a port, for a user with all files in a folder."""
     config = folder / "ssh_config"
     config.write_text(
         f"{more}\nHost *\nIdentityFile {folder}/id_ed25519\nIdentityAgent none\n"

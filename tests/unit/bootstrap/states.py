@@ -1,4 +1,4 @@
-"""Hosts before their bootstrap, and plans that ask for it."""
+"""Hosts before their bootstrap, and plans with bootstrap steps."""
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -11,13 +11,13 @@ from sparkwright.host.lib.records import decode, encode
 from sparkwright.host.observe import Distribution, Observation
 from tests.unit.builders import RTX, SPARK, gpus, plan, probe
 
-#: What of an observation is named otherwise here, and how it is seen.
+#: Fields of an observation with another name here, and their values.
 _ANSWERED = {"installed": True, "code": 0, "err": "", "out": "1.17.8\n"}
 _ABSENT = {"installed": False, "code": None, "err": "", "out": ""}
 
 
 def but(state: BootstrapState, **changes: Any) -> BootstrapState:
-    """The host with changes of its state, of its observation, or of what is installed there."""
+    """The host with changes of its state, of its observation, or of its installed packages."""
     seen: dict[str, Any] = encode(state.observed)
     if "driver" in changes:
         driver = changes.pop("driver")
@@ -65,7 +65,7 @@ def decided(
     sources: Mapping[str, Mapping[str, Any]] | None = None,
     address: str | None = None,
 ) -> Decision:
-    """Steps that are left to do on a host, of these."""
+    """Remaining steps on a host, of the given steps."""
     given = {key: PackageSource(**item) for key, item in (sources or {}).items()}
     services = SPARK if state.gb10 else RTX
     return decide(

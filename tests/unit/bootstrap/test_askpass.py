@@ -17,7 +17,7 @@ FOLDERS = ("TMPDIR", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME")
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder with one inside for each variable, short enough for the address of a socket."""
+    """A folder with a subfolder for each variable, short enough for the address of a socket."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         for name in FOLDERS:
             Path(folder, name).mkdir()
@@ -78,8 +78,10 @@ def test_a_machine_with_noexec_folders_alone_gets_a_message(noexec: set[str]) ->
         askpass.run(ASK, lambda *_: "secret")
 
 
-def test_a_program_that_another_one_has_started_is_told_from_it() -> None:
-    """As the ssh to a jump host, which may show the very prompt of the host behind it."""
+def test_a_program_is_distinguished_from_its_parent() -> None:
+    """The prompt comes from the ssh to a jump host, which may imitate the prompt of the host
+    behind it.
+    """
     asked: list[tuple[str, bool]] = []
 
     def answer(prompt: str, own: bool) -> str | None:

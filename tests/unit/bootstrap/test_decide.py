@@ -1,4 +1,4 @@
-"""Which box a host is, and what bootstrap will do there."""
+"""Type of a host's machine, and bootstrap's work on it."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ def test_a_box_is_known(base: str, changes: dict[str, Any], kind: str) -> None:
 
 
 @cases("base", "changes")
-def test_another_one_is_refused_with_what_it_is(base: str, changes: dict[str, Any]) -> None:
+def test_an_unknown_box_is_refused_with_its_description(base: str, changes: dict[str, Any]) -> None:
     if "distribution" in changes:
         changes = {**changes, "distribution": Distribution(*changes["distribution"])}
     state = but(BOXES[base], **changes)
@@ -56,23 +56,23 @@ def test_another_one_is_refused_with_what_it_is(base: str, changes: dict[str, An
 
 
 @pytest.mark.parametrize("state", [DGX, UBUNTU, JAMMY, TRIXIE, BOOKWORM, GB10])
-def test_nothing_is_done_unasked(state: BootstrapState) -> None:
+def test_no_step_is_done_without_a_request(state: BootstrapState) -> None:
     assert decided(but(state, docker=False, compose=False, toolkit=False)).steps == ()
 
 
 @cases("base", "changes", "asked", "packages", "ids")
-def test_packages_that_are_left_to_install(
+def test_only_missing_packages_are_installed(
     base: str, changes: dict[str, Any], asked: list[str], packages: list[list[str]], ids: list[str]
 ) -> None:
     result = decided(but(BOXES[base], **changes), *asked)
     assert [list(step.packages) for step in result.steps] == packages
     assert [finding.id for finding in result.findings] == ids
-    # What DGX OS has comes from its own sources.
+    # Packages of DGX OS come from its own sources.
     assert base != "dgx" or not any(step.repository for step in result.steps)
 
 
 def test_docker_that_runs_since_before_the_toolkit_is_started_again() -> None:
-    """A run that was cut off between the two."""
+    """A run was interrupted between the two steps."""
     state = but(UBUNTU, docker=True, compose=True, toolkit=True, docker_is_older=True)
     (step,) = decided(state, TOOLKIT).steps
     assert (step.packages, step.restarts) == ((), ("docker.service",))
@@ -91,16 +91,16 @@ class TestOnDgxOs:
             assert finding.id == "bootstrap-driver"
             assert "DGX Dashboard" in finding.remedy
         assert not [step for step in decided(DGX, *ALL).steps if step.name == "driver"]
-        # Not by a source of the user's own either.
+        # A source of the user's own does not change this either.
         mine = {"driver": {"packages": ["nvidia-driver-580-open"]}}
         assert decided(but(DGX, driver=None), "driver", sources=mine).steps == ()
 
 
 class TestDriver:
-    """Only where packages can do it, and nobody is needed at the console."""
+    """Only if packages are enough, and no person is needed at the console."""
 
     @cases("base", "packages")
-    def test_it_is_installed_and_wants_a_reboot(self, base: str, packages: list[str]) -> None:
+    def test_a_driver_is_installed_and_needs_a_reboot(self, base: str, packages: list[str]) -> None:
         state = BOXES[base]
         for driver in (None, "550.1"):
             result = decided(but(state, driver=driver), "driver")
@@ -108,7 +108,7 @@ class TestDriver:
             assert step.packages == tuple(packages)
             assert result.reboot
             assert result.cures == {"nvidia-driver"}
-            # A host without its driver is no host: it is not taken away again.
+            # A host without its driver could not serve: the driver stays.
             assert step.undo.packages == ()
             assert step.undo.apart
         assert decided(state, "driver").steps == ()
@@ -119,18 +119,18 @@ class TestDriver:
             assert step.repository is not None
             assert (step.repository.fingerprint or "").endswith(key)
 
-    def test_one_that_waits_for_its_reboot(self) -> None:
+    def test_an_installed_driver_waits_for_its_reboot(self) -> None:
         names = ("nvidia-driver-580-open",)
         state = but(UBUNTU, driver=None, packages=names, fresh=names)
         result = decided(state, "driver")
         assert (result.steps, result.reboot) == ((), True)
         assert result.cures == {"nvidia-driver"}
         assert not decided(state, "docker").reboot
-        # Installed before this boot, and silent: another reboot cures nothing.
+        # Installed before this boot, and silent: another reboot fixes nothing.
         assert not decided(but(state, fresh=()), "driver").reboot
 
     @cases("base", "changes", "message")
-    def test_what_is_in_its_way_is_named(
+    def test_obstacles_to_a_driver_are_named(
         self, base: str, changes: dict[str, Any], message: str
     ) -> None:
         state = but(BOXES[base], **changes)
@@ -140,7 +140,7 @@ class TestDriver:
         assert message in f"{finding.observed} {finding.remedy}"
 
 
-def test_sudo_without_a_password_comes_first_or_nothing_does() -> None:
+def test_passwordless_sudo_comes_first_or_no_step_runs() -> None:
     state = but(UBUNTU, passwordless=False)
     (finding,) = decided(state, "docker").findings
     assert (finding.id, finding.stops) == ("bootstrap-sudo", True)
@@ -152,7 +152,7 @@ def test_sudo_without_a_password_comes_first_or_nothing_does() -> None:
     assert "--password" in finding.remedy
 
 
-def test_the_group() -> None:
+def test_the_user_becomes_a_member_of_the_docker_group() -> None:
     (step,) = decided(UBUNTU, "docker-group").steps
     assert step.group == "docker"
     assert step.undo.commands == (("gpasswd", "--delete", "me", "docker"),)
@@ -174,7 +174,7 @@ def test_files_are_written_where_they_differ() -> None:
     )  # fmt: skip
 
 
-def test_swap_and_clocks_only_where_they_mean_something() -> None:
+def test_swap_and_clocks_are_set_only_on_a_gb10() -> None:
     assert decided(UBUNTU, "swap", "clocks", "watchdog").steps == ()
     (watchdog,) = decided(DGX, "watchdog").steps
     assert watchdog.enables == ()  # systemd is not reloaded under a running container
@@ -188,11 +188,11 @@ def test_swap_and_clocks_only_where_they_mean_something() -> None:
 
 
 class TestFirewall:
-    """Ports are opened to the host's own network, where a firewall is at work."""
+    """Ports are opened to the host's own network, if a firewall is active."""
 
     ADDRESS = "192.168.1.22"
 
-    def test_none_is_at_work(self) -> None:
+    def test_without_an_active_firewall_no_port_is_opened(self) -> None:
         assert decided(UBUNTU, "firewall", address=self.ADDRESS).steps == ()
 
     def _step(self, kind: str, *rules: str) -> Any:
@@ -200,7 +200,7 @@ class TestFirewall:
         steps = decided(state, "firewall", address=self.ADDRESS).steps
         return steps[0] if steps else None
 
-    def test_ufw(self) -> None:
+    def test_ufw_gets_the_missing_rules(self) -> None:
         step = self._step("ufw")
         ports = [command[-1] for command in step.commands]
         assert ports == ["8000", "18650"]
@@ -214,7 +214,7 @@ class TestFirewall:
         step = self._step("ufw", *rules[1:])
         assert [command[-1] for command in step.commands] == ["8000"]
 
-    def test_firewalld(self) -> None:
+    def test_firewalld_is_read(self) -> None:
         step = self._step("firewalld")
         rule = step.commands[0][2].removeprefix("--add-rich-rule=")
         assert rule == (
@@ -224,7 +224,7 @@ class TestFirewall:
         assert len(self._step("firewalld", rule).would) == len(step.would) - 1
 
     @pytest.mark.parametrize("address", [None, "10.9.9.9"])
-    def test_nothing_is_opened_to_a_network_that_is_not_known(self, address: str | None) -> None:
+    def test_no_port_is_opened_to_an_unknown_network(self, address: str | None) -> None:
         state = but(UBUNTU, firewall=Firewall("ufw"), networks=("nonsense", "192.168.1.22/24"))
         result = decided(state, "firewall", address=address)
         assert result.steps == ()
@@ -243,7 +243,7 @@ def test_sources_of_the_users_own_go_before() -> None:
     assert {"docker-ce", "earlyoom-mine", "nvidia-open"} <= set(request_of(settings).packages)
 
 
-def test_with_one_error_nothing_is_done() -> None:
+def test_with_one_error_no_step_is_done() -> None:
     result = decided(but(DGX, driver=None, packages=()), "docker", "driver")
     assert result.steps == ()
     assert isinstance(result.findings[0], Finding)

@@ -27,7 +27,7 @@ JUMPS, JUMP_PROMPT = "another secret", "Password of me on jump, a jump host to b
 
 @dataclass
 class Somebody:
-    """Who is asked: answers, and what they were asked."""
+    """A user: answers, and the prompts."""
 
     accepting: bool = True
     passwords: tuple[str, ...] = (PASSWORD,)
@@ -45,7 +45,7 @@ class Somebody:
 
 @dataclass
 class Person:
-    """Who has a password for the jump host, and another one for the box."""
+    """A user with a password for the jump host, and another password for the box."""
 
     asked: list[str] = field(default_factory=list)
 
@@ -83,7 +83,7 @@ def test_a_key_of_the_user_is_installed_beside_others_and_once(tmp_path: Path) -
         assert login.made_key is None
 
 
-def test_the_right_password_may_be_the_third_and_no_fourth_is_asked_for(tmp_path: Path) -> None:
+def test_the_password_is_prompted_for_three_times_at_most(tmp_path: Path) -> None:
     with box(tmp_path) as server:
         person = Somebody(passwords=("wrong", "wrong again", PASSWORD))
         _login(tmp_path, server, person).open()
@@ -119,7 +119,7 @@ def test_keyboard_interactive_is_a_password_login_too(tmp_path: Path) -> None:
 
 
 @cases("settings", "message")
-def test_what_takes_no_password_gets_none(
+def test_a_method_without_a_password_gets_none(
     tmp_path: Path, settings: dict[str, str], message: str
 ) -> None:
     with box(tmp_path, **settings) as server:
@@ -129,14 +129,14 @@ def test_what_takes_no_password_gets_none(
         assert not any(server.passwords)
 
 
-def test_without_a_terminal_nobody_is_asked(tmp_path: Path) -> None:
+def test_without_a_terminal_no_prompt_appears(tmp_path: Path) -> None:
     with box(tmp_path) as server:
         assert "its host key is not known here" in _refused(_login(tmp_path, server, None))
         _refused(_login(tmp_path, server, Somebody(passwords=("wrong",))))
         assert "no terminal to ask for a password" in _refused(_login(tmp_path, server, None))
 
 
-def test_a_locked_key_is_told_before_a_password_is_asked_for(tmp_path: Path) -> None:
+def test_a_locked_key_is_reported_before_the_password_prompt(tmp_path: Path) -> None:
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "locked", "-f",
                     str(tmp_path / "id_ed25519")], check=True)  # fmt: skip
     with box(tmp_path) as server:
@@ -154,7 +154,7 @@ def test_a_host_key_that_was_refused_gets_no_password(tmp_path: Path) -> None:
         login = _login(tmp_path, server, person)
         assert "you did not accept its host key" in _refused(login)
         assert len(person.asked) == 1
-        # Nor does whoever asks afterwards, in the very words of its prompt.
+        # A later prompt gets none either, even in the very words of its prompt.
         for prompt in (f"{login.whose}'s password: ", f"({login.whose}) Password: "):
             assert login._answer(prompt, True) is None
         assert server.passwords == []
@@ -174,7 +174,7 @@ def test_a_man_in_the_middle_with_another_key_is_refused(tmp_path: Path) -> None
 
 
 def test_only_this_hosts_own_prompt_gets_the_password(tmp_path: Path) -> None:
-    """Not a jump host's, which can word its prompts like the box's."""
+    """A jump host's prompt is refused, since it can imitate the box's prompts."""
     login = Login("box", connection(tmp_path, 22), Somebody())
     assert login.whose == "me@127.0.0.1"
     for prompt in (
@@ -206,7 +206,7 @@ def test_jump_hosts_that_lead_to_each_other_end_with_a_message(tmp_path: Path) -
         Login("a", {"ssh_config_file": str(config)}, None).open()
 
 
-def test_a_jump_host_with_a_password_is_asked_for_by_its_name(tmp_path: Path) -> None:
+def test_a_password_prompt_names_its_jump_host(tmp_path: Path) -> None:
     with _behind(tmp_path) as (login, person, jump, server):
         login.open()
         assert person.asked == ["host key", JUMP_PROMPT, "host key", PROMPT]
@@ -218,10 +218,8 @@ def test_a_jump_host_with_a_password_is_asked_for_by_its_name(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("methods", ["publickey,password", "publickey,keyboard-interactive"])
-def test_a_jump_host_that_asks_in_the_words_of_the_box_gets_nothing(
-    tmp_path: Path, methods: str
-) -> None:
-    """It takes the key once, and none any more when the box is connected to."""
+def test_a_jump_host_that_imitates_the_box_gets_no_password(tmp_path: Path, methods: str) -> None:
+    """It accepts the key once, and no longer when the box is connected to."""
     with _behind(tmp_path, keys_for=2, methods=methods) as (login, person, jump, server):
         _refused(login)
         assert person.asked == ["host key", JUMP_PROMPT]
@@ -247,7 +245,7 @@ def test_the_agent_is_never_forwarded_and_a_banner_is_not_printed(
 
 
 def test_the_password_is_in_no_argument_environment_or_file(tmp_path: Path) -> None:
-    """Of no process of this machine, from the question to the end."""
+    """No process of this machine shows it, from the prompt to the end."""
     seen: list[bytes] = []
     over = threading.Event()
 

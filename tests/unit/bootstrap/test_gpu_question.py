@@ -19,7 +19,7 @@ def run(arguments: Sequence[str], **_: Any) -> tuple[int, str, str]:
     return code, out, err
 
 
-def test_what_each_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_gpu_is_recognized(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu_question, "run", run)
     result = gpu_question.boxes(SAID)
     assert [(item.name, item.gpu) for item in result] == [
@@ -35,11 +35,11 @@ def test_what_each_is(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @cases("line", "kind")
-def test_its_name_for_init(line: str, kind: str | None) -> None:
+def test_a_gpu_has_its_name_for_init(line: str, kind: str | None) -> None:
     assert gpu_question.kind(parse(line)[0]) == kind
 
 
-def test_ssh_asks_nobody_and_takes_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ssh_shows_no_prompt_and_accepts_no_new_key(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Sequence[str]] = []
 
     def no_answer(command: Sequence[str], **_: Any) -> tuple[int, str, str]:

@@ -1,4 +1,4 @@
-"""Signing keys: their fingerprints as gpg has them, and how apt reads them."""
+"""Signing keys: gpg's fingerprints, and apt's reading."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from sparkwright.bootstrap import openpgp
 from sparkwright.bootstrap.package_sources import Repository
 from sparkwright.findings.user_error import UserError
 
-#: Of nobody: made for this test by gpg, its secret half thrown away.
+#: Nobody's key: made for this test by gpg, its secret half thrown away.
 KEY = Path(__file__).parent / "key.asc"
 FINGERPRINT = (Path(__file__).parent / "key.fingerprint").read_text().strip()
 
@@ -20,7 +20,7 @@ def repository(key: Path | str, fingerprint: str | None = None) -> Repository:
     return Repository("docker", "http://depot", ("/",), (), str(key), fingerprint)
 
 
-def test_its_fingerprint_and_both_forms(tmp_path: Path) -> None:
+def test_a_key_has_its_fingerprint_in_both_forms(tmp_path: Path) -> None:
     packets = openpgp.binary(KEY.read_bytes())
     assert openpgp.fingerprints(packets) == [FINGERPRINT]
     text = openpgp.armoured(packets)
@@ -33,7 +33,7 @@ def test_its_fingerprint_and_both_forms(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("gpg") is None, reason="compares with gpg")
-def test_as_gpg_has_it(tmp_path: Path) -> None:
+def test_fingerprints_equal_gpgs(tmp_path: Path) -> None:
     path = tmp_path / "key.asc"
     path.write_text(openpgp.key_text(repository(KEY)))
     arguments = ["gpg", "--with-colons", "--show-keys", str(path)]
@@ -49,19 +49,19 @@ def test_as_gpg_has_it(tmp_path: Path) -> None:
      b"-----BEGIN PGP PUBLIC KEY BLOCK-----\n\n%%%%\n-----END PGP PUBLIC KEY BLOCK-----\n",
      b"\x99\xff\xff\x04", b"\xc6\xff\xff", b"\xc6\xe1\x04", b"\xc6\x01\x03"],
 )  # fmt: skip
-def test_what_is_no_key_is_a_mistake_and_no_traceback(tmp_path: Path, data: bytes) -> None:
+def test_a_text_without_a_key_is_a_mistake_and_no_traceback(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "key"
     path.write_bytes(data)
     with pytest.raises(UserError, match="no OpenPGP public key"):
         openpgp.key_text(repository(path))
 
 
-def test_one_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_key_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="can't be read: No such file"):
         openpgp.key_text(repository(tmp_path / "key"))
 
 
-def test_new_packet_lengths() -> None:
+def test_packet_lengths_of_the_new_format_are_read() -> None:
     packets = openpgp.binary(KEY.read_bytes())
     length, body = int.from_bytes(packets[1:3], "big"), packets[3:]
     two = bytes([0xC6, 192 + ((length - 192) >> 8), (length - 192) & 0xFF]) + body

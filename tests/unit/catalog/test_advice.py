@@ -1,4 +1,4 @@
-"""Advice: what a card says has its figures and their GPU; what this project reads is marked."""
+"""Advice: a card's claim has its figures and their GPU; this project's own reading is marked."""
 
 import json
 import re
@@ -29,7 +29,7 @@ def _shown(workload: str, gpu: str) -> str:
 
 
 @pytest.mark.parametrize("choice", CHOICES, ids=lambda item: f"{item.workload}-{item.recipe}")
-def test_a_speed_stands_beside_its_whole_range_with_engine_and_settings(choice: Choice) -> None:
+def test_a_speed_is_shown_with_its_range_engine_and_settings(choice: Choice) -> None:
     text = re.sub(r"\s+", " ", re.sub(r"([\d.]) (on|to|at)\b", r"\1 ", choice.why.replace(",", "")))
     numbers = [float(n) for n in re.findall(r"\d+\.\d+", text)] if choice.measurements else []
     if re.search(r"tokens/s|\bms\b", choice.why):
@@ -60,10 +60,10 @@ def test_a_speed_stands_beside_its_whole_range_with_engine_and_settings(choice: 
         assert any(0.98 * low <= speed <= high for low, high in ranges), (speed, ranges)
 
 
-#: Every workload on every card: the answer's first recipe; what it names the order by.
+#: Every workload on every card: the answer's first recipe, and the figure of its order.
 @pytest.mark.parametrize("workload", get_args(Workload))
 @pytest.mark.parametrize("gpu", ["spark", "rtx5090"])
-def test_every_question_is_answered_with_what_the_order_goes_by(workload: str, gpu: str) -> None:
+def test_every_answer_names_the_figure_of_its_order(workload: str, gpu: str) -> None:
     text, items = _shown(workload, gpu), offered(workload, gpu)
     assert bool(items) is ((workload, gpu) not in NOTHING)
     if len(items) > 1:
@@ -78,13 +78,13 @@ NOTHING = {("latency", "rtx5090"), ("creative", "rtx5090"), ("capacity", "rtx509
 
 
 @pytest.mark.parametrize("gpu", sorted(VRAM))
-def test_nothing_measured_on_a_spark_is_promised_to_a_card(gpu: str) -> None:
+def test_figures_of_a_spark_are_not_promised_to_a_card(gpu: str) -> None:
     for workload in get_args(Workload):
         assert not any(item.measurements for item in offered(workload, gpu))
         assert "tokens/s" not in _shown(workload, gpu)
 
 
-def test_the_card_with_96_gb_gets_what_is_made_for_it_first() -> None:
+def test_the_card_with_96_gb_gets_its_own_recipe_first() -> None:
     for workload in get_args(Workload):
         choices = offered(workload, "rtx-pro-6000")
         sizes = [catalog().recipes[item.recipe].needs.vram_gib or 0 for item in choices]
@@ -102,11 +102,11 @@ def _on(hosts: int, workload: str) -> list[dict[str, Any]]:
     return data
 
 
-def test_one_host_is_not_spread() -> None:
+def test_a_single_host_gets_no_recipe_of_several() -> None:
     assert {item["spread"] for item in _on(1, "throughput")} == {None}
 
 
-def test_a_recipe_that_fits_one_host_goes_on_each_without_figures_of_other_models() -> None:
+def test_a_recipe_that_fits_one_host_is_proposed_for_each_host() -> None:
     for workload in ("throughput", "latency"):
         assert {item["spread"] for item in _on(2, workload)} == {"replicas"}
         text = _text(workload)
@@ -118,7 +118,7 @@ def _text(workload: str) -> str:
     return run("advise", workload, "--hosts", "2").output
 
 
-def test_what_several_sparks_hold_together_is_named_for_as_many_of_them() -> None:
+def test_recipes_of_several_sparks_are_named_for_their_number() -> None:
     assert "unproven here: minimax-m27-nvfp4-2-sparks" in _text("chat")
     output = run("advise", "chat").output
     card = run("advise", "chat", "--gpu", "rtx5090", "--hosts", "2").output

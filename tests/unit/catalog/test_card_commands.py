@@ -1,7 +1,7 @@
-"""Rendered services against the cards' own commands, key by key: what differs is declared.
+"""Rendered services against the cards' own commands, key by key: differences are declared.
 
-docs/deviations.yaml declares what differs on the card's own tag, a recipe's ``by_tag`` what another
-tag needs otherwise. Either gives the reason.
+docs/deviations.yaml declares differences on the card's own tag, a recipe's ``by_tag`` differences
+on another tag. Either gives the reason.
 """
 
 from fnmatch import fnmatchcase
@@ -31,7 +31,7 @@ SIZED_HERE = {
 
 @cache
 def _differences(recipe: str, tag: str) -> frozenset[Difference]:
-    """Differences from the card, but for the service's own paths and hashes."""
+    """Differences from the card, without the service's own paths and hashes."""
     return frozenset(differences(of_card(ENTRIES[recipe]), of_service(recipe, tag)))
 
 
@@ -79,8 +79,8 @@ def _on_tags() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("recipe", "tag"), _on_tags())
-def test_another_tag_changes_what_the_recipe_says_of_it(recipe: str, tag: str) -> None:
-    """The default tag too: the Gemma card's command is of the one before."""
+def test_another_tag_changes_only_its_declared_arguments(recipe: str, tag: str) -> None:
+    """The default tag too: the Gemma card's command belongs to the tag before."""
     change = catalog().recipes[recipe].by_tag
     own = ENTRIES[recipe]["tag"]
     here, there = of_service(recipe, own), of_service(recipe, tag)
@@ -101,7 +101,7 @@ def test_every_recipe_is_compared_or_sized_by_this_project() -> None:
     spread = {name for name, item in recipes.items() if item.ranks}
     unproven = {name for name, item in recipes.items() if item.status == "unproven"}
     assert set(recipes) - set(ENTRIES) == SIZED_HERE | unproven
-    # Published by others, and run by nobody with this tool.
+    # Published by others, and never run with this tool.
     assert spread <= unproven
     publishers = ("MiaAI-Lab/", "sgl-project/sglang", "spark-arena/", "vllm-project/recipes@")
     gguf = {name for name in unproven if recipes[name].image == "llamacpp"}
@@ -111,12 +111,12 @@ def test_every_recipe_is_compared_or_sized_by_this_project() -> None:
         assert "sized by this project" in catalog().recipes[name].source
 
 
-def test_what_a_container_keeps_of_a_start_is_declared_whole() -> None:
+def test_kept_files_of_a_containers_start_are_declared_completely() -> None:
     (caches,) = [item for item in DECLARED if "environment.VLLM_CACHE_ROOT" in item["keys"]]
     assert {f"environment.{name}" for name in CACHES} < set(caches["keys"])
 
 
-def test_a_difference_that_nobody_declared_is_found() -> None:
+def test_an_undeclared_difference_is_found() -> None:
     card = of_card(ENTRIES["qwen36-27b-dflash-fp8"])
     here = of_service("qwen36-27b-dflash-fp8", ENTRIES["qwen36-27b-dflash-fp8"]["tag"])
     (result,) = [

@@ -1,4 +1,4 @@
-"""Figures and tables of the cards, cell by cell: tests/cards has what a parser read of them."""
+"""Figures and tables of the cards, cell by cell: tests/cards has a parser's results."""
 
 import itertools
 import math
@@ -40,7 +40,7 @@ class Fact:
 
 
 def facts(where: str, node: Any) -> Iterator[Fact]:
-    """Every mapping with a source, each with the figures that no source below it has."""
+    """Every mapping with a source, each with the figures that no nested source has."""
     fact = Fact(where, node.get("source", "") if isinstance(node, dict) else "")
     below: list[Fact] = []
     for name, value in node.items() if isinstance(node, dict) else enumerate(node):
@@ -55,7 +55,7 @@ def facts(where: str, node: Any) -> Iterator[Fact]:
 
 
 def _collect(key: str, value: Any, path: str, fact: Fact, below: list[Fact]) -> None:
-    """Add the figures of a value to a fact, and mappings with a source of their own below it."""
+    """Add the figures of a value to a fact, and nested mappings with their own source."""
     if isinstance(value, dict) and "source" in value:
         below.extend(facts(path, value))
     elif isinstance(value, dict):
@@ -96,7 +96,7 @@ def cited(source: str) -> Iterator[tuple[str, str]]:
 
 @cache
 def figures_of(source: str) -> frozenset[float]:
-    """The figures of the sections that a source names, and those that it quotes itself."""
+    """The figures of the sections that a source names, and the figures in its own quotation."""
     result = set(figures(source.replace("card of ", "")))
     for card, section in cited(source):
         text = CARDS[card]["sections"][section]["figures"]
@@ -105,7 +105,7 @@ def figures_of(source: str) -> frozenset[float]:
 
 
 def holds(key: str, value: float, own: frozenset[float]) -> bool:
-    """Whether a figure is one of these, in a unit that the catalog has it in."""
+    """Return whether a figure is in the list, in a unit of the catalog."""
     if (key, value) in (("temperature", 0), ("errors", 0)):
         return True  # "greedy" and "zero errors" are words
     if key.endswith("_gib"):
@@ -127,7 +127,7 @@ def _unverified(source: str) -> bool:
 def _all() -> list[Fact]:
     result: list[Fact] = []
     for data in map(dict, DATA):
-        if data["kind"] == "causes":  # from which prompt length on it is looked at: this project's
+        if data["kind"] == "causes":  # prompt length from which it counts: this project's
             data["causes"] = [{**item, "prompt_tokens": None} for item in data["causes"]]
         if data["kind"] == "measurement":
             compared = {index for name, index in matched() if name == data["name"]}
@@ -193,7 +193,7 @@ _USES = {"General": "general", "Coding": "coding", "Math/Reasoning": "math"}
 
 
 def of(kind: str) -> list[Any]:
-    """Tables that are compared in this way, for parametrize."""
+    """Tables compared in this way, for parametrize."""
     items = [item for item in COMPARED if kind in item]
     return [pytest.param(item, id=f"{item['at'][0][8:24]}-{item['at'][1]}") for item in items]
 
@@ -212,7 +212,7 @@ def numbers(cell: str, key: str) -> list[float]:
 
 
 def held(row: Row, key: str) -> list[float]:
-    """The figures of a row under a key, of its own or in its values."""
+    """The figures of a row under a key, from the row or from its values."""
     value = getattr(row, key) if key in Row.model_fields else row.values.get(key)
     ends = value if isinstance(value, tuple) else (value,)
     return [float(end) for end in ends if isinstance(end, int | float)]
@@ -254,7 +254,7 @@ def _matching(entry: dict[str, Any], columns: list[str], cells: list[str]) -> se
 
 @cache
 def matched() -> frozenset[tuple[str, int]]:
-    """Every row of a measurement that a card's table has."""
+    """Every row of a measurement that is in a card's table."""
     return frozenset(_matched())
 
 

@@ -1,4 +1,4 @@
-"""Texts of the cards that are kept here are the cards' own, where those are at hand."""
+"""Texts of the cards in this repository equal the cards, if the cards are at hand."""
 
 import os
 import re

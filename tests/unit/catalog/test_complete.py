@@ -1,4 +1,4 @@
-"""Entries of the shipped catalog and of a user's own: what they must say and may leave out."""
+"""Entries of the shipped catalog and of a user's own: required and optional keys."""
 
 import json
 from typing import Any, get_args
@@ -18,13 +18,13 @@ cases = Tables(__file__)
 RECIPES: dict[str, Recipe] = catalog().recipes
 ENTRIES: dict[str, Image | Model] = {**catalog().images, **catalog().models}
 PAGE = (ROOT / "docs/catalog.md").read_text(encoding="utf-8")
-#: What `catalog show` prints of every entry, and the list of what the catalog lacks.
+#: Output of `catalog show` for every entry, and the list of missing entries.
 SHOWN = "\n".join(
     json.dumps(entry.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False)
     for _, _, entry in catalog().every()
 ) + (ROOT / "docs/not-ours.yaml").read_text(encoding="utf-8")
 AEON = catalog().images["aeon-vllm-ultimate"]
-#: Abliterated or uncensored, and the cards say of them what an operator must do.
+#: Abliterated or uncensored models, with the cards' demands on an operator.
 UNCENSORED = {*cases.data["uncensored"]}
 
 
@@ -41,12 +41,12 @@ def test_uncensored_models_name_the_operators_duties() -> None:
 
 
 @pytest.mark.parametrize("message", ["flashinfer_b12x", "Dynamic SD", "async scheduling"])
-def test_the_tag_of_the_cards_says_what_it_adds(message: str) -> None:
+def test_the_cards_tag_lists_its_additions(message: str) -> None:
     assert any(message in added for added in AEON.tags["2026-07-01-v0.24.0"].adds)
 
 
-def test_catalog_show_has_it() -> None:
-    texts = cases.data["test_catalog_show_has_it"]
+def test_catalog_show_prints_every_entry() -> None:
+    texts = cases.data["test_catalog_show_prints_every_entry"]
     assert [text for text in texts if " ".join(text.split()) not in " ".join(SHOWN.split())] == []
 
 
@@ -55,7 +55,7 @@ def test_the_page_has_every_recipe_and_tag() -> None:
     assert [name for name in names if f"| `{name}` |" not in PAGE] == []
 
 
-def test_every_entry_of_ours_says_who_says_so_and_when() -> None:
+def test_every_shipped_entry_has_its_source_and_date() -> None:
     """Optional in a user's own catalog, never in the shipped one."""
     parts: list[Any] = [item.model_dump() for item in (*ENTRIES.values(), *RECIPES.values())]
     while parts:
@@ -73,7 +73,7 @@ MODEL: dict[str, Any] = {
 }  # fmt: skip
 
 
-def test_who_says_so_and_when_may_be_left_out() -> None:
+def test_a_users_entry_may_omit_source_and_date() -> None:
     model = Model.model_validate(MODEL)
     recipe = Recipe.model_validate(
         {"kind": "recipe", "name": "mine", "title": "Mine", "image": "vllm-openai",
@@ -104,6 +104,6 @@ def test_a_repository_is_neither_an_option_nor_a_path(name: str) -> None:
 
 
 @cases("revision")
-def test_a_revision_is_neither(revision: str) -> None:
+def test_a_revision_is_neither_an_option_nor_a_path(revision: str) -> None:
     with pytest.raises(ValidationError, match="revision"):
         Model.model_validate({**MODEL, "revision": revision})

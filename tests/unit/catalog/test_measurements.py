@@ -1,4 +1,4 @@
-"""Published numbers: whole, in range, and the ones that the cards give."""
+"""Published numbers: complete, in range, and equal to the cards' numbers."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def test_a_table_is_plausible(name: str) -> None:
                 ends = value if isinstance(value, tuple) else (value,)
                 assert all(0 <= end <= 1 for end in ends)
         if isinstance(row.decode, float) and isinstance(row.tpot, float) and row.concurrency == 1:
-            # One stream: a token every tpot ms, but for medians taken over different things.
+            # One stream: a token every tpot ms, except for medians taken over different values.
             assert row.decode * row.tpot / 1000 == pytest.approx(1, rel=0.1)
 
 
@@ -32,7 +32,7 @@ def test_a_table_is_plausible(name: str) -> None:
 ADVISED = catalog().models["qwen36-35b-a3b-heretic-nvfp4"].sampling
 
 
-def test_what_an_alias_sends_is_a_row_of_the_card() -> None:
+def test_the_sampling_of_an_alias_is_a_row_of_the_card() -> None:
     aliases = [pair for recipe in catalog().recipes.values() for pair in recipe.aliases.items()]
     for name, alias in aliases:
         if "Qwen3.6" not in alias.source or alias.temperature is None:

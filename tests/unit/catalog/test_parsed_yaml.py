@@ -1,4 +1,4 @@
-"""Files of the catalog are parsed again when they are other files, and never taken for others."""
+"""Files of the catalog are parsed again when they change, and never confused with each other."""
 
 import datetime as dt
 import json
@@ -16,7 +16,7 @@ from sparkwright.documents.parsed_yaml import FILE, ParsedFiles
 
 @pytest.fixture
 def entry(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file of a site, loaded and kept once by a run that may change something."""
+    """A file of a site, loaded and cached once by a run that may change something."""
     monkeypatch.setattr(caches, "WRITTEN", Event())
     monkeypatch.setenv("XDG_CACHE_HOME", str(here / "home"))
     templates._environment.cache_clear()
@@ -50,13 +50,13 @@ def test_a_changed_file_is_parsed_again(entry: Path, back: bool) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "[1]", '{"x": 1}', "[" * 100_000])
-def test_a_damaged_cache_is_made_anew(entry: Path, content: str) -> None:
+def test_a_damaged_cache_is_rebuilt(entry: Path, content: str) -> None:
     FILE.write_text(content)
     assert _loaded(entry) == {"name": "a"}
     assert json.loads(FILE.read_text())[str(entry)][1] == {"name": "a"}
 
 
-def test_a_run_that_only_looks_keeps_nothing(entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dry_run_writes_no_cache(entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = sorted(entry.parent.rglob("*"))
     monkeypatch.setattr(caches, "WRITTEN", Event())
     entry.write_text("name: b")
@@ -76,7 +76,7 @@ def test_a_template_is_compiled_once(entry: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("text", ["tags: {24.10: x}", "tags: {2026-07-02: x}", "a: {1: x, yes: y}"])
-def test_a_key_that_is_no_text_stays_one(entry: Path, text: str) -> None:
+def test_a_key_that_is_no_text_stays_a_mistake(entry: Path, text: str) -> None:
     entry.write_text(text)
     first = _loaded(entry)
     assert repr(_loaded(entry)) == repr(first) == repr(yaml_text.load(text))

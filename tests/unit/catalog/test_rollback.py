@@ -1,4 +1,6 @@
-"""Back to an image's rollback tag: every recipe of the image is planned there, without an error."""
+"""Return to an image's rollback tag: every recipe of the image can be planned there, without an
+error.
+"""
 
 import json
 from typing import Any
@@ -15,14 +17,14 @@ from tests.unit.cli.answering import run
 
 AEON = catalog().images["aeon-vllm-ultimate"]
 NEWEST = AEON.newest_tag
-#: The tag of the cards' commands and figures, and the one that they go back to.
+#: The tag of the cards' commands and figures, and its rollback tag.
 OF_CARDS, BACK = "2026-07-01-v0.24.0", "2026-06-18-v0.23.0-dflashfix"
 CORRUPTS = "2026-06-04-pr44389"
 OF_AEON = sorted(name for name, item in catalog().recipes.items() if item.image == AEON.name)
 #: Recipe A and its two other bodies.
 DFLASH_27B = ("qwen36-27b-dflash-fp8", "qwen36-27b-nvfp4-dflash-fp8", "qwen36-27b-xs-dflash-fp8")
 GEMMA = sorted(name for name in OF_AEON if name.startswith("gemma4"))
-#: Made for an sm_120 card in an arm64 machine: image-architecture tells of it on every tag.
+#: Made for an sm_120 card in an arm64 machine: image-architecture reports it on every tag.
 ELSEWHERE = {name for name in OF_AEON if "rtx" in name}
 
 
@@ -38,7 +40,7 @@ def _service(recipe: str, tag: str) -> dict[str, Any]:
 def test_a_recipe_is_planned_on_the_newest_tag_and_on_those_to_go_back_to(
     recipe: str, tag: str | None
 ) -> None:
-    """No argument or variable of a recipe is refused by the vLLM of any of them."""
+    """No vLLM refuses an argument or variable of a recipe."""
     host = plan({"s": {"recipe": recipe}}, **({"image_tag": tag} if tag else {}))
     assert host.services[0].image.tag == (tag or NEWEST)
     result = errors(check_host(host, catalog(), assumed_hardware(host)))
@@ -47,13 +49,13 @@ def test_a_recipe_is_planned_on_the_newest_tag_and_on_those_to_go_back_to(
 
 @pytest.mark.parametrize("recipe", [*DFLASH_27B, *GEMMA])
 def test_prefix_caching_is_turned_off_where_it_corrupts(recipe: str) -> None:
-    """vLLM 0.22.1 has it on where no flag says otherwise."""
+    """vLLM 0.22.1 enables it unless a flag disables it."""
     command = _service(recipe, CORRUPTS)["command"]
     assert "--no-enable-prefix-caching" in command
     assert "--enable-prefix-caching" not in command
 
 
-def test_a_whole_fleet_goes_back_by_one_setting() -> None:
+def test_one_setting_returns_a_whole_fleet_to_an_older_tag() -> None:
     arguments = ["check", "inventory/lab.py", "--data", f"image_tag={BACK}", "--json"]
     result = run(*arguments)
     data = json.loads(result.output)

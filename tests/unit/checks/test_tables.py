@@ -39,12 +39,12 @@ def test_every_check_has_texts_and_a_judgement(table: str) -> None:
     for entry in checks.texts.values():
         assert entry.reason, entry.id
         assert entry.source, entry.id
-        # The remedy of a rule or of preflight depends on what was written, or on the host.
+        # The remedy of a rule or of preflight depends on the settings, or on the host.
         assert entry.remedy or table in ("rules", "preflight"), entry.id
 
 
 def _given(path: Path) -> Iterator[tuple[str, list[object], set[str]]]:
-    """Every symptom of a module's source: check, its case where that is written, and values."""
+    """Every symptom in a module's source: check, its case if it is written, and values."""
     for function in ast.walk(ast.parse(path.read_text())):
         decorators = function.decorator_list if isinstance(function, ast.FunctionDef) else []
         nodes = [node for decorator in decorators for node in ast.walk(decorator)]
@@ -61,7 +61,7 @@ FOLDERS += [f"engines/{module.split('.')[-2]}" for module in ENGINES.values()]
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_a_judgement_gives_every_value_that_its_texts_need(folder: str) -> None:
+def test_a_judgement_yields_every_value_of_its_texts(folder: str) -> None:
     root = ROOT / "sparkwright" / folder
     texts = {id_: entry for path in root.glob("*checks.yaml") for id_, entry in load(path).items()}
     missing = []

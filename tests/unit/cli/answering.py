@@ -1,4 +1,4 @@
-"""Hosts that answer commands as a test wants it: nothing is planned, and nobody is connected to."""
+"""Hosts with answers that a test sets: nothing is planned, and no connection is made."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from sparkwright.results.answers import Answers
 
 @dataclass(frozen=True)
 class Asked:
-    """A question or a change, by the name of its program or function, and whom it was for."""
+    """A question or a change, by the name of its program or function, and its target."""
 
     name: str
     hosts: Hosts
@@ -25,12 +25,12 @@ class Asked:
     options: Mapping[str, Any]
 
 
-#: Answers by host; an exception is what the session raises.
+#: Answers by host; an exception is raised by the session.
 Answering = Callable[[Asked], Mapping[str, Any] | Answers[Any]]
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, answer: Answering) -> list[Asked]:
-    """Have hosts answer so; returns what they are asked."""
+    """Give hosts these answers; return the list of their questions."""
     asked: list[Asked] = []
 
     def ask(hosts: Hosts, question: Any, **options: Any) -> Answers[Any]:
@@ -60,7 +60,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, answer: Answering) -> list[Asked]
 
 
 def silent(answers: Mapping[str, Any], *hosts: str) -> Answers[Any]:
-    """Answers, and hosts that give none."""
+    """Answers, and hosts without an answer."""
     return Answers(dict(answers), dict.fromkeys(hosts, "no answer"))
 
 

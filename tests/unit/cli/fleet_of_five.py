@@ -1,4 +1,4 @@
-"""Five hosts, three of them equal, and what they answer: for tests of what every command prints."""
+"""Five hosts, three of them equal, and their answers: for tests of every command's output."""
 
 import contextlib
 import importlib
@@ -62,7 +62,7 @@ ANSWERS: dict[str, Any] = {
 }
 
 
-#: Every command that prints a document and needs no engine that answers -> its words.
+#: Every command that prints a document and needs no answering engine -> its words.
 COMMANDS = {
     name: f"{name} {_DATA['ARGUMENTS'].get(name, '')}".strip().replace("ROOT", str(ROOT))
     for name in sorted(documents())
@@ -97,7 +97,7 @@ def _site() -> TemporaryDirectory[str]:
 
 @pytest.fixture
 def fleet(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Five hosts that answer, and a copy of their site, which is the current folder."""
+    """Five answering hosts, and a copy of their site, which is the current folder."""
     shutil.copytree(_site().name, here, dirs_exist_ok=True)
     answers = dict(ANSWERS)
     if "fabric test" in COMMANDS:
@@ -110,5 +110,5 @@ def fleet(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: str) -> Result:
-    """A command whose words have blanks between them."""
+    """A command whose words are separated by blanks."""
     return sessions.run(*(part for word in arguments for part in word.split(" ")))

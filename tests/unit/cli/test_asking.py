@@ -1,4 +1,4 @@
-"""Asking before something is changed, and showing who has answered."""
+"""Confirmation before a change, and the list of hosts that have answered."""
 
 import io
 
@@ -15,7 +15,7 @@ def became(monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
 
 
 @pytest.mark.parametrize("option", ["--yes", "--dry"])
-def test_a_rollback_is_done_or_looked_at(became: list[Asked], option: str) -> None:
+def test_a_rollback_is_done_or_shown(became: list[Asked], option: str) -> None:
     exits(0, "rollback", "inventory/lab.py", option)
     (change,) = became
     assert change.name == "rollback"
@@ -28,7 +28,7 @@ def test_a_rollback_is_done_or_looked_at(became: list[Asked], option: str) -> No
     "arguments", [("rollback", "inventory/lab.py"), ("models", "prune", "inventory/lab.py"),
               ("remove", "inventory/lab.py")], ids=" ".join,
 )  # fmt: skip
-def test_where_nobody_can_answer_nothing_is_done(
+def test_without_a_terminal_nothing_is_done(
     became: list[Asked], arguments: tuple[str, ...]
 ) -> None:
     done = run(*arguments)
@@ -36,13 +36,13 @@ def test_where_nobody_can_answer_nothing_is_done(
     assert "add --yes" in done.output
 
 
-def test_who_says_yes_is_obeyed(became: list[Asked]) -> None:
+def test_a_confirmation_is_obeyed(became: list[Asked]) -> None:
     done = run("rollback", "inventory/lab.py", "--to", "abc", input="y\n")
     assert "Switch every service of all hosts of inventory/lab.py back to abc?" in done.output
     assert len(became) == 1
 
 
-def test_who_has_answered_and_who_is_waited_for() -> None:
+def test_progress_names_answers_and_missing_hosts() -> None:
     events = {"a": "answered", "b\x1b[2J": "asked", "c": "not reached"}
     assert progress.line(events) == "2 of 3 hosts done, waiting for b\\x1b[2J"
     assert progress.line({}) == "planning and connecting"
@@ -75,5 +75,5 @@ def test_progress_is_shown_at_a_terminal(
     assert ("waiting for spark-1" in error.getvalue()) is shown
     lines = [] if shown or verbosity else ["spark-2: compiling\\x1b[2J"]
     assert shown or error.getvalue().splitlines() == lines
-    # What was drawn is erased.
+    # The drawn text is erased.
     assert not shown or error.getvalue().rstrip().endswith("\x1b[2K")

@@ -14,7 +14,7 @@ passwords: list[dict[str, Any]] = []
 
 @pytest.fixture
 def became(monkeypatch: pytest.MonkeyPatch, here: Path) -> list[Asked]:
-    """The run that it begins."""
+    """The run that the command begins."""
     (here / "inventory.py").write_text(
         "sparks = ['a', ('b', {'bootstrap': ['docker']})]\n", encoding="utf-8"
     )
@@ -31,14 +31,14 @@ def _call(*arguments: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-def test_the_steps_of_the_settings(became: list[Asked]) -> None:
+def test_bootstrap_runs_the_steps_of_the_settings(became: list[Asked]) -> None:
     assert _call()[0] == 0
     (change,) = became
     assert (change.name, change.hosts) == ("bootstrapped", Hosts(Path("inventory.py")))
     assert change.options == {"as_json": False, "dry": False, "makes_secrets": True}
 
 
-def test_steps_reboot_and_hosts_of_the_command_line(became: list[Asked]) -> None:
+def test_the_command_line_names_steps_reboot_and_hosts(became: list[Asked]) -> None:
     arguments = [
         "--limit",
         "a",
@@ -57,13 +57,13 @@ def test_steps_reboot_and_hosts_of_the_command_line(became: list[Asked]) -> None
     assert change.options == {"as_json": False, "dry": True, "makes_secrets": False}
 
 
-def test_nothing_is_done_where_no_step_is_named(became: list[Asked]) -> None:
+def test_without_a_named_step_nothing_is_done(became: list[Asked]) -> None:
     code, text = _call("--limit", "a")
     assert (code, became) == (2, [])
     assert "no host's settings name a step" in text
 
 
-def test_the_password_is_asked_for_on_a_terminal_and_is_no_word(
+def test_the_password_is_prompted_for_and_is_no_argument(
     became: list[Asked], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code, text = _call("--password")
@@ -74,6 +74,6 @@ def test_the_password_is_asked_for_on_a_terminal_and_is_no_word(
     assert passwords[-1] == {"same_sudo_password": True}
 
 
-def test_an_unknown_step_is_no_step(became: list[Asked]) -> None:
+def test_an_unknown_step_is_refused(became: list[Asked]) -> None:
     assert _call("--step", "dokcer")[0] == 2
     assert became == []

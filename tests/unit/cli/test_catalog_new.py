@@ -1,4 +1,4 @@
-"""`sparkwright catalog new`: what it writes is taken as it is, and by editors."""
+"""`sparkwright catalog new`: sparkwright and editors accept its output unchanged."""
 
 import json
 from functools import cache
@@ -40,13 +40,13 @@ def valid(path: Path) -> dict[str, Any]:
 
 @cache
 def shipped() -> list[dict[str, Any]]:
-    """Every shipped entry, as JSON has it."""
+    """Every shipped entry, as JSON."""
     texts = [path.read_text() for path in sorted((ROOT / "catalog").rglob("*.yaml"))]
     return [json.loads(json.dumps(safe_load(text), default=str)) for text in texts]
 
 
 @pytest.mark.parametrize("kind", sorted(PLACEHOLDERS))
-def test_a_first_one_is_taken_with_every_key_explained(here: Path, kind: str) -> None:
+def test_a_new_entry_is_valid_with_every_key_explained(here: Path, kind: str) -> None:
     run("catalog", "new", kind, "mine")
     path = here / f"catalog/{kind}s/mine.yaml"
     valid(path)
@@ -61,7 +61,7 @@ def test_a_first_one_is_taken_with_every_key_explained(here: Path, kind: str) ->
         run("check", "--recipe", "mine")
 
 
-def test_one_from_another_is_that_under_a_new_name(here: Path) -> None:
+def test_an_entry_from_another_is_a_copy_under_a_new_name(here: Path) -> None:
     base = catalog().recipes["qwen36-35b-a3b-nvfp4-rtx5090"]
     run("catalog", "new", "recipe", "mine", "--from", base.name)
     file = here / "catalog/recipes/mine.yaml"
@@ -73,7 +73,7 @@ def test_one_from_another_is_that_under_a_new_name(here: Path) -> None:
     run("check", "--recipe", "mine")
 
 
-def test_one_from_a_repository_says_who_says_what(here: Path) -> None:
+def test_an_entry_from_a_repository_names_its_sources(here: Path) -> None:
     with on_the_hub(repository()):
         run("catalog", "new", "recipe", "mine", "--model", REPOSITORY, "--gpu", "rtx5090")
     text = (here / "catalog/recipes/mine.yaml").read_text()
@@ -89,7 +89,7 @@ def test_a_name_is_no_path_and_no_option(here: Path, name: str) -> None:
     assert list(here.rglob("*")) == []
 
 
-def test_nothing_is_written_over(here: Path) -> None:
+def test_an_existing_file_is_not_overwritten(here: Path) -> None:
     run("catalog", "new", "model", "mine")
     file = here / "catalog/models/mine.yaml"
     file.write_text("kind: model\n# my work\n")
@@ -132,7 +132,7 @@ MODEL = {"kind": "model", "name": "a", "repository": "a/b", "family": "f", "role
 
 
 @cases("entries", "message")
-def test_an_entry_that_extends_nothing_or_lacks_a_key_is_told(
+def test_an_entry_with_an_unknown_base_or_a_missing_key_is_reported(
     here: Path, entries: list[dict[str, Any]], message: str
 ) -> None:
     for entry in entries:

@@ -1,4 +1,4 @@
-"""The command line: what it prints, its exit codes, and never a traceback."""
+"""The command line: its output, its exit codes, and never a traceback."""
 
 import json
 import re
@@ -46,7 +46,7 @@ def test_check_names_host_file_key_reason_source_and_remedy() -> None:
     assert "    remedy:   max_num_seqs: 31; or image_tag: 2026-07-01-v0.24.0" in result.output
 
 
-def test_check_as_json() -> None:
+def test_check_prints_its_findings_as_json() -> None:
     arguments = (
         "check",
         "--recipe",
@@ -72,21 +72,21 @@ def test_advice_for_a_card_names_no_image_without_its_architecture(workload: str
     assert not any(choice["spark_only"] for choice in choices)
 
 
-def test_the_catalog_lists_and_shows() -> None:
+def test_catalog_list_and_show_print_entries() -> None:
     listed = json.loads(run("catalog", "list", "--json").output)
     assert len(listed["recipes"]) == 39
     assert "kv-cache" in listed["rules"]
     assert "version: 0.20.1" in run("catalog", "show", "vllm-openai").output
 
 
-def test_a_lock_check_asks_nobody(tmp_path: Path) -> None:
+def test_a_lock_check_sends_no_request(tmp_path: Path) -> None:
     result = exits(
         1, "lock", "inventory/lab.py", "--check", "--data", f"lock_file={tmp_path}/x.lock"
     )
     assert "there is no lock" in result.output
 
 
-def test_check_weighs_contexts_by_what_the_lock_says_of_the_models(tmp_path: Path) -> None:
+def test_check_judges_contexts_by_the_locks_facts_of_models(tmp_path: Path) -> None:
     host = plan(SPARK)
     lock = from_resolution([host.references], resolution(host), None)
     name = "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4@main"
@@ -99,17 +99,17 @@ def test_check_weighs_contexts_by_what_the_lock_says_of_the_models(tmp_path: Pat
     assert "error: kv-cache: spark-1" in exits(2, *arguments).output
     file.unlink()
     assert run(*arguments[:4]).exit_code == 0
-    # A lock that is named is meant: without it nothing would be pinned.
+    # A lock that is named is required: without it nothing would be pinned.
     assert "and nothing would be pinned" in exits(2, *arguments).output
 
 
-#: Every command that goes by an inventory, with what else it must be given.
+#: Every command that uses an inventory, with its other required arguments.
 _BY_INVENTORY = ("check", "plan", "status", "endpoints", "verify", "deploy", "key list")
 
 
 @pytest.mark.parametrize("command", _BY_INVENTORY)
 @cases("there", "text")
-def test_an_inventory_that_is_not_clear_is_asked_for(
+def test_an_ambiguous_inventory_must_be_named(
     command: str, there: tuple[str, ...], text: str, here: Path
 ) -> None:
     (here / "deploy.py").touch()
@@ -163,7 +163,7 @@ def test_every_command_is_in_the_help_with_its_line() -> None:
     assert all(len(line) <= 80 for line in shown.splitlines())
 
 
-def test_a_misspelt_command_is_told_with_the_nearest_one() -> None:
+def test_a_misspelt_command_is_reported_with_the_nearest() -> None:
     assert "did you mean 'status'?" in exits(2, "stauts").output
 
 
@@ -210,7 +210,7 @@ def loaded_modules(script: str) -> set[str]:
 
 
 def test_check_loads_nothing_that_it_does_not_need() -> None:
-    """0.3 s for four hosts leave no room for what only other commands use."""
+    """0.3 s for four hosts leave no room for modules of other commands."""
     loaded = loaded_modules("from sparkwright.cli import main; main(['check', 'inventory/lab.py'])")
     assert "pydantic" in loaded
     assert not loaded & {"pyinfra", "paramiko", "gevent", "requests", "urllib3", "huggingface_hub",

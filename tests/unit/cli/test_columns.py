@@ -13,7 +13,7 @@ from tests.unit.cli.fleet_of_five import COMMANDS, fleet, run
 cases = Tables(__file__)
 
 __all__ = ["fleet"]
-#: Configuration, certificates and YAML are data: a line of them means something.
+#: Configuration, certificates and YAML are data: their lines must not be wrapped.
 _DATA = {"ca", "catalog schema", "catalog show", "endpoints"}
 
 

@@ -1,4 +1,4 @@
-"""Shell completion: by the site's files alone, and silent about all that is wrong with them."""
+"""Shell completion: only from the site's files, and silent about their faults."""
 
 import os
 import socket
@@ -17,7 +17,7 @@ cases = Tables(__file__)
 
 #: Options and arguments that take a name of something.
 NAMED = {"limit", "host", "names", "services", "model", "recipe", "tag", "key", "name"}
-#: What has one of these names and is none of the site's.
+#: Parameters with such a name that are none of the site's.
 NOT = {
     *(("import", "name"), ("init", "names"), ("new", "model"), ("new", "name"), ("up", "model")),
     # A served name, which takes a plan to know.
@@ -40,7 +40,7 @@ def site(here: Path) -> Path:
 
 
 def completed(*arguments: str) -> list[str]:
-    """As bash asks: the last word is what was begun."""
+    """As bash does: the last word is incomplete."""
     shell_complete = ShellComplete(main, {}, "sparkwright", "_X")
     return [
         completion.value
@@ -49,7 +49,7 @@ def completed(*arguments: str) -> list[str]:
 
 
 @cases("arguments", "names")
-def test_names(
+def test_names_are_completed(
     site: Path, arguments: tuple[str, ...], names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def asked(*_: object) -> None:
@@ -82,7 +82,7 @@ def test_every_option_that_takes_a_name_completes_it() -> None:
 
 @cases("broken")
 @pytest.mark.parametrize("option", ["--limit", "--service"])
-def test_what_is_wrong_completes_to_nothing_and_says_nothing(
+def test_a_faulty_site_completes_to_nothing_silently(
     site: Path, broken: str | None, option: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (site / "inventory/lab.py").unlink()
@@ -93,7 +93,7 @@ def test_what_is_wrong_completes_to_nothing_and_says_nothing(
 
 
 @pytest.mark.parametrize("command", ["status --limit ", "stauts --limit ", "key list --", "'"])
-def test_a_shell_sees_no_traceback_where_there_is_no_site(tmp_path: Path, command: str) -> None:
+def test_completion_outside_a_site_prints_no_traceback(tmp_path: Path, command: str) -> None:
     env = {
         **os.environ, "PYTHONPATH": str(ROOT), "COMP_WORDS": f"sparkwright {command}",
         "COMP_CWORD": "3", "_SPARKWRIGHT_COMPLETE": "bash_complete",

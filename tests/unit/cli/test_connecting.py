@@ -1,4 +1,4 @@
-"""Every command that goes to hosts takes pyinfra's options of the connection, and uses them."""
+"""Every command that connects to hosts takes pyinfra's options of the connection, and uses them."""
 
 import subprocess
 import sys
@@ -49,13 +49,13 @@ def test_a_command_that_loads_ssl_is_patched_first() -> None:
 
 
 @pytest.mark.parametrize("arguments", ASKING)
-def test_every_command_that_goes_to_hosts_takes_them(arguments: str) -> None:
+def test_every_command_that_connects_takes_the_connection_options(arguments: str) -> None:
     named = {name for param in ASKING[arguments].params for name in param.opts}
     assert {name for names, _, _ in OPTIONS for name in names} <= named
     assert set(SECRETS) <= named
 
 
-def test_pyinfra_knows_every_one_of_them() -> None:
+def test_pyinfra_knows_every_connection_option() -> None:
     pyinfra = Path(sys.executable).with_name("pyinfra")
     shown = subprocess.run([pyinfra, "--help"], capture_output=True, text=True, check=True).stdout
     ours = ({"-v", "--verbose"}, {"-q", "--quiet"})
@@ -64,7 +64,7 @@ def test_pyinfra_knows_every_one_of_them() -> None:
             assert name in shown
 
 
-def test_a_session_gets_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_gets_the_connection_options(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[dict[str, Any]] = []
 
     def answer(_: Asked) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def test_a_session_gets_them(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen == [GOT, {}]
 
 
-def test_pyinfra_is_configured_by_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connection_options_configure_pyinfra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "getpass", lambda prompt: f"of {prompt}")
     config = Config()
     data = session._configure(config, dict(GOT, ssh_password_prompt=True, sudo_user="x"))
@@ -85,7 +85,7 @@ def test_pyinfra_is_configured_by_them(monkeypatch: pytest.MonkeyPatch) -> None:
         "ssh_user": "me", "ssh_port": 2222, "ssh_key": "id", "ssh_password": "of SSH password: "
     }  # fmt: skip
     assert (config.SUDO_PASSWORD, config.PARALLEL) == ("of sudo password: ", 2)
-    # As pyinfra has it: another user is for a sudo that is asked for.
+    # As in pyinfra: another user applies only to an explicit sudo.
     assert (config.SUDO, config.SUDO_USER) == (False, None)
     session._configure(config, {"sudo": True, "sudo_user": "x"})
     assert (config.SUDO, config.SUDO_USER) == (True, "x")

@@ -1,4 +1,4 @@
-"""logs, start, stop, restart, shell and maintenance: what they ask, print and end with."""
+"""logs, start, stop, restart, shell and maintenance: their questions, output and exit codes."""
 
 import re
 from collections.abc import Callable
@@ -31,11 +31,11 @@ pytestmark = pytest.mark.usefixtures("checkout")
 
 @pytest.fixture
 def having(monkeypatch: pytest.MonkeyPatch) -> Having:
-    """Hosts that answer so; what they were asked."""
+    """Give hosts these answers; return their questions."""
     return lambda result, missing=(): answering(monkeypatch, lambda _: silent(result, *missing))
 
 
-def test_logs_leave_out_our_own_checks_and_say_when_nothing_is_left(having: Having) -> None:
+def test_logs_hide_our_own_checks_and_report_an_empty_result(having: Having) -> None:
     asked = having({"spark-1": LogsAnswer(("qwen36",), cursor="s=1"), "rtx-1": LogsAnswer(())})
     done = run("logs", SITE)
     assert (done.exit_code, done.stdout) == (0, "")
@@ -61,7 +61,7 @@ def test_logs_leave_out_our_own_checks_and_say_when_nothing_is_left(having: Havi
 
 
 @pytest.mark.parametrize("action", ["start", "stop", "restart"])
-def test_each_asks_first_and_takes_the_site_s_own_inventory(having: Having, action: str) -> None:
+def test_each_command_asks_first_and_uses_the_sites_inventory(having: Having, action: str) -> None:
     asked = having({"spark-1": DONE})
     refused = run(action, input="n\n")
     assert (refused.exit_code, asked) == (1, [])
@@ -73,7 +73,7 @@ def test_each_asks_first_and_takes_the_site_s_own_inventory(having: Having, acti
 @pytest.mark.parametrize(
     ("expected", "silent"), [({}, ()), ({"spark-1": DONE}, ("rtx-1",)), ({"spark-1": WRONG}, ())]
 )
-def test_nothing_but_all_well_ends_with_0(
+def test_only_success_on_every_host_exits_with_0(
     having: Having, expected: dict[str, Any], silent: tuple[str, ...]
 ) -> None:
     having(expected, silent)
@@ -83,12 +83,12 @@ def test_nothing_but_all_well_ends_with_0(
 
 
 @pytest.mark.parametrize("arguments", [("stop", SITE, "--yes"), ("logs", SITE)])
-def test_a_service_that_no_host_has_is_told_with_the_nearest(
+def test_an_unknown_service_is_reported_with_the_nearest(
     having: Having, arguments: tuple[str, ...]
 ) -> None:
     first, other = (DONE, NOTHING) if arguments[0] == "stop" else (LOGS, LogsAnswer(("gemma",)))
     having({"spark-1": first, "rtx-1": other})
-    # Another host has no such service: nothing is wrong with that.
+    # Another host lacks the service: this is no fault.
     assert run(*arguments, "--service", "qwen36").exit_code == 0
     done = exits(2, *arguments, "--service", "qwen63")
     assert "no host has a service 'qwen63': did you mean 'qwen36'?" in done.stderr
@@ -136,7 +136,7 @@ def test_lines_of_all_hosts_are_in_order(having: Having) -> None:
 
 
 @cases("message", "asked")
-def test_times_that_are_meant(having: Having, message: str, asked: str) -> None:
+def test_times_are_parsed(having: Having, message: str, asked: str) -> None:
     requests = having({"spark-1": LOGS})
     assert run("logs", SITE, "--since", message).exit_code == 0
     assert _lines_wanted(requests[0]).since == asked
@@ -147,7 +147,7 @@ def test_times_that_are_meant(having: Having, message: str, asked: str) -> None:
 @pytest.mark.parametrize(
     "message", ["yesterday", "-1h; id", "10", "2026-02-30", "9" * 400 + "s", ""]
 )
-def test_times_that_are_none(having: Having, message: str) -> None:
+def test_invalid_times_are_refused(having: Having, message: str) -> None:
     asked = having({"spark-1": LOGS})
     done = run("logs", SITE, "--since", message)
     assert (done.exit_code, asked) == (2, [])
@@ -155,7 +155,7 @@ def test_times_that_are_none(having: Having, message: str) -> None:
 
 
 @cases("arguments", "message")
-def test_what_is_no_host_in_maintenance(
+def test_a_name_of_no_host_is_refused_for_maintenance(
     having: Having, arguments: tuple[str, ...], message: str
 ) -> None:
     asked = having({})

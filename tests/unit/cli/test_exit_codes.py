@@ -35,7 +35,7 @@ ASKING = {
 
 @pytest.fixture
 def site(here: Path) -> Path:
-    """A site with one host that is planned well."""
+    """A site with one host and a valid plan."""
     (here / "inventory").mkdir()
     (here / "group_data").mkdir()
     (here / "inventory/lab.py").write_text(SPARK)
@@ -43,7 +43,7 @@ def site(here: Path) -> Path:
 
 
 @planning
-def test_a_wrong_setting_limit_or_inventory_has_2(command: str, site: Path) -> None:
+def test_a_wrong_setting_limit_or_inventory_exits_with_2(command: str, site: Path) -> None:
     if "key" not in command:
         assert run(command, "--limit", "nobody").exit_code == 2
     (site / "group_data/all.py").write_text("keep_releases = -1\n")
@@ -55,7 +55,7 @@ def test_a_wrong_setting_limit_or_inventory_has_2(command: str, site: Path) -> N
 
 
 @TABLES("inventory", "stem", "message")
-def test_check_refuses_a_group_that_is_not_meant(
+def test_check_refuses_a_misspelt_group(
     inventory: str, stem: str, message: str, site: Path
 ) -> None:
     services = f'services = {{"a": {{{RECIPE}}}}}\n'
@@ -75,7 +75,7 @@ def test_the_file_of_a_family_without_hosts_is_no_misspelt_group(site: Path) -> 
 
 
 @pytest.mark.parametrize("command", ["check", "plan", "check --json", "plan --json"])
-def test_a_known_mistake_in_the_plan_has_2(command: str, site: Path) -> None:
+def test_a_known_mistake_in_the_plan_exits_with_2(command: str, site: Path) -> None:
     problems = f'{RECIPE}, "arguments": {{"max_num_seqs": 4000}}'
     (site / "inventory/lab.py").write_text(SPARK.replace(RECIPE, problems))
     done = run(command)
@@ -91,7 +91,7 @@ def test_a_known_mistake_in_the_plan_has_2(command: str, site: Path) -> None:
 def test_a_silent_host_is_an_error(
     monkeypatch: pytest.MonkeyPatch, here: Path, command: str, well: Any, missing: list[str]
 ) -> None:
-    """Nobody knows what it runs."""
+    """The state of a silent host is unknown."""
     answering(monkeypatch, lambda _: silent({"spark-1": well}, *missing))
     done = run(command, "inventory/lab.py")
     assert done.exit_code == int(bool(missing)), done.output

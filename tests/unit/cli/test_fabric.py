@@ -1,4 +1,4 @@
-"""``sparkwright fabric``: what is said of hosts that are joined by ConnectX-7."""
+"""``sparkwright fabric``: output about hosts that ConnectX-7 joins."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -52,19 +52,19 @@ def test_the_doctor_judges_the_fabric_of_a_cluster(
 
 
 @pytest.mark.parametrize("clusters", ["x", {"pair": 7}, {"pair": {"fabric": "cx7", "hosts": 7}}])
-def test_clusters_that_are_none_do_not_stop_the_doctor(clusters: object) -> None:
+def test_invalid_clusters_do_not_stop_the_doctor(clusters: object) -> None:
     assert on_connectx({"spark-1": {"clusters": clusters}}) == ()
 
 
 @cases("written", "message")
-def test_addresses_of_nobody(site: Path, written: str, message: str) -> None:
+def test_fabric_addresses_without_hosts_are_refused(site: Path, written: str, message: str) -> None:
     (site / "group_data/all.py").write_text(written)
     done = run("fabric", "addresses")
     assert done.exit_code == 2
     assert done.output.count(message) == 1
 
 
-def test_a_host_that_says_something_else_is_told_by_check_too(site: Path) -> None:
+def test_check_reports_a_host_with_other_addresses_too(site: Path) -> None:
     setting = 'fabric_addresses = {"shape": "pair", "hosts": ["spark-1", "spark-2"]}\n'
     (site / "group_data/all.py").write_text(f"services = {{}}\n{setting}")
     (site / "inventory/lab.py").write_text(

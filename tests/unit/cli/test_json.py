@@ -1,4 +1,4 @@
-"""--json of every command: one document, and what docs/json.md says of it."""
+"""----json of every command: one document, as docs/json.md describes it."""
 
 import json
 from pathlib import Path
@@ -16,15 +16,15 @@ __all__ = ["fleet", "judge"]
 
 jsonschema: Any = pytest.importorskip("jsonschema", reason="make setup installs jsonschema")
 
-#: It hands its words over as they are, `--json` among them.
+#: It passes its words on unchanged, `--json` among them.
 _AS_IT_IS = {"deploy"}
 
-#: They show what goes on, and say so in their own pages.
+#: They show the progress, and say so in their own pages.
 _STREAMS = {"dashboard", "logs", "shell", "top", "up"}
 
 
 def _closed(findings: Any) -> Any:
-    """A schema that allows no key but those that it names."""
+    """A schema that allows no key but its own."""
     if isinstance(findings, dict):
         inner = {key: _closed(item) for key, item in findings.items()}
         return {**inner, "additionalProperties": False} if "properties" in findings else inner
@@ -35,7 +35,7 @@ def judge(message: str, document: Any) -> None:
     jsonschema.validate(document, _closed(schema(message)))
 
 
-def test_every_command_has_it_and_a_type() -> None:
+def test_every_command_has_json_and_a_type() -> None:
     for parts, command, _ in commands():
         names = {name for option in command.params for name in option.opts
                  if isinstance(option, click.Option)}  # fmt: skip
@@ -45,7 +45,7 @@ def test_every_command_has_it_and_a_type() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_what_is_printed_is_what_the_page_says(command: str, fleet: Path) -> None:
+def test_printed_json_fits_the_pages_schema(command: str, fleet: Path) -> None:
     plain = run(COMMANDS[command])
     for made in ("new", "out"):
         if (fleet / made).exists():

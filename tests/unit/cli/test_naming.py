@@ -1,4 +1,4 @@
-"""How every command names hosts and services, and what it does with a name that means nothing."""
+"""Names of hosts and services in every command, and the treatment of unknown names."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ INVENTORY = """
 sparks = [("spark-1", {"services": {"qwen36": {}, "small": {}}}), ("spark-2", {"services": {}})]
 rtx50 = [("rtx-1", {"services": {"qwen36": {}}})]
 """
-#: Every command that takes names of hosts, with the arguments that it needs besides.
+#: Every command that takes names of hosts, with its other required arguments.
 COMMANDS = {
     command: {"bundle": ["out"], "render": ["out"], "maintenance": ["on"],
             "monitoring": ["--output", "out"]}.get(command, [])
@@ -39,7 +39,7 @@ def _site(here: Path) -> None:
 
 
 @cases("names", "limit", "of_hosts")
-def test_names_of_hosts_groups_and_services(
+def test_names_select_hosts_groups_and_services(
     names: list[str], limit: list[str], of_hosts: dict[str, list[str]]
 ) -> None:
     chosen = selection(Selection, names, whole=False)
@@ -55,7 +55,7 @@ def test_a_limit_narrows_a_service_that_several_hosts_have(word: str) -> None:
 
 @cases("names", "message")
 @pytest.mark.parametrize("command", ["stop", "status", "logs", "chat", "bench", "plan", "shell"])
-def test_a_name_that_means_nothing_is_refused_before_anything_connects(
+def test_an_unknown_name_is_refused_before_any_connection(
     command: str, names: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = answering(monkeypatch, lambda _: {})

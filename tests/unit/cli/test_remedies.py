@@ -1,4 +1,4 @@
-"""Incompatibilities that the cards name are found by `check`, and every remedy of a rule holds."""
+"""`check` finds incompatibilities that the cards name, and every remedy of a rule holds."""
 
 import json
 import re
@@ -17,16 +17,16 @@ from tests.unit.builders import ROOT, catalog
 from tests.unit.cli.answering import run
 
 BREAKS = safe_load((ROOT / "tests/unit/checks/configuration/mistakes.yaml").read_text())
-#: Rules on a name: the key itself is what the guess takes the place of.
+#: Rules on a name: the guess replaces the key itself.
 NAMES = {"unknown-argument", "speculative-key", "misspelt-variable"}
 _KEY = r"`?([A-Za-z_][\w.\-]*)`?"
-#: Remedies that are work, or a choice, of a person's.
+#: Remedies that need a user's work, or choice.
 PEOPLE = {"input", "remote-code", "secret-in-environment", "model-works", "image-architecture",
           "drafter-unused", "argument-choice", "kv-offload", "absent-file"}  # fmt: skip
 
 
 def changes(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Alternatives of a remedy: dotted key -> value, None for what is left out."""
+    """Alternatives of a remedy: dotted key -> value, None for a removed key."""
     remedy = item["remedy"]
     key = (item["subject"]["key"] or "").removeprefix("services.s.")
     for alternative in re.sub(r" \([^()]*\)", "", remedy).split("; or "):
@@ -136,13 +136,13 @@ def checked(directory: Path, hosts: dict[str, dict[str, Any]]) -> Findings:
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> Findings:
-    """The findings on every row, of one command."""
+    """The findings on every row, from one command."""
     hosts = {f"row-{number}": host_of(row) for number, row in enumerate(ROWS)}
     return checked(tmp_path_factory.mktemp("rows"), hosts)
 
 
 @pytest.mark.parametrize("number", range(len(ROWS)))
-def test_check_finds_what_the_card_says(number: int, answers: Findings) -> None:
+def test_check_finds_each_incompatibility_of_the_cards(number: int, answers: Findings) -> None:
     row, findings = ROWS[number], answers[f"row-{number}"]
     assert set(row) <= set(_FILE["keys"])
     levels = {item["id"]: item["severity"] for item in findings}
@@ -153,19 +153,19 @@ def test_check_finds_what_the_card_says(number: int, answers: Findings) -> None:
         assert item["id"] == "input" or (item["reason"] and item["source"])
     texts = [" ".join(map(str, item.values())) for item in findings if item["id"] in row["finds"]]
     assert row.get("names", "") in "".join(texts)
-    # The rule names the row's card, unless the mistake is one of the settings themselves.
+    # The rule names the row's card, unless the mistake is in the settings themselves.
     if row["finds"] and "names" not in row and not {"input", *_FILE["anyones"]} & set(row["finds"]):
         assert any(row["card"] in text for text in texts), texts
 
 
 def test_every_issue_of_the_catalog_has_a_row() -> None:
-    """But for those that only other hardware shows: checks/configuration/test_rules.py."""
+    """Without rules that only other hardware shows: checks/configuration/test_rules.py."""
     tried = {name for row in ROWS for name in (*row["finds"], *row.get("also", {}))}
     assert set(all_issues(catalog())) - tried == {"omni-gb10-only"}
 
 
 def _spellings(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The row's settings, written in every other way that means them."""
+    """The row's settings, in every other equivalent spelling."""
     written: dict[str, Any] = row.get("arguments", {})
     dashed = {key.replace("_", "-"): value for key, value in written.items()}
     if dashed != written:
@@ -202,7 +202,7 @@ def test_every_spelling_of_a_mistake_is_found(tmp_path: Path, answers: Findings)
     hosts = {f"other-{index}": host_of(row) for index, (_, row) in enumerate(pairs)}
     faults = []
     for (number, row), findings in zip(pairs, checked(tmp_path, hosts).values(), strict=True):
-        # A variable that the tag's vLLM has no more is refused for that, too.
+        # A variable that the tag's vLLM no longer has is refused for that, too.
         ids = {item["id"] for item in findings} - {"removed-variable"}
         expected = {item["id"] for item in answers[f"row-{number}"]} - {"removed-variable"}
         if ids != expected:

@@ -1,4 +1,4 @@
-"""`sparkwright top`, with hosts that look as a test wants it: plain, as JSON, on a screen."""
+"""`sparkwright top`, with hosts that a test sets: plain, as JSON, on a screen."""
 
 import json
 import time
@@ -28,7 +28,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def says(monkeypatch: pytest.MonkeyPatch, *looks: tuple[float, Any], broken: str = "") -> None:
-    """Have the host "box" look so, each after some seconds."""
+    """Give the host "box" these samples, each after some seconds."""
 
     @contextmanager
     def session(*_: Any, **options: Any) -> Iterator[Any]:
@@ -46,7 +46,7 @@ def says(monkeypatch: pytest.MonkeyPatch, *looks: tuple[float, Any], broken: str
     monkeypatch.setattr(Hosts, "session", session)
 
 
-def test_a_table_each_interval(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_top_prints_a_table_each_interval(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     says(monkeypatch, (0, WELL), (1.3, LATER), (1.3, SILENT))
     done = exits(1, "top", "--interval", "1")
     first, *_, last = done.stdout.strip().split("\n\n")
@@ -55,7 +55,7 @@ def test_a_table_each_interval(site: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "\x1b" not in done.stdout
 
 
-def test_json_is_a_line_each(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_top_prints_json_lines(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     says(monkeypatch, (0, WELL), (0, LATER))
     (load,) = json.loads(run("top", "--once", "--json").stdout)
     assert (load["host"], load["service"], load["tokens"]) == ("box", "qwen36", 120.5)
@@ -72,7 +72,7 @@ def test_a_broken_inventory_ends_with_2(site: Path) -> None:
     assert "inventory/lab.py: line 1" in done.stderr
 
 
-def test_at_a_terminal_one_screen_is_drawn_anew_and_ctrl_c_gives_the_old_one_back(
+def test_at_a_terminal_the_screen_is_redrawn_and_ctrl_c_restores_it(
     site: Path,
 ) -> None:
     program = (

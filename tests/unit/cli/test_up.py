@@ -42,7 +42,7 @@ PASSWORD = "a-secret-of-hers"
 
 @dataclass
 class Login:
-    """A box that is logged in to at once."""
+    """A box whose login succeeds at once."""
 
     name: str
     data: Mapping[str, Any]
@@ -67,7 +67,7 @@ class World:
     Attributes:
         gpus: name of a host -> its GPU's name for `init`, and nvidia-smi's.
         findings: of each host.
-        done: what was done, in order.
+        done: completed steps, in order.
         pinned: host -> services that were pinned last.
     """
 
@@ -136,7 +136,7 @@ def _inventory() -> dict[str, Mapping[str, Any]]:
     return {host.name: host.data for host in hosts}
 
 
-def test_a_second_box_joins_and_none_is_there_twice(world: World) -> None:
+def test_a_second_box_joins_the_site_once(world: World) -> None:
     world.gpus["rtx-1"] = ("rtx-pro-6000", "RTX PRO 6000")
     _up("spark-1", "--yes")
     assert _up("me@spark-1", "rtx-1", "192.168.1.9", "spark-1.lan", "--yes").exit_code == 0
@@ -148,13 +148,13 @@ def test_a_second_box_joins_and_none_is_there_twice(world: World) -> None:
     world.done.clear()
     assert _up("rtx-1", "--yes").exit_code == 0
     assert Path("inventory/lab.py").read_text() == before
-    # What was cut off goes on.
+    # An interrupted run continues.
     assert world.names() == ["lock", "readiness", "bootstrapped", "deploy", "question"]
 
 
 @pytest.mark.parametrize("speed", [0, 54_000_000])
 def test_the_plan_has_the_time_at_the_speed_that_was_measured(world: World, speed: int) -> None:
-    """And none where nothing was."""
+    """No file is left if there was none."""
     world.speed = speed
     lines = [line for line in _up("spark-1", "--yes").output.splitlines() if "  time " in line]
     expected = (
@@ -164,7 +164,7 @@ def test_the_plan_has_the_time_at_the_speed_that_was_measured(world: World, spee
 
 
 def test_hosts_of_the_example_are_no_hosts(world: World) -> None:
-    """Of a site that an earlier init made: they are taken out, unless a deploy of theirs ran."""
+    """Hosts of an earlier `init` are removed, unless a deploy of the site ran."""
     _up("nova", "--yes")
     _, quotes, hosts = (ROOT / skeleton.INVENTORY).read_text().rpartition('"""')
     example = f"{quotes}Mine.{quotes}{hosts}"
@@ -205,7 +205,7 @@ def test_data_of_a_run_pins_nothing_for_other_hosts(world: World) -> None:
 
 
 @pytest.mark.parametrize("stops", [signal.SIGINT, signal.SIGHUP, signal.SIGTERM, None])
-def test_nothing_is_left_in_the_inventory_of_what_was_not_agreed_to(
+def test_a_declined_plan_leaves_the_inventory_unchanged(
     world: World, monkeypatch: pytest.MonkeyPatch, stops: signal.Signals | None
 ) -> None:
     _up("spark-1", "--yes")
@@ -227,7 +227,7 @@ def test_nothing_is_left_in_the_inventory_of_what_was_not_agreed_to(
     assert "fleet.lock: written" not in done.output
 
 
-def test_everything_wrong_is_told_before_anything_is_done(
+def test_every_fault_is_reported_before_any_change(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.gpus = {"old": (None, "NVIDIA A100"), "small": ("rtx5080", "")}
@@ -249,7 +249,7 @@ def test_everything_wrong_is_told_before_anything_is_done(
     assert "('spark-1'" not in Path("inventory/lab.py").read_text()
 
 
-def test_without_a_terminal_it_needs_yes(world: World) -> None:
+def test_without_a_terminal_up_needs_yes(world: World) -> None:
     done = exits(2, "up", "spark-1")
     assert "add --yes" in done.output
     assert world.done == []
@@ -270,7 +270,7 @@ def test_options_of_the_connection_reach_the_deploy_and_the_password_does_not(wo
 
 
 def test_a_box_never_gets_the_name_of_a_group_or_of_another_host(world: World) -> None:
-    """The name of a group means all of its hosts: for the deploy, and for sudo's password."""
+    """A group's name means all of its hosts: for the deploy, and for sudo's password."""
     for number, address in enumerate(("lab.local", "sparks.home", "rtx50.lan"), 1):
         assert _up(address, "--yes").exit_code == 0
         assert list(_inventory())[-1] == address
@@ -310,7 +310,7 @@ def test_a_new_site_knows_nothing_of_the_folder_that_it_is_made_from(
     assert _inventory() == {"spark-1": {"ssh_user": "bob"}}
 
 
-def test_a_file_in_the_way_is_told_before_the_login(world: World) -> None:
+def test_an_existing_file_is_reported_before_the_login(world: World) -> None:
     Path("config.py").touch()
     done = _up("spark-1", "--yes")
     assert (done.exit_code, "logging in" in done.output) == (2, False)
@@ -324,7 +324,7 @@ def test_a_model_that_pools_is_not_talked_to(world: World, monkeypatch: pytest.M
     assert "sparkwright chat" not in done.output
 
 
-def test_a_deploy_that_fails_says_how_to_go_on(world: World) -> None:
+def test_a_failed_deploy_names_the_next_step(world: World) -> None:
     world.code = 1
     assert "run the same command again" in exits(1, "up", "spark-1", "--yes").output
     assert list(_inventory()) == ["spark-1"]
@@ -347,7 +347,7 @@ def test_remove_leaves_a_host_that_is_named_as_bootstrap_found_it(
 
 
 @TABLES("target")
-def test_what_is_no_host_name_is_refused(world: World, target: str) -> None:
+def test_an_invalid_host_name_is_refused(world: World, target: str) -> None:
     assert "is not the name or address of a box" in exits(2, "up", "--yes", "--", target).output
     assert not Path("inventory").exists()
 
@@ -365,7 +365,7 @@ def test_a_value_of_a_host_is_no_code(world: World, tmp_path: Path, value: str) 
 
 @TABLES("before", "line")
 def test_one_line_is_added_to_an_inventory(tmp_path: Path, before: str, line: str | None) -> None:
-    """Or none, where it would not add the host."""
+    """The line is not written if it would not add the host."""
     if line is None:
         with pytest.raises(UserError, match="put it in yourself"):
             with_host(tmp_path / "lab.py", before, "sparks", "b", {})

@@ -1,4 +1,4 @@
-"""Files that commands write: `check` and `plan` none, the others at the path that is named."""
+"""Files that commands write: `check` and `plan` write none, other commands the named path."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ OWN = GROUP_DATA + 'tls = "own"\nkeys = {"alice": {}}\n'
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
-def test_only_what_is_asked_for_is_written(tmp_path: Path) -> None:
+def test_only_requested_files_are_written(tmp_path: Path) -> None:
     files = {"group_data/all.py": OWN, "fleet.lock": locked(plan())}
     with site(tmp_path, files) as position:
         assert run(position, "check").exit_code == 0
@@ -34,7 +34,7 @@ def test_only_what_is_asked_for_is_written(tmp_path: Path) -> None:
 
 
 def test_an_inventory_that_imports_leaves_no_bytecode(tmp_path: Path) -> None:
-    """In a process of its own: this one may be told to write none."""
+    """In a separate process: this process may be set to write none."""
     files = {"machines.py": 'NAMES = ["spark-1"]\n', "inventory/lab.py":
              "import machines\nsparks = machines.NAMES\n"}  # fmt: skip
     with site(tmp_path, files) as position:
@@ -49,7 +49,7 @@ def test_an_inventory_that_imports_leaves_no_bytecode(tmp_path: Path) -> None:
 
 
 @cases("arguments")
-def test_a_full_disk_is_told_and_no_traceback(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_a_full_disk_is_one_message(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     with site(tmp_path, {"fleet.lock": locked(plan())}) as position:
         command = ["sparkwright", *arguments]
         done = forked.run(command, position, ENVIRONMENT, stdout=Path("/dev/full"))

@@ -52,7 +52,7 @@ def test_connectx_needs_no_further_words() -> None:
         container = compose(item)
         environment = container["environment"]
         assert environment["VLLM_HOST_IP"] == f"192.168.177.{11 + number}"
-        # What depends on the cage is the host's to find, at each start.
+        # Values that depend on the cage are determined by the host, at each start.
         assert container["env_file"] == ["/opt/sparkwright/services/chat/fabric.env"]
         assert not {name for name in environment if name.startswith(("NCCL_", "GLOO_"))}
         (service,) = item.services

@@ -1,4 +1,4 @@
-"""Every mistake in a cluster is told at once, before any host is touched."""
+"""Every mistake in a cluster is reported at once, before any host is touched."""
 
 from contextlib import chdir
 from pathlib import Path
@@ -45,19 +45,19 @@ def _changed(
     return more
 
 
-def test_a_cluster_that_is_right_says_nothing() -> None:
+def test_a_valid_cluster_has_no_finding() -> None:
     assert _message(_both()) == ""
 
 
 @cases("changes", "message")
-def test_a_mistake_is_told_without_a_traceback(changes: dict[str, Any], message: str) -> None:
+def test_a_mistake_is_reported_without_a_traceback(changes: dict[str, Any], message: str) -> None:
     hosts = _both(**_changed(**changes))
     assert message in _message(hosts)
     list(left_out(["spark-1"], hosts))
 
 
 @cases("hosts", "arguments")
-def test_mistakes_between_hosts_are_told_at_once(
+def test_mistakes_between_hosts_are_reported_at_once(
     hosts: dict[str, dict[str, Any]], arguments: list[str]
 ) -> None:
     message = _message({name: data(**_changed(**changes)) for name, changes in hosts.items()})

@@ -1,4 +1,4 @@
-"""Our reading of an inventory against pyinfra's own."""
+"""sparkwright's reading of an inventory against pyinfra's own."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from tests.tables import Tables
 cases = Tables(__file__)
 
 ROOT = Path(__file__).resolve().parents[3]
-#: Prints what pyinfra makes of an inventory: host -> data.
+#: Prints pyinfra's reading of an inventory: host -> data.
 _PYINFRA = """
 import json, sys
 from pathlib import Path

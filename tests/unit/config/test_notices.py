@@ -1,4 +1,4 @@
-"""Addresses of notices: what settings may hold, what comes from elsewhere, and what is none."""
+"""Addresses of notices: allowed in settings, allowed from secret sources, and invalid."""
 
 import sys
 from pathlib import Path
@@ -24,12 +24,12 @@ def _refused(**data: Any) -> str:
     return str(error.value)
 
 
-def test_addresses_of_the_settings() -> None:
+def test_the_settings_give_an_address_and_its_shown_form() -> None:
     for written, shown, url in cases.data["addresses"]:
         assert _of(notify=[written]) == [(shown, url)]
 
 
-def test_addresses_of_a_file_and_of_a_command(tmp_path: Path) -> None:
+def test_a_file_and_a_command_give_addresses(tmp_path: Path) -> None:
     file = tmp_path / "addresses"
     file.write_text("# mine\n\nntfy:https://me:p@ss@ntfy.lab/fleet\ntgram://1234:abc/5678\n")
     file.chmod(0o600)
@@ -39,14 +39,14 @@ def test_addresses_of_a_file_and_of_a_command(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_hosts_that_name_the_same_are_one() -> None:
+def test_hosts_with_the_same_addresses_are_notified_once() -> None:
     data = {"notify": ["ntfy:lab"], "services": "not judged here"}
     assert len(addresses([("a", data), ("b", data), ("c", {})])) == 1
     assert addresses([("a", {})]) == ()
 
 
 @cases("text")
-def test_what_is_no_address(text: str) -> None:
+def test_an_invalid_address_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r".") as error:
         address(text, "it")
     assert "input" in _refused(notify=[text])
@@ -55,7 +55,7 @@ def test_what_is_no_address(text: str) -> None:
 
 
 @cases("data", more=[{"notify": [f"ntfy:t{number}" for number in range(MOST + 1)]}])
-def test_wrong_settings_are_told(data: dict[str, Any]) -> None:
+def test_wrong_settings_are_reported(data: dict[str, Any]) -> None:
     assert "notify" in _refused(**data)
 
 
@@ -71,7 +71,7 @@ def test_a_directory_is_no_file(tmp_path: Path) -> None:
     assert "write one address per line" in _refused(notify_file=str(tmp_path))
 
 
-def test_settings_hold_them_beside_the_rest() -> None:
+def test_settings_hold_addresses_beside_other_keys() -> None:
     data = {"services": {}, "notify": ["ntfy:lab"], "notify_file": "x"}
     assert parse_settings("h", data, str).notify == ("ntfy:lab",)
     with pytest.raises(UserError, match="ntfy:, mailto: or webhook:"):

@@ -1,4 +1,4 @@
-"""A site's own templates, catalog and roles go before the library's."""
+"""A site's own templates, catalog and roles take precedence over the library's."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A new site: what it has, what is never overwritten, and what is said next."""
+"""A new site: its files, protection of existing files, and the next steps."""
 
 from pathlib import Path
 
@@ -96,7 +96,7 @@ def test_a_card_too_small_for_every_recipe_is_named(
     assert "small: no recipe of the catalog fits the 5.9 GiB of rtx5080" in text.output
 
 
-def test_the_next_commands_are_said(here: Path) -> None:
+def test_init_prints_the_next_commands(here: Path) -> None:
     assert [line for line in _init("my lab").output.splitlines() if line.startswith("  ")] == [
         "    cd 'my lab' && sparkwright check",
         "    sparkwright deploy --dry",
@@ -125,20 +125,20 @@ def test_a_file_in_the_place_of_a_folder_is_in_the_way(here: Path, blocking: str
     assert _files(here) == {blocking}
 
 
-def test_what_else_is_in_the_folder_stays(here: Path) -> None:
+def test_other_files_in_the_folder_stay(here: Path) -> None:
     (here / "my-lab/roles/hello").mkdir(parents=True)
     (here / "my-lab/README.md").write_text("mine")
     assert _init("my-lab").exit_code == 0
     assert _files(here / "my-lab") == {*FILES, "README.md"}
 
 
-def test_what_was_written_is_taken_away_when_the_rest_fails(here: Path) -> None:
+def test_written_files_are_removed_if_the_rest_fails(here: Path) -> None:
     with pytest.raises(UserError, match=r"can't be written"):
         write(here / "my-lab", {"one": "1", "two/three": "3", "x" * 300: ""})
     assert list(here.iterdir()) == []
 
 
 @cases("arguments", "reason")
-def test_hosts_that_can_not_be_meant(here: Path, arguments: tuple[str, ...], reason: str) -> None:
+def test_bad_host_names_are_refused(here: Path, arguments: tuple[str, ...], reason: str) -> None:
     assert reason in exits(2, "init", "my-lab", *arguments).output
     assert list(here.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Private keys by their files: what nobody can log in with is told, with what to do."""
+"""Private keys by their files: an unusable key is reported, with a remedy."""
 
 import subprocess
 from pathlib import Path
@@ -23,13 +23,13 @@ def key(folder: Path, *arguments: str, phrase: str = "") -> str:
 @pytest.mark.parametrize(
     "answer", [("-t", "ed25519"), ("-t", "ecdsa"), ("-t", "rsa", "-m", "PEM")], ids=" ".join
 )
-def test_a_private_key_is_one(tmp_path: Path, answer: Any, phrase: str) -> None:
+def test_a_private_key_is_accepted(tmp_path: Path, answer: Any, phrase: str) -> None:
     path = key(tmp_path, *answer, phrase=phrase)
     assert fault(path) is None
     assert is_encrypted(path) is bool(phrase)
 
 
-def test_what_is_no_private_key(tmp_path: Path) -> None:
+def test_a_file_without_a_private_key_is_refused(tmp_path: Path) -> None:
     path = key(tmp_path, "-t", "ed25519")
     garbage = tmp_path / "garbage"
     garbage.write_bytes(bytes(range(256)) * 300)
@@ -46,7 +46,7 @@ def test_what_is_no_private_key(tmp_path: Path) -> None:
         assert result[1].startswith(remedy)
 
 
-def test_a_key_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_key_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def denied(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
@@ -58,7 +58,7 @@ def test_a_key_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     )
 
 
-def test_the_plan_names_the_key_and_goes_on(tmp_path: Path) -> None:
+def test_an_unusable_key_does_not_stop_the_plan(tmp_path: Path) -> None:
     data = {"services": SPARK, "ssh_key": f"{tmp_path}/none"}
     fleet = plan_fleet([HostInput("spark-1", data, lambda _: "inventory/lab.py")])
     assert fleet.problems == ()

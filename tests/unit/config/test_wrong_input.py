@@ -1,4 +1,4 @@
-"""Every wrong input is judged before use: with file, line and key, and what is allowed there."""
+"""Every wrong input is rejected before use: with file, line and key, and the allowed values."""
 
 import json
 import os
@@ -35,7 +35,7 @@ MISTAKES: list[dict[str, Any]] = yaml.safe_load(
 
 
 def problems(services: Any = None, **data: Any) -> list[Finding]:
-    """Messages to settings that are wrong."""
+    """Messages about wrong settings."""
     with pytest.raises(UserError) as raised:
         plan(SPARK if services is None else services, **data)
     return list(raised.value.findings)
@@ -50,7 +50,7 @@ def test_a_mistake_is_reported_with_its_place_and_remedy(case: dict[str, Any]) -
     assert case["remedy"] in problem.remedy
 
 
-def test_every_pattern_of_a_setting_has_words_for_what_to_write() -> None:
+def test_every_pattern_of_a_setting_has_a_remedy() -> None:
     schemas = [part.model_json_schema() for part in (HostSettings, Recipe, Model, Image)]
     patterns = set(re.findall(r'"pattern": ("(?:[^"\\]|\\.)*")', json.dumps(schemas)))
     assert len(patterns) > 20
@@ -101,7 +101,7 @@ def test_a_mistake_in_a_catalog_file_names_the_file(tmp_path: Path, text: str, r
     assert all(str(file) in p.subject.place for p in raised.value.findings)
 
 
-def test_a_catalog_directory_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_catalog_directory_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="does not exist"):
         load_catalog([tmp_path / "none"])
 
@@ -133,7 +133,7 @@ def refusal(step: Callable[[], object]) -> str:
         ("x = [0 " + "for i in () " * 20_000 + "]", "too many for"),
     ],
 )
-def test_an_inventory(
+def test_a_wrong_inventory_is_reported_with_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
 ) -> None:
     monkeypatch.setattr(python_files, "COMPUTING", 0.3)
@@ -151,7 +151,7 @@ def test_an_inventory_in_another_encoding_names_its_line(tmp_path: Path) -> None
     assert "a directory" in refusal(lambda: read_inventory(tmp_path))
 
 
-def test_what_an_inventory_prints_is_not_on_standard_output(
+def test_output_of_an_inventory_goes_to_standard_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "lab.py"
@@ -170,7 +170,7 @@ def test_settings_of_ansibles_kind_are_not_passed_over(here: Path) -> None:
 
 
 @pytest.mark.parametrize("word", ["image_tag", "=x", ""])
-def test_data_of_the_command_line_without_a_value(tmp_path: Path, word: str) -> None:
+def test_data_without_a_value_is_refused(tmp_path: Path, word: str) -> None:
     file = tmp_path / "lab.py"
     file.write_text("sparks = ['spark-1']\n")
     assert "KEY=VALUE" in refusal(lambda: read_inventory(file, [word]))
@@ -193,7 +193,7 @@ def test_data_of_the_command_line_is_within_bounds(tmp_path: Path) -> None:
         ({"no_proxy": [["x"] * 3] * 100_000}, "no_proxy"),
     ],
 )
-def test_a_setting(data: dict[str, Any], where: str) -> None:
+def test_a_wrong_setting_is_reported_with_its_place(data: dict[str, Any], where: str) -> None:
     (problem,) = said_of(data)
     assert problem.subject.place == f"group_data/sparks.py: {where}"
     assert problem.remedy
@@ -206,12 +206,12 @@ def said_of(data: dict[str, Any]) -> list[Any]:
     return list(raised.value.findings)
 
 
-def test_a_password_that_is_none_is_not_shown() -> None:
+def test_an_invalid_password_is_not_shown() -> None:
     (problem,) = said_of({"ssh_password": ["hunter2-hunter2"]})
     assert "hunter2" not in str(UserError([problem]))
 
 
-def test_values_of_any_depth() -> None:
+def test_values_of_any_depth_are_bounded() -> None:
     deep: Any = 1
     for _ in range(100_000):
         deep = {"a": deep}
@@ -238,10 +238,10 @@ def test_values_of_any_depth() -> None:
         ("x: " + "9" * 6000, "no valid value", 1),
     ],
 )
-def test_yaml(text: str, message: str, line: int | None) -> None:
+def test_a_yaml_mistake_names_its_line(text: str, message: str, line: int | None) -> None:
     with pytest.raises(Unusable) as raised:
         yaml_text.load(text)
-    assert message in raised.value.what
+    assert message in raised.value.fault
     if line is not None:
         assert raised.value.line == line
 
@@ -253,7 +253,7 @@ def test_aliases_that_repeat_little_are_allowed() -> None:
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "[" * 60 + "]" * 60, "NaN", "9" * 6000, "{", ""])
-def test_json(text: str) -> None:
+def test_a_wrong_json_file_is_reported(text: str) -> None:
     with pytest.raises(Unusable):
         json_text.load(text)
 
@@ -262,7 +262,7 @@ LOCK = cases.data["LOCK"]
 
 
 @cases("old", "new", "message")
-def test_a_lock_that_is_none_is_never_made_anew(
+def test_an_invalid_lock_is_never_overwritten(
     tmp_path: Path, old: str, new: str, message: str
 ) -> None:
     file = tmp_path / "fleet.lock"
@@ -275,7 +275,7 @@ def test_a_lock_that_is_none_is_never_made_anew(
     assert "--upgrade" not in result  # which would unpin everything
 
 
-def test_a_lock_that_can_not_be_read(tmp_path: Path) -> None:
+def test_an_unreadable_lock_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "fleet.lock"
     file.write_bytes(b"images: {}\nmodels: {\xff}\n")
     result = refusal(lambda: read_lock(file))
@@ -294,5 +294,5 @@ def test_a_file_that_holds_for_ever_is_not_opened(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["/library/models", "/run/media/me/disk/models", "/lib64x/a"])
-def test_a_place_that_is_only_spelt_like_the_systems_is_one(place: str) -> None:
+def test_a_directory_that_only_resembles_a_system_path_is_accepted(place: str) -> None:
     assert HostSettings.model_validate({"services": {}, "models_root": place}).models_root == place

@@ -1,4 +1,4 @@
-"""The pages, and what a check needs of a page: its links, headings, code lines and code spans."""
+"""The pages, split for checks: links, headings, code lines and code spans."""
 
 import re
 from collections import Counter
@@ -17,8 +17,8 @@ class Page:
     """A page, taken apart.
 
     Attributes:
-        text: all of it.
-        prose: the text without code blocks; code spans are still in it.
+        text: the whole text.
+        prose: the text without code blocks, but with code spans.
         code: lines of code blocks, without those of Python, YAML and plain text.
     """
 
@@ -33,7 +33,7 @@ class Page:
 
     @property
     def spans(self) -> list[str]:
-        """Text of code spans; one that is broken over lines is joined."""
+        """Text of code spans; a span over several lines is joined."""
         matches = re.findall(r"`([^`]+)`", self.prose)
         return [" ".join(span.replace("\\|", "|").split()) for span in matches]
 
@@ -51,7 +51,7 @@ class Page:
 
 
 def page(text: str) -> Page:
-    """Take a page apart."""
+    """Split a page."""
     prose: list[str] = []
     code: list[str] = []
     fence: str | None = None
@@ -74,7 +74,7 @@ def page(text: str) -> Page:
 
 
 def _joined(lines: list[str]) -> list[str]:
-    """Lines, with those that end with a backslash put together with the next."""
+    """Lines, with a line that ends with a backslash joined to the next."""
     return "\n".join(lines).replace("\\\n", " ").split("\n")
 
 

@@ -1,4 +1,4 @@
-"""Every command line that a page shows is one that the program accepts."""
+"""The program accepts every command line on a page."""
 
 import ast
 import importlib.util
@@ -22,7 +22,8 @@ TABLES = Tables(__file__)
 _PROGRAMS = ("sparkwright", "pyinfra", "make", "python", "python3")
 REFUSED = TABLES.data["REFUSED"]
 ACCEPTED = TABLES.data["ACCEPTED"]
-#: Parses command lines of pyinfra's: it patches the interpreter when it is imported, so apart.
+#: Parses command lines of pyinfra's: it patches the interpreter when it is imported, so it runs in
+#: a separate process.
 _PYINFRA = """
 import json, sys
 import click
@@ -38,7 +39,7 @@ json.dump(said, sys.stdout)
 
 
 def command_lines(lines: Sequence[str]) -> list[list[str]]:
-    """The words of every command of ours in lines of code."""
+    """The words of every sparkwright command in lines of code."""
     result = []
     for line in lines:
         line = line.removeprefix("$ ")
@@ -67,7 +68,7 @@ def _commands(line: str) -> Iterator[list[str]]:
 
 
 def mistakes(shown: Page) -> list[str]:
-    """Command lines of a page that would not be accepted, with the reason."""
+    """Invalid command lines of a page, with the reason."""
     result = []
     lines = [(line, False) for line in command_lines(shown.code)]
     lines += [(line, True) for line in command_lines(shown.spans)]
@@ -94,7 +95,7 @@ def _refused(arguments: Sequence[str], *, mentioned: bool) -> str | None:
     """Errors of click about a command line of sparkwright's.
 
     Args:
-        mentioned: in running text, where a command may be named without its arguments.
+        mentioned: whether it is in running text, where a command may lack its arguments.
     """
     command: click.Command = main
     context = click.Context(main, info_name="sparkwright")
@@ -130,7 +131,7 @@ def _of_all_pages() -> dict[str, str | None]:
 
 
 def _parsed(lines: list[str]) -> dict[str, str | None]:
-    """Error of pyinfra about each command line; None where it is accepted."""
+    """Error of pyinfra about each command line; None if it is accepted."""
     arguments = [sys.executable, "-c", _PYINFRA]
     done = subprocess.run(
         arguments, input=json.dumps(lines), capture_output=True, text=True, check=True
@@ -170,6 +171,6 @@ def test_the_main_commands_are_among_them() -> None:
 
 
 @pytest.mark.parametrize("line", REFUSED)
-def test_what_is_refused_is_found(line: str) -> None:
+def test_refused_command_lines_are_found(line: str) -> None:
     assert len(mistakes(page(f"    {line}\n"))) == 1
     assert len(mistakes(page(f"as in `{line}`"))) == 1

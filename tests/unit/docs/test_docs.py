@@ -1,4 +1,6 @@
-"""docs/known-issues.yaml names only what there is, and the catalog has a recipe for each system."""
+"""docs/known-issues.yaml names only existing entries, and the catalog has a recipe for each
+system.
+"""
 
 from docs.generate.cards import CARDS
 from docs.generate.real_hosts import groups

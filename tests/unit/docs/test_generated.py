@@ -1,4 +1,4 @@
-"""Generated pages are those that are committed, and say something about every key and command."""
+"""Generated pages equal the committed pages, and describe every key and command."""
 
 import json
 import re
@@ -24,7 +24,7 @@ def generated() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", sorted(generated()))
-def test_the_page_is_what_is_generated(name: str) -> None:
+def test_the_committed_page_equals_the_generated_page(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     assert text == generated()[name], "run: python -m docs.generate"
 

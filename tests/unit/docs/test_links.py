@@ -14,7 +14,7 @@ _OURS = re.compile(r"(sparkwright|lab|tests|docs|catalog|templates)/[\w./-]+")
 
 
 def broken(links: Page, name: str) -> list[str]:
-    """Links of a page that lead nowhere, and paths in its code spans that do not exist."""
+    """Links of a page without a target, and paths in its code spans that do not exist."""
     problems = []
     for target in links.links:
         if target.startswith(("http://", "https://")):
@@ -41,5 +41,5 @@ def test_every_page_is_linked_from_the_readme() -> None:
 
 
 @cases("text")
-def test_what_leads_nowhere_is_found(text: str) -> None:
+def test_a_broken_link_is_found(text: str) -> None:
     assert len(broken(page(text), "README.md")) == 1

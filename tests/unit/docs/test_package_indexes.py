@@ -1,4 +1,6 @@
-"""Packages come from wherever a machine is set up to take them: no package index is named here."""
+"""Packages come from each machine's configured sources: no package index is named in the
+project.
+"""
 
 import subprocess
 from pathlib import Path

@@ -23,7 +23,7 @@ def _within_two_clicks() -> set[str]:
 
 
 @cases("question", "page", "heading", "answer")
-def test_two_clicks_from_the_readme_answer_it(
+def test_two_clicks_from_the_readme_lead_to_an_answer(
     question: str, page: str, heading: str, answer: str
 ) -> None:
     assert page in _within_two_clicks(), question
@@ -33,7 +33,7 @@ def test_two_clicks_from_the_readme_answer_it(
     assert heading in titles, f"{question} {page} has no section {heading!r}"
     start = titles.index(heading)
     level, _, text = sections[start]
-    for deeper, _, below in sections[start + 1 :]:  # those below belong to it
+    for deeper, _, below in sections[start + 1 :]:  # the lines below belong to it
         if len(deeper) <= len(level):
             break
         text += below
@@ -41,4 +41,4 @@ def test_two_clicks_from_the_readme_answer_it(
 
 
 def test_there_are_twenty_questions() -> None:
-    assert len(cases.data["test_two_clicks_from_the_readme_answer_it"]) >= 20
+    assert len(cases.data["test_two_clicks_from_the_readme_lead_to_an_answer"]) >= 20

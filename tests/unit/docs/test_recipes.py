@@ -19,13 +19,13 @@ NAMES = {"minimal": "my-gemma4", "complete": "my-qwen36"}
 
 
 def example(file: str) -> dict[str, Any]:
-    """An example as it is written."""
+    """An example, unchanged."""
     data: dict[str, Any] = safe_load((EXAMPLES / f"{file}.yaml").read_text(encoding="utf-8"))
     return data
 
 
 @pytest.mark.parametrize("file", NAMES)
-def test_it_breaks_no_rule_and_renders(file: str) -> None:
+def test_the_example_recipe_breaks_no_rule_and_renders(file: str) -> None:
     data = {"services": {"mine": {"recipe": NAMES[file]}}, "catalog_directories": (str(EXAMPLES),)}
     fleet = plan_fleet([HostInput("spark-1", data, lambda _: "inventory")])
     assert list(fleet.problems) == []
@@ -37,7 +37,7 @@ def test_it_breaks_no_rule_and_renders(file: str) -> None:
     assert f"container_name: sparkwright-{host.plan.services[0].name}" in release.compose
 
 
-def test_the_minimal_one_has_what_must_be_there_and_no_more() -> None:
+def test_the_minimal_example_has_only_required_keys() -> None:
     needed = {name for name, field in Recipe.model_fields.items() if field.is_required()}
     assert set(example("minimal")) == needed
 

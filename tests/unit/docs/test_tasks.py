@@ -1,4 +1,4 @@
-"""Ten tasks of a user: what docs/fleet.md says of each, and what leads there."""
+"""Ten tasks of a user: their text in docs/fleet.md, and the links to it."""
 
 import re
 
@@ -10,7 +10,7 @@ from tests.tables import Tables
 from tests.unit.docs.markdown import ROOT, read
 from tests.unit.docs.test_command_lines import command_lines
 
-#: Task -> command of it, and a word that its line of `sparkwright --help` has of the task.
+#: Task -> its command, and a word that its line of `sparkwright --help` has of the task.
 TASKS = Tables(__file__).data
 _SECTIONS = dict(re.findall(r"^## ([^\n]*)\n\n(.*?)(?=^## |\Z)", tasks(), re.M | re.S))
 
@@ -20,7 +20,7 @@ def test_the_page_has_the_ten_tasks() -> None:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_at_most_three_commands_and_a_page_that_says_more(task: str) -> None:
+def test_each_task_has_at_most_three_commands_and_a_page(task: str) -> None:
     (block,) = re.findall(r"```sh\n(.*?)```", _SECTIONS[task], re.S)
     commands = block.splitlines()
     assert 1 <= len(commands) <= 3
@@ -43,7 +43,7 @@ def test_the_readme_takes_two_commands_and_three_questions_to_an_answer() -> Non
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_the_readme_and_the_help_lead_to_it(task: str) -> None:
+def test_readme_and_help_lead_to_each_task(task: str) -> None:
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
     assert any(
         task.lower() in line.lower() for line in lines if "](docs/fleet.md#ten-tasks)" in line

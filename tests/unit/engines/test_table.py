@@ -1,4 +1,4 @@
-"""The table of engines: what every engine has, and an image with an engine that is not there."""
+"""The table of engines: common parts of all engines, and an image with an unknown engine."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _kept(fixture: str) -> Any:
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_an_engine_is_complete(name: str) -> None:
+def test_every_engine_defines_all_parts(name: str) -> None:
     own = engine(name)
     assert own.name == name
     assert set(own.metrics) <= NEUTRAL

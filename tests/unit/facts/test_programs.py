@@ -1,7 +1,8 @@
-"""Programs of hosts as they are sent: the same code, found without a parser and sent without words.
+"""Host programs in the form for sending: the same code, found without a parser and sent without
+docstrings.
 
-``sparkwright/facts/programs.py`` reads them by regular expressions, which is quick; here each
-module is compared with what Python's own parser makes of it.
+``sparkwright/facts/programs.py`` reads them by regular expressions, which is quick; this test
+compares each module with the result of Python's own parser.
 """
 
 import ast
@@ -17,7 +18,7 @@ from sparkwright.facts import programs
 from tests.unit.builders import ROOT
 
 _PACKAGE = "sparkwright.host"
-#: Programs of extras stand in their folders.
+#: Programs of extras are in their folders.
 EXTRAS = [
     import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
     for path in sorted((ROOT / "sparkwright/extras").rglob("*.py"))
@@ -38,8 +39,9 @@ each = pytest.mark.parametrize("module", MODULES, ids=_name)
 
 
 def _code(text: str) -> tuple[str, list[tuple[str, int]], bool]:
-    """A text's code, its statements' lines, and whether it has docstrings: strings that stand
-    alone, as docstrings do, are as good as empty."""
+    """A text's code, its statements' lines, and whether it has docstrings: a string as a
+    statement, like a docstring, counts as empty.
+    """
     tree, documented = ast.parse(text), False
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
@@ -55,7 +57,7 @@ def test_every_program_is_compared() -> None:
 
 
 @each
-def test_what_is_sent_is_the_same_code_on_the_same_lines(module: ModuleType) -> None:
+def test_the_sent_code_is_equal_line_by_line(module: ModuleType) -> None:
     whole, sent = programs.source(module), programs.bare(module)
     code, lines, documented = _code(sent)
     assert (code, lines) == _code(whole)[:2]
@@ -68,7 +70,7 @@ def test_what_is_sent_is_the_same_code_on_the_same_lines(module: ModuleType) -> 
 
 
 @each
-def test_imports_are_those_that_the_parser_finds(module: ModuleType) -> None:
+def test_found_imports_equal_the_parsers(module: ModuleType) -> None:
     """Also within functions, of several names, over several lines, and renamed."""
     result = set()
     for node in ast.walk(ast.parse(programs.source(module))):
@@ -78,7 +80,8 @@ def test_imports_are_those_that_the_parser_finds(module: ModuleType) -> None:
                 result.add(inner if inner in sys.modules else node.module)
         if isinstance(node, ast.Import):
             assert not any(alias.name.startswith("sparkwright") for alias in node.names)
-        # Hosts' stand-in makes no methods. RangeFetch changes, and its module is never carried.
+        # Hosts' light dataclasses make no methods. RangeFetch changes, and its module is never
+        # carried.
         if isinstance(node, ast.ImportFrom) and node.module == "dataclasses":
             taken = any(alias.name == "dataclass" for alias in node.names)
             assert not taken or _name(module) in ("lib.records", "fetch.ranges")

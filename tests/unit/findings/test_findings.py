@@ -1,4 +1,4 @@
-"""One type for everything that is wrong, as text and as JSON."""
+"""One type for all faults, as text and as JSON."""
 
 import json
 from dataclasses import replace
@@ -30,7 +30,7 @@ def test_a_finding_is_a_block_of_its_parts() -> None:
     assert text([WHOLE], hosts=False, indent=2).startswith("  error: kv-cache: group_data/")
 
 
-def test_what_several_hosts_have_is_one_block_with_all_of_them() -> None:
+def test_equal_findings_of_several_hosts_are_one_block() -> None:
     result = [WHOLE, WHOLE.on("spark-2"), replace(WHOLE, observed="other").on("spark-2")]
     heads = [line for line in text(result).splitlines() if not line.startswith(" ")]
     assert [head.split(": ")[2] for head in heads] == ["spark-1, spark-2", "spark-2"]
@@ -47,11 +47,11 @@ def test_what_several_hosts_have_is_one_block_with_all_of_them() -> None:
         (Subject(file="--limit spark-9"), "--limit spark-9"),
     ],
 )  # fmt: skip
-def test_a_subject_is_said_in_one_way(subject: Subject, message: str) -> None:
+def test_a_subject_has_one_text_form(subject: Subject, message: str) -> None:
     assert str(subject) == message
 
 
-def test_what_is_silenced_stops_nothing_and_shows_the_users_reason() -> None:
+def test_a_silenced_finding_stops_nothing_and_shows_the_users_reason() -> None:
     silenced = replace(WHOLE, silenced="soaked for a week")
     warning = replace(WHOLE, severity=Severity.WARNING)
     assert errors([silenced, WHOLE, warning]) == [WHOLE]

@@ -1,4 +1,4 @@
-"""Every source of a check, a rule or an entry of the catalog is one that a reader can look up."""
+"""A reader can look up every source of a check, a rule or an entry of the catalog."""
 
 import re
 from collections.abc import Iterator

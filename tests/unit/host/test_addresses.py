@@ -1,4 +1,4 @@
-"""A host's own addresses, and which of others' it reaches."""
+"""A host's own addresses, and the other hosts that it reaches."""
 
 import socket
 import threading
@@ -17,10 +17,10 @@ cases = Tables(__file__)
 LISTED = cases.data["LISTED"]
 
 
-def test_own_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hosts_own_addresses_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     class Said:
         def __init__(self, *_: str) -> None:
-            """As ip says it."""
+            """Output of the command ip."""
 
         def outcome(self) -> Outcome:
             return Outcome(0, LISTED)
@@ -33,13 +33,13 @@ def test_own_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @cases("address", "fits")
-def test_what_means_the_same_host_to_all(address: str, fits: bool) -> None:
+def test_an_address_with_one_meaning_for_all_hosts_is_chosen(address: str, fits: bool) -> None:
     assert addresses.usable(address) is fits
 
 
 @pytest.fixture
 def network(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Names and what they lead to; addresses and how they answer."""
+    """Names and their addresses; addresses and their answers."""
     names: dict[str, list[str]] = {}
     answers: dict[str, OSError | None] = {}
 
@@ -79,8 +79,8 @@ def test_a_name_that_this_host_does_not_know(network: dict[str, Any]) -> None:
     )
 
 
-def test_where_nothing_listens_yet_ipv4_goes_first(network: dict[str, Any]) -> None:
-    """Services listen on IPv4 by default; where one answers, that is the one."""
+def test_without_a_listener_ipv4_comes_first(network: dict[str, Any]) -> None:
+    """Services listen on IPv4 by default; an IPv4 address that answers is chosen."""
     network["answers"] |= {"fd00::2": REFUSED, "10.0.0.2": REFUSED}
     assert _reached("fd00::2", "10.0.0.2").address == "10.0.0.2"
     network["answers"]["fd00::2"] = None
@@ -95,7 +95,7 @@ def test_a_link_local_address_of_a_name_is_never_taken(network: dict[str, Any]) 
     assert result.tried == ("spark-2.local: no address that other hosts could use",)
 
 
-def test_ipv6_where_ipv4_does_not_answer(network: dict[str, Any]) -> None:
+def test_ipv6_is_used_if_ipv4_does_not_answer(network: dict[str, Any]) -> None:
     network["names"]["spark-2.local"] = ["fd00::2", "10.0.0.2"]
     network["answers"]["fd00::2"] = None
     assert _reached("spark-2.local").address == "fd00::2"
@@ -103,8 +103,8 @@ def test_ipv6_where_ipv4_does_not_answer(network: dict[str, Any]) -> None:
     assert _reached("spark-2.local").address == "10.0.0.2"
 
 
-def test_only_what_dns_knows_is_a_name_for_haproxy(network: dict[str, Any]) -> None:
-    """Its resolver reads neither /etc/hosts nor mDNS, and would take the replica off."""
+def test_only_names_in_dns_are_kept_for_haproxy(network: dict[str, Any]) -> None:
+    """HAProxy's resolver reads neither /etc/hosts nor mDNS, and would take the replica off."""
     for name, dns in (("spark-2.example", True), ("spark-2.local", False), ("spark-2", False),
                       ("attic.example", False)):  # fmt: skip
         network["names"][name] = ["10.0.0.2"]
@@ -112,7 +112,7 @@ def test_only_what_dns_knows_is_a_name_for_haproxy(network: dict[str, Any]) -> N
         assert _reached(name).dns is dns
 
 
-def test_a_resolver_that_does_not_answer_holds_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_resolver_does_not_block(monkeypatch: pytest.MonkeyPatch) -> None:
 
     over = threading.Event()
     monkeypatch.setattr(addresses, "_ALL", 0.1)

@@ -1,4 +1,4 @@
-"""Installing with apt, while others use it, or where a proxy is the only way out."""
+"""Installation with apt, while other programs use it, or behind a proxy."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ LOCKED = (
 
 @pytest.fixture
 def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An apt-get that writes down how it was called, and fails as often as ``fails`` has lines."""
+    """An apt-get that records its calls, and fails as often as ``fails`` has lines."""
     program = tmp_path / "apt-get"
     program.write_text(
         f"""#!/bin/sh
@@ -53,7 +53,7 @@ def test_a_lock_of_apts_is_waited_for(apt: Path, message: str) -> None:
     assert "-o DPkg::Lock::Timeout=600" in _called(apt)[0]
 
 
-def test_a_lock_that_is_never_given_back(apt: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_lock_ends_the_wait(apt: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program_apt, "PATIENCE", 0)
     (apt / "fails").write_text(f"{LOCKED[0]}\n" * 1000)
     with pytest.raises(SystemExit, match=r"apt-get install haproxy: .*process 1234"):
@@ -72,7 +72,7 @@ def test_apt_is_given_the_proxy(apt: Path) -> None:
     assert _called(apt)[0].endswith("proxy=http://proxy:3128")
 
 
-def test_whether_packages_can_be_had_is_asked_of_the_proxy(
+def test_reachability_of_packages_is_checked_through_the_proxy(
     apt: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The servers themselves can't be reached, and need not be."""

@@ -11,7 +11,7 @@ cases = Tables(__file__)
 
 
 @cases("path", "obstacle")
-def test_what_is_in_the_way_of_a_directory(path: str, obstacle: str | None, tmp_path: Path) -> None:
+def test_a_file_for_a_directory_obstructs(path: str, obstacle: str | None, tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "file").write_text("")
     (tmp_path / "nowhere").symlink_to(tmp_path / "gone")

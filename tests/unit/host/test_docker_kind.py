@@ -26,14 +26,14 @@ def no_docker_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 @cases("info", "kind")
-def test_an_engine_is_told_from_what_only_answers_like_one(
+def test_docker_engine_is_distinguished_from_substitutes(
     info: dict[str, Any], kind: str | None
 ) -> None:
     assert docker.kind({**ENGINE, **info}) == kind
 
 
 @cases("program", "kind")
-def test_without_a_daemon_the_program_tells(
+def test_without_a_daemon_the_program_file_decides(
     no_docker_here: Path, program: str, kind: str | None
 ) -> None:
     path = no_docker_here / "docker"
@@ -55,4 +55,4 @@ def test_a_containerd_of_dockers_own_lies_below_its_root() -> None:
     own = {"Containerd": {"Address": "/var/run/docker/containerd/containerd.sock"}}
     with_own = {**ENGINE, "DockerRootDir": "/data", **own}
     assert docker.store({**with_own, **CONTAINERD}) == "/data/containerd/daemon"
-    assert docker.store(with_own) == "/data"  # images are in Docker's own store all the same
+    assert docker.store(with_own) == "/data"  # images are in Docker's own store anyway

@@ -1,4 +1,4 @@
-"""Reading nvidia-smi: captures and forms that were seen on real hosts."""
+"""Reading nvidia-smi: captures and forms observed on real hosts."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ cases = Tables(__file__)
 
 
 @cases("form")
-def test_no_form_of_a_missing_number_breaks_anything(form: str) -> None:
+def test_every_form_of_a_missing_number_is_none(form: str) -> None:
     (gpu,) = parse(f"NVIDIA GB10, {form}, {form}, {form}")
     assert (gpu.compute_cap, gpu.driver, gpu.memory_mib) == (None, None, None)
     assert families.family(gpu.compute_cap) == "unknown architecture"
@@ -31,7 +31,7 @@ def test_families_have_names(compute_cap: str, family: str) -> None:
     assert families.family(gpu.compute_cap) == family
 
 
-def test_a_state_is_numbers_and_what_is_none_is_unknown() -> None:
+def test_a_gpus_state_is_numbers_or_unknown() -> None:
     busy = "NVIDIA GB10, 580.95.05, 66, 62.50 W, 96 %, 2418 MHz, 3003 MHz, 0x0000000000000020"
     (gpu,) = parse(busy, STATE)
     assert (gpu.temperature_c, gpu.power_w, gpu.busy_percent) == (66, 62.5, 96)
@@ -63,7 +63,7 @@ esac
     assert program.ask() == Gpus(False, None, "nvidia-smi is not installed")
 
 
-def test_names_are_read_and_what_is_none_is_left_out() -> None:
+def test_valid_names_are_read_and_others_left_out() -> None:
     uuid = "GPU-22222222-2222-4222-8222-222222222222"
     fields = ("name", *program.NAMES)
     gpus = parse(f"A, 1, {uuid}\nB, [N/A], \x1b[2J", fields)

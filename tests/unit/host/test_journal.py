@@ -1,4 +1,4 @@
-"""The one line that says why a service ended, out of an engine's log."""
+"""The one line of an engine's log that says why a service ended."""
 
 import json
 
@@ -22,14 +22,14 @@ def test_the_engines_own_error_is_named(name: str, message: str) -> None:
 
 @cases("name", "message")
 def test_an_error_of_llama_server_is_named(name: str, message: str) -> None:
-    """Its last line only says that it ends, and those before it are of its callers."""
+    """Its last line only says that it ends, and earlier lines belong to its callers."""
     failures = json.loads((ROOT / "tests/fixtures/llamacpp/0.7.0/failures.json").read_text())
     cause = journal.cause(failures[name]["log"] * 3)
     assert cause is not None
     assert message in cause
 
 
-def test_what_is_wrong_with_an_argument_is_said_by_pydantic_in_its_second_line() -> None:
+def test_pydantics_second_line_is_the_error() -> None:
     texts = [
         "pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig",
         "  Value error, User-specified max_model_len (40960) is greater than the derived one",
@@ -37,7 +37,7 @@ def test_what_is_wrong_with_an_argument_is_said_by_pydantic_in_its_second_line()
     assert journal.cause(texts) == texts[1].strip()
 
 
-def test_an_error_that_is_only_quoted_is_none() -> None:
+def test_a_quoted_error_is_no_error() -> None:
     assert (
         journal.cause(["WARNING this can cause errors like `OSError: [Errno 24] Too many"]) is None
     )

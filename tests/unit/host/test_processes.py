@@ -7,7 +7,7 @@ import pytest
 from sparkwright.host.lib import packages
 from sparkwright.host.lib.processes import run
 
-#: apt's and ufw's own translations; with LC_ALL, LANG and LANGUAGE count for nothing.
+#: apt's and ufw's own translations; with LC_ALL, LANG and LANGUAGE have no effect.
 GERMAN = """#!/bin/sh
 english() { case "$LC_ALL" in C*) return 0 ;; *) return 1 ;; esac }
 case "$0 $1" in
@@ -33,6 +33,6 @@ def test_commands_answer_in_english(german: None) -> None:
     assert run("ufw", "status").out == "Status: active\n"
 
 
-def test_so_do_those_with_an_environment_of_their_own(german: None) -> None:
+def test_commands_with_their_own_environment_answer_in_english(german: None) -> None:
     text = run("sh", "-c", "echo $LC_ALL $HERE", environment={"HERE": "x", "LC_ALL": "de_DE.UTF-8"})
     assert text.out == "C.UTF-8 x\n"

@@ -1,4 +1,4 @@
-"""Exclusive services: their group, and the calendar by which they change."""
+"""Exclusive services: their group, and the calendar that switches them."""
 
 import json
 import shutil
@@ -34,7 +34,7 @@ def _rules(services: dict[str, Any]) -> set[str]:
     return {item.id for item in check_host(planned, catalog(), assumed_hardware(planned))}
 
 
-def test_the_first_one_that_is_written_is_the_default() -> None:
+def test_the_first_written_service_is_the_default() -> None:
     """Plans are sorted by name; the group is not."""
     planned = plan({"writer": _service(8000), "chat": _service(8001), "asr": _service(8002, None)})
     assert planned.groups == {"evening": ("writer", "chat")}
@@ -45,7 +45,7 @@ def test_the_first_one_that_is_written_is_the_default() -> None:
     ]
 
 
-def test_of_a_group_the_largest_counts_alone() -> None:
+def test_only_the_largest_service_of_a_group_counts() -> None:
     planned = plan({"a": _service(8000), "b": _service(8001), "c": _service(8002, None)})
     assert planned.largest({"a": 40.0, "b": 60.0, "c": 10.0}) == 70.0
     assert planned.largest({}) == 0
@@ -55,19 +55,19 @@ def test_members_of_a_group_share_a_sparks_memory() -> None:
     apart = {"a": _service(8000, None), "b": _service(8001, None)}
     assert "unified-memory" in _rules(apart)
     assert "unified-memory" not in _rules({"a": _service(8000), "b": _service(8001)})
-    # Another group is not the same one.
+    # Another group is not the same group.
     other = {"a": _service(8000), "b": _service(8001, "morning")}
     assert "unified-memory" in _rules(other)
     beside = {"a": _service(8000), "b": _service(8001), "c": _service(8002, None)}
     assert "unified-memory" in _rules(beside)
 
 
-def test_the_bar_of_a_host_has_one_of_a_group() -> None:
+def test_the_memory_bar_has_one_service_of_a_group() -> None:
     shown = memory_of(plan({"a": _service(8000), "b": _service(8001)}), catalog())
     assert shown == memory_of(plan({"a": _service(8000, None)}), catalog())
 
 
-def test_preflight_asks_for_what_one_of_them_takes() -> None:
+def test_preflight_requires_the_need_of_one_service_of_a_group() -> None:
     little = probe(memory={"total": 125513944 * 1024, "available": 90 * 1024**3})
     for services, problem in (
         ({"a": _service(8000), "b": _service(8001)}, []),
@@ -107,14 +107,14 @@ def test_a_groups_name_is_judged_as_a_services_is() -> None:
 IDLE: dict[str, Any] = {"idle": {"after": "20m"}}
 
 
-def test_an_idle_service_has_a_group_of_its_own_in_which_nobody_may_run() -> None:
+def test_an_idle_service_has_a_group_of_its_own() -> None:
     planned = plan({"a": _service(8000, None, **IDLE), "b": _service(8001, None)})
     assert planned.groups == {"idle.a": ("a", "(nobody)")}
     (first, _) = planned.services
     assert (first.settings.activate, first.settings.idle.seconds) == ("on-request", 1200)  # type: ignore[union-attr]
     alone = {"a": _service(8000, None), "b": _service(8001, None)}
     idle = {name: {**item, **IDLE} for name, item in alone.items()}
-    assert _rules(idle) == _rules(alone)  # its memory is kept for it
+    assert _rules(idle) == _rules(alone)  # its memory is reserved
     within = {"a": _service(8000, **IDLE, activate="on-request"), "b": _service(8001)}
     assert plan(within).groups == {"evening": ("a", "b", "(nobody)")}
 
@@ -145,7 +145,7 @@ def test_an_engine_without_a_sleep_is_refused_and_may_stop() -> None:
     assert plan({"a": {**other, **IDLE}}).groups
 
 
-def test_what_no_request_can_activate_is_a_mistake() -> None:
+def test_an_on_request_service_without_a_proxy_is_a_mistake() -> None:
     woken = {"activate": "on-request"}
     planned = plan({"a": _service(8000, **woken), "b": _service(8001)})
     assert [bool(service.settings.activate) for service in planned.services] == [True, False]
@@ -167,7 +167,7 @@ def _minute(day: int, time: str) -> int:
 
 
 @cases("text", "times")
-def test_its_times_are_systemds(text: str, times: list[str]) -> None:
+def test_schedule_times_are_systemds(text: str, times: list[str]) -> None:
     assert [*calendar(text).times()] == times
     program = shutil.which("systemd-analyze")
     if program:
@@ -176,8 +176,8 @@ def test_its_times_are_systemds(text: str, times: list[str]) -> None:
 
 
 @cases("text")
-def test_what_is_none_is_a_mistake_that_says_how_it_is_written(text: str) -> None:
-    """A line of a unit is made of it: nothing else may get in."""
+def test_an_invalid_calendar_is_a_mistake_with_the_syntax(text: str) -> None:
+    """The value becomes a line of a unit: nothing else may get in."""
     with pytest.raises(UserError, match=r"schedule\.coder"):
         plan(EVENING, schedule={"coder": text})
 
@@ -198,7 +198,7 @@ def test_windows_are_as_long_as_their_times(days: set[str], begin: int, length: 
     assert sum(other - item for item, other in result) == len(days) * length
 
 
-def test_within_its_hours_it_runs_and_outside_the_first_one_does() -> None:
+def test_a_service_runs_within_its_hours_and_the_default_outside() -> None:
     settings = plan(
         EVENING, schedule={"coder": "Mon..Fri 08:00..18:00", "writer": "Sun 22:00..06:00"}
     ).settings
@@ -209,24 +209,24 @@ def test_within_its_hours_it_runs_and_outside_the_first_one_does() -> None:
         (0, "05:59", "writer"), (0, "06:00", "chat"),
     ):  # fmt: skip
         assert due(group, _minute(day, time)) == runs, (day, time)
-    # A member that is gone does not run.
+    # A removed member does not run.
     assert due(Group(("chat",), group.windows), _minute(0, "08:00")) == "chat"
 
 
 @cases("written", "message")
-def test_what_can_not_be_is_a_mistake(written: dict[str, str], message: str) -> None:
+def test_an_impossible_schedule_is_a_mistake(written: dict[str, str], message: str) -> None:
     with pytest.raises(UserError, match=message):
         plan(EVENING, schedule=written)
 
 
-def test_times_that_touch_and_those_of_other_groups_are_none() -> None:
+def test_adjacent_hours_and_other_groups_do_not_overlap() -> None:
     plan(EVENING, schedule={"coder": "08:00..12:00", "writer": "12:00..18:00"})
     other = {**EVENING, "writer": {**EVENING["writer"], "exclusive": "morning",
                                    "arguments": {"gpu_memory_utilization": 0.3}}}  # fmt: skip
     plan(other, schedule={"coder": "08:00..12:00", "writer": "10:00..18:00"})
 
 
-def test_one_of_no_group_has_no_hours() -> None:
+def test_a_service_without_a_group_has_no_hours() -> None:
     alone = {"chat": {"recipe": RECIPE}}
     with pytest.raises(UserError, match="the service is in no exclusive group"):
         plan(alone, schedule={"chat": "08:00..12:00"})

@@ -1,4 +1,4 @@
-"""Who takes from whom."""
+"""Sources of downloads among peers."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +16,7 @@ def test_seeds_share_the_leeches() -> None:
     st.lists(st.integers(300, 310), unique=True, max_size=4),
     st.integers(0, 300),
 )
-def test_everyone_is_reached_and_nobody_gives_too_much(
+def test_every_host_is_reached_and_no_seed_serves_too_many(
     wanting: list[int], holding: list[int], turn: int
 ) -> None:
     wants, holds = [f"h{n}" for n in wanting], [f"h{n}" for n in holding]
@@ -29,7 +29,7 @@ def test_everyone_is_reached_and_nobody_gives_too_much(
     for name, others in result.items():
         assert name not in others
         assert len(others) <= MOST_PEERS
-    # Following the first of each leads to someone who has it, or fetches it.
+    # Following the first source of each leads to a host that has it, or fetches it.
     for name in wants:
         at, steps = name, 0
         while result.get(at):

@@ -44,14 +44,14 @@ def release(services: Any = SPARK, **data: Any) -> Service:
 
 
 def compose(text: str) -> dict[str, Any]:
-    """The one container of a compose file, as Compose reads it."""
+    """The only container of a compose file, as Compose reads it."""
     data = safe_load(text)
     assert list(data["services"]) == ["engine"]
     service: dict[str, Any] = data["services"]["engine"]
     return service
 
 
-#: The words of the production command, as the model's card has them.
+#: The words of the production command on the model's card.
 CARD: list[str] = cases.data["CARD"]
 
 
@@ -78,13 +78,13 @@ def test_the_page_cache_of_a_gb10_is_dropped_before_a_start(
     lines = [line for line in rendered.unit_text.splitlines() if "drop_caches" in line]
     assert len(lines) == dropped
     for line in lines:
-        # Not in the sandbox, which has no right to; and a start does not depend on it.
+        # Not in the sandbox, which may not do it; and a start does not depend on it.
         assert line.startswith("ExecStartPre=-+/bin/sh -c 'timeout 10 nvidia-smi -L | grep -q GB10")
         assert line.endswith("sync && echo 3 > /proc/sys/vm/drop_caches'")
 
 
 @cases("settings", "kept")
-def test_caches_are_kept_where_they_may_be(settings: dict[str, Any], kept: bool) -> None:
+def test_caches_are_kept_if_the_settings_allow_it(settings: dict[str, Any], kept: bool) -> None:
     rendered = release({"q": {**SPARK["qwen36"], **settings}})
     environment = compose(rendered.compose)["environment"]
     assert ("TRITON_CACHE_DIR" in environment) is kept
@@ -98,7 +98,7 @@ def test_a_recipes_own_place_for_a_cache_stays() -> None:
 
 
 @cases("changed")
-def test_every_change_gives_another_release(changed: dict[str, Any]) -> None:
+def test_every_change_makes_another_release(changed: dict[str, Any]) -> None:
     assert release({"qwen36": {**SPARK["qwen36"], **changed}}).release != release().release
 
 
@@ -129,7 +129,7 @@ def test_where_it_is_pulled_from_does_not_change_the_release() -> None:
 
 
 @cases("key", "value", "arguments")
-def test_arguments_as_words(key: str, value: Any, arguments: list[str]) -> None:
+def test_arguments_become_command_line_words(key: str, value: Any, arguments: list[str]) -> None:
     assert argument_words(key, value) == arguments
 
 
@@ -152,13 +152,13 @@ def _devices(rendered: Service) -> Any:
 @pytest.mark.parametrize(
     "gpus", [[], [-1], ["all"], ["GPU-1"], [f"GPU-{'2' * 36}\n- x"], ["$(id)"]]
 )
-def test_what_is_no_gpu_is_refused(gpus: list[Any]) -> None:
+def test_an_invalid_gpu_is_refused(gpus: list[Any]) -> None:
     with pytest.raises(UserError, match="gpus"):
         plan({"qwen36": {**RTX["qwen36"], "gpus": gpus}})
 
 
 def test_a_host_writes_the_record_that_it_is_compared_with() -> None:
-    """The switch gets the service as JSON, and writes the record of what it read."""
+    """The switch gets the service as JSON, and writes the same record."""
     service = release()
     assert decode(Service, json.loads(json.dumps(encode(service)))).record == service.record
 
@@ -222,13 +222,13 @@ _texts = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), min_size=1, m
 @given(
     st.sampled_from(sorted(alone())),
     st.dictionaries(st.from_regex(r"[A-Z][A-Z0-9_]{0,10}", fullmatch=True), _texts, max_size=3),
-    # One that begins with a dash is refused: tests/unit/security/test_ways_around.py.
+    # A name that begins with a dash is refused: tests/unit/security/test_ways_around.py.
     st.lists(
         _texts.filter(lambda word: not word.startswith("-") and word == word.lstrip()),
         min_size=1, max_size=3, unique=True,
     ),
 )  # fmt: skip
-def test_what_is_rendered_reads_back_as_it_was_meant(
+def test_rendered_files_read_back_as_planned(
     recipe: str, environment: dict[str, str], names: list[str]
 ) -> None:
     host = plan({"s": {"recipe": recipe, "environment": environment, "served_names": names}})
@@ -324,12 +324,12 @@ def test_a_service_runs_the_derived_image_and_needs_a_pinned_base(
 
 @pytest.fixture
 def site(here: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """A site whose recipe has patches. Returns the digests that a registry has: of all images."""
+    """A site whose recipe has patches. Returns the digests in a registry: of all images."""
     entry = f"kind: recipe\nname: mine\nextends: {PATCHED.name}\npatches:\n"
     entry += (
         "  - {patch: fix.patch, into: /usr/lib}\n  - files: [{at: /opt/c, source: fix.patch}]\n"
     )
-    # Neither is a file of the service: the steps say that the image has them.
+    # Neither is a file of the service: the steps claim that the image has them.
     entry += "arguments: {tool_parser_plugin: /usr/lib/x.py, chat_template: /opt/c}\n"
     (folder / "recipe.yaml").write_text(entry)
     for name in ("link.patch", "out.patch"):
@@ -373,7 +373,7 @@ def test_patches_over_another_image_are_refused_until_they_are_confirmed(
     site.clear()  # the registry is out of reach, and need not be asked
     assert f": {other}" in run("lock", "inventory.py", "--patched", "mine").output
     assert run("check", "inventory.py").exit_code == 0
-    # Another image of another tag is another base, too; a lock that says nothing is filled up.
+    # Another image of another tag is another base, too; an empty lock is filled.
     lock.write_text(first.replace("-slim:\n", "-fat:\n").replace("-slim: sha", "-fat: sha"))
     site["digest"] = DIGEST
     assert "-slim at sha256" in exits(1, "lock", "inventory.py").output

@@ -15,12 +15,12 @@ FOUR = ["a", "b", "c", "d"]
 
 
 @cases("settings", "expected")
-def test_turns(settings: dict[str, object], expected: list[list[str]]) -> None:
+def test_hosts_turn_in_batches(settings: dict[str, object], expected: list[list[str]]) -> None:
     assert batches(FOUR, RolloutSettings.model_validate(settings)) == expected
 
 
 @cases("mistake")
-def test_what_makes_no_sense_is_refused(mistake: dict[str, object]) -> None:
+def test_an_invalid_rollout_is_refused(mistake: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         RolloutSettings.model_validate(mistake)
 

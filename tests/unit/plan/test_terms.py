@@ -10,11 +10,11 @@ from tests.unit.cli.answering import run
 STOCK = "qwen36-35b-a3b-nvfp4-rtx5090"
 
 
-def test_what_is_not_uncensored_has_no_duties() -> None:
+def test_a_censored_model_has_no_duties() -> None:
     assert terms([(plan({"a": {"recipe": STOCK}}).services[0], catalog())]).duties == {}
 
 
-def test_a_license_that_nobody_names_is_said_to_be_unknown() -> None:
+def test_an_unnamed_license_is_shown_as_unknown() -> None:
     models = catalog().models
     bare = {name: model.model_copy(update={"license": None}) for name, model in models.items()}
     own = replace(catalog(), models=bare)

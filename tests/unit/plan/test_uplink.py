@@ -1,4 +1,4 @@
-"""Hosts behind an HTTP proxy: the variables of their programs, and what is reached without it."""
+"""Hosts behind an HTTP proxy: the variables of their programs, and direct addresses."""
 
 import pytest
 
@@ -21,15 +21,15 @@ def test_without_a_proxy_nothing_is_set() -> None:
     assert environment(HostSettings.model_validate({"services": {}})) == {}
 
 
-def test_both_spellings() -> None:
-    """apt reads the lower case alone, others the upper."""
+def test_proxy_variables_have_both_spellings() -> None:
+    """apt reads only the lower case, other programs the upper."""
     result = environment(_settings())
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
         assert result[name] == PROXY
     assert result["NO_PROXY"] == result["no_proxy"]
 
 
-def test_the_lan_is_reached_without_it() -> None:
+def test_the_lan_is_reached_without_the_proxy() -> None:
     mirrors = {"ghcr.io": "http://10.1.2.3:5000", "docker.io": "https://mirror.example",
                "quay.io": "http://depot:5000"}  # fmt: skip
     hub, own = "http://192.168.1.9:8080", ["intern.example"]
@@ -42,7 +42,7 @@ def test_the_lan_is_reached_without_it() -> None:
 
 
 @cases("address")
-def test_what_is_no_address_of_a_proxy_is_refused(address: str) -> None:
+def test_an_invalid_proxy_address_is_refused(address: str) -> None:
     """A unit's environment is world-readable: no account may be in it."""
     with pytest.raises(UserError):
         parse_settings("spark-1", {"services": {}, "http_proxy": address}, lambda _: "all.py")

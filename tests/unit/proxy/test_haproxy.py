@@ -1,4 +1,4 @@
-"""The gateway's text: what is rendered, what is refused, and what HAProxy's answers mean."""
+"""HAProxy's configuration: rendered text, refused values, and meanings of HAProxy's answers."""
 
 import hashlib
 import re
@@ -31,12 +31,12 @@ GATEWAY = Proxies((QWEN,))
 
 
 def lines(text: str, start: str) -> list[str]:
-    """The lines that begin so, without their indentation."""
+    """Lines with this beginning, without their indentation."""
     return [line.strip() for line in text.splitlines() if line.strip().startswith(start)]
 
 
 def config(**changes: Any) -> str:
-    """The configuration of a gateway that differs so."""
+    """The configuration of a proxy with these differences."""
     return render_proxies(replace(GATEWAY, **changes)).config
 
 
@@ -63,7 +63,7 @@ def test_a_stream_may_be_idle_as_long_as_the_settings_say() -> None:
 
 
 @cases("part", "changes", "reason")
-def test_what_would_not_survive_is_refused(part: str, changes: dict[str, Any], reason: str) -> None:
+def test_unsafe_names_are_refused(part: str, changes: dict[str, Any], reason: str) -> None:
     if part == "replica":
         changes = {"replicas": (replace(SPARK_1, **changes),)}
     gateway = replace(GATEWAY, **changes) if part == "gateway" else None
@@ -81,14 +81,14 @@ def test_what_would_not_survive_is_refused(part: str, changes: dict[str, Any], r
         ((replace(QWEN, replicas=(SPARK_1, SPARK_1)),), "replica spark-1 is there 2"),
     ],
 )
-def test_a_gateway_with_nothing_or_something_twice_is_refused(
+def test_a_proxy_with_missing_or_duplicate_parts_is_refused(
     proxies: tuple[Proxy, ...], reason: str
 ) -> None:
     with pytest.raises(UserError, match=re.escape(reason)):
         render_proxies(Proxies(proxies))
 
 
-def test_all_problems_are_said_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     bad = replace(QWEN, port=0, bind="?", replicas=(replace(SPARK_1, name="?", port=0),))
     with pytest.raises(UserError) as caught:
         render_proxies(Proxies((bad,)))
@@ -112,7 +112,7 @@ def test_servers_are_read() -> None:
     assert server_states("\n") == {}
 
 
-def test_former_workers_are_workers_and_the_master_is_none() -> None:
+def test_former_workers_count_and_the_master_does_not() -> None:
     assert workers(PROC) == [32742, 32582]
 
 

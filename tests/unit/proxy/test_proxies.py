@@ -1,4 +1,4 @@
-"""Which doors a host has."""
+"""Proxies of a host."""
 
 import json
 from dataclasses import replace
@@ -27,7 +27,7 @@ def plan(**data: Any) -> HostPlan:
     return builders.plan(**{"services": {}, **data})
 
 
-def test_no_door_is_none() -> None:
+def test_a_host_without_a_proxy_has_none() -> None:
     bare = plan(services={"qwen36": {**RECIPE, "proxy": False}})
     assert proxies_of(bare, EVERYONE) is None
     assert health_file(bare) is None
@@ -79,7 +79,7 @@ def test_two_addresses_share_a_keys_limits_and_their_counts_are_summed() -> None
     ]  # fmt: skip
 
 
-def test_who_has_others_beside_it() -> None:
+def test_replicas_beside_a_service_are_named() -> None:
     behind: dict[str, dict[str, Any]] = {**EVERYONE, "door": {"address": {}}}
     assert with_others("spark-1", EVERYONE) == frozenset()
     assert with_others("spark-1", behind) == {"qwen36"}

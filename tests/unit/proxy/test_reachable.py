@@ -1,4 +1,4 @@
-"""The addresses that the replicas of a pool get, by what its own host was seen to reach."""
+"""Addresses of a pool's replicas, by the observations of its own host."""
 
 import pytest
 
@@ -22,8 +22,8 @@ def _address(address: str, seen: Reached | None, config: str | None = None) -> t
     return replica.address, replica.dns
 
 
-def test_what_is_asked() -> None:
-    """The user's name first, then where the controller came."""
+def test_every_replica_of_a_pool_is_probed() -> None:
+    """The user's name comes first, then the controller's address."""
     seen = {"spark-1": "10.0.0.1", "spark-2": "10.0.0.2"}
     assert wanted(_proxies("spark-2.local"), seen) == (
         Reach("spark-2", ("spark-2.local", "10.0.0.2"), 8000),
@@ -44,7 +44,7 @@ def test_a_name_of_local_becomes_the_address_that_was_reached() -> None:
     assert "resolvers" not in text
 
 
-def test_a_name_of_dns_stays_and_is_asked_for_again() -> None:
+def test_a_name_in_dns_is_kept_and_resolved_again() -> None:
     seen = Reached("10.0.0.2", "spark-2.example", dns=True)
     assert _address("spark-2.example", seen) == ("spark-2.example", True)
     text = render_proxies(_settled("spark-2.example", seen)).config
@@ -63,7 +63,7 @@ def test_the_users_own_address_stays() -> None:
     assert _address("10.0.0.2", Reached("10.0.0.2", "10.0.0.2")) == ("10.0.0.2", False)
 
 
-def test_an_address_of_one_interface_alone_does_not() -> None:
+def test_an_address_of_one_interface_alone_is_replaced() -> None:
     assert _address("fe80::2", Reached("10.0.0.2", "10.0.0.2")) == ("10.0.0.2", False)
 
 
@@ -80,7 +80,7 @@ def test_a_replica_that_is_off_stays_where_it_was() -> None:
     assert _address("spark-2.local", off) == ("spark-2.local", False)
 
 
-def test_who_is_not_reached_is_told() -> None:
+def test_an_unreachable_replica_is_reported() -> None:
     off = Reached(tried=("kitchen: Name or service not known", "10.0.0.2: timed out"))
     (result,) = unreached(_proxies("kitchen"), {"spark-2": off})
     assert result.id == "replica-unreachable"
@@ -94,7 +94,7 @@ def test_who_is_not_reached_is_told() -> None:
     "evil", ["10.0.0.2 ssl verify none", "x\nuser root", "$(reboot)", "", "fe80"]
 )
 def test_a_host_that_answers_no_address_ends_no_run(evil: str) -> None:
-    """The others' run would end with the mistake that it puts into its configuration."""
+    """Other hosts' runs would end with the mistake that it puts into their configuration."""
     assert _address("kitchen", Reached(evil or None, "kitchen")) == ("kitchen", False)
     config = f"    server spark-2 {evil}:8000 check port 8000\n"
     result = settled(_proxies("kitchen"), {}, config)

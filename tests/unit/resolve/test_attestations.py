@@ -1,4 +1,4 @@
-"""An index with provenance: what of it is fetched, locked and pulled."""
+"""An index with provenance: fetched, locked and pulled parts."""
 
 import json
 from pathlib import Path
@@ -30,6 +30,6 @@ def test_attestations_are_neither_fetched_nor_locked(tmp_path: Path) -> None:
     digests = {attestation.manifest.digest for attestation in image.attestations}
     digests |= {blob.digest for attestation in image.attestations for blob in attestation.blobs}
     for platform, manifest in zip(result.values(), image.manifests, strict=True):
-        # By which hosts pull it: not by the index, of which they have not everything.
+        # Hosts pull by the platform's manifest: not by the index, of which they have only a part.
         assert platform.digest == manifest.digest
         assert not {hex_digits(digest) for digest in digests} & set(platform.files)

@@ -35,7 +35,7 @@ def read(data: bytes, size: int | None = None) -> Header:
 def facts(
     values: dict[str, Any] | None = None, *more: bytes, **tensors: Any
 ) -> tuple[ModelFacts, tuple[KvLayers, ...]]:
-    """Facts of a model with these changes; None takes a value away."""
+    """Facts of a model with these changes; None removes a value."""
     merged = {key: item for key, item in {**MODEL, **(values or {})}.items() if item is not None}
     headers = [read(gguf(merged, tensors or TENSORS)), *map(read, more)]
     projector = "mmproj-F16.gguf", 99
@@ -63,7 +63,7 @@ def test_a_header_says_how_a_model_is_served() -> None:
 
 
 @cases("values", "layers")
-def test_blocks_that_keep_keys_and_values(
+def test_layers_with_a_kv_cache_are_read_from_a_header(
     values: dict[str, Any], layers: list[list[int | None]]
 ) -> None:
     listed = {key: tuple(item) if isinstance(item, list) else item for key, item in values.items()}
@@ -137,7 +137,7 @@ def test_a_hostile_header_is_one_message(name: str) -> None:
 
 
 def test_a_header_that_never_ends_is_read_to_its_bound() -> None:
-    """A server makes up as many bytes as it is asked for."""
+    """A server that invents as many bytes as requested."""
     head = b"GGUF" + struct.pack("<IQQ", 3, 1, 1) + text("x") + struct.pack("<IIQ", 9, 8, 2**40)
     fetched = []
 
@@ -174,7 +174,7 @@ def test_values_of_a_terminal_are_not_kept() -> None:
 
 
 def chosen(files: dict[str, float], choice: str) -> tuple[str, ...]:
-    """Paths that are served; 4 GiB of 8192 tokens' keys and values."""
+    """Served paths; 4 GiB of 8192 tokens' keys and values."""
     sizes = {path: round(size * GIB) for path, size in files.items()}
     kv = (KvLayers(layers=128, heads=8, head_dim=128),)
 
@@ -190,9 +190,7 @@ def test_a_choice_leads_to_files(files: str, choice: str, paths: list[str]) -> N
 
 
 @cases("files", "choice", "message")
-def test_a_choice_that_leads_nowhere_lists_what_there_is(
-    files: str, choice: str, message: str
-) -> None:
+def test_an_unknown_choice_lists_the_existing_ones(files: str, choice: str, message: str) -> None:
     with pytest.raises(Unusable) as error:
         chosen(cases.data["REPOSITORIES"][files], choice)
     assert message in str(error.value)
@@ -227,7 +225,7 @@ class Hub(Handler):
 def resolved(
     files: dict[str, bytes], choice: str, *, preferred: bool = False, **server: Any
 ) -> tuple[ResolvedModel, list[str]]:
-    """The model as a hub with these files has it, and the ranges that it was asked for."""
+    """The model from a hub with these files, and the requested ranges."""
     ranges: list[str] = []
     with listening(Hub, files=files, ranges=ranges, **server) as port:
         endpoint = f"http://127.0.0.1:{port}"
@@ -262,7 +260,7 @@ def test_every_part_of_a_split_file_is_read_and_fetched() -> None:
     assert model.facts.gguf.other_bytes == 2048 + 64
 
 
-def test_an_engine_of_gguf_files_gets_them_of_a_repository_that_has_safetensors_too() -> None:
+def test_llama_cpp_gets_gguf_files_of_a_mixed_repository() -> None:
     files = {"m.safetensors": b"x", "m-Q4_K_M.gguf": FILES["m-Q4_K_M.gguf"]}
     model, _ = resolved(files, "12.0GiB", preferred=True)
     assert list(model.files) == ["m-Q4_K_M.gguf"]

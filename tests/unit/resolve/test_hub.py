@@ -24,7 +24,7 @@ MODEL = {"id": "org/model", "sha": COMMIT, "siblings": [{"rfilename": "a.txt", "
 def serving(
     status: int = 200, body: bytes = b"{}", headers: Mapping[str, str] | None = None
 ) -> Iterator[tuple[str, list[str | None]]]:
-    """A server with one answer, and the Authorization header of each request that it got."""
+    """A server with one answer, and the Authorization header of each request."""
     authorizations: list[str | None] = []
 
     class Answer(Handler):

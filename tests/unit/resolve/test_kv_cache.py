@@ -1,4 +1,4 @@
-"""The KV cache's geometry, from configurations of the kinds that the catalog has."""
+"""The KV cache's geometry, from configurations of the catalog's kinds."""
 
 import json
 from dataclasses import replace
@@ -27,7 +27,7 @@ def _config(repository: str) -> Any:
 
 
 @cases("name")
-def test_a_configuration_says_what_the_card_says(name: str) -> None:
+def test_a_configuration_agrees_with_the_card(name: str) -> None:
     model = catalog().models[name]
     assert kv_layers(_config(model.repository)) == model.kv
 
@@ -40,7 +40,7 @@ def test_gemma_has_two_kinds_of_layers() -> None:
 
 
 @cases("config", "expected")
-def test_what_is_unknown_is_not_guessed(config: Any, expected: list[dict[str, int]]) -> None:
+def test_an_unknown_geometry_is_not_guessed(config: Any, expected: list[dict[str, int]]) -> None:
     assert kv_layers(config) == tuple(KvLayers(**layer) for layer in expected)
 
 
@@ -58,7 +58,7 @@ def test_no_configuration_ends_in_an_error(config: dict[str, Any]) -> None:
     kv_layers(config)
 
 
-def test_a_models_own_configuration_goes_before_the_catalogs() -> None:
+def test_a_models_own_configuration_overrides_the_catalogs() -> None:
     host = plan({"s": {"recipe": "qwen36-35b-a3b-heretic-dflash"}})
     result = resolution(host)
     # 100 times the layers: the context no longer fits, whatever the catalog says.

@@ -1,4 +1,4 @@
-"""The lock: what it says comes back, what it lacks is named, and its text does not move."""
+"""The lock: its content is read back, missing pins are named, and its text is stable."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +28,7 @@ def _lock() -> Lock:
     )
 
 
-def test_what_is_locked_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_a_lock_is_read_back_unchanged(tmp_path: Path) -> None:
     host = plan(SPARK)
     result = resolution(host)
     file = tmp_path / "fleet.lock"
@@ -60,7 +60,7 @@ def test_a_pin_is_kept_when_others_are_added() -> None:
     assert both.images[name].digest == pinned.digest
 
 
-def test_what_is_not_locked_is_named_with_the_remedy() -> None:
+def test_unlocked_references_are_named_with_the_remedy() -> None:
     empty = Lock(images={}, models={})
     with pytest.raises(UserError) as raised:
         to_resolution([plan(SPARK).references], empty, "fleet.lock")
@@ -73,7 +73,7 @@ def test_what_is_not_locked_is_named_with_the_remedy() -> None:
     assert all("sparkwright lock" in problem.remedy for problem in problems)
 
 
-def test_pins_that_nobody_needs_are_named() -> None:
+def test_unused_pins_are_named() -> None:
     gemma = plan({"s": {"recipe": "gemma4-26b-a4b-dflash-production"}})
     assert unused([gemma.references], _lock()) == [
         "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4@main",

@@ -55,7 +55,7 @@ def document(digest: str, kind: str = "cosign container image signature", size: 
 
 
 class Registry(Handler):
-    """An image, and what is pushed beside it."""
+    """An image, and its signatures in the registry."""
 
     content: dict[str, bytes]
     asked: list[str]
@@ -110,7 +110,7 @@ def key(request: pytest.FixtureRequest) -> Key:
 
 
 def asked(content: dict[str, bytes], file: str | None) -> ResolvedImage:
-    """An image as a registry with this content has it."""
+    """An image from a registry with this content."""
     with listening(Registry, content=content, asked=[]) as port:
         url = f"http://127.0.0.1:{port}"
         image = ImageReference("x", "x/y:tag", url, "org/image", "x", "tag", key=file)
@@ -139,7 +139,7 @@ def test_a_signature_is_found_among_many_referrers(
         {"manifests": [{"digest": n} for n in names]}
     ).encode()
     assert asked(content, public(key, tmp_path)).signature
-    # Nobody can have it look for ever.
+    # No answer can make it search for ever.
     content[f"referrers/{digest}"] = json.dumps(
         {"manifests": [{"digest": name} for name in names[:20] * 500]}
     ).encode()
@@ -148,7 +148,8 @@ def test_a_signature_is_found_among_many_referrers(
 
 
 _OTHER = "sha256:" + "0" * 64
-#: What is pushed instead of a right signature: of the key, a stranger's, and the image's digest.
+#: Pushed instead of a right signature: another key's signature, a foreign signature, and the
+#: image's digest.
 WRONG: dict[str, Callable[[Key, Key, str], Iterator[tuple[bytes, bytes]]]] = {
     "none": lambda *_: iter(()),
     "another key": lambda _, other, digest: iter(
@@ -191,7 +192,7 @@ def test_a_key_of_another_kind_is_refused(tmp_path: Path) -> None:
 def test_a_signature_of_cosigns_own_is_taken(
     digest: str, payload: str, signature: str, pem: str, tmp_path: Path
 ) -> None:
-    """And no byte of it can be another."""
+    """No byte of it can change."""
     file = tmp_path / "cosign.pub"
     file.write_text(pem)
     right = Signature(payload, signature)
@@ -202,7 +203,7 @@ def test_a_signature_of_cosigns_own_is_taken(
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_a_host_that_names_no_key_takes_none_from_another(
+def test_a_host_without_a_key_uses_no_other_hosts_key(
     order: tuple[int, int], content: dict[str, bytes], key: Key, tmp_path: Path
 ) -> None:
     with listening(Registry, content=content, asked=[]) as port:
@@ -213,7 +214,9 @@ def test_a_host_that_names_no_key_takes_none_from_another(
 
 
 def test_plan_refuses_a_lock_without_the_signature(key: Key, tmp_path: Path) -> None:
-    """Whoever changes a lock can't make a signature, or take one of another image."""
+    """An attacker who changes a lock can't make a signature, or use a signature of another
+    image.
+    """
     file, inventory = tmp_path / "fleet.lock", tmp_path / "inventory.py"
     keys = {"ghcr.io/aeon-7/*": public(key, tmp_path)}
     data = {"services": SPARK, "image_keys": keys, "lock_file": str(file)}

@@ -1,4 +1,4 @@
-"""The table of `sparkwright top`: rates of two looks, and what 80 columns hold."""
+"""The table of `sparkwright top`: rates of two samples, and its fit in 80 columns."""
 
 from dataclasses import replace
 from typing import Any
@@ -43,7 +43,7 @@ def test_rates_are_of_the_last_interval() -> None:
     assert (result.running, result.waiting, result.cache) == (3.0, 1.0, 0.42)
 
 
-def test_one_look_tells_no_rate() -> None:
+def test_one_sample_gives_no_rate() -> None:
     result = line(SPARK)
     assert (result.tokens, result.accepted, result.running) == (None, None, 3.0)
 
@@ -57,7 +57,7 @@ def test_a_counter_that_began_again_is_not_negative() -> None:
     assert line(SPARK, replace(SPARK, at=3.0)).tokens is None  # the host has booted
 
 
-def test_a_host_with_memory_on_its_card_and_several_of_them() -> None:
+def test_card_memory_of_several_gpus_is_shown() -> None:
     cold = replace(RTX, busy_percent=1.0, temperature_c=None)
     result = line(replace(SPARK, gpus=(cold, RTX)))
     assert (result.gpu, result.power, result.temperature) == (88.0, 402.0, 71.0)
@@ -98,7 +98,7 @@ def test_80_columns_hold_a_fleet_with_a_host_that_is_silent(
 
 
 def test_a_hostile_host_writes_nothing_but_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither escapes, nor numbers and names that push a table apart."""
+    """Neither escapes, nor numbers and names that widen a table."""
     monkeypatch.setenv("COLUMNS", "110")
     huge = {**dict.fromkeys(BUSY, 9e17), "waiting": -9e17}
     card = replace(RTX, name=EVIL, power_w=9e17, memory_used_mib=10**18)

@@ -1,4 +1,4 @@
-"""The report: what is said at the end of a run, and the same as data."""
+"""The report: text at the end of a run, and the same as data."""
 
 import json
 import shlex
@@ -41,7 +41,7 @@ def test_a_dry_run_promises_nothing() -> None:
     assert "planned" in text(row(services=(replace(SERVICE, smoke=None),)), dry=True)
 
 
-def test_a_run_that_only_looks_counts_what_would_change() -> None:
+def test_a_dry_run_counts_its_changes() -> None:
     bare = replace(SERVICE, smoke=None)
     looked = row(services=(bare,), pending=("restart", "watch"))
     assert "  3 changes would be made, 1.0 s" in text(looked, row(pending=("unit",)), dry=True)

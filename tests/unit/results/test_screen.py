@@ -6,7 +6,7 @@ from sparkwright.text.screen import fitted
 from sparkwright.text.table import columns
 
 
-def test_a_long_line_goes_on_below_where_it_began() -> None:
+def test_a_long_line_continues_with_its_indentation() -> None:
     text = "    observed: more than 32 sequences at a time with a drafter of DFlash"
     assert fitted(text, 50).split("\n") == [
         "    observed: more than 32 sequences at a time",
@@ -29,13 +29,13 @@ def test_colours_take_no_room() -> None:
     assert fitted(line, 40) == line
 
 
-def test_what_is_piped_stays_a_line_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_piped_text_stays_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     assert fitted("word " * 100) == "word " * 100
 
 
 @pytest.mark.parametrize("given", ["100", "0", "many", ""])
-def test_columns_goes_before_the_terminal(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_overrides_the_terminals_width(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", given)
     assert (max(map(len, fitted("word " * 100).split("\n"))) <= 100) == (given == "100")
 
@@ -58,5 +58,5 @@ def test_a_table_is_as_wide_as_the_terminal_and_whole_where_it_is_piped(
     monkeypatch.delenv("COLUMNS")
     long = [("HOST", "DETAIL"), ("spark-1", "word " * 60)]
     assert columns(long)[1] == "spark-1  " + ("word " * 60).strip()
-    # rich, which takes what is not ASCII, lays the same rows out alike.
+    # rich, used for text that is not ASCII, lays the same rows out alike.
     assert columns([*rows, ("ä", "", "")])[:-1] == columns(rows)

@@ -61,7 +61,7 @@ def test_history_has_starts_stops_and_maintenance() -> None:
     assert host.only(lambda name: name == "other").actions == host.actions[:1]
 
 
-def test_a_difference_is_a_diff_and_none_is_nothing() -> None:
+def test_a_difference_is_a_diff_and_equality_is_empty() -> None:
     assert render_diff({"spark-1": answer()}) == ""
     text = render_diff({"spark-1": answer(planned={"texts": {"compose.yaml": "one\nthree\n"}})})
     assert "-two" in text
@@ -69,7 +69,7 @@ def test_a_difference_is_a_diff_and_none_is_nothing() -> None:
     assert "runs, but is not planned" in render_diff({"spark-1": replace(answer(), planned={})})
 
 
-def test_ages() -> None:
+def test_ages_are_shown_in_their_largest_unit() -> None:
     assert [age(item) for item in (-3, 5, 90, 7200, 200000)] == [
         "0 s",
         "5 s",
@@ -84,16 +84,16 @@ def _switched(before: str, to: str, result: str) -> HistoryEntry:
     return HistoryEntry("qwen36", before, to, "ann@laptop", NOW, ("release",), 1.0, result, ())
 
 
-def test_the_way_back_is_the_one_that_was_come() -> None:
+def test_a_rollback_goes_to_the_former_release() -> None:
     kept = {"a": 3.0, "b": 1.0, "c": 2.0}
     came = [_switched("b", "c", "good"), _switched("c", "a", "reverted")]
     assert earlier("c", kept, came) == "b"
-    assert earlier("c", kept, []) == "a"  # the newest other one
+    assert earlier("c", kept, []) == "a"  # the newest other release
     assert earlier("c", {"c": 2.0}, came) is None
     assert earlier("c", {"c": 2.0, "x": 1.0}, came) == "x"
 
 
-def test_there_is_no_way_back_through_another_door() -> None:
+def test_a_rollback_is_refused_after_a_change_of_proxy() -> None:
     assert behind_another_proxy("qwen36", "a" * 12, was=True, planned=True) is None
     assert behind_another_proxy("qwen36", "a" * 12, was=False, planned=False) is None
     made = behind_another_proxy("qwen36", "a" * 12, was=False, planned=True)
@@ -104,7 +104,7 @@ def test_there_is_no_way_back_through_another_door() -> None:
     )
 
 
-def test_what_the_watch_found_stands_first_errors_before_the_rest() -> None:
+def test_findings_of_the_watch_come_first_by_severity() -> None:
     result = [
         {"name": "drift", "service": "qwen36", "severity": "warning", "seen": "by hand"},
         {"name": "wedge", "service": "qwen36", "severity": "error", "seen": "no token"},

@@ -1,4 +1,4 @@
-"""Bootstrap takes packages from nobody but whom the user named, and gives root to nobody else."""
+"""Bootstrap takes packages only from sources that the user named, and gives root to nobody else."""
 
 import hashlib
 import os
@@ -26,8 +26,8 @@ KEY = Path(__file__).parents[1] / "bootstrap/key.asc"
 FINGERPRINT = KEY.with_suffix(".fingerprint").read_text().strip()
 
 
-def test_a_key_of_somebody_else_is_not_put_on_a_host() -> None:
-    """As a mirror that was taken over would serve it."""
+def test_a_foreign_key_is_not_put_on_a_host() -> None:
+    """As a hijacked mirror would serve it."""
     other = f"{FINGERPRINT[:-1]}{'0' if FINGERPRINT[-1] != '0' else '1'}"
     with pytest.raises(UserError) as result:
         openpgp.key_text(Repository("docker", "https://d", ("/",), (), str(KEY), other))
@@ -58,7 +58,9 @@ def packet(tag: int, body: bytes) -> bytes:
 
 
 def with_others(export: Callable[..., bytes]) -> Iterator[tuple[str, bytes]]:
-    """A vendor's key, and beside it keys that apt would trust as well, or what may hide some."""
+    """A vendor's key together with keys that apt would trust as well, or packets that may hide
+    keys.
+    """
     vendor, attacker = export("--export", "vendor"), export("--export", "attacker")
     subkey = attacker.index(b"\xb9\x01\x0d")
     body = attacker[3:272]
@@ -98,14 +100,15 @@ def accepts(data: bytes, fingerprint: str, path: Path) -> bool:
 
 
 @pytest.mark.parametrize("judge", ["gpg", "reader"])
-def test_a_key_that_brings_another_one_along_is_not_either(
+def test_a_key_with_a_further_key_is_not_put_on_a_host(
     judge: str, export: Callable[..., bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """apt would take what any of them has signed: gpgv and sqv read on after the first key."""
+    """apt would trust signatures of any of the keys: gpgv and sqv read on after the first key."""
     files = dict(with_others(export))
     vendor, attacker = export("--export", "vendor"), export("--export", "attacker")
     if judge == "gpg":
-        # The signature names the vendor's key, and is another subkey's. apt verifies it as well.
+        # The signature names the vendor's key, but comes from another subkey. apt verifies it as
+        # well.
         forged = attacker[attacker.index(b"\xb9\x01\x0d") :][:272]
         files["forged"] = vendor + forged + vendor[vendor.index(b"\xb9\x01\x0d") + 272 :]
     else:
@@ -116,7 +119,7 @@ def test_a_key_that_brings_another_one_along_is_not_either(
     assert accepted == []
 
 
-def test_a_vendor_s_key_that_was_exported_anew_passes(
+def test_a_newly_exported_vendor_key_passes(
     export: Callable[..., bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fingerprint = next(iter(openpgp.fingerprints(export("--export", "vendor"))))
@@ -153,7 +156,7 @@ def test_a_source_that_proves_nothing_is_a_mistake(source: dict[str, Any], messa
 
 
 @pytest.mark.parametrize("steps", [["docker", "dokcer"], "docker", ["root"]])
-def test_steps_that_there_are_not(steps: Any) -> None:
+def test_unknown_bootstrap_steps_are_refused(steps: Any) -> None:
     with pytest.raises(UserError, match="bootstrap"):
         parse_settings("rtx-1", {"services": RTX, "bootstrap": steps}, origin)
 
@@ -167,7 +170,7 @@ def test_sudoers_names_that_user_and_no_other(
     assert "/" not in name
     assert "." not in name
     assert line.endswith(" ALL=(ALL) NOPASSWD: ALL\n")
-    # Every character that sudoers gives a meaning has a backslash before it.
+    # Every character with a meaning in sudoers has a backslash before it.
     assert file is None or (name, line.split(" ALL", 1)[0] + " ") == (file, text)
     written = line.removesuffix(" ALL=(ALL) NOPASSWD: ALL\n")
     assert written.replace("\\", "") == user.replace("\\", "")
@@ -176,7 +179,9 @@ def test_sudoers_names_that_user_and_no_other(
             assert written[at - 1] == "\\"
 
 
-def test_a_password_is_never_needed_by_what_would_show_it() -> None:
-    """pyinfra's own operations put it into a command line: no step before sudo asks for none."""
+def test_no_step_that_would_show_a_password_needs_it() -> None:
+    """pyinfra's own operations put it into a command line: no step before a passwordless sudo
+    needs it.
+    """
     for step in ALL[1:]:
         assert decided(but(UBUNTU, passwordless=False), step).steps == ()

@@ -1,4 +1,6 @@
-"""Who hands over a bundle or a lock changes any byte of it: nothing of that is run or built."""
+"""An attacker who hands over a bundle or a lock changes any byte of it: nothing of it is run or
+built.
+"""
 
 import base64
 import gzip
@@ -127,7 +129,7 @@ def test_an_endless_build_context_is_not_read(tmp_path: Path) -> None:
         _build(tmp_path, None)()
 
 
-def test_the_lock_gets_the_hash_of_what_is_built(tmp_path: Path) -> None:
+def test_the_lock_gets_the_hash_of_each_build_context(tmp_path: Path) -> None:
     _bundled(tmp_path)
     build = Space(context="https://git.example/x", directory="docker")
     named: Any = [
@@ -142,7 +144,7 @@ def test_the_lock_gets_the_hash_of_what_is_built(tmp_path: Path) -> None:
 
 
 @cases("old", "new")
-def test_a_lock_with_paths_and_options_for_hashes_is_none(
+def test_a_lock_with_paths_or_options_as_hashes_is_refused(
     tmp_path: Path, old: str, new: str
 ) -> None:
     text = locked(plan())

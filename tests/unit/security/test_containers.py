@@ -44,7 +44,7 @@ def test_no_container_has_power_over_its_host_or_shows_its_key(recipe: str, hard
     assert not result.keys() & {"privileged", "cap_add", "devices", "pid", "userns_mode", "user"}
     binds = [item for item in result["volumes"] if item["type"] == "bind"]
     writable = [bind["source"] for bind in binds if not bind.get("read_only")]
-    # What its engine compiles: a directory of this service alone, which no other container sees.
+    # The engine's compiled code: a directory of this service alone, which no other container sees.
     kept = "/opt/sparkwright/services/s/caches/current"
     socket = "/run/sparkwright-engines/s"
     assert writable == ([socket] if hardening == "strict" else [socket, kept])
@@ -55,7 +55,7 @@ def test_no_container_has_power_over_its_host_or_shows_its_key(recipe: str, hard
     assert "ports" not in result
 
 
-def test_strict_takes_the_rest() -> None:
+def test_strict_hardening_removes_further_rights() -> None:
     result = container(hardening="strict")
     assert result["read_only"] is True
     assert result["shm_size"] == "16gb"
@@ -65,7 +65,7 @@ def test_strict_takes_the_rest() -> None:
 
 @pytest.mark.parametrize("outgoing", [False, True])
 @pytest.mark.parametrize("proxy", [False, True])
-def test_a_network_of_its_own_is_closed_but_for_the_port_and_what_is_opened(
+def test_a_containers_own_network_is_closed_except_opened_ports(
     proxy: bool, outgoing: bool
 ) -> None:
     rendered = release(proxy=proxy, outgoing=outgoing)
@@ -83,10 +83,10 @@ def test_a_network_of_its_own_is_closed_but_for_the_port_and_what_is_opened(
     assert (rules, rendered.bridge, rendered.outgoing) == (1, "sw-043a718774c5", outgoing)
     assert (
         "PrivateNetwork=no" in rendered.unit_text
-    )  # else the rules are of a network of the unit's
+    )  # otherwise the rules apply to a network of the unit's
 
 
-def test_what_strict_writes_to_is_thrown_away_with_the_container() -> None:
+def test_strict_hardening_discards_written_files_with_the_container() -> None:
     unit = release(hardening="strict").unit_text
     assert "ExecStartPre=-/usr/bin/docker rm --force --volumes sparkwright-s\n" in unit
     assert "down --timeout 60 --volumes\n" in unit
@@ -129,5 +129,5 @@ def test_a_recipe_that_asks_for_the_host_is_refused(over: dict[str, Any]) -> Non
         type(recipe).model_validate(data)
 
 
-def test_no_capability_is_offered_that_gives_the_host() -> None:
+def test_no_offered_capability_gives_the_host() -> None:
     assert set(CAPABILITIES) == {"IPC_LOCK", "SYS_NICE"}

@@ -22,10 +22,10 @@ from tests.unit.security.test_hostile_answers import harmless
 
 #: Sets the window's title, hides a line, turns its direction, and writes another host's line.
 ATTACK = "\x1b]0;owned\x07\x1b[2K\rspark-2 qwen36: all is well\u202e\x9b8m\nspark-2: forged"
-#: What a program of the host's may paint.
+#: Colours that a program of the host may use.
 PAINTED = "\x1b[32mINFO\x1b[0m ready"
 LINE = {"at": 1.0, "service": "qwen36", "text": ATTACK}
-#: An ssh whose host runs the command by a shell, and a sudo and a docker that say their words.
+#: An ssh whose host runs the command by a shell, and a sudo and a docker that print their words.
 SSH = """#!{python}
 import json, os, subprocess, sys
 words = sys.argv[1:]
@@ -46,7 +46,7 @@ sys.exit(255)
 
 @pytest.fixture
 def site(here: Path) -> Path:
-    """A site of one host, whose name and data are as bad as an inventory can have them."""
+    """A site of one host, whose name and data are as bad as an inventory allows."""
     data = {
         "ssh_user": "ann", "ssh_port": 2222, "ssh_key": "~/a key", "services": {"qwen36": {}},
         "ssh_hostname": "-oProxyCommand=touch pwned",
@@ -95,7 +95,7 @@ def test_a_command_gets_into_the_container_word_by_word(site: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["--privileged", "../../x", "x; touch pwned", "qwen63", ""])
-def test_a_service_that_is_none_gets_into_no_command(site: Path, name: str) -> None:
+def test_an_unknown_service_gets_into_no_command(site: Path, name: str) -> None:
     _program(site, "ssh", SSH)
     done = _sparkwright(site, "shell", "--host", "spark-1", f"--service={name}", "--", "id")
     assert done.returncode == 2
@@ -104,7 +104,7 @@ def test_a_service_that_is_none_gets_into_no_command(site: Path, name: str) -> N
     assert not (site / "pwned").exists()
 
 
-def test_a_terminal_obeys_nothing_of_a_log(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_sends_no_control_sequences(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = tuple(decode(LogLine, item) for item in (LINE, {**LINE, "text": PAINTED}))
     answering(monkeypatch, lambda _: {"spark-1": LogsAnswer(("qwen36",), lines, fault=ATTACK)})
     done = run("logs")
@@ -118,7 +118,7 @@ def test_a_terminal_obeys_nothing_of_a_log(site: Path, monkeypatch: pytest.Monke
     assert json.loads(done.stdout)[0]["text"] == ATTACK
 
 
-def test_a_terminal_obeys_nothing_of_what_is_followed(
+def test_a_followed_log_sends_no_control_sequences(
     site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _program(site, "ssh", JOURNAL, lines=[ATTACK, PAINTED, "x" * 3000])
@@ -128,21 +128,21 @@ def test_a_terminal_obeys_nothing_of_what_is_followed(
     )
     done = exits(1, "logs", "-f")
     assert harmless(done.output), repr(done.output)
-    # A line break in a message begins a line of the same service, never one of another host's.
+    # A line break in a message begins a line of the same service, never a line of another host.
     assert [line.split(": ")[0].split()[-2:] for line in done.stdout.splitlines()] == [
         ["spark-1", "qwen36"]
     ] * len(done.stdout.splitlines())
     assert "Connection closed \\x1b[2J" in done.stderr
 
 
-def test_what_a_host_says_of_itself_is_followed_by_no_shell() -> None:
+def test_a_hosts_own_text_is_run_by_no_shell() -> None:
     arguments = journalctl({"sparkwright-qwen36.service": "qwen36"}, "$(touch pwned)")
     assert arguments[-2:] == ["--lines=0", "--unit=sparkwright-qwen36.service"]
     arguments = journalctl({"sparkwright-qwen36.service": "qwen36"}, "s=0a;i=1f")
     assert "--after-cursor=s=0a;i=1f" in arguments
 
 
-def test_a_terminal_obeys_nothing_of_an_answer(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_sends_no_control_sequences(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answering(
         monkeypatch, lambda _: {"spark-1": ControlAnswer(("q",), {ATTACK: ATTACK}, (ATTACK,))}
     )
@@ -156,7 +156,7 @@ def test_a_terminal_obeys_nothing_of_an_answer(site: Path, monkeypatch: pytest.M
     assert harmless(done.output), repr(done.output)
 
 
-def test_the_command_line_goes_over_the_inventory(site: Path) -> None:
+def test_the_command_line_overrides_the_inventory(site: Path) -> None:
     _program(site, "ssh", SSH)
     _program(site, "sudo", SUDO)
     arguments = ("--user", "bob", "--ssh-port", "22", "--host", "spark-1")

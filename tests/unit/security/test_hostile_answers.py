@@ -51,7 +51,7 @@ from tests.tables import Tables
 from tests.unit.builders import plan, wanted
 from tests.unit.checks.service.builders import facts
 
-#: What every question is answered with.
+#: The answer to every question.
 ANSWERS: list[Any] = [
     Observation, HostStatus, Examination, DiskUsage, LockAnswer, RemovalAnswer,
     tuple[str, ...], dict[str, JobStatus], dict[str, SmokeAnswer], dict[str, DeepAnswer],
@@ -76,7 +76,7 @@ _ANY = st.recursive(
 
 
 def of(kind: Any) -> st.SearchStrategy[Any]:
-    """JSON data that a contract accepts, as strange as it may be."""
+    """JSON data that a contract accepts, however strange."""
     if hasattr(kind, "__dataclass_fields__"):
         fields = records._fields(kind)
         return st.fixed_dictionaries({name: of(inner) for name, (inner, _) in fields.items()})
@@ -103,7 +103,7 @@ def _marked(answer: str) -> list[str]:
 
 
 @given(st.sampled_from(ANSWERS), _ANY)
-def test_any_json(kind: Any, data: Any) -> None:
+def test_any_json_of_a_host_is_judged_or_refused(kind: Any, data: Any) -> None:
     text = "l: "
     try:
         encode(parse("l", _marked(json.dumps(data)), kind))
@@ -138,7 +138,7 @@ def test_one_wrong_field_is_named(value: Any) -> None:
     ],
     ids=range(10),
 )
-def test_no_answer_at_all(text: str, message: str) -> None:
+def test_a_missing_answer_fails_the_host(text: str, message: str) -> None:
     with pytest.raises(HostError, match=message):
         parse("l", _marked(text), Observation)
 
@@ -155,7 +155,7 @@ def test_no_answer_at_all(text: str, message: str) -> None:
         ([BEGIN, "[1", BEGIN, "[2", END], "it is not JSON"),
     ],
 )
-def test_an_answer_stands_between_its_marks(lines: list[str], message: str) -> None:
+def test_an_answer_is_read_between_its_marks(lines: list[str], message: str) -> None:
     with pytest.raises(HostError, match=message):
         parse("l", lines, object)
 
@@ -164,8 +164,8 @@ def test_an_answer_stands_between_its_marks(lines: list[str], message: str) -> N
     "message",
     [f'{END}\n{BEGIN}\n["evil"]\n{END}', f'\r{END}\r{BEGIN}\r["evil"]\r{END}\r', BEGIN, END],
 )
-def test_what_a_program_quotes_does_not_end_its_answer(message: str) -> None:
-    """A log that the doctor reads is others' text: it can't put an answer in the place of ours."""
+def test_quoted_marks_do_not_end_an_answer(message: str) -> None:
+    """A log that the doctor reads is foreign text: it can't replace sparkwright's answer."""
     sent = json.loads(programs.payload(records, {}))
     sent["modules"]["evil"] = f"def main(request: object) -> object:\n    return {[message]!r}\n"
     done = subprocess.run(
@@ -175,12 +175,12 @@ def test_what_a_program_quotes_does_not_end_its_answer(message: str) -> None:
     assert parse("l", done.stdout.split("\n"), object) == [message]
 
 
-def test_brackets_within_texts_are_none() -> None:
+def test_brackets_within_texts_do_not_count() -> None:
     text = json.dumps(["[" * 5000, '\\"[' * 500])
     assert parse("l", _marked(text), tuple[str, ...]) == ("[" * 5000, '\\"[' * 500)
 
 
-def test_an_answer_by_name_is_about_what_was_asked() -> None:
+def test_an_answer_has_exactly_the_requested_names() -> None:
     of_each("l", ["a"], {"a": 1})
     with pytest.raises(HostError, match="nothing is said of a"):
         of_each("l", ["a"], {})
@@ -188,7 +188,7 @@ def test_an_answer_by_name_is_about_what_was_asked() -> None:
         of_each("l", ["a"], {"a": 1, "../../b": 2})
 
 
-def test_what_a_host_says_is_not_repeated_without_end() -> None:
+def test_a_hosts_text_is_shortened_in_messages() -> None:
     assert len(str(HostError("\n".join(["x" * 100_000] * 1000)))) < 40_000
 
 
@@ -197,30 +197,30 @@ def _parsed(kind: Any, data: Any) -> Any:
 
 
 @given(of(Observation))
-def test_whatever_a_host_is_it_is_judged(data: Any) -> None:
+def test_any_observation_is_judged(data: Any) -> None:
     seen = parse("l", _marked(json.dumps(data)), Observation)
     judge(DESIRED, seen, now=0.0)
     shared(DESIRED, seen)
 
 
 @given(of(HostStatus))
-def test_whatever_a_host_runs_it_is_shown(data: Any) -> None:
+def test_any_status_is_shown(data: Any) -> None:
     seen = {"h": decode(Deployment, {**_parsed(HostStatus, data), "planned": {}})}
     for shown in (render_status, lambda item: render_history(item, 40), render_diff):
         assert isinstance(shown(seen), str)
 
 
 @given(of(Examination))
-def test_whatever_a_doctor_sees_is_diagnosed(data: Any) -> None:
+def test_any_examination_is_diagnosed(data: Any) -> None:
     diagnose("h", facts({**_parsed(Examination, data), "planned": {}, "findings": []}))
 
 
 @given(of(DiskUsage))
-def test_whatever_lies_on_a_disk_is_listed(data: Any) -> None:
+def test_any_disk_usage_is_listed(data: Any) -> None:
     assert render_usage({"h": decode(DiskUsage, _parsed(DiskUsage, data))}, pruning=False)
 
 
-def test_a_process_id_that_is_none_is_no_dead_run() -> None:
+def test_an_invalid_process_id_is_no_dead_run() -> None:
     from sparkwright.operations import locks
 
     for pid in (-1, 0, 1 << 40, 1 << 63):
@@ -235,12 +235,12 @@ EVIL = "a\x1b[2J\x1b]0;owned\x07\x1b]52;c;cm0=\x07\x9b31m\rb\u202ec\u200bd\x7f\u
 
 
 def harmless(message: str) -> bool:
-    """Whether a terminal shows this text and does nothing else."""
+    """Return whether a terminal shows this text and does nothing else."""
     kinds = ("Cc", "Cf", "Cs", "Zl", "Zp")
     return not any(unicodedata.category(item) in kinds for item in message if item != "\n")
 
 
-def test_everything_that_is_no_letter_is_visible() -> None:
+def test_control_characters_are_visible() -> None:
     every = "".join(map(chr, range(0x110000)))
     assert harmless(visible(every, len(every)))
     assert visible("\x1b[31m\u202e\n") == r"\x1b[31m\u202e\n"
@@ -248,7 +248,7 @@ def test_everything_that_is_no_letter_is_visible() -> None:
     assert visible("x" * 5000).endswith("… (3000 characters more)")
 
 
-def test_findings() -> None:
+def test_findings_are_escaped() -> None:
     finding = Finding(
         EVIL, Severity.ERROR, Subject(EVIL, EVIL, EVIL, EVIL), EVIL, EVIL, EVIL, EVIL, EVIL
     )
@@ -265,20 +265,20 @@ STATUS: dict[str, Any] = json.loads(
 @pytest.mark.parametrize(
     "shown", [render_status, lambda seen: render_history(seen, 9), render_diff], ids="sht"
 )
-def test_status_history_lock_and_watch(shown: Any) -> None:
+def test_status_history_lock_and_watch_are_escaped(shown: Any) -> None:
     message = shown({"h": decode(Deployment, STATUS)})
     assert message
     assert harmless(message)
 
 
-def test_the_report_of_a_run() -> None:
+def test_the_report_of_a_run_is_escaped() -> None:
     row = Row("h", (), f"{EVIL}\nNOT as planned: nothing\n{EVIL}", (), (), 1)
     message = render([row], dry=False, seconds=1.0, keys={"spark-1": "k"})
     assert harmless(message)
     assert "\nNOT as planned: nothing" not in message
 
 
-def test_progress_disk_usage_and_who_holds_the_lock(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_disk_usage_and_lock_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
     assert harmless(line(together({"body": FetchProgress(EVIL, 1, 2, source=EVIL)})))
     assert harmless(described(Owner("t", EVIL), 5.0))
     item = {"kind": EVIL, "name": EVIL, "path": EVIL, "size": 1, "frees": 1, "fault": EVIL}
@@ -303,7 +303,7 @@ def test_json_of_commands_holds_the_same_text_without_its_effect() -> None:
 
 @pytest.fixture
 def guarded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """pyinfra with what every run of ours puts into it, for one test."""
+    """pyinfra with the hooks of every sparkwright run, for one test."""
     monkeypatch.setattr(util, "read_buffer", util.read_buffer)
     for connector in (ssh, local):
         now = connector.execute_command_with_sudo_retry
@@ -313,8 +313,8 @@ def guarded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", ["pyinfra", "paramiko.transport"])
 @pytest.mark.usefixtures("guarded")
-def test_lines_of_libraries_too(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    """An SSH banner that is none is part of paramiko's message."""
+def test_lines_of_libraries_are_escaped(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    """An invalid SSH banner is part of paramiko's message."""
     logger = logging.getLogger(name)
     logger.addHandler(caplog.handler)
     try:
@@ -359,7 +359,9 @@ def test_output_without_end_is_not_read(endless: bytes, monkeypatch: pytest.Monk
 
 @pytest.mark.usefixtures("guarded")
 def test_a_host_that_asks_for_a_password_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """pyinfra asks for sudo's where a failing command prints this line, and tells the host."""
+    """pyinfra asks for sudo's password if a failing command prints this line, and sends it to
+    the host.
+    """
 
     def asked(_: str) -> str:
         raise AssertionError("the user was asked")

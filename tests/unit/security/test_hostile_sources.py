@@ -43,7 +43,7 @@ from tests.unit.engines.derivation.repositories import (
 
 cases = Tables(__file__)
 
-#: What asks each kind of server at an address.
+#: Requests to each kind of server at an address.
 ASK: dict[str, Callable[[str], Any]] = {
     "registry": lambda url: ask_registry(url, "org/image", "tag", "me:secret"),
     "hub": lambda url: resolve_model(url, "org/model", "main", "hf_secret", marks=()),
@@ -64,13 +64,13 @@ for port in sys.argv[2:]:
 
 
 def peak() -> int:
-    """The most KiB that this process had."""
+    """Peak memory of this process in KiB."""
     status = Path("/proc/self/status").read_text().splitlines()
     return int(dict(line.split(":", 1) for line in status)["VmHWM"].split()[0])
 
 
 class Answers(Handler):
-    """Answers everything with ``answer``: status, body, headers; and keeps what it was asked."""
+    """Answers everything with ``answer``: status, body, headers; and records its requests."""
 
     answer: tuple[int, bytes, dict[str, str]]
     asked: list[tuple[str, str | None]]
@@ -165,10 +165,10 @@ def test_no_server_leads_to_a_machines_credentials(header: str, target: str) -> 
 
 
 @cases("private", "ip", "taken")
-def test_a_server_of_the_internet_leads_to_private_ones_that_are_named_alone(
+def test_a_server_of_the_internet_redirects_only_to_named_private_servers(
     private: list[str], ip: str, taken: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Never to this machine, whatever is named."""
+    """Never to this machine, with any setting."""
 
     def connected(address: tuple[str, int], _: float) -> socket.socket:
         connection = socket.socket()
@@ -228,7 +228,7 @@ TOKENIZER = {"chat_template": "{{ messages }}"}
 def hub(
     files: dict[str, bytes], names: list[str] | None = None, sha: str = COMMIT
 ) -> Iterator[str]:
-    """A hub with one repository, of these files; ``names`` are further ones without content."""
+    """A hub with one repository, of these files; ``names`` are further files without content."""
 
     class Answer(Handler):
         def do_GET(self) -> None:
@@ -267,9 +267,7 @@ def asked(config: bytes, **more: bytes) -> ResolvedModel:
     ],
     ids=range(8),
 )
-def test_a_configuration_that_is_none_is_told_and_names_the_file(
-    config: bytes, message: str
-) -> None:
+def test_an_invalid_configuration_is_reported_with_its_file(config: bytes, message: str) -> None:
     with pytest.raises(UserError) as error:
         asked(config)
     assert message in error.value.findings[0].observed
@@ -298,10 +296,10 @@ _KEYS = [
     st.dictionaries(st.sampled_from(["temperature", "top_p", "top_k"]), _ANY, max_size=3),
     st.dictionaries(st.just("chat_template"), _ANY, max_size=1),
 )
-def test_wrong_types_count_as_not_said(
+def test_wrong_types_count_as_missing(
     config: dict[str, Any], generation: dict[str, Any], tokenizer: dict[str, Any]
 ) -> None:
-    """Whatever the values are, there is a plan, or a question with a key: never a traceback."""
+    """For any values there is a plan, or a question with a key: never a traceback."""
     own = {**CONFIG, **config}
     facts = facts_of(own, generation, tokenizer, marks=template_marks(), license=generation)
     resolved_model = ResolvedModel(
@@ -315,7 +313,7 @@ def test_wrong_types_count_as_not_said(
 
 
 @cases("key")
-def test_numbers_beyond_all_sense_count_as_not_said(key: str) -> None:
+def test_absurd_numbers_count_as_missing(key: str) -> None:
     config = {**CONFIG, key: 10**4000}
     with on_the_hub(repository(config=config)):
         fleet = planned()
@@ -330,13 +328,13 @@ def test_names_that_lead_out_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("sha", ["../../x", "--upload-pack=x", "main", "C" * 40])
-def test_a_commit_that_is_none_is_refused(sha: str) -> None:
+def test_an_invalid_commit_is_refused(sha: str) -> None:
     with hub({}, sha=sha) as url, pytest.raises(UserError, match="does not answer with a model"):
         resolve_model(url, REPOSITORY, "main", None)
 
 
-def test_words_that_are_none_reach_no_command_line() -> None:
-    """Names of classes and parsers become words of a plan: text that is none is not said."""
+def test_invalid_words_reach_no_command_line() -> None:
+    """Names of classes and parsers become words of a plan: a name that is no text is left out."""
     evil = "x; rm -rf /\x1b[2J $(id) --trust-remote-code"
     config = {
         **CONFIG, "architectures": [evil], "model_type": evil, "auto_map": {evil: evil},
@@ -348,7 +346,7 @@ def test_words_that_are_none_reach_no_command_line() -> None:
 
 
 @pytest.mark.parametrize("classes", [{"AutoConfig": "x.Y"}, {"AutoModelForCausalLM": "y--z.W"}])
-def test_code_of_a_repository_is_never_turned_on_by_itself(classes: dict[str, str]) -> None:
+def test_code_of_a_repository_is_never_enabled_automatically(classes: dict[str, str]) -> None:
     result = repository(config={**CONFIG, "auto_map": classes})
     with on_the_hub(result):
         (problem,) = planned().problems
@@ -357,7 +355,7 @@ def test_code_of_a_repository_is_never_turned_on_by_itself(classes: dict[str, st
     assert "trust_remote_code" in problem.subject.place
     assert dict(off.arguments)["trust_remote_code"] is False
     refused = [violation.id for violation in on.hosts["spark-1"].violations if violation.stops]
-    assert "remote-code" in refused  # not without a lock, and files that somebody has read
+    assert "remote-code" in refused  # not without a lock, and files that a user has read
 
 
 def test_a_chat_template_is_searched_and_never_run(
@@ -404,7 +402,7 @@ def test_a_model_and_a_revision_are_neither_options_nor_paths(setting: str, name
     assert hub_was_asked == []
 
 
-def test_what_a_lock_says_is_bounded_too(tmp_path: Path) -> None:
+def test_contents_of_a_lock_are_bounded_too(tmp_path: Path) -> None:
     path = tmp_path / "fleet.lock"
     facts = {"architecture": "x y", "model_type": "--serve", "context": 10**15}
     entry = {"commit": COMMIT, "facts": facts, "files": {}}

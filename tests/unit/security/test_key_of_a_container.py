@@ -1,4 +1,4 @@
-"""The rendered start of a container, run by a real shell: who gets to see the key."""
+"""The rendered start of a container, run by a real shell: visibility of the key."""
 
 import subprocess
 from pathlib import Path
@@ -8,9 +8,9 @@ import pytest
 from sparkwright.plan.container import SECRETS_MOUNT, container_entrypoint
 
 KEY = "sk-of-nobody-0123456789abcdef"
-#: Stands for vLLM: shows what it was started with, and by which key it would check.
+#: A fake vLLM: prints its start, and the key that it would check.
 VLLM = '#!/bin/sh\nprintf "key=%s\\n" "$VLLM_API_KEY"; tr "\\0" " " </proc/$$/cmdline\n'
-#: As the entry point of vllm-dflash, which says the command line with the key in it.
+#: Like the entry point of vllm-dflash, which prints the command line with the key in it.
 ENTRY_POINT = """\
 #!/bin/bash
 CMD=(vllm serve /model --port 8000)

@@ -1,4 +1,4 @@
-"""Keys with names on the controller: their files, and what a command may say of them."""
+"""Keys with names on the controller: their files, and the output of commands."""
 
 import stat
 from collections.abc import Mapping
@@ -41,10 +41,10 @@ def keys(host: str = "spark-1", environment: Mapping[str, str] | None = None, **
 
 
 class Hosts:
-    """Two hosts with proxies, and what the command line has them do."""
+    """Two hosts with proxies, and the effects of the command line on them."""
 
     def __init__(self) -> None:
-        self.known: dict[str, list[str]] = {}
+        self.loaded: dict[str, list[str]] = {}
         self.away: list[str] = []
         self.planned = {
             name: PlannedHost(plan(SERVICES, name, **DATA), catalog())
@@ -55,14 +55,14 @@ class Hosts:
         for name, host in self.planned.items():
             if question == "renewed_keys" and name not in self.away:
                 result = keys_of(name, host.plan.settings, {})
-                self.known[name] = key_map(result.clients).splitlines()
-        answers = {name: self.known[name] for name in self.planned if name not in self.away}
+                self.loaded[name] = key_map(result.clients).splitlines()
+        answers = {name: self.loaded[name] for name in self.planned if name not in self.away}
         return session.silent(answers, *self.away)
 
 
 @pytest.fixture
 def hosts(monkeypatch: pytest.MonkeyPatch) -> Hosts:
-    """Hosts that know the keys as they are now."""
+    """Hosts with the present keys."""
     result = Hosts()
     session.answering(monkeypatch, lambda asked: result.answer(asked.name))
     monkeypatch.setattr(key_command, "load", lambda *_: Fleet(result.planned, ()))
@@ -71,7 +71,7 @@ def hosts(monkeypatch: pytest.MonkeyPatch) -> Hosts:
 
 
 def run(*arguments: str) -> Result:
-    """``sparkwright key …``; whatever it prints has no key."""
+    """``sparkwright key …``; its output has no key."""
     result = session.run("key", *arguments)
     for file in Path(".sparkwright").rglob("*"):
         if file.is_file() and (text := file.read_text().strip()):
@@ -81,7 +81,7 @@ def run(*arguments: str) -> Result:
 
 def everything(hosts: Hosts) -> set[str]:
     """Keys that open any host."""
-    return {line for lines in hosts.known.values() for line in lines}
+    return {line for lines in hosts.loaded.values() for line in lines}
 
 
 # --- Files -------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ def test_a_key_that_others_may_read_is_refused(site: Path) -> None:
 
 
 def test_two_clients_with_one_key_are_refused(site: Path) -> None:
-    """Revoking one of them would revoke nothing."""
+    """Revoking a value of several would revoke nothing."""
     keys()
     (site / "keys/laptop").write_text((site / "keys/openclaw").read_text())
     with pytest.raises(UserError, match="'openclaw' and 'laptop' are the same"):
@@ -117,14 +117,14 @@ def test_two_clients_with_one_key_are_refused(site: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["default", "sparkwright", "UPPER", "a b", "a\nb", "../x", ""])
-def test_a_name_is_one_word_of_its_own(name: str) -> None:
+def test_an_unsafe_key_name_is_refused(name: str) -> None:
     """Names stand in HAProxy's map and log, and are names of files."""
     with pytest.raises(UserError, match="keys"):
         parse_settings("a", {"services": {}, "keys": {name: {}}}, lambda _: "all.py")
 
 
 def test_the_engines_key_follows_from_no_clients(site: Path) -> None:
-    """Who has a former client key knows nothing of vLLM's."""
+    """The owner of a former client key knows nothing of vLLM's."""
     engine = keys().engine
     assert keys("spark-2").engine != engine
     (site / "api_key").write_text("another-key-of-the-fleet\n")
@@ -141,7 +141,7 @@ def test_a_key_of_the_environment_makes_the_same_engine_key_everywhere() -> None
     assert keys(api_key_command=["echo", "a-key-of-the-environment"]).engine == item.engine
 
 
-def test_a_key_of_a_command_must_be_one() -> None:
+def test_a_commands_output_must_be_a_valid_key() -> None:
     good = {"ci": {"command": ["echo", "a-key-of-a-password-store"]}}
     assert keys(keys=good).clients["ci"][0].value == "a-key-of-a-password-store"
     with pytest.raises(UserError, match=r"keys\.ci\.command"):
@@ -198,7 +198,7 @@ def test_a_revocation_is_not_called_done_before_it_is(hosts: Hosts) -> None:
     result = run("revoke", "openclaw", "lab.py")
     assert result.exit_code == 1
     assert "spark-2: may know the former keys still" in result.output
-    assert not any(line.endswith("openclaw") for line in hosts.known["spark-1"])
+    assert not any(line.endswith("openclaw") for line in hosts.loaded["spark-1"])
     hosts.away = []
     assert "unknown" in run("list", "lab.py").output
     assert run("revoke", "openclaw", "lab.py").exit_code == 0
@@ -220,7 +220,7 @@ def test_the_list_has_names_and_states_and_no_key(hosts: Hosts) -> None:
 
 
 @cases("arguments", "message")
-def test_what_is_no_key_is_refused(
+def test_an_invalid_key_is_refused(
     hosts: Hosts, site: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     result = run(*arguments)

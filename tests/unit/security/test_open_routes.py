@@ -29,7 +29,7 @@ HERE = "127.0.0.1"
 def server(
     status: dict[str, int], others: int = 401, tls: ssl.SSLContext | None = None
 ) -> Iterator[tuple[int, list[str]]]:
-    """Answers these paths so, and all others otherwise; what it was asked."""
+    """Answers these paths with one answer, and all others with another; and its requests."""
     asked: list[str] = []
 
     class Service(Handler):
@@ -64,7 +64,7 @@ def test_every_route_is_asked_without_a_key_and_with_a_wrong_one() -> None:
         assert sum(key.startswith("Bearer sk-") for key in keys) == 1
 
 
-def test_one_that_serves_https_is_asked_so(tmp_path: Path) -> None:
+def test_an_https_service_is_asked_by_https(tmp_path: Path) -> None:
     arguments = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=spark-1"]
     files = ["-keyout", str(tmp_path / "key"), "-out", str(tmp_path / "crt")]
     subprocess.run([*arguments, *files], check=True, capture_output=True)
@@ -96,7 +96,7 @@ def test_a_port_of_the_hosts_own_that_takes_connections_fails_the_service() -> N
     assert not result.ok
 
 
-def test_what_cant_be_reached_is_a_note_and_no_failure() -> None:
+def test_an_unreachable_port_is_a_note_and_no_failure() -> None:
     entrance = Entrance("qwen36", "*", free_port(), (free_port(),))
     for address, note in ((HERE, "does not answer here"), (None, "through a tunnel")):
         (result,) = look([entrance], address)
@@ -104,7 +104,7 @@ def test_what_cant_be_reached_is_a_note_and_no_failure() -> None:
         assert note in result.note
 
 
-def test_a_loopback_service_that_is_not_reached_is_well() -> None:
+def test_an_unreachable_loopback_service_passes() -> None:
     assert _looked(None, (free_port(),), bind=HERE).ok
 
 
@@ -155,7 +155,7 @@ def test_vllm_itself_listens_on_no_port_by_default() -> None:
 
 
 @pytest.mark.parametrize("bind", ["0.0.0.0", "::", "192.168.1.21", "spark-1"])
-def test_no_proxy_and_a_bind_for_others_is_an_error_that_says_what_is_open(bind: str) -> None:
+def test_a_reachable_service_without_a_proxy_is_an_error_with_its_open_routes(bind: str) -> None:
     (result,) = _broken(proxy=False, bind=bind)
     assert result.severity == "error"
     for route in ("/invocations", "/tokenize", "/metrics", f"{bind}:8000"):
@@ -190,11 +190,11 @@ def test_no_pool_has_a_service_that_only_its_host_reaches(settings: dict[str, An
         ({"bind": "10.0.0.5"}, [Entrance("qwen36", "10.0.0.5", 8000)]),
         ({"bind": "127.0.0.1"}, [Entrance("qwen36", "127.0.0.1", None, (8000,))]),
         ({"proxy": False}, [Entrance("qwen36", "127.0.0.1", None, (8000,))]),
-        # Silenced: that it is open is said in every run.
+        # Silenced: every run reports that it is open.
         ({"proxy": False, "bind": "0.0.0.0"}, []),
     ],
 )
-def test_smoke_asks_wherever_others_come_near(
+def test_smoke_asks_every_address_that_others_reach(
     settings: dict[str, Any], expected: list[Entrance]
 ) -> None:
     assert list(entrances(plan(_service(**settings)))) == expected

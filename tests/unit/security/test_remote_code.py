@@ -1,4 +1,4 @@
-"""Python of a model's repository: run only where it is pinned, and named by who has read it."""
+"""Python of a model's repository: run only if it is pinned, and named by a user who has read it."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,7 @@ BODY, DRAFTER = "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4", "z-lab/Qwen3.6-35B-A3B-D
 
 @pytest.fixture
 def lock(tmp_path: Path) -> Path:
-    """Where the host's lock file is, once it is written."""
+    """Path of the host's lock file, after it is written."""
     return tmp_path / "fleet.lock"
 
 
@@ -36,7 +36,7 @@ def planned(lock: Path, *, trusting: bool = True, **data: Any) -> dict[str, Plan
 
 
 def judged(hosts: dict[str, PlannedHost], **files: list[str]) -> list[Finding]:
-    """Once the commits' files are known: ``body`` and ``drafter`` have these."""
+    """Once the commits' files are known: ``body`` and ``drafter`` have these files."""
     (host,) = hosts.values()
     expected = resolution(host.plan)
     models = {}
@@ -57,7 +57,7 @@ def test_without_a_lock_it_is_refused_before_anything_is_asked(lock: Path) -> No
     assert [item.severity for item in judged(planned(lock), body=["x.py"])] == [Severity.ERROR]
 
 
-def test_files_that_nobody_named_are_refused_by_name(lock: Path) -> None:
+def test_unnamed_python_files_are_refused_by_name(lock: Path) -> None:
     lock.touch()
     (result,) = judged(planned(lock), drafter=["dflash.py", "deep/utils.py"])
     assert result.severity is Severity.ERROR
@@ -66,7 +66,7 @@ def test_files_that_nobody_named_are_refused_by_name(lock: Path) -> None:
     assert "deep/utils.py" in result.observed
 
 
-def test_what_the_catalog_names_may_run(lock: Path, tmp_path: Path) -> None:
+def test_code_named_in_the_catalog_may_run(lock: Path, tmp_path: Path) -> None:
     lock.touch()
     own = tmp_path / "my-catalog"
     own.mkdir()
@@ -75,7 +75,7 @@ def test_what_the_catalog_names_may_run(lock: Path, tmp_path: Path) -> None:
     (own / "read.yaml").write_text(yaml.safe_dump(entry))
     hosts = planned(lock, catalog_directories=(str(own),))
     assert judged(hosts, drafter=["dflash.py"]) == []
-    # What runs is fetched, and nothing beside it.
+    # Code that runs is fetched, and nothing beside it.
     (_, reference) = hosts["spark-1"].plan.references.models
     files = dict.fromkeys(("dflash.py", "sitecustomize.py"), PinnedFile(1, None, COMMIT))
     model = fetched(ResolvedModel(DRAFTER, COMMIT, None, files), reference.code)
@@ -85,14 +85,14 @@ def test_what_the_catalog_names_may_run(lock: Path, tmp_path: Path) -> None:
     assert "dflash.py" not in result.observed
 
 
-def test_where_there_is_no_code_it_is_not_needed(lock: Path) -> None:
+def test_without_code_trust_remote_code_is_not_needed(lock: Path) -> None:
     lock.touch()
     (result,) = judged(planned(lock))
     assert result.severity is Severity.WARNING
     assert "none of its locked repositories has Python files" in result.observed
 
 
-def test_nothing_is_said_where_no_code_runs(lock: Path) -> None:
+def test_without_running_code_no_finding_appears(lock: Path) -> None:
     assert judged(planned(lock, trusting=False), body=["gemma4_patched.py"]) == []
 
 

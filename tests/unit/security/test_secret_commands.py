@@ -1,4 +1,4 @@
-"""Secrets from commands: no shell in between, nothing endless, and no error that tells them."""
+"""Secrets from commands: no shell in between, nothing endless, and no error that contains them."""
 
 import base64
 import json
@@ -29,14 +29,14 @@ def python(program: str, *arguments: str) -> tuple[str, ...]:
 
 
 def refused(command: tuple[str, ...]) -> str:
-    """Message about a command that gives no secret."""
+    """Message about a command without a secret."""
     with pytest.raises(UserError) as error:
         line(command, SETTING)
     assert f"{SETTING}: {shlex.join(command)}"[:60] in str(error.value)
     return str(error.value)
 
 
-def test_a_command_gives_key_token_and_account(tmp_path: Path) -> None:
+def test_a_command_prints_key_token_and_account(tmp_path: Path) -> None:
     assert api_key(python(f"print({KEY!r})"), {}).value == KEY
     token = hub_token(python("print('  hf_token  ')"))
     assert token
@@ -47,7 +47,7 @@ def test_a_command_gives_key_token_and_account(tmp_path: Path) -> None:
     assert account(("cat", str(file)), "https://registry.lab") == "me:word"
 
 
-def test_the_environment_goes_before_the_command(tmp_path: Path) -> None:
+def test_the_environment_overrides_the_command(tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     assert api_key(("touch", str(ran)), {VARIABLE: KEY}).value == KEY
     assert not ran.exists()
@@ -60,7 +60,7 @@ def test_no_shell_reads_the_command(tmp_path: Path) -> None:
     assert not made.exists()
 
 
-def test_it_runs_once_a_run_and_its_standard_input_is_empty(tmp_path: Path) -> None:
+def test_a_secret_command_runs_once_with_empty_standard_input(tmp_path: Path) -> None:
     count = tmp_path / "count"
     command = python(
         "import sys; open(sys.argv[1], 'a').write('x'); print(repr(sys.stdin.read()))", str(count)
@@ -77,13 +77,13 @@ def test_proc_shows_the_command_as_it_was_written_and_no_secret() -> None:
 
 
 @cases("program", "text")
-def test_what_is_no_secret_is_refused(program: str, text: str) -> None:
+def test_output_that_is_no_secret_is_refused(program: str, text: str) -> None:
     message = refused(python(program))
     assert text in message.replace(program, "")
     assert KEY not in message.replace(repr(program), "").replace(shlex.quote(program), "")
 
 
-def test_an_error_shows_what_it_said_without_the_secret(tmp_path: Path) -> None:
+def test_an_error_shows_standard_error_without_the_secret(tmp_path: Path) -> None:
     program = tmp_path / "store"
     program.write_text(
         f"#!{sys.executable}\nimport sys\n"
@@ -101,12 +101,12 @@ def test_a_flood_on_standard_error_blocks_nothing() -> None:
     assert line(python(program), SETTING) == "k" * 20
 
 
-def test_what_never_ends_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_secret_command_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secret_commands, "TIMEOUT", 0.3)
     assert "took longer than 0 s" in refused(python("import time; time.sleep(60)"))
 
 
-def test_a_program_that_is_not_there_is_named() -> None:
+def test_a_missing_program_is_named() -> None:
     assert "can't be started: No such file or directory" in refused(("no-such-store", "show"))
 
 
@@ -125,7 +125,7 @@ def test_a_command_is_a_list_of_words(key: str, mistake: object) -> None:
         parse_settings("a", {"services": {}, f"{key}_command": mistake}, lambda _: "all.py")
 
 
-def test_a_command_goes_before_the_file() -> None:
+def test_a_command_overrides_the_file() -> None:
     settings = HostSettings.model_validate(
         {
             "services": {},
@@ -140,5 +140,5 @@ def test_a_command_goes_before_the_file() -> None:
     assert settings.registry_auth_source == ("echo", "registry_auth")
 
 
-def test_what_a_command_prints_may_have_lines_where_it_is_a_document() -> None:
+def test_a_document_from_a_command_may_have_several_lines() -> None:
     assert printed(("printf", "a\\nb\\n"), "registry_auth_command") == "a\nb"

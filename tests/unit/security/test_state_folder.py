@@ -1,4 +1,6 @@
-"""The site's state on the controller is its owner's alone, and nobody else's key is believed."""
+"""The site's state on the controller belongs to its owner alone, and nobody else's key is
+accepted.
+"""
 
 import hashlib
 import os
@@ -70,7 +72,10 @@ def test_a_state_folder_of_another_user_is_refused(site: Path, tmp_path: Path) -
 
 @needs_root
 def test_a_key_of_another_user_is_refused(site: Path, tmp_path: Path) -> None:
-    """Who owns it knows it, and may change it. The site's owner decides what is run anyway."""
+    """The file's owner knows it, and may change it.
+
+    The site's owner decides anyway which code is run.
+    """
     api_key(".sparkwright/api_key", {})
     authority(NOW)
     os.chown(site / "api_key", NOBODY, -1)
@@ -88,7 +93,7 @@ def test_a_key_of_another_user_is_refused(site: Path, tmp_path: Path) -> None:
 def test_no_code_is_taken_from_a_checkout_or_from_a_folder_that_others_may_write(
     site: Path, place: str, mode: int
 ) -> None:
-    """Compiled templates are pickles: this one makes a directory."""
+    """Compiled templates are pickles: this pickle makes a directory."""
     own = caches.of_user("templates")
     folder = own if place == "own" else site / "cache/templates"
     folder.mkdir(parents=True)
@@ -104,7 +109,7 @@ def test_no_code_is_taken_from_a_checkout_or_from_a_folder_that_others_may_write
 
 
 def test_no_git_repository_is_taken_from_a_checkout(site: Path) -> None:
-    """Its settings are commands: this one is run for a signed commit."""
+    """Its settings are commands: this command is run for a signed commit."""
     address = "https://127.0.0.1:9/registry"
     planted = site / "cache/registries" / hashlib.sha256(address.encode()).hexdigest()[:16]
     planted.mkdir(parents=True)

@@ -95,7 +95,7 @@ def test_the_ca_signs_hosts_and_nothing_else() -> None:
 
 
 def verified(ca: str, text: str, name: str) -> bool:
-    """Whether a client that has imported a CA takes a server's certificate for a name."""
+    """Return whether a client that has imported a CA accepts a server's certificate for a name."""
     Path("served.pem").write_text(text)
     Path("imported.crt").write_text(ca)
     kind = "-verify_ip" if names.ip_address(name) else "-verify_hostname"
@@ -113,7 +113,7 @@ def test_a_stolen_ca_key_signs_for_no_other_name(name: str, permitted: bool) -> 
     assert verified(signer.pem, host_certificate(signer, "any", [name], NOW), name) is permitted
 
 
-def test_a_host_that_is_added_makes_the_ca_anew_for_its_name() -> None:
+def test_an_added_host_renews_the_ca_for_its_name() -> None:
     everyone: dict[str, dict[str, object]] = {"spark-1": {"tls": "own"}, "clear": {}}
     assert list(prepare_ca(everyone)) == []
     before = authority(NOW)
@@ -152,7 +152,7 @@ def test_a_ca_of_an_earlier_version_is_constrained_by_the_next_deploy() -> None:
     assert verified(CA.read_text(), kept, "spark-1")
 
 
-def test_a_damaged_or_ended_ca_is_told_with_a_remedy() -> None:
+def test_a_damaged_or_expired_ca_is_reported_with_a_remedy() -> None:
     authority(NOW)
     with pytest.raises(UserError, match=r"the CA ends on .*\n.*sparkwright ca"):
         authority(NOW + 3600 * DAY)
@@ -185,8 +185,8 @@ def test_another_name_another_ca_or_a_torn_file_make_a_new_one() -> None:
     assert leaf(host_certificate(authority(NOW), "spark-1", NAMES, NOW))
 
 
-def test_it_is_made_within_pyinfra_too(tmp_path: Path) -> None:
-    """gevent closes directories later: a lock that went with them would be waited for for ever."""
+def test_the_ca_is_made_within_pyinfra_too(tmp_path: Path) -> None:
+    """gevent closes directories later: a lock that depended on them would block forever."""
     code = (
         "from gevent import monkey, get_hub; monkey.patch_all(); get_hub()\n"
         "import datetime as dt, pathlib, sys\n"
@@ -206,7 +206,7 @@ def test_no_two_hosts_share_a_name_or_a_file() -> None:
     assert len({own_name(host) for host in hosts}) == len(hosts)
 
 
-def test_what_a_certificate_is_for() -> None:
+def test_a_certificate_has_the_hosts_names_and_addresses() -> None:
     data = {"ssh_hostname": "192.168.1.11", "lan_address": "10.0.0.1"}
     assert set(names_of("spark-1", data, ["*", "0.0.0.0", "10.9.9.9"])) == {
         "spark-1", "spark-1.local", "spark-1.sparkwright.internal", "192.168.1.11", "10.0.0.1",
@@ -275,12 +275,12 @@ def test_the_private_key_shows_itself_nowhere() -> None:
         assert "BEGIN" not in shown
 
 
-#: Of the CA, of the host, and another one: an RSA key takes half a second.
+#: Keys of the CA, of the host, and a third key: an RSA key takes half a second.
 KEYS = cache(lambda: [rsa.generate_private_key(65537, 2048) for _ in range(3)])
 
 
 class _Files:
-    """A CA of the user's, and what it signed."""
+    """A CA of the user's, and its signed certificates."""
 
     def __init__(self) -> None:
         self.ca, self.own, _ = KEYS()
@@ -385,7 +385,7 @@ def test_a_certificate_that_would_not_work_stops_the_run(
     assert f"group_data/all.py: {message}" in checked()
 
 
-def test_one_that_signed_itself_needs_a_ca(users: _Files) -> None:
+def test_a_self_signed_certificate_needs_a_ca(users: _Files) -> None:
     users.issue("spark-1", common="home CA", key=users.ca)
     alone = {"certificate": "host.pem", "key": "host.key"}
     assert 'host.pem is self-signed, so clients can\'t verify it: add "ca": "host.pem"' in (
@@ -394,7 +394,7 @@ def test_one_that_signed_itself_needs_a_ca(users: _Files) -> None:
     assert checked({**alone, "ca": "host.pem"}) == ""
 
 
-def test_a_wrong_setting_is_told() -> None:
+def test_a_wrong_tls_setting_is_reported() -> None:
     assert "tls: 'on': should be 'own'" in checked("on")
     assert "tls.key: this key is missing" in checked({"certificate": "host.pem"})
     assert "unknown key 'keys'" in checked({**OURS, "keys": "x"})

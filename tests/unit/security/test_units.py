@@ -1,4 +1,4 @@
-"""Every unit has the sandbox, and what it has otherwise is named and has a reason."""
+"""Every unit has the sandbox, and its exceptions are named and have a reason."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ MOST = TABLES.data["MOST"]
 
 
 def rendered() -> dict[str, str]:
-    """Every unit that is put on a host, by its template."""
+    """Every unit on a host, by its template."""
     services = {"qwen36": {**SPARK["qwen36"], "proxy": True}}
     planned = plan(services)
     services_ = wanted(planned).services
@@ -77,7 +77,7 @@ def test_no_template_of_a_unit_is_left_out() -> None:
 def test_a_unit_has_the_whole_set(name: str) -> None:
     result = systemd.settings(UNITS[name])
     assert set(result) >= systemd.NAMES
-    # A setting of its own is in place of the set's: systemd would add up those of a list.
+    # A setting of its own replaces the set's: systemd would merge the values of a list.
     for item, values in systemd.settings(sandbox.lines()).items():
         assert (
             result[item] == values
@@ -93,7 +93,7 @@ def test_systemd_holds_a_unit_to_be_closed(name: str, tmp_path: Path) -> None:
     assert systemd.faults(tmp_path, unit, UNITS[name]) == []
 
 
-def test_a_unit_without_the_set_is_seen(tmp_path: Path) -> None:
+def test_a_unit_without_the_sandbox_is_found(tmp_path: Path) -> None:
     bare = "[Service]\nExecStart=/usr/bin/python3 -c pass\n"
     assert systemd.exposure(tmp_path, "sparkwright-bare.service", bare) > 9
     problems = f"{bare}ProtectSystem=perhaps\n"

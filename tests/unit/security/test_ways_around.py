@@ -1,4 +1,4 @@
-"""Settings that would lead around what plan and rules show: each is tried, and each is refused."""
+"""Settings that would bypass plan and rules: each is tried, and each is refused."""
 
 from pathlib import Path
 from typing import Any
@@ -26,14 +26,14 @@ def _problems(**data: Any) -> list[Finding]:
 
 @pytest.mark.parametrize("key", ["models_root", "services_root"])
 @pytest.mark.parametrize("path", ["/opt/../etc", "/..", "/opt/models/..", "/opt/./models"])
-def test_a_root_leads_where_it_says(key: str, path: str) -> None:
+def test_a_root_has_no_parent_references(key: str, path: str) -> None:
     (problem,) = _problems(**{key: path})
     assert problem.subject.key == key
-    assert "without . and .." in problem.observed
+    assert "must not contain . or .." in problem.observed
     assert not _problems(**{key: "/opt/models..old"})
 
 
-def test_directories_to_adopt_from_lead_where_they_say() -> None:
+def test_directories_to_adopt_from_have_no_parent_references() -> None:
     (problem,) = _problems(adopt_directories=["/models", "/home/*/../root"])
     assert problem.subject.key == "adopt_directories.1"
 
@@ -54,7 +54,7 @@ def test_a_variable_has_a_name(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "--", "-1", "max len"])
 def test_an_argument_has_a_name(name: str) -> None:
-    """Also where no card says which vLLM it is, so that no table knows the arguments."""
+    """This holds also if no card names the vLLM version, so that no table has the arguments."""
     services = {"s": {"recipe": "qwen36-35b-a3b-heretic-omni-v2", "arguments": {name: "--port=1"}}}
     (problem,) = _problems(services=services)
     assert (problem.subject.key or "").startswith("services.s.arguments")
@@ -69,7 +69,7 @@ def test_a_port_of_the_hosts_own_is_not_taken(
     assert problem.remedy.startswith("another port")
 
 
-def test_the_peers_port_is_free_where_nobody_shares() -> None:
+def test_the_peers_port_is_free_without_sharing() -> None:
     services = {"s": {"recipe": RECIPE, "port": 18650}}
     assert _problems(services=services, peer_sharing=False) == []
 
@@ -97,7 +97,7 @@ def test_settings_of_the_service_are_no_arguments(recipe: str, argument: str, se
     assert problem.remedy.startswith(f"write {setting}")
 
 
-def test_nor_are_they_in_a_recipe_of_ones_own(tmp_path: Path) -> None:
+def test_settings_of_the_service_are_no_arguments_of_a_users_recipe(tmp_path: Path) -> None:
     entry = {"kind": "recipe", "name": RECIPE, "extends": True, "arguments": {"api-key": "abc"}}
     (tmp_path / "own.yaml").write_text(yaml.safe_dump(entry))
     (problem,) = _problems(catalog_directories=[str(tmp_path)])
@@ -105,7 +105,7 @@ def test_nor_are_they_in_a_recipe_of_ones_own(tmp_path: Path) -> None:
 
 
 @cases("kind", "name", "change")
-def test_a_catalog_of_ones_own_has_no_negative_sizes_and_no_ways_out(
+def test_a_users_catalog_has_no_negative_sizes_and_no_paths_out(
     kind: str, name: str, change: dict[str, Any], tmp_path: Path
 ) -> None:
     entry = {"kind": kind, "name": name, "extends": True, **change}

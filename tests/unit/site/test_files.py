@@ -1,4 +1,4 @@
-"""Files and secrets of services: judged in the plan, mounted, and told in no other place."""
+"""Files and secrets of services: checked in the plan, mounted, and printed in no other place."""
 
 import re
 from dataclasses import replace
@@ -74,7 +74,7 @@ def _site(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @cases("template", "message")
-def test_a_bad_template_is_told_with_file_line_and_reason(template: str, message: str) -> None:
+def test_a_bad_template_is_reported_with_file_line_and_reason(template: str, message: str) -> None:
     with pytest.raises(UserError) as raised:
         plan(template)
     assert "catalog/chat.jinja" in str(raised.value)
@@ -197,7 +197,7 @@ def test_a_secret_is_in_its_file_alone(capfd: pytest.CaptureFixture[str]) -> Non
     assert not [text for text in texts if TOKEN in text]
 
 
-def test_secrets_that_can_not_be_had_are_told() -> None:
+def test_missing_secrets_are_reported() -> None:
     Path("open").write_text(TOKEN)
     Path("open").chmod(0o644)
     sources: list[tuple[dict[str, Any], str, list[bool]]] = [
@@ -243,7 +243,7 @@ def test_a_command_of_a_secret_runs_for_a_deploy_alone() -> None:
         [{"secrets": [TOKEN]}],
     ],
 )  # fmt: skip
-def test_no_message_shows_what_is_written_below_secrets(service: Any) -> None:
+def test_no_message_shows_values_below_secrets(service: Any) -> None:
     for value in (
         service,
         {"recipe": "r", "model": "o/n", **service} if isinstance(service, dict) else [],
@@ -256,7 +256,7 @@ def test_no_message_shows_what_is_written_below_secrets(service: Any) -> None:
         assert "services.s" in text
 
 
-def test_a_repositorys_file_is_asked_for_once_and_then_in_the_lock(
+def test_a_repositorys_file_is_fetched_once_and_then_read_from_the_lock(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from email.message import Message
@@ -281,7 +281,7 @@ def test_a_repositorys_file_is_asked_for_once_and_then_in_the_lock(
     with pytest.raises(UserError, match=r"chat\.jinja is not locked"):
         to_resolution(named, lock.model_copy(update={"files": None}), "fleet.lock")
     Path("fleet.lock").write_text(render_lock(lock).replace("messages", "message"))
-    with pytest.raises(UserError, match="not the one of its sha256"):
+    with pytest.raises(UserError, match="does not match its sha256"):
         plan(files=listed)
 
 
@@ -324,7 +324,7 @@ def test_all_but_text_with_the_ending_of_data_is_code(
 
 
 def test_no_twin_hides_code_in_the_plan() -> None:
-    """Files of one content have one block. Patches say what they bring, and where to."""
+    """Files of equal content share one block. Patches list their contents and their targets."""
     for name in ("a.py", "a.txt", "recipes/a.py", "recipes/notes.txt"):
         write(Path("catalog", name), "notes" if "notes" in name else "print('twin')\n")
     diff = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n"

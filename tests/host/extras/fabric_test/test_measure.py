@@ -1,4 +1,6 @@
-"""Measuring from a host: ib_write_bw's and docker's words, and what is read of their output."""
+"""Measurements from a host: the words of ib_write_bw and docker, and the parsers of their
+output.
+"""
 
 import json
 import os
@@ -23,7 +25,7 @@ from tests.tables import Tables
 
 cases = Tables(__file__)
 
-#: As perftest prints it.
+#: perftest's output.
 GATHER = Gather("vllm:a", "print(1)", 1 << 20, {"NCCL_IB_HCA": "rocep1s0f1,roceP2p1s0f1",
                                                   "RANK": "1"})  # fmt: skip
 
@@ -46,7 +48,7 @@ def test_a_stream_that_fails_says_why(tools: Path) -> None:
     assert (result.value, result.fault) == (None, "Couldn't connect to 192.168.177.11:12000")
 
 
-def test_the_listening_side_is_a_unit_that_ends_by_itself(tools: Path) -> None:
+def test_the_listening_side_is_a_unit_with_a_time_limit(tools: Path) -> None:
     for name in ("systemctl", "systemd-run"):
         _tool(tools, name, "")
     program.main(MeasureRequest(listen=(Stream("rocep1s0f1", 12000),)))
@@ -56,7 +58,7 @@ def test_the_listening_side_is_a_unit_that_ends_by_itself(tools: Path) -> None:
     )
 
 
-def test_the_container_has_what_a_rank_has_and_no_more() -> None:
+def test_the_test_container_has_the_rights_of_a_rank() -> None:
     arguments = program.container(GATHER)
     assert not {"--privileged", "--volume"} & set(arguments)
     assert arguments[arguments.index("--cap-drop") : arguments.index("--cap-drop") + 4] == [
@@ -68,7 +70,7 @@ def test_the_container_has_what_a_rank_has_and_no_more() -> None:
 
 
 @cases("image", "available", "text", "expected")
-def test_a_rank_of_the_gather(
+def test_a_rank_of_the_gather_prints_its_rate(
     tools: Path, monkeypatch: pytest.MonkeyPatch,
     image: object, available: int, text: str, expected: dict[str, Any],
 ) -> None:  # fmt: skip
@@ -79,7 +81,7 @@ def test_a_rank_of_the_gather(
 
 
 def test_two_ranks_meet_and_gather() -> None:
-    """The script itself, over gloo, where this machine has torch."""
+    """The script itself, over gloo, if this machine has torch."""
     pytest.importorskip("torch")
     script = Path(all_gather.__file__).read_text()
     ranks = [

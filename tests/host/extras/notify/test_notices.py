@@ -1,5 +1,6 @@
-"""Notices to servers of this machine: each receiver gets what is meant for it, and nothing of an
-address goes elsewhere."""
+"""Notices to servers of this machine: each receiver gets its own notices, and nothing of an
+address goes elsewhere.
+"""
 
 import json
 import os
@@ -36,7 +37,7 @@ class _Http(Handler):
     got: Received
 
     def do_POST(self) -> None:
-        """Take it, and answer as ordered."""
+        """Accept it, and answer as ordered."""
         got = self.got
         got.requests.append((self.path, dict(self.headers), json.loads(self.body())))
         self.reply(got.status, b"{}", {"Location": got.location} if got.location else {})
@@ -67,7 +68,7 @@ class _Smtp(StreamRequestHandler):
 
 @pytest.fixture
 def got() -> Iterator[Received]:
-    """A server that takes every POST."""
+    """A server that accepts every POST."""
     received = Received()
     with listening(_Http, got=received) as received.port:
         yield received
@@ -75,7 +76,7 @@ def got() -> Iterator[Received]:
 
 @pytest.fixture
 def mail() -> Iterator[Received]:
-    """A mail server that takes every mail."""
+    """A mail server that accepts every mail."""
     received = Received()
     with listening(_Smtp, got=received) as received.port:
         yield received
@@ -111,7 +112,7 @@ def test_ntfy_gets_a_topic_and_its_token(got: Received) -> None:
     assert (body["topic"], body["title"], body["message"]) == ("fleet", TITLE, BODY)
 
 
-def test_a_mail_goes_by_the_relay_that_is_named(mail: Received) -> None:
+def test_a_mail_is_sent_through_the_named_relay(mail: Received) -> None:
     assert _sent(MAIL.format(mail.port)) is None
     mail.refused = "5.7.1 relaying denied"
     assert _sent(MAIL.format(mail.port)) == REFUSED
@@ -121,7 +122,7 @@ def test_a_mail_goes_by_the_relay_that_is_named(mail: Received) -> None:
     assert any(line.startswith("To: ") and "me@lab.example" in line for line in head)
 
 
-def test_who_does_not_take_it_is_told(got: Received) -> None:
+def test_a_refused_notice_is_reported(got: Received) -> None:
     for got.status in (500, 302):
         assert str(_sent(WEBHOOK.format(got.port))).startswith(f"HTTP {got.status}")
     assert len(got.requests) == 2
@@ -150,7 +151,7 @@ def test_a_redirect_takes_no_token_elsewhere(got: Received, status: int) -> None
     ["x\r\nBcc: thief@evil.example\r\n", "x\nX-Injected: 1", "x\r\n\r\nGET /stolen HTTP/1.1\r\n"],
 )
 def test_no_text_becomes_a_header(got: Received, mail: Received, name: str) -> None:
-    """Even one that got past what notices are made of."""
+    """Even a host's text that passed the checks of notices is filtered."""
     for text, port in ((NTFY, got.port), (WEBHOOK, got.port), (MAIL, mail.port)):
         _sent(text.format(port), name, name)
     for path, headers, _ in got.requests:
@@ -181,7 +182,7 @@ def test_an_answer_drop_by_drop_ends_the_try_alone(monkeypatch: pytest.MonkeyPat
 def test_nothing_of_an_address_is_printed_or_in_the_process_list(
     got: Received, mail: Received, tmp_path: Path
 ) -> None:
-    """The whole command, against servers that refuse: its output, its own words, its files."""
+    """The whole command, against servers that refuse: its output, its messages, its files."""
     got.status, mail.refused = 403, "no"
     lines = (
         f"ntfy:http://{TOKEN}@127.0.0.1:{got.port}/fleet",

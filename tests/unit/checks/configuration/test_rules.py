@@ -1,4 +1,4 @@
-"""Every rule: a settings file that breaks it, and the recipe as it is, which does not."""
+"""Every rule: a settings file that violates it, and the unchanged recipe, which does not."""
 
 import json
 from dataclasses import replace
@@ -48,9 +48,9 @@ def _arguments(**arguments: Any) -> dict[str, Any]:
     return {"arguments": arguments}
 
 
-#: rule -> recipe, settings over it, and the key below the service that is named.
+#: rule -> recipe, settings over it, and the key below the service that the rule names.
 BREAKS: dict[str, dict[str, Any]] = safe_load(Path(__file__).with_name("mistakes.yaml").read_text())
-#: Rules that need more than one service's settings; each has a test of its own below.
+#: Rules that need more than one service's settings; each has a separate test below.
 ELSEWHERE = set(cases.data["ELSEWHERE"])
 
 
@@ -140,16 +140,16 @@ def test_ids_are_unique() -> None:
     assert len(issues) == len({issue.id for issue in issues})
 
 
-#: What the card says runs on RTX 50; the image is for arm64 alone.
+#: The card claims that it runs on RTX 50; the image is for arm64 alone.
 CLAIMED = {AEON_RTX, "qwen36-35b-a3b-heretic-dflash-rtx-pro-6000"}
 
 
 @pytest.mark.parametrize("recipe", sorted(catalog().recipes))
-def test_a_recipe_as_it_is_breaks_no_rule(recipe: str) -> None:
+def test_an_unchanged_recipe_breaks_no_rule(recipe: str) -> None:
     if ranks := catalog().recipes[recipe].ranks:
         hosts = [f"spark-{number + 1}" for number in range(ranks.world)]
         clusters = {"those": {"hosts": hosts, "fabric": "cx7"}}
-        # Nobody has run it with this tool, and that is said.
+        # Nobody has run it with this tool, and a warning says so.
         assert set(_broken(recipe, {"cluster": "those"}, clusters=clusters)) == {"model-works"}
         return
     unproven = {"model-works"} if catalog().recipes[recipe].status == "unproven" else set()
@@ -157,7 +157,7 @@ def test_a_recipe_as_it_is_breaks_no_rule(recipe: str) -> None:
     assert set(_broken(recipe, {})) == claimed | unproven
 
 
-def test_an_image_for_arm64_is_refused_on_an_rtx_50_with_what_runs_there() -> None:
+def test_an_image_for_arm64_is_refused_on_an_rtx_50_with_alternatives() -> None:
     result = _broken(AEON_RTX, {})["image-architecture"]
     assert result.severity is Severity.ERROR
     assert "aeon-vllm-ultimate:2026-08-17-v0.27.1-slim is for arm64 alone" in result.observed
@@ -285,12 +285,13 @@ def test_gpus_are_counted_where_they_are_known(
 @pytest.mark.parametrize("share", [0.75, 0.85, "0.85", 0.88])
 @pytest.mark.parametrize("recipe", [QWEN27, MTP, TURBO, GEMMA])
 def test_the_cards_own_shares_fit_a_spark(recipe: str, share: float | str) -> None:
-    """0.75 to 0.85 where the model is the dominant workload, and 0.88 at most: shm_size is a limit,
-    which no memory is set aside for."""
+    """0.75 to 0.85 if the model is the dominant workload, and 0.88 at most: shm_size is a limit,
+    for which no memory is reserved.
+    """
     assert _broken(recipe, _arguments(gpu_memory_utilization=share)) == {}
 
 
-def test_what_is_not_written_is_judged_by_the_versions_default() -> None:
+def test_unwritten_arguments_are_judged_by_the_versions_default() -> None:
     absent = {"enable_prefix_caching": None}
     result = _broken(GEMMA, {"image_tag": OLD, "arguments": absent})["prefix-caching-corrupts"]
     assert "enable_prefix_caching is not set, and its default is True" in result.observed
@@ -307,7 +308,7 @@ def test_dflash_on_stock_vllm_is_refused() -> None:
     assert "stock-dflash" in result
 
 
-def test_the_context_is_weighed_against_what_is_left_for_the_kv_cache() -> None:
+def test_the_context_is_compared_with_the_memory_for_the_kv_cache() -> None:
     result = _broken(AEON_RTX, _arguments(max_model_len=262144, gpu_memory_utilization=0.88))
     # 20 KiB a token: 10 layers x 2 x 2 heads x 256 x 2 bytes; 31 GiB x 0.88 - 20.5 - 0.84 - 2 left
     assert "takes 5.0 GiB of KV cache, and 3.9 GiB are left" in result["kv-cache"].observed
@@ -320,7 +321,7 @@ def test_a_recipe_on_a_tag_that_it_does_not_run_on_is_a_located_problem() -> Non
     (problem,) = raised.value.findings
     assert problem.subject.place == "group_data/sparks.py: services.s.image_tag"
     assert "does not run on tag" in problem.observed
-    # v1.2 was asked for: v2 is what the user leaves.
+    # v1.2 was requested: the user leaves v2.
     assert problem.remedy == "recipe: qwen36-35b-a3b-heretic-omni-v1.2, which runs on it"
 
 
@@ -335,7 +336,7 @@ SHAPES = {
 
 
 def _resolved(service: dict[str, Any], **files: Any) -> tuple[HostPlan, Resolution]:
-    """A host with an adapter of these files, once a hub has said what they are."""
+    """A host with an adapter of these files, after a hub's answer."""
     host = plan(
         {"s": {"recipe": "qwen36-35b-a3b-heretic-dflash", "adapters": [ADAPTER], **service}}
     )
@@ -391,7 +392,7 @@ def test_an_adapter_that_does_not_fit_is_refused(
 
 @pytest.mark.parametrize("key", ["adapters", "kv_offload"])
 @pytest.mark.parametrize("engine", ["sglang", "llamacpp"])
-def test_an_engine_that_lacks_it_says_so(engine: str, key: str) -> None:
+def test_an_engine_without_adapters_is_reported(engine: str, key: str) -> None:
     images = catalog().images
     recipe = next(
         name
@@ -412,7 +413,7 @@ def test_an_adapters_name_is_a_name_of_its_service_alone() -> None:
 
 
 @cases("service", "message")
-def test_what_can_not_be_is_refused_where_it_is_written(
+def test_impossible_settings_are_refused_at_their_key(
     service: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UserError, match=message):

@@ -44,12 +44,12 @@ def pair(first: int = 1) -> dict[str, FabricState]:
 
 
 def _renumbered(first: int, number: int, cage: int, twin: int) -> str:
-    """The MAC of a device of a host that is numbered anew."""
+    """The MAC of a device of a renumbered host."""
     return Spark(number + first - 1).mac(cage, twin)
 
 
 def ring(number: int) -> dict[str, FabricState]:
-    """Hosts of which each one's port 0 is cabled to the next one's port 1."""
+    """Hosts whose port 0 is cabled to the next host's port 1."""
     return _named(shapes.ring(number))
 
 

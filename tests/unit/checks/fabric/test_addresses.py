@@ -1,4 +1,4 @@
-"""Addresses of rails: from a setting and what a host is, to netplan's text."""
+"""Addresses of rails: from a setting and a host's state to netplan's text."""
 
 import re
 from dataclasses import replace
@@ -33,7 +33,7 @@ def host(*cages: int) -> FabricState:
     )  # fmt: skip
 
 
-def test_a_pair_is_written_as_others_write_it() -> None:
+def test_a_pairs_file_has_the_usual_shape() -> None:
     given = addresses_of(PAIR, "spark-1", host(1))
     assert safe_load(netplan(PAIR, given)) == cases.data["netplan"]
     assert pings(PAIR, given) == (
@@ -77,7 +77,7 @@ def test_at_a_switch_everybody_pings_everybody() -> None:
     assert given[1].peers == ("10.9.1.11", "10.9.1.13", "10.9.1.14")
 
 
-def test_what_is_in_the_way_is_told_at_once() -> None:
+def test_obstacles_are_reported_at_once() -> None:
     state = replace(
         host(),
         interfaces={"enP7s7": ("192.168.1.21/24",), "wlP9s9": ("192.168.178.40/24",)},
@@ -93,14 +93,14 @@ def test_what_is_in_the_way_is_told_at_once() -> None:
     assert all(item.stops and item.remedy and item.reason for item in result)
 
 
-def test_a_file_of_somebody_else_is_left_alone() -> None:
+def test_a_foreign_netplan_file_is_left_alone() -> None:
     state = replace(host(1), configured={"enp1s0f1np1": "/etc/netplan/40-cx7.yaml"})
     (problem,) = problems(PAIR, "spark-1", state, None, HERE)
     assert problem.observed == "/etc/netplan/40-cx7.yaml configures enp1s0f1np1"
 
 
 @pytest.mark.parametrize("came", ["10.0.0.5", None])
-def test_the_way_in_is_never_changed(came: str | None) -> None:
+def test_the_management_interface_is_never_changed(came: str | None) -> None:
     state = host(1)
     management = "enP7s7" if came else "enp1s0f1np1"
     every = {**state.interfaces, "enp1s0f1np1": ("10.0.0.5/24",)}
@@ -114,7 +114,7 @@ def test_the_way_in_is_never_changed(came: str | None) -> None:
     "message",
     more=[({"shape": "ring", "hosts": tuple("abcde")}, "a ring has 3 to 4 hosts, and 5 are named")],
 )
-def test_a_setting_that_can_not_be(given: dict[str, object], message: str) -> None:
+def test_an_impossible_fabric_setting_is_refused(given: dict[str, object], message: str) -> None:
     whole = {"shape": "pair", "hosts": ("a", "b"), **given}
     with pytest.raises(ValidationError, match=re.escape(message)):
         FabricAddresses.model_validate(whole)

@@ -7,7 +7,7 @@ from sparkwright.host.fabric import FabricState
 from tests.unit.checks.fabric.states import pair
 
 
-def test_hosts_are_grouped_by_what_they_see() -> None:
+def test_hosts_are_grouped_by_their_visible_neighbours() -> None:
     item, other = pair(), pair(first=3)
     states = {**item, **other, "rtx-1": FabricState()}
     result = of_looks({name: FabricLook(state) for name, state in states.items()})
@@ -16,7 +16,7 @@ def test_hosts_are_grouped_by_what_they_see() -> None:
     ]  # fmt: skip
 
 
-def test_hosts_of_a_cluster_are_one_also_where_they_see_nobody() -> None:
+def test_hosts_of_a_cluster_are_grouped_even_without_neighbours() -> None:
     states = {**pair(), **pair(first=3)}
     unseen = {
         name: replace(item, rails=tuple(replace(rail, neighbours=()) for rail in item.rails))

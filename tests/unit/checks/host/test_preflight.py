@@ -1,4 +1,4 @@
-"""Every check of preflight finds its fault, passes a host in order, and names a remedy."""
+"""Every check of preflight finds its fault, passes a faultless host, and names a remedy."""
 
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ FAULTS = safe_load(Path(__file__).with_name("faults.yaml").read_text())
 
 
 def findings(**changes: Any) -> dict[str, Any]:
-    """By check, what a Spark with these changes is found to lack."""
+    """Faults of a Spark with these changes, by check."""
     if "smi" in changes:
         changes["gpu"] = gpus(changes.pop("smi"))
     return {f.id: f for f in judge(wanted(plan()), probe(**changes), NOW)}
@@ -60,12 +60,12 @@ def test_a_host_with_another_gpu_is_refused_with_recipes_for_its_own() -> None:
 
 
 @pytest.mark.parametrize("changes", FAULTS["sound"])
-def test_another_host_in_order_has_none_either(changes: dict[str, Any]) -> None:
+def test_another_faultless_host_has_no_finding(changes: dict[str, Any]) -> None:
     assert findings(**changes) == {}
 
 
 @pytest.mark.parametrize(("check", "changes"), FAULTS["warnings"])
-def test_what_only_disturbs_is_a_warning(check: str, changes: dict[str, Any]) -> None:
+def test_a_harmless_fault_is_a_warning(check: str, changes: dict[str, Any]) -> None:
     result = findings(**changes)
     assert result[check].severity is Severity.WARNING
     assert errors(result.values()) == []
@@ -82,7 +82,7 @@ def test_all_faults_are_reported_at_once_errors_first() -> None:
     assert severities == sorted(severities, key=lambda s: s is Severity.WARNING)
 
 
-def test_disk_counts_only_what_is_still_to_be_fetched() -> None:
+def test_only_missing_bytes_count_as_disk_need() -> None:
     want = wanted(plan())
     small = {"device": 1, "free": 40 * GIB, "exists": True, "read_only": False}
     disks = {"disks": {"/opt/models": small, "/opt/sparkwright": small}, "docker_disk": small}
@@ -105,7 +105,7 @@ def test_weights_and_image_on_two_file_systems_are_counted_apart() -> None:
     assert [f.id for f in judge(want, shared, NOW)] == ["disk"]
 
 
-def test_what_came_before_a_cut_is_not_asked_of_the_disk_again() -> None:
+def test_bytes_from_before_an_interruption_need_no_further_disk_space() -> None:
     want = wanted(plan())
     disk = {"device": 1, "free": 70 * GIB, "exists": True, "read_only": False}
     other = {**disk, "device": 2}
@@ -155,7 +155,7 @@ def test_a_discrete_card_needs_the_memory_of_its_recipe() -> None:
 
 
 def test_a_spark_has_no_memory_of_its_own_to_ask_for() -> None:
-    """The stock Gemma recipe runs on both, and a card must hold the 16.25 GB that it loads."""
+    """The stock Gemma recipe runs on both, and a card must hold its 16.25 GB."""
     services = {"gemma": {"recipe": "gemma4-26b-a4b-stock"}}
     assert judge(wanted(plan(services), architectures=("arm64", "amd64")), probe(), NOW) == []
     want = wanted(plan(services, "rtx-1"), architectures=("arm64", "amd64"))
@@ -163,7 +163,7 @@ def test_a_spark_has_no_memory_of_its_own_to_ask_for() -> None:
     assert "gpu-memory" in [f.id for f in judge(want, probe(**BOX, gpu=small), NOW)]
 
 
-#: noonghunna/club-3090#120; the second is what the recipe of a 5090 is for here.
+#: noonghunna/club-3090#120; the second value is the need of the 5090's recipe here.
 OLD, NEW = "GPU-11111111-1111-4111-8111-111111111111", "GPU-22222222-2222-4222-8222-222222222222"
 MIXED = f"""NVIDIA GeForce RTX 3090, 8.6, 580.95.05, 24576 MiB, 0, {OLD}
 NVIDIA GeForce RTX 5090, 12.0, 580.95.05, 32607 MiB, 1, {NEW}
@@ -191,18 +191,18 @@ def test_a_service_that_runs_on_such_a_box_already_is_taken_over() -> None:
     assert (result.id, result.severity) == ("gpu-mixed", Severity.WARNING)
 
 
-def test_one_of_too_little_memory_does_not_fit_either() -> None:
+def test_a_gpu_with_too_little_memory_does_not_fit_either() -> None:
     small = MIXED.replace("RTX 3090, 8.6, 580.95.05, 24576", "RTX 5070 Ti, 12.0, 580.95.05, 16303")
     assert [item.id for item in _mixed(None, small)] == ["gpu-mixed"]
     assert _mixed(None, small.replace("16303", "32607")) == []
 
 
 @pytest.mark.parametrize("names", [[NEW], [1]])
-def test_gpus_of_a_service_are_those_that_are_judged(names: list[Any]) -> None:
+def test_only_the_services_own_gpus_are_judged(names: list[Any]) -> None:
     assert _mixed(names) == []
 
 
-def test_a_chosen_gpu_that_does_not_fit_or_is_not_there_is_refused() -> None:
+def test_an_unfit_or_missing_chosen_gpu_is_refused() -> None:
     assert [item.id for item in _mixed([0])] == ["gpu"]
     assert [item.id for item in _mixed([0, 1])] == ["gpu-mixed"]
     (missing,) = _mixed([NEW, 7])
@@ -228,7 +228,7 @@ def test_services_that_share_a_spark_are_weighed_by_a_rule_instead() -> None:
     assert judge(wanted(plan(_two(SPARK))), probe(), NOW) == []
 
 
-def test_the_share_of_a_spark_is_held_against_what_is_available() -> None:
+def test_the_share_of_a_spark_is_compared_with_available_memory() -> None:
     """0.85 of 121.69 GiB is 103.4, and kits have 101 to 102 free after boot (EXL3#47)."""
     greedy = {"qwen36": {**SPARK["qwen36"], "arguments": {"gpu_memory_utilization": 0.85}}}
     after_boot = {
@@ -252,7 +252,7 @@ def test_the_share_of_a_spark_is_held_against_what_is_available() -> None:
     )
 
 
-def test_what_llama_cpp_takes_is_held_against_what_a_spark_has_available() -> None:
+def test_llama_cpps_need_is_compared_with_available_memory() -> None:
     """20.9 GiB of weights, context and engine, and 8 of its cache of prompts in RAM."""
     want = wanted(plan({"s": {"recipe": "qwen35-27b-gguf-rtx-24gb"}}))
     memory = {"total": 121 * GIB, "available": 25 * GIB}
@@ -269,10 +269,10 @@ HELD = "NVIDIA GeForce RTX 5090, 12.0, 580.95.05, 32607 MiB, 0, GPU-0, {} MiB"
 
 
 @cases("recipe", "used", "desktop", "holders", "texts")
-def test_memory_of_a_card_that_something_else_holds(
+def test_card_memory_held_by_another_program_is_reported(
     recipe: str, used: int, desktop: bool, holders: list[str], texts: list[str]
 ) -> None:
-    """Of 31.84 GiB that nvidia-smi lists CUDA sees 31.4, and a share of 0.95 takes 29.8."""
+    """Of 31.84 GiB in nvidia-smi's list CUDA sees 31.4, and a share of 0.95 takes 29.8."""
     services = {
         f"s{number}": {"recipe": name, "port": 8000 + number, "served_names": [f"m{number}"]}
         for number, name in enumerate(recipe.split())
@@ -318,7 +318,7 @@ OWN = {
 
 
 @pytest.mark.parametrize("on", [DGX, UBUNTU, RESOLUTE, FEDORA, BOOKWORM, TRIXIE, OTHER])
-def test_no_remedy_names_what_is_not_there(on: Distribution) -> None:
+def test_no_remedy_names_a_missing_recipe(on: Distribution) -> None:
     text = " ".join(
         install(name, on)
         .replace("(where Docker is docker.io)", "")
@@ -353,7 +353,7 @@ def test_every_finding_has_the_remedy_of_its_host() -> None:
 
 
 @cases("text", "expected")
-def test_what_a_host_runs(
+def test_the_runtime_of_a_host_is_checked(
     text: str | None, expected: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(documents, "text", lambda _: text)

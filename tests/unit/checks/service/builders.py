@@ -1,4 +1,4 @@
-"""A Spark in perfect order as the doctor sees it, to be made ill in one place each."""
+"""A faultless Spark in the doctor's view, to be given one fault each."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -15,7 +15,7 @@ from tests.unit.builders import ROOT
 NOW = 1_800_000_000.0
 STARTED = "2027-01-15T06:00:00.123456789Z"  # two hours before
 RELEASE = "b" * 12
-#: A service that is well, as the doctor sees it.
+#: A healthy service, in the doctor's view.
 _SOUND = Tables(__file__).data
 COMMAND: list[str] = _SOUND["command"]
 
@@ -37,7 +37,7 @@ def disk(free: int, total: int) -> dict[str, Any]:
 
 
 def look(at: float = NOW, **changes: float) -> dict[str, Any]:
-    """One look at the metrics."""
+    """One sample of the metrics."""
     return {"at": at, "values": values(**changes)}
 
 
@@ -48,7 +48,7 @@ def container(**changes: Any) -> dict[str, Any]:
 
 
 def service(**changes: Any) -> dict[str, Any]:
-    """A service that is well; ``container``, ``unit`` and ``health`` are merged."""
+    """A healthy service; ``container``, ``unit`` and ``health`` are merged."""
     whole = {"container": container(), "metrics": [look(NOW - 5), look()], **changes}
     return {
         **_SOUND["service"],
@@ -73,7 +73,7 @@ def gpu(**changes: Any) -> dict[str, Any]:
 
 
 def spark(**changes: Any) -> Facts:
-    """The whole host; ``service`` and ``planned`` are merged, everything else is replaced."""
+    """The whole host; ``service`` and ``planned`` are merged, other fields are replaced."""
     planned = {
         "release": RELEASE, "boot_seconds": 900, "speculates": True, **changes.pop("planned", {}),
     }  # fmt: skip

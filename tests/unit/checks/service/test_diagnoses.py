@@ -30,13 +30,13 @@ from tests.unit.checks.service.builders import (
 
 cases = Tables(__file__)
 
-#: Checks by a line of the log: each names a capture that shows it.
+#: Checks by a line of the log: each names a capture that contains it.
 PATTERNS = patterns()
 XID = (
     "NVRM: Xid (PCI:0000:01:00): 31, pid=13332, name=VLLM::EngineCor, Ch 00000010, intr 00000000. "
     "MMU Fault: ENGINE GRAPHICS faulted @ 0x7f29_5b8c9000. Fault is of type FAULT_PDE"
 )
-#: Of a Spark (dgx-spark-playbooks#97).
+#: Captured on a Spark (dgx-spark-playbooks#97).
 NO_MEMORY = (
     "NVRM: nvCheckOkFailedNoLog: Check failed: Out of memory [NV_ERR_NO_MEMORY] (0x00000051) "
     "returned from _memdescAllocInternal(pMemDesc) @ mem_desc.c:1359"
@@ -55,7 +55,7 @@ SPARK_MEMORY = {"MemTotal": 120 * GIB, "MemAvailable": 18 * GIB}
 _STILL = {"running": 3.0}
 _STUCK = {"busy_percent": 96, "power_w": 22, "clock_mhz": 2400}
 
-#: Diagnosis -> what is otherwise on a host in order.
+#: Diagnosis -> changes of a faultless host.
 ILL: dict[str, dict[str, Any]] = safe_load(Path(__file__).with_name("illnesses.yaml").read_text())
 
 
@@ -95,7 +95,7 @@ def _rank(number: int, **changes: Any) -> Facts:
     return spark(service=service(**parts), gpu=gpu(**own_gpu), **changes)
 
 
-#: What one rank may not have otherwise than the others, and how it is told.
+#: Values that must be equal on all ranks, and the message about a difference.
 APART: dict[str, list[tuple[Facts, str]]] = {
     "ranks-differ": [
         (_rank(1, container={"image": "example:2"}), "image: spark-1 "),
@@ -126,7 +126,7 @@ def test_ranks_that_differ_are_named_on_each(name: str, other: Facts, message: s
     assert result["spark-1"][0].observed.startswith(message)
 
 
-def test_ranks_that_are_alike_and_services_of_their_own_are_well() -> None:
+def test_equal_ranks_and_single_services_have_no_finding() -> None:
     alone = spark(service=service(container=container(image="example:2")))
     # Requests come to the head alone, through its engine's socket.
     directory = "/run/sparkwright-engines/qwen36"
@@ -141,12 +141,13 @@ def test_ranks_that_are_alike_and_services_of_their_own_are_well() -> None:
     assert result == {"spark-1": [], "spark-2": [], "spark-3": []}
 
 
-def test_a_stuck_collective_is_told_by_the_gpu_of_each_rank() -> None:
+def test_a_stuck_collective_is_found_by_the_gpu_of_each_rank() -> None:
     hangs = {"metrics": [look(NOW - 5, **_STILL), look(**_STILL)]}
     head = diagnose("spark-1", _rank(0, gpu=_STUCK, service=hangs))
     assert {item.id for item in head} == {"stuck-collective", "wedge"}
     assert [item.id for item in diagnose("spark-2", _rank(1, gpu=_STUCK))] == ["stuck-collective"]
-    # One that computes, one that answers, one in its low-power state, and one that is no rank.
+    # One rank that computes, one that answers, one in its low-power state, and one host without a
+    # rank.
     assert diagnose("spark-2", _rank(1, gpu={**_STUCK, "power_w": 71})) == []
     assert diagnose("spark-1", _rank(0, gpu=_STUCK)) == []
     slow = diagnose("spark-2", _rank(1, gpu={**_STUCK, "clock_mhz": 513}))
@@ -174,7 +175,7 @@ def test_a_busy_host_is_healthy(version: str) -> None:
 
 
 def test_smoke_tests_and_health_checks_are_no_answers_of_clients() -> None:
-    """On a fleet without clients each answer was cut: health checks ask for one token."""
+    """On a fleet without clients each answer was cut: health checks request one token."""
     text = (
         'vllm:request_success_total{finished_reason="length"} 900.0\n'
         'vllm:request_params_max_tokens_bucket{le="50.0"} 900.0\n'
@@ -214,22 +215,22 @@ def test_a_capture_of_a_log_has_its_own_diagnosis(name: str) -> None:
     assert any(" ".join(first.observed.split()) in line for line in lines)
 
 
-def test_a_budget_that_is_merely_smaller_is_no_illness() -> None:
-    """As vLLM 0.32.0 says at every start that leaves room: seen of the real engine."""
+def test_a_merely_smaller_budget_is_no_fault() -> None:
+    """The output of vLLM 0.32.0 at every start with enough room: captured from the real engine."""
     line = "WARNING max_num_scheduled_tokens is set to 2004 based on the speculative decoding"
     assert diagnose("spark-1", spark(service=service(log=[line]))) == []
 
 
 @pytest.mark.parametrize("client", ["127.0.0.1:5000", "    "], ids=["port", "Unix socket"])
 @pytest.mark.parametrize("name", ["key-refused", "prompt-too-long"])
-def test_what_our_own_tests_leave_in_the_log_is_no_illness(name: str, client: str) -> None:
+def test_log_lines_of_our_own_tests_are_no_fault(name: str, client: str) -> None:
     line = _capture(name)[0].replace("10.0.0.3:5000", client)
     assert line != _capture(name)[0]
     assert diagnose("spark-1", spark(service=service(log=[line]))) == []
 
 
 @pytest.mark.parametrize("name", sorted({*ILL, "stuck-collective"}))
-def test_an_illness_is_found_and_nothing_else(name: str) -> None:
+def test_a_fault_is_found_and_nothing_else(name: str) -> None:
     result = diagnose("spark-1", _ill(name))
     assert [item.id for item in result] == [name]
     (entry,) = result
@@ -247,7 +248,9 @@ def test_a_compiler_that_the_kernel_killed_has_its_own_diagnosis() -> None:
 
 
 def test_a_vague_diagnosis_is_left_out_beside_an_exact_one() -> None:
-    """Given up is what happened, and the token budget is why: the second is worth the words."""
+    """The event is that it gave up, and the token budget is the reason: only the reason is
+    reported.
+    """
     text = service(
         unit={"ActiveState": "failed", "Result": "exit-code", "NRestarts": "3"},
         log=[_capture("token-budget")[0], "RuntimeError: Engine core initialization failed."],
@@ -264,7 +267,7 @@ def test_the_cause_of_a_collapse_depends_on_the_tag() -> None:
     assert "corrupted the drafter's KV cache" in old[0].reason
 
 
-def test_a_real_server_whose_drafts_are_never_right() -> None:
+def test_a_real_server_without_accepted_drafts_is_reported() -> None:
     """The capture is of a drafter of random weights: 2412 tokens drafted, none accepted."""
     real = captured("0.32.0")
     assert real["drafted"] == 2412
@@ -274,7 +277,7 @@ def test_a_real_server_whose_drafts_are_never_right() -> None:
     assert result[0].observed == "0.0% of 2412 drafted tokens accepted"
 
 
-def test_the_number_of_an_xid_says_what_to_do() -> None:
+def test_each_xid_has_its_own_remedy() -> None:
     bus = "NVRM: Xid (PCI:0000:2b:00): 79, GPU has fallen off the bus."
     after = "NVRM: Xid (PCI:0000:2b:00): 45, pid='<unknown>', name=<unknown>, Ch 00000008"
     (item,) = diagnose("spark-1", spark(kernel=[bus, after]))
@@ -282,7 +285,7 @@ def test_the_number_of_an_xid_says_what_to_do() -> None:
     assert "reboot" in item.remedy
 
 
-def test_what_look_and_watch_both_see_is_reported_once() -> None:
+def test_a_fault_seen_by_doctor_and_watch_is_reported_once() -> None:
     finding = {
         "name": "wedge", "service": "qwen36", "severity": "error",
         "seen": "3 requests, no token for 9 min", "since": NOW - 540,
@@ -316,7 +319,7 @@ def test_errors_come_first_and_are_counted() -> None:
     )
 
 
-def test_arguments_of_every_form_of_command() -> None:
+def test_arguments_are_read_from_every_form_of_command() -> None:
     shell = ["bash", "-lc", "exec vllm serve /model --max-num-seqs=32 --speculative-config '{}'"]
     for arguments in (COMMAND, shell, ["vllm", "serve", "--max-num-seqs", "x"]):
         ((_, service),) = services(_running(command=arguments))
@@ -337,7 +340,7 @@ def test_arguments_of_every_form_of_command() -> None:
         (["CPU3: Package temperature above threshold"], "CPU3: Pack", "a power cut, a reset"),
     ],
 )
-def test_the_boot_before_says_why_it_ended(lines: list[str], last: str, reason: str) -> None:
+def test_the_end_of_the_boot_before_is_explained(lines: list[str], last: str, reason: str) -> None:
     (result,) = diagnose("spark-1", spark(boot_before=lines))
     assert (result.id, result.severity) == ("unclean-end", Severity.WARNING)
     assert f"without a shutdown, after: {last}" in result.observed

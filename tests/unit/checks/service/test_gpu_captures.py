@@ -51,7 +51,9 @@ def test_every_failure_is_judged() -> None:
 
 
 def test_failures_that_a_restart_may_fix_get_one() -> None:
-    """Damaged caches, a killed worker, and memory or a port that somebody else has for a while."""
+    """Damaged caches, a killed worker, and memory or a port that another program holds for a
+    while.
+    """
     logs = {path.stem: path.read_text() for path in (CAPTURES / "failed").iterdir()}
     assert {
         name
@@ -70,7 +72,7 @@ def test_a_good_start_has_none(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "running"), [("8b-metrics-load", 32), ("pair-metrics", 0),
                                                  ("by-roles/metrics-busy", 64)])  # fmt: skip
-def test_real_counters_are_those_of_a_service_that_is_well(name: str, running: int) -> None:
+def test_real_counters_of_a_healthy_service_have_no_finding(name: str, running: int) -> None:
     text = (CAPTURES / f"{name}.txt").read_text()
     before = metrics.totals(text, metric_names())
     assert before[metrics.RUNNING] == running
@@ -157,7 +159,7 @@ def test_the_holder_of_a_busy_gpu_is_the_engine() -> None:
 
 
 def test_the_watch_sees_the_load_of_a_busy_host() -> None:
-    """A sample before the load and one in it, 19 s later."""
+    """A sample before the load and a sample during it, 19 s later."""
     state = json.loads((CAPTURES / "by-roles/watch-busy.json").read_text())
     samples = [decode(Sample, item) for item in state["ring"]]
     before, busy = (sample.services["qwen3"] for sample in samples)
@@ -169,7 +171,7 @@ def test_the_watch_sees_the_load_of_a_busy_host() -> None:
 
 
 def test_the_watch_in_its_sandbox_has_an_answer_of_the_real_driver() -> None:
-    """nvidia-smi that can't open the devices would be the finding `gpu-silent`."""
+    """nvidia-smi without access to the devices would be the finding `gpu-silent`."""
     state = json.loads((CAPTURES / "by-roles/watch.json").read_text())
     samples = [decode(Sample, item) for item in state["ring"]]
     assert [sample.gpu for sample in samples] == [{}, {}]
@@ -177,10 +179,10 @@ def test_the_watch_in_its_sandbox_has_an_answer_of_the_real_driver() -> None:
 
 
 @pytest.mark.parametrize("start", ["first", "second"])
-def test_the_planned_memory_is_what_the_engine_took(start: str) -> None:
-    """Weights, KV cache, and the rest of the share: each within 5 % of what is planned."""
+def test_the_planned_memory_equals_the_engines(start: str) -> None:
+    """Weights, KV cache, and the rest of the share: each within 5 % of the plan."""
     took = logs.memory(lines(f"by-roles/{start}-start.log"))
-    pool, share = 139.80, 0.85  # GiB, as CUDA has them
+    pool, share = 139.80, 0.85  # GiB, as CUDA counts them
     planned = pool * share - took["weights_gib"] - OVERHEAD_GIB
     assert took["cache_gib"] == pytest.approx(planned, rel=0.05)
     assert took["weights_gib"] == pytest.approx(15.3, rel=0.05)

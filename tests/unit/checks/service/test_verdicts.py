@@ -21,7 +21,7 @@ Change = Callable[[int], dict[str, Any]]
 
 
 def ring(minutes: int, change: Change = lambda _: {}, host: Change = lambda _: {}) -> list[Sample]:
-    """One sample a minute of a service that works; both are given the minutes that are left."""
+    """One sample a minute of a working service; the last rows get the remaining minutes."""
     plain: list[dict[str, Any]] = [
         {
             "at": NOW - 60 * left,
@@ -46,7 +46,7 @@ def ring(minutes: int, change: Change = lambda _: {}, host: Change = lambda _: {
 
 
 def _sample(values: dict[str, Any]) -> dict[str, Any]:
-    """A service's sample: its counters are apart."""
+    """A service's sample: its counters are given separately."""
     return {**values, "metrics": {name: values[name] for name in COUNTERS}}
 
 
@@ -55,7 +55,7 @@ def _gpu(name: str, text: str) -> dict[str, Any]:
 
 
 def judged(samples: list[Sample]) -> list[tuple[str, str]]:
-    """Names and severities of what is found."""
+    """Names and severities of the findings."""
     result = verdicts.judge(samples, SERVICES, thresholds.limits())
     return [(item.name, item.severity) for item in result]
 
@@ -92,13 +92,13 @@ ILL: dict[str, tuple[list[Sample], str]] = {
 }
 
 
-def test_a_day_without_trouble() -> None:
+def test_a_day_without_trouble_has_no_finding() -> None:
     assert judged(ring(1440)) == []
     assert judged([]) == []
 
 
 @pytest.mark.parametrize("name", sorted(ILL))
-def test_an_illness_is_found_and_nothing_else(name: str) -> None:
+def test_a_fault_is_found_and_nothing_else(name: str) -> None:
     samples, severity = ILL[name]
     assert judged(samples) == [(name, severity)]
 
@@ -131,7 +131,7 @@ def test_the_doctor_knows_every_name() -> None:
                                 host=lambda left: {"switching": left == 3})),
     ],
 )  # fmt: skip
-def test_what_is_no_illness(reason: str, samples: list[Sample]) -> None:
+def test_harmless_values_are_no_finding(reason: str, samples: list[Sample]) -> None:
     assert judged(samples) == [], reason
 
 
@@ -152,11 +152,11 @@ def test_the_ring_keeps_a_day_and_stays_small() -> None:
     assert now - kept[0].at > 23 * 3600
     assert sum(now - item.at <= 3600 for item in kept) == 61
     assert len(kept) < 210
-    # A clock that was set back does not leave a future behind.
+    # A clock that was set back leaves no sample in the future.
     assert verdicts.kept([*kept, Sample(0.0)]) == [Sample(0.0)]
 
 
-def test_since_is_when_it_began() -> None:
+def test_a_finding_has_the_time_of_its_begin() -> None:
     watch_finding = WatchFinding("wedge", "a", "error", "x")
     first = verdicts.carried([watch_finding], [], 100.0)
     assert first == [replace(watch_finding, since=100.0)]

@@ -26,7 +26,7 @@ NOW = datetime(2026, 7, 3, 12, 0, tzinfo=UTC)
 
 def raised() -> set[str]:
     """The causes that the host's program names, by its own text."""
-    result = {"cut", "shape"}  # what a check runs into without knowing
+    result = {"cut", "shape"}  # unexpected results of a check
     host = ROOT / "sparkwright/host"
     for path in (*host.glob("smoke/*.py"), host / "lib/kinds.py", host / "lib/faults.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -44,12 +44,12 @@ def test_the_checks_are_those_of_the_host_in_their_order() -> None:
     assert list(checks()) == ["health", *(check.name for check in deep.CHECKS), ANY]
 
 
-def test_every_cause_is_written_down_and_every_one_that_is_can_happen() -> None:
+def test_every_cause_is_documented_and_can_happen() -> None:
     written = {cause for entry in checks().values() for cause in entry.cases}
     assert written == raised()
 
 
-def test_a_check_says_more_than_what_holds_for_any() -> None:
+def test_a_checks_causes_are_more_specific_than_the_shared_ones() -> None:
     own, common = checks()["image"].cases["marks"], checks()["chat"].cases["marks"]
     assert "vision tower" in own["reason"]
     assert "card of Qwen3.6-35B-A3B-heretic-NVFP4, 'Vision fix'" in own["source"]
@@ -67,7 +67,7 @@ def failing(**image: Any) -> dict[str, DeepResult]:
     return {"qwen36": decode(DeepResult, {**service, "checks": checked})}
 
 
-def test_what_nobody_has_written_down_still_says_where_to_look() -> None:
+def test_an_undocumented_failure_still_has_a_place_to_look() -> None:
     text = render(verdicts("spark-1", failing(cause=None), NOW))
     assert "reason:   the cause is not known" in text
     assert "remedy:   journalctl -u sparkwright-qwen36" in text
@@ -77,7 +77,7 @@ def test_a_release_that_is_not_the_planned_one_is_reported() -> None:
     answer = failing()
     answer["qwen36"] = replace(answer["qwen36"], release="b" * 12)
     text = render(verdicts("spark-1", answer, NOW))
-    assert f"release {'b' * 12} runs, and was asked for what {'a' * 12} is planned to do" in text
+    assert f"release {'b' * 12} runs, but the test is for the planned release {'a' * 12}" in text
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_release_that_is_not_the_planned_one_is_reported() -> None:
         ({}, ["spark-1"], 1),
     ],
 )
-def test_the_command_ends_with_1_unless_all_is_well(
+def test_the_command_exits_with_1_after_any_failure(
     monkeypatch: pytest.MonkeyPatch,
     here: Path,
     answers: dict[str, Any],
@@ -115,7 +115,7 @@ def of(recipe: str, **arguments: Any) -> DeepRequest:
     return deep_request(decided, rendered.gate, catalog())
 
 
-def test_the_production_recipe_is_asked_for_everything() -> None:
+def test_the_production_recipe_gets_every_check() -> None:
     made = of("qwen36-35b-a3b-heretic-dflash")
     assert made.skip == {}
     assert made.tool_parser == "qwen3_coder"
@@ -135,7 +135,7 @@ def test_every_recipe_can_be_asked_and_skips_only_with_a_reason(recipe: str) -> 
 
 
 @cases("arguments", "name", "why")
-def test_what_a_service_has_no_reason_for_is_left_out(
+def test_checks_without_a_reason_are_left_out(
     arguments: dict[str, Any], name: str, why: str
 ) -> None:
     assert why in of("qwen36-35b-a3b-heretic-dflash", **arguments).skip[name]
@@ -150,7 +150,7 @@ def test_a_text_model_is_shown_no_picture() -> None:
     assert "has no vision" in of("qwen36-27b-nvfp4-dflash-fp8").skip["image"]
 
 
-def test_a_prefix_cache_that_nobody_mentions_is_left_to_vllm() -> None:
+def test_an_unset_prefix_cache_is_left_to_vllm() -> None:
     made = of("qwen36-35b-a3b-heretic-dflash", enable_prefix_caching=None)
     assert made.prefix_caching is None
     assert "prefix-cache" not in made.skip
@@ -163,7 +163,7 @@ def test_the_short_request_is_part_of_it() -> None:
 
 
 @pytest.mark.parametrize("sequences", [1, 64, 256])
-def test_the_whole_is_given_at_least_what_its_checks_are(sequences: int) -> None:
+def test_the_time_limit_covers_every_check(sequences: int) -> None:
     made = request(arguments={"max_num_seqs": sequences}, smoke={"max_tokens": 4096})
     limits = [made.first_answer_seconds + check.seconds(made) for check in deep.CHECKS]
     assert made.boot_seconds + sum(limits) <= deep_seconds(made)

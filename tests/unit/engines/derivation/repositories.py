@@ -1,4 +1,4 @@
-"""Repositories of models as the hub would say them, and fleets that name them."""
+"""Repositories of models as the hub would describe them, and fleets that name them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,7 +35,7 @@ def repository(
     name: str = REPOSITORY,
     task: str | None = None,
 ) -> ResolvedModel:
-    """A commit; what is not given is that of Qwen3-8B-FP8."""
+    """A commit; missing values are those in Qwen3-8B-FP8."""
     own = CONFIG if config is None else config
     facts = facts_of(
         own, GENERATION if generation is None else generation, {}, template=template,
@@ -47,7 +47,7 @@ def repository(
 
 @contextmanager
 def on_the_hub(*models: ResolvedModel) -> Iterator[list[tuple[str, str]]]:
-    """The hub has these; gives what was asked for: repository and revision."""
+    """Give the hub these models; return the requests: repository and revision."""
     asked: list[tuple[str, str]] = []
     expected = {model.repository: model for model in models}
 
@@ -71,11 +71,11 @@ def planned(service: dict[str, Any] | None = None, group: str = "sparks", **data
 
 
 def _catalog(directories: list[Path]) -> Catalog:
-    """Read once for all tests that add none of their own."""
+    """Read once for all tests without files of their own."""
     return catalog() if len(directories) == 1 else load_catalog(directories)
 
 
 def chat(fleet: Fleet) -> ServicePlan:
-    """The service, where nothing prevents it."""
+    """The service, if nothing prevents it."""
     (host,) = fleet.or_raise().values()
     return next(service for service in host.plan.services if service.name == "chat")

@@ -1,4 +1,4 @@
-"""A service that names a repository of GGUF files: which file it gets, and what the lock keeps."""
+"""A service that names a repository of GGUF files: its chosen file, and its entry in the lock."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ REPOSITORY = "unsloth/X-GGUF"
 
 @contextmanager
 def hub(label: str = "Q4_K_M") -> Iterator[list[str]]:
-    """A hub that has this quantization, and the choices that it was asked for."""
+    """A hub with this quantization, and the requested choices."""
     choices: list[str] = []
     data = gguf()
     header = read_header(lambda at, length: data[at : at + length], len(data))
@@ -50,7 +50,7 @@ def box(model: str = REPOSITORY, **data: Any) -> Fleet:
 
 
 @cases("model", "choice")
-def test_the_reference_names_what_the_service_names(model: str, choice: str) -> None:
+def test_the_reference_has_the_services_choice(model: str, choice: str) -> None:
     with hub() as choices:
         service = chat(box(model))
     assert choices == [choice]
@@ -58,7 +58,7 @@ def test_the_reference_names_what_the_service_names(model: str, choice: str) -> 
     assert (service.file, service.projector) == ("X-Q4_K_M.gguf", "mmproj.gguf")
 
 
-def test_the_plan_says_which_file_was_chosen_and_why() -> None:
+def test_the_plan_names_the_chosen_file_and_the_reason() -> None:
     with hub():
         facts = {fact.name: fact for fact in chat(box()).derived}
     assert facts["chosen"].value == f"Q4_K_M of {REPOSITORY}"
@@ -66,9 +66,7 @@ def test_the_plan_says_which_file_was_chosen_and_why() -> None:
 
 
 @cases("group", "data", "choice")
-def test_the_host_says_how_much_memory_there_is(
-    group: str, data: dict[str, Any], choice: str
-) -> None:
+def test_the_hosts_settings_give_the_memory(group: str, data: dict[str, Any], choice: str) -> None:
     with hub() as choices:
         planned({"model": REPOSITORY}, group, **data)
     assert choices == [choice]
@@ -86,7 +84,7 @@ def test_services_that_name_a_model_share_the_card() -> None:
     assert choices[2:] == ["15.9GiB,preferred"]
 
 
-def test_a_locked_fleet_keeps_its_file_and_asks_nobody(tmp_path: Path) -> None:
+def test_a_locked_fleet_keeps_its_file_without_a_request(tmp_path: Path) -> None:
     path = tmp_path / "fleet.lock"
     with hub():
         (host,) = box().or_raise().values()
@@ -98,7 +96,7 @@ def test_a_locked_fleet_keeps_its_file_and_asks_nobody(tmp_path: Path) -> None:
     with hub("Q8_0") as choices:
         assert chat(box(lock_file=str(path))).file == "X-Q4_K_M.gguf"
         assert not choices
-        # Another card is another choice.
+        # Another card leads to another choice.
         assert chat(box(lock_file=str(path), gpu="rtx5090")).file == "X-Q8_0.gguf"
     assert choices == ["31.8GiB"]
 
@@ -110,6 +108,6 @@ def test_a_model_of_safetensors_is_pinned_without_the_memory() -> None:
 
 
 @cases("end")
-def test_other_names_are_refused(end: str) -> None:
+def test_unknown_quantizations_are_refused(end: str) -> None:
     with hub(), pytest.raises(UserError, match="model"):
         box(f"{REPOSITORY}{end}").or_raise()

@@ -37,7 +37,7 @@ cases = Tables(__file__)
 FROM_CONFIG = f"config.json of {REPOSITORY}@abc1234"
 
 
-def test_the_name_is_enough_and_every_value_says_where_it_comes_from() -> None:
+def test_the_name_is_enough_and_every_value_has_its_origin() -> None:
     with on_the_hub(repository()):
         fleet = planned()
     service = chat(fleet)
@@ -52,7 +52,7 @@ def test_the_name_is_enough_and_every_value_says_where_it_comes_from() -> None:
 
 
 @cases("service", "argument", "value")
-def test_each_is_overridden_in_the_services_own_settings(
+def test_the_services_own_settings_override_each_derived_value(
     service: dict[str, Any], argument: str, value: object
 ) -> None:
     with on_the_hub(repository()):
@@ -79,7 +79,7 @@ def test_a_parser_taken_away_takes_the_claim_with_it() -> None:
 
 
 @cases("changes", "template", "can")
-def test_smoke_asks_for_what_it_claims_and_no_more(
+def test_smoke_checks_the_claimed_abilities_only(
     changes: dict[str, Any], template: str, can: list[str]
 ) -> None:
     with on_the_hub(repository(config={**CONFIG, **changes}, template=template)):
@@ -142,7 +142,7 @@ def test_sglang_serves_a_text_model_by_its_name_alone(
 
 
 @cases("config", "given", "key", "message")
-def test_what_can_not_be_known_is_asked_for_by_name(
+def test_unknown_facts_are_asked_for_by_name(
     config: dict[str, Any] | None, given: dict[str, Any], key: str, message: str
 ) -> None:
     if config is not None:
@@ -157,7 +157,7 @@ def test_what_can_not_be_known_is_asked_for_by_name(
 
 
 @cases("task", "changes", "kinds", "runner")
-def test_the_hubs_task_decides_what_a_model_is_asked_for(
+def test_the_hubs_task_decides_the_kind_of_requests(
     task: str, changes: dict[str, Any], kinds: list[str], runner: str | None
 ) -> None:
     with on_the_hub(repository(config={**CONFIG, **changes}, task=task)):
@@ -170,7 +170,7 @@ def test_the_hubs_task_decides_what_a_model_is_asked_for(
     assert ("chat" in skipped, "stream" in skipped) == ("chat" not in kinds, "chat" not in kinds)
 
 
-def test_an_unknown_gpu_is_asked_for_with_what_it_can_be() -> None:
+def test_an_unknown_gpu_is_asked_for_with_the_choices() -> None:
     with on_the_hub(repository()) as asked:
         (problem,) = planned(group="boxes").problems
     assert "which GPU" in problem.observed
@@ -184,7 +184,7 @@ def test_the_settings_know_every_gpu_of_the_catalog() -> None:
 
 
 @cases("service")
-def test_a_recipe_or_a_model_and_not_both(service: dict[str, Any]) -> None:
+def test_a_service_has_a_recipe_or_a_model_and_not_both(service: dict[str, Any]) -> None:
     (problem,) = planned(service).problems
     assert "services.chat" in problem.subject.place
     assert "'model'" in problem.observed
@@ -213,7 +213,7 @@ def _lock(tmp_path: Path, **given: Any) -> Path:
     return path
 
 
-def test_a_locked_fleet_plans_the_same_and_asks_nobody(tmp_path: Path) -> None:
+def test_a_locked_fleet_has_the_same_plan_without_a_request(tmp_path: Path) -> None:
     path = _lock(tmp_path)
     with on_the_hub() as asked:
         locked = planned(lock_file=str(path))
@@ -225,8 +225,8 @@ def test_a_locked_fleet_plans_the_same_and_asks_nobody(tmp_path: Path) -> None:
     assert model.commit == COMMIT
 
 
-def test_a_pin_without_what_the_files_say_is_not_whole(tmp_path: Path) -> None:
-    """Of a model that a recipe served before: its commit stays."""
+def test_a_pin_without_the_files_facts_is_incomplete(tmp_path: Path) -> None:
+    """A model that a recipe served before keeps its commit."""
     path = _lock(tmp_path)
     lock = read_lock(path)
     assert lock
@@ -265,7 +265,7 @@ RECIPE = Path(__file__).with_name("qwen3-8b.yaml").read_text()
 
 @pytest.fixture
 def registry(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A registry of vLLM's recipes with one that serves the model, and others that name it."""
+    """A registry of vLLM's recipes with one recipe of the model, and others that name it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(here / "caches"))
     folder = here / "registry"
     (folder / "models/Qwen").mkdir(parents=True)
@@ -289,41 +289,41 @@ def served(registry: Path, service: dict[str, Any] | None = None, **data: Any) -
         return planned(service, registries={"vllm": str(registry)}, **data)
 
 
-def test_it_is_asked_before_the_models_own_files(registry: Path) -> None:
+def test_vllms_recipe_is_asked_before_the_models_own_files(registry: Path) -> None:
     fleet = served(registry)
     assert not errors(fleet.hosts["spark-1"].violations)
     service, source = chat(fleet), f"{registry}@{git(registry, 'rev-parse', 'HEAD')}"
     where = f"{source}:models/Qwen/Qwen3-8B.yaml"
     result = dict(service.arguments)
-    # As vLLM's authors start it; a Spark's own block size among that.
+    # The start of vLLM's authors; a Spark's own block size is part of it.
     assert result["tool_call_parser"] == "qwen3_xml"
     assert result["reasoning_parser"] == "deepseek_r1"
     assert (result["kv_cache_dtype"], result["block_size"]) == ("fp8", 32)
     for name in ("tool_call_parser", "kv_cache_dtype"):
         assert service.origins[f"argument.{name}"] == where
     assert dict(service.environment)["VLLM_USE_DEEP_GEMM"] == "0"
-    # How much of the host it takes is not theirs to say.
+    # Their recipe does not decide its share of the host.
     assert result["gpu_memory_utilization"] == 0.8
     assert result["max_num_seqs"] == 16
-    # What has to be asked for was not.
+    # An optional setting was not requested.
     assert "speculative_config" not in result
     assert ("vLLM's recipe", where) in {(fact.name, fact.origin) for fact in service.derived}
 
 
-def test_the_services_own_settings_go_before_it(registry: Path) -> None:
+def test_the_services_own_settings_override_vllms_recipe(registry: Path) -> None:
     result = dict(chat(served(registry, {"arguments": {"tool_call_parser": None}})).arguments)
     assert not {"tool_call_parser", "enable_auto_tool_choice"} & set(result)
     assert result["reasoning_parser"] == "deepseek_r1"
 
 
-def test_a_repository_that_it_does_not_serve_is_read_by_its_files(registry: Path) -> None:
+def test_a_repository_without_a_vllm_recipe_is_read_by_its_files(registry: Path) -> None:
     other = repository(name="Qwen/Qwen3-8B-AWQ")
     with on_the_hub(other):
         fleet = planned({"model": "Qwen/Qwen3-8B-AWQ"}, registries={"vllm": str(registry)})
     assert dict(chat(fleet).arguments)["tool_call_parser"] == "hermes"
 
 
-def test_the_lock_has_what_it_says_and_no_registry_is_asked_again(
+def test_the_lock_has_vllms_recipe_and_no_registry_is_asked_again(
     registry: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fleet = served(registry, lock_file=str(tmp_path / "fleet.lock"))
@@ -340,7 +340,7 @@ def test_the_lock_has_what_it_says_and_no_registry_is_asked_again(
     assert chat(again).arguments == before
 
 
-def test_a_newer_vllm_than_the_images_is_asked_for(registry: Path) -> None:
+def test_a_newer_vllm_than_the_images_is_required(registry: Path) -> None:
     text = RECIPE.replace('"0.9.0"', '"9.1.0"')
     rewrite(registry, text)
     (problem,) = served(registry).problems
@@ -350,7 +350,7 @@ def test_a_newer_vllm_than_the_images_is_asked_for(registry: Path) -> None:
 
 
 @cases("image", "taken")
-def test_what_another_image_needs_is_not_taken(registry: Path, image: str, taken: bool) -> None:
+def test_settings_of_another_image_are_not_taken(registry: Path, image: str, taken: bool) -> None:
     text = RECIPE.replace("precision: fp8", f"precision: fp8\n    docker_image: {image}")
     rewrite(registry, text)
     service = chat(served(registry))
@@ -376,8 +376,10 @@ def test_a_registry_that_can_not_be_had_is_an_error_and_not_another_service(here
     assert str(here / "none") in str(problem)
 
 
-def test_nothing_of_it_runs_code_or_opens_the_host(registry: Path) -> None:
-    """The attack: whoever writes to the registry has the engine load code, or read files."""
+def test_vllms_recipe_runs_no_code_and_does_not_open_the_host(registry: Path) -> None:
+    """The attack: an attacker who writes to the registry makes the engine load code, or read
+    files.
+    """
     attacks: list[str] = cases.data["attacks"]
     option = "--enable-prefix-caching,"
     rewrite(registry, RECIPE.replace(option, option + "".join(f" '{item}'," for item in attacks)))

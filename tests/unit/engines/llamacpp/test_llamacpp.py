@@ -48,12 +48,12 @@ def repository(**header: Any) -> ResolvedModel:
 
 
 def derived(gpu: str = "rtx5070", settings: dict[str, Any] | None = None, **header: Any) -> Any:
-    """The service of a model that is named alone."""
+    """The service of a model that is given only by name."""
     with on_the_hub(repository(**header)):
         return planned({"model": REPOSITORY, **(settings or {})}, "rtx50", gpu=gpu)
 
 
-def test_a_name_is_enough_and_the_plan_says_which_engine_and_why() -> None:
+def test_a_name_is_enough_and_the_plan_gives_engine_and_reason() -> None:
     fleet = derived()
     service = chat(fleet)
     assert service.engine == "llamacpp"
@@ -76,20 +76,20 @@ def test_a_projector_is_given_unless_only_text_is_served(
     assert ("--mmproj" in container_command(service).arguments) is gets
 
 
-def test_it_compiles_nothing_and_is_asked_for_its_key_where_every_build_wants_it() -> None:
+def test_llama_server_compiles_nothing_and_requires_its_key_on_protected_routes() -> None:
     (service,) = wanted(plan({"s": {"recipe": "qwen35-9b-gguf-rtx-12gb"}}, "rtx-1")).services
     assert "MAX_JOBS" not in service.compose
     assert service.gate.key_probe == "/metrics"
 
 
 @cases("settings", "message")
-def test_an_engine_that_can_not_serve_it_is_refused(settings: dict[str, Any], message: str) -> None:
+def test_an_engine_without_gguf_is_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(Exception, match=message):
         derived(settings=settings).or_raise()
 
 
 @cases("gpu", "header", "arguments", "shown")
-def test_what_does_not_fit_the_card_is_left_to_the_cpu_and_said(
+def test_layers_that_do_not_fit_the_card_are_left_to_the_cpu_with_a_note(
     gpu: str, header: dict[str, Any], arguments: dict[str, Any], shown: str
 ) -> None:
     fleet = derived(gpu, **header)
@@ -125,7 +125,7 @@ def test_a_drafter_takes_memory_of_the_card() -> None:
 
 
 @cases("pooling", "argument", "routes")
-def test_a_model_that_pools_is_started_and_asked_for_it(
+def test_a_pooling_model_is_started_and_tested_as_such(
     pooling: str, argument: str, routes: list[str]
 ) -> None:
     arguments = dict(chat(derived(pooling=pooling)).arguments)
@@ -157,7 +157,7 @@ def test_slots_share_the_context_or_split_it(
 
 
 @cases("arguments", "gib")
-def test_weights_on_the_gpu_are_those_of_its_layers(arguments: dict[str, Any], gib: float) -> None:
+def test_weights_on_the_gpu_are_counted_by_layers(arguments: dict[str, Any], gib: float) -> None:
     (header,) = [repository(expert_bytes=3_600_000_000).facts.gguf]  # type: ignore[union-attr]
     model = catalog().models["qwen35-9b-gguf-q4"].model_copy(update={"gguf": header})
     assert memory.weights_gib(model, arguments) == pytest.approx(gib * 1e9 / GIB)
@@ -165,7 +165,7 @@ def test_weights_on_the_gpu_are_those_of_its_layers(arguments: dict[str, Any], g
 
 @pytest.mark.parametrize("pool", [7.9, 9.0, 11.9, 15.9, 23.8])
 def test_a_context_that_fits_does_fit_with_layers_of_a_window(pool: float) -> None:
-    """The window's layers keep as much for a short context as for a long one."""
+    """The window's layers keep as much for a short context as for a long context."""
     kv = (KvLayers(layers=8, heads=8, head_dim=256),
           KvLayers(layers=40, heads=8, head_dim=256, window=1024))  # fmt: skip
     update = {"kv": kv, "size_gib": 6.8, "context": 131072, "gguf": None}
@@ -180,7 +180,7 @@ def test_a_context_that_fits_does_fit_with_layers_of_a_window(pool: float) -> No
 
 
 def test_short_names_are_written_as_long_ones() -> None:
-    """``-ngl`` has one dash, and llama-server knows no ``--ngl``."""
+    """``-ngl`` has one dash, and llama-server does not know ``--ngl``."""
     settings = {"recipe": "qwen35-9b-gguf-rtx-12gb", "arguments": {"ngl": 50, "c": 4096}}
     command = container_command(plan({"s": settings}).services[0]).arguments
     assert command[command.index("50") - 1] == "--n-gpu-layers"

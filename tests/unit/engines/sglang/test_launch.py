@@ -1,4 +1,4 @@
-"""The program that starts SGLang: a Unix socket alone, and a key in nobody's arguments or log."""
+"""The program that starts SGLang: only a Unix socket, and no key in arguments or log."""
 
 import json
 import os
@@ -16,7 +16,8 @@ from tests.host.serving import free_port
 from tests.unit.builders import ROOT
 
 PROGRAM = (ROOT / "sparkwright/engines/sglang/launch.py").read_text()
-#: The package by its shape: an application that tells its arguments, in one of uvicorn's two ways.
+#: A package with uvicorn's shape: an application that reports its arguments, in one of uvicorn's
+#: two ways.
 FAKE = """
 import json, os, sys
 import uvicorn
@@ -71,7 +72,7 @@ def server(
         process.communicate()
 
 
-def test_it_listens_on_the_socket_alone(server: tuple[subprocess.Popen[str], str, int]) -> None:
+def test_sglang_listens_on_the_socket_alone(server: tuple[subprocess.Popen[str], str, int]) -> None:
     _, path, port = server
     assert _ask(path, "/health") == (200, f'[["--port", "{port}"], false]')
     with socket.socket() as other:

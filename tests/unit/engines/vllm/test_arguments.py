@@ -1,4 +1,4 @@
-"""Arguments of a vLLM version, and the tables that they are judged by."""
+"""Arguments of a vLLM version, and the tables for checking them."""
 
 import itertools
 import json
@@ -54,7 +54,7 @@ def _findings(version: str, arguments: dict[str, Any], also: Any = None) -> list
     ]
 
 
-#: Arguments that break one thing, and arguments that pass, by version.
+#: Arguments with one mistake, and valid arguments, by version.
 ARGUMENTS = safe_load(Path(__file__).with_name("arguments.yaml").read_text())
 
 
@@ -66,7 +66,7 @@ def test_a_mistake_is_found_at_its_place(
 
 
 @pytest.mark.parametrize(("version", "arguments"), ARGUMENTS["passes"])
-def test_what_the_parser_takes_passes(version: str, arguments: dict[str, Any]) -> None:
+def test_arguments_that_the_parser_accepts_pass(version: str, arguments: dict[str, Any]) -> None:
     assert _findings(version, arguments) == []
 
 
@@ -96,7 +96,7 @@ def test_a_builds_own_values_may_be_declared(name: str, arguments: dict[str, Any
     assert _findings("0.24.0", arguments, {name: ["ours"]}) == []
 
 
-def test_where_else_an_unknown_argument_exists_is_said() -> None:
+def test_the_versions_with_an_unknown_argument_are_named() -> None:
     (result,) = judged("0.24.0", {"device_memory_utilization": 0.5})
     assert result.reason == "vLLM 0.32.0, 0.33.0 has the argument, 0.24.0 does not"
 
@@ -107,14 +107,14 @@ def test_variables_are_judged_by_version(version: str, name: str, rules: list[st
 
 
 def test_the_cards_own_warning_about_speculators_is_repeated() -> None:
-    """Nearest by its letters is mlp_speculator, which is something else."""
+    """The nearest name by letters is mlp_speculator, which is something else."""
     (result,) = judged("0.24.0", {"speculative_config": {**DFLASH, "method": "speculators"}})
     assert result.remedy.startswith("speculative_config.method: dflash")
     assert "mlp_speculator" not in result.remedy
 
 
 @pytest.mark.parametrize("version", ["0.24.0rc1", "0.24.0+local", "v0.24.0", "0.24", "0.24.0.dev3"])
-def test_a_build_of_a_release_goes_by_the_releases_table(version: str) -> None:
+def test_a_build_of_a_release_uses_the_releases_table(version: str) -> None:
     assert release(version) == (0, 24, 0)
     assert nearest(version) == "0.24.0"
     (result,) = judged(version, {"nonsense": 1})
@@ -131,7 +131,7 @@ def test_the_token_budget_is_the_versions_own(
 
 @pytest.mark.parametrize("name", ENGINES)
 @given(data=st.data())
-def test_any_value_gives_findings_and_never_an_error(name: str, data: st.DataObject) -> None:
+def test_any_value_yields_findings_and_never_an_error(name: str, data: st.DataObject) -> None:
     program = engine(name)
     tables = program.parser.tables
     version = data.draw(st.sampled_from(tables.versions()))
@@ -143,7 +143,7 @@ def test_any_value_gives_findings_and_never_an_error(name: str, data: st.DataObj
         assert any(f"{key}.".startswith(f"{each}.") for each in arguments)
 
 
-#: A package of vLLM's shape, with what the dump looks at: file -> text.
+#: A package of vLLM's shape, with the parts that the dump reads: file -> text.
 FAKE = safe_load(Path(__file__).with_name("fake_package.yaml").read_text())
 
 
@@ -151,7 +151,7 @@ def test_a_table_is_made_from_a_dump_of_the_installed_vllm(tmp_path: Path) -> No
     for name, text in FAKE.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    with (ROOT / ".ci/vllm_dump.py").open() as program:  # as `docker run ... -` gets it
+    with (ROOT / ".ci/vllm_dump.py").open() as program:  # as `docker run ... -` receives it
         done = subprocess.run(
             [sys.executable, "-"],
             stdin=program,
@@ -173,14 +173,12 @@ def test_a_table_is_made_from_a_dump_of_the_installed_vllm(tmp_path: Path) -> No
         assert made[key].items() >= value.items()
 
 
-#: Versions that the lab's fake has a table of.
+#: Versions with a table in the lab's fake.
 CAPTURED = sorted(path.stem for path in (ROOT / "lab/serving/flags").glob("*.json"))
 
 
 @cases("name", "others")
-def test_there_is_a_table_of_every_version_that_an_image_holds(
-    name: str, others: list[str]
-) -> None:
+def test_every_version_of_an_image_has_a_table(name: str, others: list[str]) -> None:
     images = [image for image in catalog().images.values() if image.engine == name]
     tags = [tag for image in images for tag in image.tags.values()]
     held = {tag.version for tag in tags if tag.version} | set(others)
@@ -198,7 +196,7 @@ def test_the_tables_know_the_defaults(
 
 
 @pytest.mark.parametrize("version", CAPTURED)
-def test_the_tables_know_what_the_captured_parsers_know(version: str) -> None:
+def test_the_tables_cover_the_captured_parsers(version: str) -> None:
     """The lab's fake has its own extract of the same captures."""
     capture = json.loads((ROOT / f"lab/serving/flags/{version}.json").read_text())
     flags = {flag for option in capture["options"] for flag in option["flags"]}
@@ -227,7 +225,7 @@ def test_the_nearest_table_is_the_versions_own_or_the_next_lower(
     assert nearest(version) == expected
 
 
-def test_unknown_arguments_are_warnings_where_there_is_no_table_of_the_version() -> None:
+def test_unknown_arguments_are_warnings_without_a_table_of_the_version() -> None:
     (expected,) = judged("0.24.0", {"max_modle_len": 1})
     (guessed,) = judged("0.25.0", {"max_modle_len": 1})
     assert (expected.severity, guessed.severity) == ("error", "warning")
@@ -240,13 +238,13 @@ def test_without_a_version_only_variables_are_judged() -> None:
 
 
 @pytest.mark.parametrize("program", ENGINES)
-def test_every_argument_is_judged_for_recipes_of_somebody_elses(program: str) -> None:
-    """A new table brings new arguments: each is listed, or left out for a reason."""
+def test_every_argument_is_listed_for_imported_recipes(program: str) -> None:
+    """A new table brings new arguments: each is listed, or left out with a reason."""
     own, tables = engine(program).allowlist, engine(program).parser.tables
     names = {name for version in tables.versions() for name in tables.table(version).arguments}
     patterns = [re.split("[.=]", name.lstrip("="))[0] for name in own.listed["arguments"]]
     listed = {name for name in names if any(fnmatchcase(name, each) for each in patterns)}
     refused = {name for name in names if any(fnmatchcase(name, each) for each in own.refused)}
     assert names <= listed | refused
-    # Where both have a name, some of its values or keys are listed, or the list is more exact.
+    # If both have a name, some of its values or keys are listed, or the list is more exact.
     assert not {name for name in own.listed["env"] if own.refused.get(name)}

@@ -1,4 +1,4 @@
-"""Variables of images that are driven by them: what plan and rules show is what runs."""
+"""Variables of images that are driven by them: plan and rules show the running settings."""
 
 from typing import Any
 
@@ -20,11 +20,11 @@ def _service(**settings: Any) -> ServicePlan:
     return service
 
 
-def test_a_variable_is_the_argument_that_it_stands_for() -> None:
+def test_a_variable_becomes_its_argument() -> None:
     variables = cases.data["variables"]
     service = _service(environment=variables, arguments={"max_num_seqs": 4})
     arguments = dict(service.arguments)
-    assert arguments["max_num_seqs"] == 8  # the variable went before the argument, and does
+    assert arguments["max_num_seqs"] == 8  # the variable overrides the argument, as before
     assert arguments["gpu_memory_utilization"] == 0.7
     assert arguments["attention_backend"] == "TRITON_ATTN"
     assert isinstance(arguments["speculative_config"], dict)
@@ -34,19 +34,19 @@ def test_a_variable_is_the_argument_that_it_stands_for() -> None:
     assert variables.items() <= container_command(service).environment.items()
 
 
-def test_the_container_is_given_what_it_was_given_before() -> None:
+def test_the_container_gets_the_same_settings_as_before() -> None:
     """A fleet that set variables is not switched by an upgrade."""
     as_variable = _service(environment={"MAX_NUM_SEQS": "8"})
     as_argument = _service(arguments={"max_num_seqs": 8})
     assert container_command(as_variable).environment == container_command(as_argument).environment
 
 
-def test_an_empty_variable_leaves_the_argument_as_it_is() -> None:
+def test_an_empty_variable_keeps_the_argument() -> None:
     assert dict(_service(environment={"MAX_NUM_SEQS": ""}).arguments)["max_num_seqs"] == 16
 
 
 @cases("name", "value", "remedy")
-def test_what_has_a_setting_of_its_own_is_refused(name: str, value: str, remedy: str) -> None:
+def test_a_variable_with_its_own_setting_is_refused(name: str, value: str, remedy: str) -> None:
     with pytest.raises(UserError) as raised:
         _service(environment={name: value})
     (problem,) = raised.value.findings

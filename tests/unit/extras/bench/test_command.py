@@ -97,7 +97,7 @@ def _kept(folder: Path) -> Result:
     return load(folder / "results")[0]["spark-1", "qwen36"]
 
 
-def test_it_measures_keeps_compares_and_reports_what_is_out_of_range(
+def test_bench_measures_stores_compares_and_reports_figures_out_of_range(
     bench: Callable[..., Done], asked: list[Asked], tmp_path: Path
 ) -> None:
     done = bench()
@@ -114,7 +114,7 @@ def test_it_measures_keeps_compares_and_reports_what_is_out_of_range(
     assert "FOLDER/config.json" in kept.generator.command
 
 
-def test_a_service_that_sleeps_is_passed_over_and_not_measured_by_name(
+def test_a_sleeping_service_is_skipped_and_refused_by_name(
     bench: Callable[..., Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(FACTS.sleeping, "qwen36", "coder")
@@ -162,7 +162,7 @@ def test_a_service_that_does_not_run_is_named_after_the_figures_of_the_others(
 
 
 @cases("arguments", "message")
-def test_wrong_words_end_with_a_message(
+def test_wrong_arguments_end_with_a_message(
     arguments: tuple[str, ...], message: str, asked: Any
 ) -> None:
     done = _run(*arguments)
@@ -195,7 +195,7 @@ def test_a_context_that_does_not_fit_is_left_out_and_reported(tmp_path: Path) ->
     assert len(set(sent["dataset"])) == len(sent["dataset"]) == 4
 
 
-def test_when_nothing_is_answered_the_generators_last_words_are_reported(tmp_path: Path) -> None:
+def test_without_an_answer_the_generators_last_output_is_reported(tmp_path: Path) -> None:
     sweep = (Batch("coding", None, (Load(1, 6, 1),)),)
     with pytest.raises(UserError, match=r"no request was answered.*no route to host"):
         run.measure(fake(tmp_path, fails=True), SERVED, sweep, seed="1", say=lambda line: None)
@@ -229,7 +229,7 @@ def test_a_phase_in_which_nothing_was_answered_has_errors_alone() -> None:
     assert (result.requests, result.errors, result.prompt_tokens, result.measures) == (0, 18, 0, {})
 
 
-def test_failed_requests_are_counted_by_phase_and_say_why() -> None:
+def test_failed_requests_are_counted_by_phase_with_their_reason() -> None:
     manifest = captured("phase_manifest.json")
     assert aiperf.failed(manifest) == {"w1": 0, "c1": 1, "w8": 1, "c8": 3}
     (why,) = aiperf.reasons(manifest)

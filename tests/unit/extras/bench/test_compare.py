@@ -30,12 +30,12 @@ def compared(row: Result) -> CellComparison:
 
 
 def verdicts(*cells: Cell, **changes: Any) -> dict[str, Verdict]:
-    """By measure, those of the only cell."""
+    """Comparisons of the only cell, by measure."""
     return {verdict.measure: verdict for verdict in compared(result(*cells, **changes)).verdicts}
 
 
 @pytest.mark.parametrize("name", CASES["verdicts"])
-def test_a_load_is_held_against_its_own_figures(name: str) -> None:
+def test_a_load_is_compared_with_its_own_figures(name: str) -> None:
     case = CASES["verdicts"][name]
     findings = verdicts(cell(**case.get("cell", {})), **case.get("result", {}))
     assert sorted(findings) == case.get("measures", sorted(findings))
@@ -58,7 +58,7 @@ def test_a_gap_has_its_likely_causes(name: str) -> None:
     assert not set(ids) & set(case.get("not", ()))
 
 
-def test_of_two_figures_alike_the_newer_counts_whatever_the_order() -> None:
+def test_the_newer_of_two_equal_figures_counts_in_any_order() -> None:
     (old,) = [t for t in tables(result(), catalog())
               if t.measurement.name == "qwen36-35b-v0.23.0-single-stream"]  # fmt: skip
     later = {"name": "later", "date": dt.date(2026, 6, 20)}
@@ -68,7 +68,7 @@ def test_of_two_figures_alike_the_newer_counts_whatever_the_order() -> None:
         assert {verdict.table for verdict in findings.verdicts} == {"later"}
 
 
-def test_a_stock_service_is_not_held_against_one_that_drafts() -> None:
+def test_a_service_without_drafts_is_not_compared_with_a_drafting_service() -> None:
     stock = {"image": {"name": f"{catalog().images['vllm-openai'].repository}:v0.20.1"}}
     assert verdicts(models={GEMMA: "c" * 40}, **stock)
     assert verdicts(models={GEMMA: "c" * 40, DRAFTER: "d" * 40}, **stock) == {}

@@ -1,4 +1,4 @@
-"""Facts of a benchmarked host, and results as they are stored."""
+"""Facts of a benchmarked host, and stored results."""
 
 import datetime as dt
 import json
@@ -116,7 +116,7 @@ _cells = st.builds(
 
 
 @given(st.lists(_cells, max_size=4), st.datetimes(dt.datetime(1, 1, 3), timezones=st.timezones()))
-def test_what_is_written_is_what_is_read(cells: list[Cell], when: dt.datetime) -> None:
+def test_a_stored_result_is_read_back_unchanged(cells: list[Cell], when: dt.datetime) -> None:
     item = result(*cells, when=when)
     assert Result.model_validate_json(item.model_dump_json(by_alias=True)) == item
     assert item.when == when.astimezone(dt.UTC)

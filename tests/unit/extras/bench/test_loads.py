@@ -1,4 +1,4 @@
-"""The sweep and its prompts: every load as asked for, and no two requests alike by chance."""
+"""The sweep and its prompts: every load as requested, and no two requests alike by chance."""
 
 import pytest
 from hypothesis import given
@@ -36,7 +36,7 @@ def test_a_long_prompt_is_as_long_as_asked_and_like_no_other(
 ) -> None:
     item, other = (loads.long_prompt("coding", tokens, seed, characters) for seed in ("a-1", "a-2"))
     assert len(item) / characters == pytest.approx(tokens, rel=0.02)
-    # vLLM's prefix cache knows blocks of 16 tokens: nothing of a block is alike.
+    # vLLM's prefix cache knows blocks of 16 tokens: no two blocks are alike.
     assert item[:25] != other[:25]
     assert item == loads.long_prompt("coding", tokens, "a-1", characters)
     assert item.endswith(texts("coding")["context"])

@@ -1,4 +1,4 @@
-"""A fake for AIPerf: it leaves the captured report, and what it was started with."""
+"""A fake for AIPerf: it leaves the captured report, and a record of its start."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A model that speaks, and a site whose host serves it."""
+"""A model that answers, and a site whose host serves it."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A server that speaks as vLLM behind its proxy does, and says what a test wants."""
+"""A server that answers as vLLM behind its proxy does, with texts that a test sets."""
 
 import json
 import random
@@ -22,12 +22,12 @@ class Model:
     Attributes:
         deltas: of the events of an answer.
         wait: seconds between two events.
-        tokens: of an answer, as it says.
-        redirect: where it sends everybody.
+        tokens: reported tokens of an answer.
+        redirect: target for every request.
         refuses: status and words for every chat.
-        answer: to every request by POST, as JSON; None streams.
+        answer: answer to every POST, as JSON; None streams.
         seen: method, path, Authorization and body of every request.
-        cut: how many answers the client left.
+        cut: number of answers that the client left.
     """
 
     names: tuple[str, ...] = ("qwen36-35b-heretic", "qwen36-fast", "qwen36-deep")
@@ -42,7 +42,7 @@ class Model:
     cut: int = 0
 
     def left(self, seconds: float = 10) -> int:
-        """``cut``, once one was left: a server sees it at the second piece that nobody takes."""
+        """Return ``cut``, once it is not zero: a server notices at the second unread piece."""
         deadline = time.monotonic() + seconds
         while not self.cut and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -73,7 +73,7 @@ class _Server(ThreadingHTTPServer):
     model: Model
 
     def handle_error(self, *_: object) -> None:
-        """A client that goes away is what some tests want."""
+        """Some tests need a client that disconnects."""
 
 
 class _Handler(Handler):
@@ -136,7 +136,7 @@ def speaking(
 
 
 def _listening(named: int | None) -> _Server:
-    """At a port that a service behind a proxy can have, and that no client is given."""
+    """The port can belong to a service behind a proxy, and no client is given it."""
     for port in [named] if named else random.sample(range(20000, 32000), 20):
         with suppress(OSError):
             return _Server(("127.0.0.1", port), _Handler)

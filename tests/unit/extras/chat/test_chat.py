@@ -14,7 +14,7 @@ from tests.unit.site_terminal import KEY, chat, terminal, written
 
 cases = Tables(__file__)
 
-#: Connects as `ssh -W` does, and writes down how it was called.
+#: Connects as `ssh -W` does, and records its arguments.
 SSH = """#!/usr/bin/env python3
 import os, socket, sys, threading
 open("ssh.txt", "a").write(" ".join(sys.argv[1:]) + "\\n")
@@ -30,15 +30,13 @@ while data := os.read(0, 4096):
 
 
 def with_ssh(site: Path, program: str = SSH) -> None:
-    """A program of the user's that is called ssh."""
+    """A program of the user's with the name ssh."""
     (site / "bin").mkdir()
     (site / "bin/ssh").write_text(program)
     (site / "bin/ssh").chmod(0o755)
 
 
-def test_an_answer_goes_to_standard_output_and_its_figures_beside_it(
-    site: Path, model: Model
-) -> None:
+def test_an_answer_goes_to_stdout_and_its_figures_to_stderr(site: Path, model: Model) -> None:
     model.deltas = [{"reasoning": "Hm."}, {"content": "Hello,\n"}, {"content": "\tworld"}]
     model.wait = 0.05
     done = chat(site, "--prompt", "Say hello")
@@ -65,14 +63,14 @@ def test_a_name_has_its_own_sampling(site: Path, model: Model, name: str) -> Non
 
 
 @cases("arguments", "message")
-def test_mistakes(site: Path, arguments: tuple[str, ...], message: str) -> None:
+def test_mistakes_are_reported(site: Path, arguments: tuple[str, ...], message: str) -> None:
     done = chat(site, *arguments, message="x")
     assert done.exit_code == 2
     assert message in done.stderr
     assert done.stdout == ""
 
 
-def test_without_a_key_none_is_made(site: Path, model: Model) -> None:
+def test_chat_makes_no_missing_key(site: Path, model: Model) -> None:
     (site / ".sparkwright/api_key").unlink()
     done = chat(site, "--prompt", "x")
     assert done.exit_code == 2
@@ -82,7 +80,7 @@ def test_without_a_key_none_is_made(site: Path, model: Model) -> None:
 
 
 @cases("change", "message")
-def test_a_server_that_does_not_answer_as_it_should(
+def test_an_unexpected_answer_is_reported(
     site: Path, model: Model, change: dict[str, object], message: str
 ) -> None:
     vars(model).update(change, tokens=None)
@@ -92,13 +90,13 @@ def test_a_server_that_does_not_answer_as_it_should(
     assert "Traceback" not in done.stderr
 
 
-def test_a_key_of_another_fleet_is_told(site: Path) -> None:
+def test_a_key_of_another_fleet_is_reported(site: Path) -> None:
     done = chat(site, "--prompt", "x", SPARKWRIGHT_API_KEY="sk-of-another-fleet-12345")
     assert done.exit_code == 1
     assert "refuses the API key" in done.stderr
 
 
-def test_an_answer_is_one_document_and_one_that_breaks_off_none(site: Path, model: Model) -> None:
+def test_a_complete_answer_is_one_document_and_a_broken_one_none(site: Path, model: Model) -> None:
     model.deltas = [{"reasoning": "Hm."}, {"content": "Hello,\n"}, {"content": "world"}]
     document = json.loads(chat(site, "--prompt", "Say hello", "--json").stdout)
     judge("chat", document)
@@ -110,7 +108,7 @@ def test_an_answer_is_one_document_and_one_that_breaks_off_none(site: Path, mode
     assert "refused with HTTP 400" in done.stderr
 
 
-def test_where_neither_network_nor_ssh_lead_one_message_names_both(tmp_path: Path) -> None:
+def test_without_network_and_ssh_one_message_names_both(tmp_path: Path) -> None:
     site = written(tmp_path / "site", 9)  # nothing listens at "discard"
     with_ssh(site, "#!/bin/sh\necho 'box: Permission denied (publickey).' >&2\nexit 255\n")
     done = chat(site, "--prompt", "x")
@@ -134,7 +132,7 @@ def test_a_model_of_another_kind_is_asked_its_kinds_own_question(
     assert model.seen[-1][1] == "/v1/rerank"
 
 
-def test_a_conversation_remembers_what_was_said(site: Path, model: Model) -> None:
+def test_a_conversation_sends_its_earlier_messages(site: Path, model: Model) -> None:
     model.deltas = [{"reasoning": "Let me see."}, {"content": "One."}]
     with terminal(site, "chat") as shown:
         for number, typed in enumerate(("First\n", "Second\n", "\x04"), 1):
@@ -147,7 +145,7 @@ def test_a_conversation_remembers_what_was_said(site: Path, model: Model) -> Non
     ]  # fmt: skip
 
 
-def test_ctrl_c_ends_an_answer_and_another_one_the_chat(site: Path, model: Model) -> None:
+def test_ctrl_c_ends_an_answer_and_a_second_ctrl_c_the_chat(site: Path, model: Model) -> None:
     model.deltas, model.wait = [{"content": f"{n} "} for n in range(1000)], 0.05
     with terminal(site, "chat") as shown:
         shown.until("> ")
@@ -168,7 +166,7 @@ def test_ctrl_c_ends_an_answer_and_another_one_the_chat(site: Path, model: Model
 
 
 @pytest.mark.parametrize("plain", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
-def test_no_colour_where_none_is_wanted(site: Path, model: Model, plain: dict[str, str]) -> None:
+def test_no_color_disables_colours(site: Path, model: Model, plain: dict[str, str]) -> None:
     model.deltas = [{"reasoning": "Let me see."}, {"content": "One."}]
     with terminal(site, "chat", "--prompt", "x", env=plain) as shown:
         assert shown.ended() == 0

@@ -18,12 +18,12 @@ from tests.unit.site_terminal import KEY, chat, environment, terminal, written
 NOW = dt.datetime.now(dt.UTC)
 
 
-def test_a_terminal_obeys_nothing_of_an_answer(site: Path, model: Model) -> None:
-    """Neither of the answer nor of the reasoning, nor of a sequence in two pieces."""
+def test_an_answer_sends_no_control_sequences(site: Path, model: Model) -> None:
+    """This holds for the answer, for the reasoning, and for a sequence in two pieces."""
     model.deltas = [{"reasoning": EVIL}, {"content": "\x1b"}, {"content": f"[2J{EVIL}"}]
     with terminal(site, "chat", "--prompt", "x") as shown:
         assert shown.ended() == 0
-    # What is left of it are the two styles of our own.
+    # Only sparkwright's own two styles are left.
     message = shown.got.replace("\x1b[2m", "").replace("\x1b[0m", "").replace("\r\n", "\n")
     for got in (message, chat(site, "--prompt", "x").stdout):
         assert not any(item in got for item in "\x1b\x07\x9b\r\u202e\u200b\x7f")
@@ -36,7 +36,9 @@ def test_code_and_scripts_stay_readable() -> None:
 
 
 def test_the_key_is_in_no_argument_list_and_nothing_is_kept(inner_site: Path, model: Model) -> None:
-    """Not in that of ssh, whose arguments and environment others on the controller can ask for."""
+    """ssh's environment lacks it too, since other users of the controller can read its arguments
+    and environment.
+    """
     with_ssh(inner_site, SSH.replace("import os, socket", "import os\n"
         "open('seen.txt', 'a').write(open('/proc/self/cmdline').read() + str(os.environ)"
         " + open(f'/proc/{os.getppid()}/cmdline').read())\nimport socket"))  # fmt: skip
@@ -86,10 +88,12 @@ def test_neither_a_proxy_of_the_environment_nor_netrc_sees_a_request(
     assert {shown for _, _, shown, _ in model.seen} == {f"Bearer {KEY}"}
 
 
-def test_what_listens_here_is_not_taken_for_a_service_of_the_host_alone(
+def test_a_local_listener_is_not_taken_for_a_hosts_loopback_service(
     inner_site: Path, model: Model
 ) -> None:
-    """The service has its host's 127.0.0.1; whoever has the port on the controller gets no key."""
+    """The service has its host's 127.0.0.1; a program with this port on the controller gets no
+    key.
+    """
     with_ssh(inner_site, "#!/bin/sh\nexit 255\n")
     assert chat(inner_site, "--prompt", "x").exit_code == 1
     assert model.seen == []
@@ -130,7 +134,7 @@ def test_a_server_with_another_certificate_is_refused(
     assert done.exit_code == 1
     assert "can't be verified by" in done.stderr
     assert model.seen == []
-    assert (site / "ssh.txt").exists() == (way == "ssh")  # not tried by another way
+    assert (site / "ssh.txt").exists() == (way == "ssh")  # not tried over another path
 
 
 def test_nothing_of_an_inventory_is_an_option_of_ssh() -> None:

@@ -26,7 +26,7 @@ WARNING = Finding("drift", Severity.WARNING, Subject("spark-1", "qwen36"), "chan
 
 
 def page(*hosts: str, now: dt.datetime = NOON, **changes: Any) -> Page:
-    """The page of these hosts, which are well but for the changes."""
+    """The page of these hosts, which are healthy but for the changes."""
     rows = changes.pop("rows", tuple(replace(ROW, host=host) for host in hosts))
     last = LastRun(now, False, rows)
     return page_of(made=now, catalog=catalog(), **{"last_run": last, **changes})
@@ -63,7 +63,7 @@ def test_equal_findings_are_one_line_with_a_count_and_the_hosts() -> None:
     assert len(list(groups(made.fleet))) == 2
 
 
-def test_what_does_not_serve_comes_before_what_is_slow_and_a_file_last() -> None:
+def test_a_stopped_service_comes_before_a_slow_one_and_a_broken_file_last() -> None:
     bare = (replace(ROW.services[0], smoke=None),)
     down = replace(ROW, host="rtx-1", refused="no answer\nat all", changes=(), services=bare)
     wedge = Finding("wedge", Severity.ERROR, Subject("spark-1", "qwen36"), "no token for 9 min")
@@ -98,7 +98,7 @@ def test_old_data_is_marked_with_its_age() -> None:
     assert "old:" not in html(page("spark-1", results=findings))
 
 
-def test_all_well_is_said_with_its_time() -> None:
+def test_the_absence_of_findings_is_shown_with_its_time() -> None:
     well = page("spark-1", "spark-2", now=NOON)
     assert well.front == ("2 services of 2 hosts: as planned, none below its card, as of just now")
     assert well.well
@@ -106,7 +106,7 @@ def test_all_well_is_said_with_its_time() -> None:
     assert missing.front == "spark-2: qwen36: is not deployed"
 
 
-def test_a_warning_alone_is_said_and_is_no_failure() -> None:
+def test_a_warning_alone_is_shown_and_is_no_failure() -> None:
     made = page("spark-1", reported=Status(NOON, findings=(WARNING,)))
     assert made.front == "spark-1: qwen36: drift: changed by hand"
     assert made.well
@@ -120,5 +120,5 @@ def test_times_are_in_ms_and_rates_in_tokens() -> None:
 
 
 @cases("seconds", "message")
-def test_ages(seconds: float, message: str) -> None:
+def test_ages_are_shown_in_their_largest_unit(seconds: float, message: str) -> None:
     assert ago(NOON - dt.timedelta(seconds=seconds), NOON) == message

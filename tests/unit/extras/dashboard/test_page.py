@@ -1,4 +1,4 @@
-"""The page: what it makes of runs, results and history, and that it holds nothing but that."""
+"""The page: its contents from runs, results and history, and nothing else."""
 
 import datetime as dt
 import json
@@ -50,7 +50,7 @@ def example() -> dict[str, Any]:
     return example_report.contents(hosts=3, runs=6)
 
 
-#: Of a host that is well.
+#: Data of a healthy host.
 ROW: Row = example_report.rows(1)[0]
 MEASURED = {("spark-1", "qwen36"): result()}
 
@@ -63,7 +63,7 @@ def page(*, rows: Sequence[Row] | None = None, dry: bool = False, **changes: Any
 
 
 class Seen(HTMLParser):
-    """A page's elements, attributes and text, and whether every element is closed in its turn."""
+    """A page's elements, attributes and text, and whether every element is closed in order."""
 
     VOID = frozenset({"meta", "link"})
 
@@ -71,7 +71,7 @@ class Seen(HTMLParser):
         super().__init__()
         self.elements: Counter[str] = Counter()
         self.attributes: list[tuple[str, str | None]] = []
-        self.words: list[str] = []
+        self.texts: list[str] = []
         self.open: list[str] = []
         self.feed(markup)
         self.close()
@@ -86,15 +86,15 @@ class Seen(HTMLParser):
         assert tag in self.VOID or self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        self.words.append(data)
+        self.texts.append(data)
 
     @property
     def text(self) -> str:
-        """All text, spaces made one."""
-        return " ".join(" ".join(self.words).split())
+        """All text, with single spaces."""
+        return " ".join(" ".join(self.texts).split())
 
 
-def test_the_page_asks_nobody_for_anything() -> None:
+def test_the_page_sends_no_request() -> None:
     markup = html(page())
     assert markup == html(page())
     seen = Seen(markup)
@@ -113,7 +113,7 @@ def test_the_page_asks_nobody_for_anything() -> None:
     assert ("name", "viewport") in seen.attributes
 
 
-def test_every_section_says_what_was_given() -> None:
+def test_every_section_shows_its_data() -> None:
     seen = Seen(html(page())).text
     for name in (
         "3 hosts, 3 services", "NVIDIA GeForce RTX 5090", "580.142", "10.213.77.11:8000",
@@ -125,7 +125,7 @@ def test_every_section_says_what_was_given() -> None:
         assert name in seen
 
 
-def test_tables_say_what_they_are() -> None:
+def test_tables_have_captions() -> None:
     seen = Seen(html(page()))
     attributes = Counter(seen.attributes)
     assert seen.elements["caption"] == seen.elements["table"] == attributes["role", "table"]
@@ -134,7 +134,7 @@ def test_tables_say_what_they_are() -> None:
     assert ("lang", "en") in seen.attributes
 
 
-#: What would be markup where it is not escaped, and what is easily forgotten.
+#: Texts that would be markup without escaping, and parts that are easily forgotten.
 _nasty = st.sampled_from(
     ["<script>alert(1)</script>", '"><img src=x onerror=y>', "</style>", "{{ 7 * 7 }}", "&amp;",
      "' onclick='x", "-->", "]]>", "</svg>"]
@@ -168,16 +168,16 @@ _PLAINLY = cache(lambda: _read("word"))
 
 
 @given(_nasty)
-def test_whatever_a_host_says_is_text(word: str) -> None:
+def test_text_of_a_host_is_never_markup(word: str) -> None:
     plainly, nastily = _PLAINLY(), _read(word)
     assert nastily.elements == plainly.elements
     assert [name for name, _ in nastily.attributes] == [name for name, _ in plainly.attributes]
-    shown = "".join(nastily.words)
+    shown = "".join(nastily.texts)
     assert shown.count(visible_text(word)) >= 20
     assert shown == visible_text(shown)
 
 
-def test_the_page_as_json_holds_what_the_page_shows() -> None:
+def test_the_page_as_json_has_the_same_contents() -> None:
     data = json.loads(json.dumps(plain(page())))
     assert data["well"] is False
     assert [row["host"] for row in data["fleet"]] == ["rtx-1", "spark-1", "spark-2"]
@@ -187,7 +187,7 @@ def test_the_page_as_json_holds_what_the_page_shows() -> None:
     assert data["memory"]["spark-1"]["parts"][-1] == {"mark": "o", "name": "system", "gib": 8.0}
 
 
-def test_memory_is_what_the_plan_budgets() -> None:
+def test_memory_equals_the_plans_budget() -> None:
     own = memory_of(plan(SPARK, sidecars={"asr": 4}), catalog())
     assert [(part.name, round(part.gib)) for part in own.parts] == [
         ("qwen36 weights", 21), ("qwen36 KV cache and engine", 62), ("asr", 4), ("system", 8),
@@ -196,7 +196,7 @@ def test_memory_is_what_the_plan_budgets() -> None:
     assert own.free_gib == pytest.approx(119.7 * 0.3 - 12)
 
 
-def test_an_empty_page_says_what_is_missing() -> None:
+def test_an_empty_page_names_the_missing_files() -> None:
     empty = page_of(made=NOON, catalog=catalog())
     assert empty.well
     seen = Seen(html(empty)).text
@@ -222,12 +222,12 @@ def test_states_are_those_of_the_terminal_report() -> None:
         assert _states(row) == {"spark-1": (state, well)}
     assert _states(unknown, dry=True) == {"spark-1": ("planned", True)}
     assert _states(results=MEASURED) == {"spark-1": ("measured only", True)}
-    # Nothing is claimed of a host that was left alone.
+    # The page claims nothing about a host that was left alone.
     (shown,) = page(rows=[refused], results={}).fleet
     assert (shown.release, shown.image, shown.address, shown.models) == (None, None, None, ())
 
 
-def test_an_inventory_chooses_the_hosts_and_names_what_is_not_there_yet() -> None:
+def test_an_inventory_selects_the_hosts_and_names_undeployed_services() -> None:
     made = page(planned={"spark-1": ["qwen36"], "spark-9": ["qwen36"]})
     states = {row.host: row.state for row in made.fleet}
     assert states == {"spark-1": "serving", "spark-9": "not deployed"}
@@ -257,7 +257,7 @@ def test_a_slow_service_is_a_finding_for_each_measure_with_the_worst_load() -> N
     assert not list(findings(benches(page())[1]))
 
 
-def test_what_explains_the_most_loads_comes_first() -> None:
+def test_the_cause_of_the_most_loads_comes_first() -> None:
     lazy = cell(decode=50, tpot=0.02, acceptance=0.1)
     slow = {"decode": 20, "tpot": 0.05, "acceptance": 0.9}
     busy = [cell(category=name, **slow) for name in ("math", "prose")]
@@ -267,7 +267,7 @@ def test_what_explains_the_most_loads_comes_first() -> None:
     assert ("drafter-revision", 1) in named
 
 
-def test_the_terminal_says_the_same_in_short() -> None:
+def test_the_terminal_shows_a_summary_of_the_page() -> None:
     problem = mistake("bench/x.json", "broken", "correct it")
     compare("report/terminal.txt", f"{text(page(problems=(problem,)))}\n")
     failing = text(page(results={("spark-1", "qwen36"): result(cell(errors=2))}))
@@ -279,14 +279,14 @@ def test_hosts_sort_as_people_count() -> None:
     assert sorted(mixed, key=natural) == ["9b", "10", "a", "spark-2", "spark-10"]
 
 
-def test_a_run_comes_back_as_it_was_reported(tmp_path: Path) -> None:
+def test_a_stored_run_is_read_back(tmp_path: Path) -> None:
     rows = tuple(example_report.rows(3))
     file = tmp_path / "last-run.json"
     file.write_text(as_json(rows, dry=True))
     problems: list[Finding] = []
     run = read_last_run(file, problems)
     assert run == replace(run, hosts=rows, dry=True) if run else False
-    # A record of before the page was there has neither checks nor GPU.
+    # A record from before the page has neither checks nor GPU.
     old = json.loads(file.read_text())
     for host in old["hosts"]:
         del host["gpu"], host["driver"], host["services"][0]["smoke"]["checks"]
@@ -307,7 +307,7 @@ def test_a_record_that_can_not_be_read_is_named(tmp_path: Path, written: str, me
     assert any(message in f"{problem.subject} {problem.observed}" for problem in problems)
 
 
-def test_a_history_keeps_what_can_be_read_the_oldest_first(tmp_path: Path) -> None:
+def test_a_history_keeps_its_readable_entries_oldest_first(tmp_path: Path) -> None:
     file = tmp_path / "status.json"
     good = example_report.history(1)
     file.write_text(json.dumps({"history": [*reversed(good), {"host": "x"}], "more": 1}))

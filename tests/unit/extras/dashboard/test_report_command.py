@@ -14,20 +14,20 @@ from tests.unit.extras.bench.bench_results import cell, result
 
 @pytest.fixture
 def project(here: Path) -> Path:
-    """A project's folder as runs and benchmarks leave it; the folder commands run in."""
+    """A project's folder as runs and benchmarks leave it, as the working directory."""
     example_report.write(here / ".sparkwright", hosts=3, runs=6)
     # The invented results are where `--results` looks by default.
     return here
 
 
-def test_without_a_word_it_takes_what_is_there_and_says_where_the_page_is(project: Path) -> None:
+def test_report_without_arguments_uses_stored_results_and_names_the_page(project: Path) -> None:
     done = exits(1, "report")
     assert "spark-2/qwen36: decode, one stream is worse than the card" in done.output
     assert done.output.rstrip().endswith("The page: .sparkwright/report.html")
     assert "580.142" in (project / ".sparkwright/report.html").read_text()
 
 
-def test_it_ends_with_zero_when_nothing_is_found(project: Path) -> None:
+def test_report_exits_with_0_without_findings(project: Path) -> None:
     alone = ("--last-run", "none", "--status", "none", "--results")
     assert "Nothing to show" in run("report", *alone, "none").output
     save(project / "mine", result())
@@ -50,7 +50,7 @@ def test_an_inventory_adds_the_memory_and_chooses_the_hosts(project: Path, check
     assert run("report", "inventory/lab.py", "--limit", "spark-9", *paths).exit_code == 2
 
 
-def test_json_is_all_of_it_and_writes_no_page(project: Path) -> None:
+def test_report_json_has_all_contents_and_writes_no_page(project: Path) -> None:
     assert json.loads(run("report", "--json").output)["well"] is False
     assert not (project / ".sparkwright/report.html").exists()
     run("report", "--json", "--output", "also.html")
@@ -67,6 +67,6 @@ def test_a_broken_result_is_a_warning_in_terminal_and_page(project: Path) -> Non
     assert bad.name in page
 
 
-def test_it_runs_without_pyinfra() -> None:
-    words = ["report", "--json", "--results", "x", "--last-run", "x", "--status", "x"]
-    assert "pyinfra" not in loaded_modules(f"from sparkwright.cli import main; main({words})")
+def test_report_runs_without_pyinfra() -> None:
+    arguments = ["report", "--json", "--results", "x", "--last-run", "x", "--status", "x"]
+    assert "pyinfra" not in loaded_modules(f"from sparkwright.cli import main; main({arguments})")

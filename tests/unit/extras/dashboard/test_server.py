@@ -1,4 +1,4 @@
-"""The live page's server: who gets in, from where, and what a page is told."""
+"""The live page's server: access control, and data for a page."""
 
 import http.client
 import json
@@ -61,13 +61,13 @@ cases = Tables(__file__)
 
 @pytest.fixture
 def fleet() -> Fleet:
-    """Two hosts that were not asked yet."""
+    """Two hosts before the first question."""
     return Fleet({"spark-1": expected(), "spark-2": expected()})
 
 
 @pytest.fixture
 def site(fleet: Fleet) -> Iterator[Site]:
-    """A server with all that it offers."""
+    """A server with all its functions."""
     ACTED.clear()
     with serving(fleet, empty, act) as site:
         yield site
@@ -129,7 +129,7 @@ def test_only_the_page_itself_may_read(
 
 
 @cases("status", "headers")
-def test_a_change_comes_from_the_page_alone(
+def test_only_the_page_may_make_changes(
     site: Site, status: int, headers: dict[str, str | None]
 ) -> None:
     answer = ask(site, "/control", "POST", CONTROL, headers)
@@ -184,7 +184,7 @@ def test_hosts_are_asked_only_while_a_page_is_open(site: Site, fleet: Fleet) -> 
 
 
 def seen(fleet: Fleet, host: str = "spark-1") -> dict[str, Any]:
-    """A host as a page gets it."""
+    """A host in the page's data."""
     return next(data for data in fleet.since(0, 0)[1] if data["host"] == host)
 
 
@@ -212,7 +212,7 @@ def test_a_hostile_host_sends_no_endless_page(fleet: Fleet) -> None:
     assert '"qwen36"' in text
 
 
-def test_use_by_key_comes_with_the_most_used_first(fleet: Fleet, tmp_path: Path) -> None:
+def test_usage_by_key_lists_the_most_used_first(fleet: Fleet, tmp_path: Path) -> None:
     rows = [UsageRow("2026-11-24", f"key-{n}", "m", n, 0, 7, 9, 1.5, 0) for n in range(99)]
     fleet.take("spark-1", glance(usage=tuple(rows)))
     shown = seen(fleet)["usage"]
@@ -255,25 +255,25 @@ def test_a_host_is_shown_by_its_last_two_answers(fleet: Fleet) -> None:
     for at in (100.0, 105.0):
         fleet.take("spark-1", glance(at))
     data = seen(fleet)
-    (one,) = data["services"]
-    assert (one["model"], one["address"]) == (MODEL, "https://10.0.0.1:8000/v1")
-    assert (one["well"], one["plan"]) == (True, "as planned")
-    assert (one["load"]["tokens"], one["load"]["running"], one["load"]["first_token"]) == (
-        40.0, 2.0, pytest.approx(0.12),
-    )  # fmt: skip
+    (service,) = data["services"]
+    assert (service["model"], service["address"]) == (MODEL, "https://10.0.0.1:8000/v1")
+    assert (service["well"], service["plan"]) == (True, "as planned")
+    load = service["load"]
+    assert (load["tokens"], load["running"]) == (40.0, 2.0)
+    assert load["first_token"] == pytest.approx(0.12)
     assert (data["machine"]["temperature"], data["machine"]["clock"]) == (66.0, 2405.0)
     fleet.take("spark-1", glance(110.0, hour={"qwen36": 7.5}))
     shown = seen(fleet)
-    assert (one["hour"], shown["services"][0]["hour"]) == (None, 7.5)
+    assert (service["hour"], shown["services"][0]["hour"]) == (None, 7.5)
     fleet.take("spark-1", OSError("no route"))
     gone = seen(fleet)
     assert (gone["state"], gone["problem"], gone["seen"]) == ("off", "no route", shown["seen"])
-    # An engine that began again has no count of before.
+    # A restarted engine has no earlier count.
     fleet.take("spark-1", glance(1.0))
     assert seen(fleet)["services"][0]["load"]["tokens"] is None
 
 
-def test_a_roll_out_its_end_and_findings_are_told(fleet: Fleet) -> None:
+def test_a_roll_out_its_end_and_findings_are_shown(fleet: Fleet) -> None:
     end = HistoryEntry("qwen36", "0aa1c5ffab17", RELEASE, "me@pc", NOW, (), 3.2, "good", ())
     wedge = WatchFinding("wedge", "qwen36", "error", "no token", NOW + 60)
     old = HistoryEntry("qwen36", None, "0aa1c5ffab17", "me@pc", NOW - 9000, (), 3.2, "good", ())
@@ -295,12 +295,12 @@ def test_a_roll_out_its_end_and_findings_are_told(fleet: Fleet) -> None:
         "wedge: no token (watched for 40 s)", "error",
     )  # fmt: skip
     assert any("sparkwright" in text for text in finding["more"])
-    (one,) = data["services"]
-    assert one["well"] is False
-    assert one["plan"] == f"differs: release {RELEASE}"
+    (row,) = data["services"]
+    assert row["well"] is False
+    assert row["plan"] == f"differs: release {RELEASE}"
 
 
-def test_downloads_that_run_or_were_cut_are_found_and_ended_ones_are_not(
+def test_running_and_interrupted_downloads_are_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     half = {"state": "running", "bytes_done": 1, "bytes_total": 2}
@@ -321,7 +321,7 @@ def test_downloads_that_run_or_were_cut_are_found_and_ended_ones_are_not(
 
 
 @cases("generated", "first")
-def test_the_time_to_the_first_token_is_that_of_every_engine_that_measures_it(
+def test_every_engine_that_measures_the_time_to_the_first_token_shows_it(
     fleet: Fleet, generated: str, first: float | None
 ) -> None:
     for at in (100.0, 105.0):
@@ -362,11 +362,11 @@ def test_a_release_of_a_newer_plan_does_not_differ_from_the_plan_of_the_start() 
         assert seen(fleet)["services"][0]["plan"] == f"differs: {plan}"
 
 
-@cases("words", "message")
+@cases("arguments", "message")
 def test_a_command_line_that_can_not_be_used_is_refused(
-    checkout: Any, words: tuple[str, ...], message: str
+    checkout: Any, arguments: tuple[str, ...], message: str
 ) -> None:
-    done = run("dashboard", "inventory/lab.py", "--page-port", "0", *words)
+    done = run("dashboard", "inventory/lab.py", "--page-port", "0", *arguments)
     assert done.exit_code == 2
     assert message in done.output
 
@@ -420,10 +420,10 @@ def test_the_command_shows_a_host_that_is_off_and_ends_with_ctrl_c(
     assert program.wait(30) == 130
 
 
-@cases("action", "host", "name", "words")
+@cases("action", "host", "name", "command")
 def test_an_action_is_the_command_of_its_name(
     monkeypatch: pytest.MonkeyPatch, checkout: Any, fleet: Fleet, action: str, host: str,
-    name: str, words: list[str] | None,
+    name: str, command: list[str] | None,
 ) -> None:  # fmt: skip
     ran: list[list[str]] = []
 
@@ -433,5 +433,5 @@ def test_an_action_is_the_command_of_its_name(
 
     monkeypatch.setattr(subprocess, "run", started)
     done = dashboard._act(Hosts(Path("inventory/lab.py")), [], fleet, action, host, name)
-    assert done[0] is (words is not None)
-    assert ran == ([words] if words else [])
+    assert done[0] is (command is not None)
+    assert ran == ([command] if command else [])

@@ -20,9 +20,7 @@ _values = json_values(st.text(max_size=8), st.sampled_from([10**400, -1, 1e308, 
 
 
 @given(st.sampled_from(paths(WRITTEN)), _values)
-def test_whatever_stands_in_a_file_the_page_is_made_and_names_it(
-    path: tuple[Any, ...], value: Any
-) -> None:
+def test_a_damaged_file_is_named_on_a_complete_page(path: tuple[Any, ...], value: Any) -> None:
     written = changed(WRITTEN, path, value)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "spark-1/qwen36/20260702T120000Z.json"

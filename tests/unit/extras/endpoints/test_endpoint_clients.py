@@ -1,7 +1,7 @@
 """Exported files, read by the clients themselves or by their own schema.
 
-LiteLLM is 250 MB with all that it needs: ``make clients`` installs it apart and runs this file,
-and an ``openclaw`` on the path is asked too. Elsewhere these tests are skipped and say so.
+LiteLLM takes 250 MB with its dependencies: ``make clients`` installs it separately and runs this
+file; an ``openclaw`` on the path is tested too. Elsewhere these tests are skipped with a message.
 """
 
 import io
@@ -35,7 +35,7 @@ def every_recipe() -> list[Endpoint]:
     return [endpoint for result in each for endpoint in result.endpoints]
 
 
-def test_openclaw_s_schema_takes_it() -> None:
+def test_openclaws_schema_accepts_the_configuration() -> None:
     jsonschema: Any = pytest.importorskip("jsonschema", reason="make setup installs jsonschema")
     schema = json.loads(SCHEMA.read_text())
     for endpoints in (lab(), *([endpoint] for endpoint in every_recipe())):
@@ -46,7 +46,7 @@ def test_openclaw_s_schema_takes_it() -> None:
         jsonschema.validate(data, schema)
 
 
-def test_openclaw_itself_takes_it(tmp_path: Path) -> None:
+def test_openclaw_itself_accepts_the_configuration(tmp_path: Path) -> None:
     openclaw = shutil.which("openclaw")
     if openclaw is None:
         pytest.skip("no openclaw on the path (npm install -g openclaw, Node 24)")
@@ -79,7 +79,7 @@ COMPLETION = {
 
 @contextmanager
 def _server() -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """An OpenAI-style server, and what it was asked: path, authorization and body."""
+    """An OpenAI-style server, and its requests: path, authorization and body."""
     asked: list[dict[str, Any]] = []
 
     class Completions(Handler):
@@ -96,13 +96,16 @@ def _server() -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 @pytest.fixture
 def litellm(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The client. Its own table of models comes with it, or it asks the network at import."""
+    """The client.
+
+    The package has its own table of models; without it, an import would ask the network.
+    """
     monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     monkeypatch.setenv(VARIABLE, KEY)
     return pytest.importorskip("litellm", reason="litellm is not installed: make clients")
 
 
-def test_litellm_routes_by_it(litellm: Any) -> None:
+def test_litellm_routes_by_the_configuration(litellm: Any) -> None:
     types: Any = pytest.importorskip("litellm.types.router")
     alias = Alias(title="no thoughts", temperature=0.7, top_k=20, thinking=False, source="a test")
     with _server() as (url, asked):
@@ -127,7 +130,7 @@ def test_litellm_routes_by_it(litellm: Any) -> None:
         assert seen["authorization"] == f"Bearer {KEY}"
         assert (seen["model"], seen["temperature"], seen["top_k"]) == ("quick", 0.7, 20)
         assert seen["chat_template_kwargs"] == {"enable_thinking": False}
-        # A prompt of some 10000 tokens fits the large one alone.
+        # A prompt of some 10000 tokens fits only the large service.
         assert {ask("word " * 10000)["path"] for _ in range(5)} == {"/large/v1/chat/completions"}
 
 

@@ -1,4 +1,4 @@
-"""Endpoints: what clients are given of a planned fleet, and what they never are."""
+"""Endpoints: data of a planned fleet for clients, without secrets."""
 
 import json
 from dataclasses import replace
@@ -57,7 +57,7 @@ def spark(**changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_each_client_is_told_where_what_and_how_much(form: str) -> None:
+def test_each_client_gets_address_model_and_limits(form: str) -> None:
     compare(f"clients/lab.{form}", render(form, usable(form, lab())[0]))
 
 
@@ -90,14 +90,14 @@ def test_a_name_of_the_users_own_has_no_advice() -> None:
 
 
 @cases("settings", "service", "address")
-def test_the_address_is_the_one_for_others(
+def test_the_clients_address_is_the_lan_address(
     settings: dict[str, Any], service: dict[str, Any], address: str
 ) -> None:
     assert single(spark(**service), **settings).base_url == f"http://{address}/v1"
 
 
 @pytest.mark.parametrize("bind", ["127.0.0.1", "localhost", "::1"])
-def test_a_service_of_the_host_alone_is_left_out_and_said(bind: str) -> None:
+def test_a_loopback_service_is_left_out_with_a_note(bind: str) -> None:
     result = exported(spark_1=(SPARK, {}), spark_2=(spark(bind=bind), {}))
     assert [endpoint.host for endpoint in result.endpoints] == ["spark-1"]
     assert result.notes == (f"spark-2: qwen36 listens on {bind} only, and is left out",)
@@ -105,7 +105,7 @@ def test_a_service_of_the_host_alone_is_left_out_and_said(bind: str) -> None:
         exported(spark_2=(spark(bind=bind), {}))
 
 
-def test_the_fleets_address_stands_for_every_service_behind_it() -> None:
+def test_the_fleets_address_replaces_every_service_behind_it() -> None:
     keys = {"laptop": {}, "family": {"models": ["other"]}}
     other = {"other": {**SPARK["qwen36"], "served_names": ["other", "second"], "proxy": True}}
     hosts = planned(
@@ -173,7 +173,7 @@ def test_a_key_of_a_command_is_read_by_that_command() -> None:
     assert entry["api_key"] == {"variable": VARIABLE, "command": ["pass", "show", "my lab"]}
 
 
-def test_a_clients_own_key_is_that_of_the_services_that_know_it() -> None:
+def test_a_clients_own_key_selects_the_services_that_accept_it() -> None:
     services = {"qwen36": {**SPARK["qwen36"], "proxy": True}}
     keys = {"openclaw": {}, "laptop": {"command": ["pass", "show", "laptop"]}}
     hosts = planned(spark_1=(services, {"keys": keys}), spark_2=(services, {}))
@@ -188,14 +188,14 @@ def test_a_clients_own_key_is_that_of_the_services_that_know_it() -> None:
 
 
 @cases("more", "message")
-def test_who_takes_turns_is_said(more: dict[str, str], message: str) -> None:
+def test_members_of_an_exclusive_group_are_named(more: dict[str, str], message: str) -> None:
     item = {**SPARK["qwen36"], "exclusive": "day", "proxy": True, **more}
     services = {"qwen36": item, "coder": {**item, "port": 8001, "served_names": ["coder"]}}
     notes = exported(spark_1=(services, {}), spark_2=(SPARK, {})).notes
     assert "; ".join(notes) == f"spark-1: {message}"
 
 
-def test_a_name_of_different_models_is_said() -> None:
+def test_a_name_of_different_models_is_reported() -> None:
     other = {"gemma": {"recipe": "gemma4-26b-a4b-stock", "served_names": ["qwen36-fast"]}}
     (note,) = exported(spark_1=(SPARK, {}), spark_2=(other, {})).notes
     assert note.startswith("qwen36-fast stands for different models: AEON-7/")
@@ -221,7 +221,7 @@ def test_a_file_is_written_whole(tmp_path: Path, checkout: Path) -> None:
     assert [entry["host"] for entry in json.loads(file.read_text())["endpoints"]] == ["rtx-1"]
 
 
-def test_the_address_is_ssh_s_where_the_inventory_gives_one(tmp_path: Path, checkout: Path) -> None:
+def test_ssh_hostname_is_the_clients_address(tmp_path: Path, checkout: Path) -> None:
     inventory = tmp_path / "mine.py"
     inventory.write_text('sparks = [("my-spark", {"ssh_hostname": "my-spark.local"})]\n')
     (entry,) = json.loads(run("endpoints", str(inventory)).stdout)["endpoints"]
@@ -240,7 +240,7 @@ def test_clients_of_a_cluster_know_its_head_alone() -> None:
     assert exported.notes == ()
 
 
-def test_every_client_is_told_the_ca_and_none_its_key(here: Path) -> None:
+def test_every_configuration_has_the_ca_and_no_key(here: Path) -> None:
     authority(NOW)
     endpoints = exported(spark_1=(BEHIND, {"tls": "own"})).endpoints
     ca = str(here / CA)

@@ -1,4 +1,4 @@
-"""Answers of a host whose fabric is measured, for tests of what every command prints."""
+"""Answers of a host during a fabric test, for tests of every command's output."""
 
 from sparkwright.extras.fabric_test.fabric_measure import MeasureAnswer, Measurement
 from tests.unit.cli.fleet_of_five import LONG

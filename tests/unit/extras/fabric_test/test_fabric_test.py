@@ -57,7 +57,7 @@ def test_pings_fill_every_rail_and_pairs_write_over_both_twins(
         (tooled(pair()), IMAGES, ["ping", "all-gather"]),
     ],
 )
-def test_what_is_not_there_is_not_measured(
+def test_missing_hardware_is_not_measured(
     fabric: Fabric, images: dict[str, str | None], tests: list[str]
 ) -> None:
     assert [step.test for step in plan(fabric, images)] == tests
@@ -78,7 +78,7 @@ def _gathered(gbytes: float, backend: str = "nccl") -> Measurement:
 
 
 @pytest.mark.parametrize(("gbits", "gbytes"), [(46.0, 22.4), (92.6, 11.0)])
-def test_half_of_it_does_not_but_in_a_ring(gbits: float, gbytes: float) -> None:
+def test_half_the_rate_fails_except_in_a_ring(gbits: float, gbytes: float) -> None:
     result = measured(gbits, _gathered(gbytes), pair())
     assert not result.well
     assert FAILED in {measure.verdict for measure in result.measures}
@@ -106,7 +106,7 @@ def test_without_a_gpu_the_rate_proves_nothing() -> None:
 def _answering(
     monkeypatch: pytest.MonkeyPatch, states: dict[str, FabricState], gbits: float = 92.6
 ) -> list[Asked]:
-    """Hosts that answer as these do, and are as fast; what they were asked."""
+    """Hosts with these answers and this speed; and their questions."""
     tooled = {
         name: replace(item, tools=("ib_write_bw",) if item.rails else (), image="sha256:a")
         for name, item in states.items()
@@ -127,7 +127,7 @@ def _measured(request: MeasureRequest, gbits: float, gathered: Measurement) -> M
     return MeasureAnswer((*pings, *wrote, *([gathered] if request.gather else [])))
 
 
-def test_a_fabric_as_it_must_be(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_faultless_fabric_passes_its_test(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = _answering(monkeypatch, {**pair(), "spark-3": FabricState()})
     done = run("fabric", "test")
     assert done.exit_code == 0, done.output
@@ -140,7 +140,7 @@ def test_a_fabric_as_it_must_be(monkeypatch: pytest.MonkeyPatch) -> None:
     ]  # fmt: skip
 
 
-def test_faults_and_slow_links_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_faults_and_slow_links_are_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     states = pair()
     states["spark-2"] = replace(states["spark-2"], cma_over=9 << 30)
     _answering(monkeypatch, states, gbits=46.1)
@@ -186,17 +186,17 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("how", HOSTILE)
-def test_its_words_reach_no_command(how: str) -> None:
+def test_a_hosts_text_reaches_no_command(how: str) -> None:
     with pytest.raises(HostError, match=r"not a valid answer: .* is no "):
         state_of(fake(None, fabric=HOSTILE[how]))  # type: ignore[arg-type]
 
 
-def test_an_honest_account_is_taken() -> None:
+def test_an_honest_answer_is_accepted() -> None:
     state = pair()["spark-1"]
     assert state_of(fake(None, fabric=state)) == state  # type: ignore[arg-type]
 
 
-def test_what_one_host_says_is_a_number_on_another() -> None:
+def test_a_hosts_address_becomes_only_a_number_on_another_host() -> None:
     requests = [each for step in planned(pair())[1] for each in step.requests.values()]
     addresses = [stream.address for each in requests for stream in each.write]
     addresses += [ping.address for each in requests for ping in each.pings]

@@ -28,7 +28,7 @@ _SHORT = {
     "ep": "enable_expert_parallel", "O": "optimization_level", "cc": "compilation_config",
 }  # fmt: skip
 _PARALLEL = ("tensor_parallel_size", "pipeline_parallel_size")
-#: What vLLM's page adds for each rank of several hosts.
+#: vLLM's page adds these for each rank of several hosts.
 _RANKS = ("nnodes", "node_rank", "master_addr")
 _OPTION = re.compile(r"--?[A-Za-z]")
 _PAGE = """
@@ -149,7 +149,7 @@ def flags(argv: list[str]) -> dict[str, Any]:
 def differences(
     imported: Imported, command: Mapping[str, Any], repositories: Mapping[str, str]
 ) -> list[str]:
-    """Arguments and variables that the import neither has as the command has them nor names.
+    """Arguments and variables that the import neither keeps unchanged nor names.
 
     Args:
         repositories: of every model of the catalog and the import, by name.
@@ -186,7 +186,7 @@ def differences(
         same = str(kept) == str(value) or str(kept) == f"/vllm-workspace/{value}"
         same |= name in _PARALLEL and {str(value), str(kept)} == {"1", "None"}
         same |= (name, value) in (("port", 8000), ("host", "0.0.0.0"))
-        same |= (name, kept) == ("runner", "pooling")  # of the page's `tasks`
+        same |= (name, kept) == ("runner", "pooling")  # from the page's `tasks`
         if not same and not is_named(name):
             differ.append(f"{name}: {kept!r}, and the recipe means {value!r}")
     variables = {name: "" if value is None else str(value)
@@ -200,7 +200,7 @@ def differences(
 def compared(
     registry: Path, box: str = "dgx_spark_gb10", **options: Any
 ) -> tuple[Counter[str], list[str]]:
-    """How many recipes of a folder were taken whole, in part or refused, and what differs."""
+    """Number of recipes of a folder imported whole, in part or refused, and their differences."""
     counted: Counter[str] = Counter()
     differ: list[str] = []
     has_page = (registry / "src/lib/command-synthesis.js").is_file()

@@ -20,13 +20,13 @@ __all__ = ["git", "git_registry"]
 
 
 def of_folder(folder: Path, **options: Any) -> dict[str, Imported]:
-    """Importeds by the recipe's name, or its file where it was refused."""
+    """Imported recipes by name, or by file if refused."""
     result = import_texts(of_path(folder), catalog(), Options(**options))
     return {item.name or Path(item.source).name: item for item in result}
 
 
 def of_text(text: str, name: str = "mine", **options: Any) -> Imported:
-    """The one recipe of a text."""
+    """The only recipe of a text."""
     texts = [Text(name, text, f"{name}.yaml", dt.date(2026, 9, 1))]
     (result,) = import_texts(texts, catalog(), Options(**options))
     return result

@@ -38,7 +38,7 @@ CASES: dict[str, tuple[Path, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_every_key_is_carried_over_or_named(case: str) -> None:
-    """Of one recipe with every key, of every format, and of what is not for vLLM."""
+    """One recipe with every key, of every format, and recipes of other engines."""
     folder, options = CASES[case]
     results = {
         name: {
@@ -71,7 +71,7 @@ def test_a_variant_for_other_hardware_or_of_no_name_is_refused(variant: str, mes
     assert message in of_text(text, variants=(variant,)).findings[-1].observed
 
 
-def test_a_parser_goes_with_its_plugin() -> None:
+def test_a_parser_is_kept_only_with_its_plugin() -> None:
     result = of_text(
         minimal("vllm serve {model} --reasoning-parser-plugin p.py --reasoning-parser of_plugin")
     )
@@ -93,7 +93,7 @@ def test_a_repository_that_the_catalog_knows_is_taken_from_there() -> None:
 
 
 @pytest.mark.parametrize("name", ["everything", "generated", "first", "pair-first"])
-def test_what_was_imported_is_checked_like_every_recipe(name: str, here: Path) -> None:
+def test_an_imported_recipe_is_checked_like_every_recipe(name: str, here: Path) -> None:
     for result in of_folder(REGISTRY).values():
         if result.entries:
             write(result, here / "catalog", replace=False)
@@ -183,7 +183,7 @@ def test_an_embedding_model_of_vllms_recipes_is_served_for_pooling() -> None:
 
 
 @cases("keys", "code")
-def test_an_import_that_lost_what_it_needs_ends_with_1(
+def test_an_import_that_lost_a_needed_part_exits_with_1(
     keys: dict[str, Any], code: int, here: Path
 ) -> None:
     Path("mine.yaml").write_text(minimal(**keys))
@@ -191,7 +191,7 @@ def test_an_import_that_lost_what_it_needs_ends_with_1(
     assert Path("catalog/recipes/mine.yaml").exists()
 
 
-def test_check_names_what_an_earlier_import_kept_and_todays_leaves_out(here: Path) -> None:
+def test_check_names_arguments_that_an_earlier_import_kept(here: Path) -> None:
     result = of_text(minimal())
     write(result, here / "catalog", replace=False)
     path = here / "catalog/recipes/mine.yaml"
@@ -214,7 +214,7 @@ def test_check_names_what_an_earlier_import_kept_and_todays_leaves_out(here: Pat
 
 
 def test_a_layout_over_several_sparks_is_taken_with_its_own_arguments() -> None:
-    """As DeepSeek-V4-Flash of vLLM's recipes has it: 8 GPUs of one box, or two Sparks."""
+    """As in DeepSeek-V4-Flash of vLLM's recipes: 8 GPUs of one box, or two Sparks."""
     page = {
         "model": {"model_id": "example/Large"},
         "variants": {"default": {
@@ -246,7 +246,7 @@ def test_a_layout_over_several_sparks_is_taken_with_its_own_arguments() -> None:
 
 
 def test_an_opt_in_feature_that_a_variant_turns_on_is_taken_and_passes_check(here: Path) -> None:
-    """As DeepSeek-V4-Flash of vLLM's recipes has it: the body has DSpark's draft module itself."""
+    """As in DeepSeek-V4-Flash of vLLM's recipes: the body has DSpark's draft module itself."""
 
     def args(tokens: int) -> dict[str, list[str]]:
         config = {"method": "dspark", "num_speculative_tokens": tokens}
@@ -287,7 +287,7 @@ with open(os.environ["RECORD"], "a") as record:
 
 
 def _steps(script: str, files: dict[str, str]) -> list[list[str]]:
-    """Files and patches of a mod, as the table writes them."""
+    """Files and patches of a mod, in the table's form."""
     mod = Mod("fix", {**files, "run.sh": script})
     mod.read(remote_code=True)
     steps = []
@@ -326,8 +326,8 @@ def test_46_of_64_public_recipes_with_mods_are_of_shapes_that_are_read() -> None
 
 
 @pytest.mark.parametrize("name", READ)
-def test_bash_does_what_was_read(name: str, tmp_path: Path) -> None:
-    """In the mod's folder; cp, patch and wget only record how they are called."""
+def test_bash_has_the_same_effects_as_the_parser(name: str, tmp_path: Path) -> None:
+    """In the mod's folder; cp, patch and wget only record their arguments."""
     shape, programs, work = SHAPES[name], tmp_path / "bin", tmp_path / "work"
     for folder in (programs, work, tmp_path / "mod"):
         folder.mkdir()

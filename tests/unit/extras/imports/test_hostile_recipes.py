@@ -1,4 +1,4 @@
-"""A recipe is somebody else's text: what it tries when it is imported, and what comes of it."""
+"""A recipe is a third party's text: its attempts during an import, and their results."""
 
 import json
 import os
@@ -113,10 +113,10 @@ def test_a_version_1_field_reaches_into_nothing() -> None:
 
 
 @cases("attack", "key")
-def test_nothing_of_it_loads_code_reads_files_or_sends_data_away(
+def test_an_imported_recipe_loads_no_code_reads_no_files_and_sends_no_data(
     attack: str, key: str, here: Path
 ) -> None:
-    """And every run names it: the import, and each check after it."""
+    """Every run names it: the import, and each check after it."""
     name, _, value = attack.partition("=")
     text = minimal(f"vllm serve {{model}} {attack}")
     result = of_text(text if attack[0] == "-" else minimal(env={name: value}))
@@ -153,7 +153,7 @@ def test_an_update_of_a_registry_that_adds_code_is_named_and_leaves_it_out(here:
     assert yaml.safe_load(written.read_text())["environment"] == {**kept, "VLLM_PLUGINS": "p"}
 
 
-def test_code_of_the_repository_is_kept_only_when_it_is_asked_for() -> None:
+def test_code_of_the_repository_is_kept_only_on_request() -> None:
     text = minimal("vllm serve {model} --trust-remote-code --middleware evil.code")
     without = of_text(text)
     assert not {"trust_remote_code", "middleware"} & set(recipe(without)["arguments"])
@@ -196,7 +196,7 @@ def test_a_file_of_a_mod_is_a_template_or_an_allowed_plugin_and_no_other_argumen
     assert [finding.observed.partition(" ")[0] for finding in findings] == ["log_config_file"]
 
 
-def test_whose_image_it_is_is_said() -> None:
+def test_the_publisher_of_an_image_is_named() -> None:
     result = of_text(minimal(container="registry.evil.example:5000/x/vllm:latest"))
     shown = [finding.observed for finding in result.findings if finding.id == "import-risk"]
     assert "registry.evil.example:5000/x/vllm:latest" in shown
@@ -204,12 +204,12 @@ def test_whose_image_it_is_is_said() -> None:
 
 
 def test_a_recipe_does_not_take_the_place_of_the_librarys(tmp_path: Path) -> None:
-    """Services name recipes: one of the same name in the site's catalog would be theirs."""
+    """Services name recipes: a recipe of the same name in the site's catalog would replace it."""
     name = "qwen36-35b-a3b-heretic-dflash"
     result = of_text(minimal(), name=name)
     assert not result.entries
     assert "another recipe of that name" in result.findings[-1].reason
-    # A model's name is made of its repository: another one gets another name.
+    # A model's name is derived from its repository: another repository gets another name.
     other = of_text(minimal(model="qwen35/4b"))
     assert other.entries
     assert ("model", "qwen35-4b") not in other.entries
@@ -227,7 +227,7 @@ def test_links_in_a_folder_are_not_followed(tmp_path: Path) -> None:
 
 
 @cases("address")
-def test_git_gets_no_other_address(address: str, tmp_path: Path) -> None:
+def test_git_gets_only_allowed_addresses(address: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"."):
         registry_address(address)
     with pytest.raises(UserError):
@@ -310,7 +310,7 @@ def test_a_tree_of_a_hundred_million_files_is_cut_off(hostile: Path, tmp_path: P
         tracemalloc.stop()
 
 
-def test_what_it_says_is_shown_without_escapes(here: Path) -> None:
+def test_a_recipes_text_is_shown_without_escapes(here: Path) -> None:
     title = "fine\x1b]0;owned\x07\u202e"
     Path("evil.yaml").write_text(minimal(metadata={"description": title}, **{title: title}))
     assert not {"\x1b", "\u202e"} & set(exits(0, "import", "evil.yaml").output)

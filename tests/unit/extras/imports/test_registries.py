@@ -22,7 +22,7 @@ def registry(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def site(tmp_path: Path, registry: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A site that names it."""
+    """A site that names the registry."""
     folder = tmp_path / "site"
     (folder / "inventory").mkdir(parents=True)
     (folder / "group_data").mkdir()
@@ -56,7 +56,7 @@ def test_a_recipe_of_a_registry_is_imported_and_its_source_names_the_commit(
     assert (again.exit_code, "wrote" in again.output) == (1, False), again.output
 
 
-def test_the_lock_pins_it_until_it_is_upgraded(site: Path, registry: Path) -> None:
+def test_the_lock_pins_a_registry_until_an_upgrade(site: Path, registry: Path) -> None:
     first = git(registry, "rev-parse", "HEAD")
     lock = with_registries([str(registry)], Lock(images={}, models={}), upgrade=False)
     assert lock.registries == {str(registry): first}
@@ -80,7 +80,7 @@ def test_a_wrong_name_or_address_is_a_mistake_with_a_remedy(site: Path) -> None:
     assert "https://HOST/REPOSITORY" in run("check").output
 
 
-def test_what_is_there_with_another_content_is_not_overwritten(site: Path) -> None:
+def test_an_existing_file_with_other_content_is_not_overwritten(site: Path) -> None:
     assert run("import", "@ours/generated").exit_code == 0
     path = site / "catalog/recipes/generated.yaml"
     path.write_text(path.read_text().replace("0.7", "0.6"))
@@ -150,7 +150,7 @@ def test_mods_of_another_registry_become_files_and_patches(site: Path, registry:
     assert texts == [MODS["template/chat.jinja"], "kind: recipe\n", "x = 1\n", "--- a/x\n"]
     assert "imported-setting" not in run("check", "--recipe", "mine").output
     assert "unchanged" in run("import", "mine.yaml", *options).output
-    # Without the patches, whose base nothing pins yet, nothing of it is refused.
+    # Without the patches, whose base nothing pins yet, no part of it is refused.
     (site / "mine.yaml").write_text(minimal(command, mods=names[:2]))
     assert run("import", "mine.yaml", *options).exit_code == 0
     checked = run("check", "--recipe", "mine")

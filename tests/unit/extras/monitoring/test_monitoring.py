@@ -1,4 +1,4 @@
-"""Targets, alert rules and dashboard: names that real servers have, and alerts that do fire."""
+"""Targets, alert rules and dashboard: names of real servers, and alerts that do fire."""
 
 import json
 import re
@@ -57,7 +57,7 @@ def promtool(*arguments: str, cwd: Path) -> str:
 
 
 @pytest.mark.parametrize("version", ["0.24.0", "0.32.0"])
-def test_every_name_is_one_that_a_real_server_has(version: str) -> None:
+def test_every_metric_name_exists_on_a_real_server(version: str) -> None:
     real = (ROOT / f"tests/fixtures/vllm/{version}/metric_names.txt").read_text().split()
     used = {name for query in queries() for name in re.findall(r"vllm:\w+", query)}
     assert len(used) > 15
@@ -77,7 +77,7 @@ def test_alerts_are_the_doctors_diagnoses() -> None:
 def test_services_are_scraped_with_the_key_or_by_their_own_host(
     case: str, data: dict[str, Any]
 ) -> None:
-    """By https with TLS; a service that listens on its host alone is scraped from there."""
+    """By https with TLS; a service that listens on its host alone is scraped on the host."""
     result = files([("fd00::5", plan(**data))], 9200)
     own = sorted(path for path in result if path.startswith(("prometheus.yml", "targets/")))
     text = "".join(f"# {path}\n{result[path]}\n" for path in own)
@@ -122,7 +122,7 @@ def test_panels_of_the_dashboard_have_their_own_ids_and_do_not_overlap() -> None
             assert [t["refId"] for t in panel["targets"]] == ["A", "B"][: len(panel["targets"])]
 
 
-def test_the_command_writes_it(tmp_path: Path) -> None:
+def test_the_command_writes_the_monitoring_files(tmp_path: Path) -> None:
     out = tmp_path / "out"
     inventory = str(ROOT / "inventory/lab.py")
     done = exits(0, "monitoring", inventory, "--output", str(out))
@@ -137,7 +137,7 @@ def test_the_command_writes_it(tmp_path: Path) -> None:
 
 
 @needs_promtool
-def test_prometheus_takes_the_files(tmp_path: Path) -> None:
+def test_prometheus_accepts_the_files(tmp_path: Path) -> None:
     (tmp_path / "api_key").write_text("sk-0")
     written(tmp_path)
     checked = promtool("check", "config", "prometheus.yml", cwd=tmp_path)
@@ -148,7 +148,7 @@ def test_prometheus_takes_the_files(tmp_path: Path) -> None:
     assert f"{len(recorded)} rules found" in promtool("check", "rules", "queries.yml", cwd=tmp_path)
 
 
-#: Series of a service that is well, and what each illness changes of them.
+#: Series of a healthy service, and the changes of each fault.
 SERIES = safe_load(Path(__file__).with_name("series.yaml").read_text())
 
 
@@ -169,8 +169,8 @@ def test_every_alert_is_provoked_here() -> None:
 
 
 @needs_promtool
-def test_alerts_fire_for_their_illness_and_no_other(tmp_path: Path) -> None:
-    """One host for each illness, named after it, and one that is well."""
+def test_alerts_fire_for_their_fault_and_no_other(tmp_path: Path) -> None:
+    """One host for each fault, named after it, and a healthy host."""
     written(tmp_path)
     hosts = {"well": {}, **SERIES["ill"]}
     document = SERIES["test"]
@@ -202,7 +202,7 @@ def test_metrics_of_other_engines_get_the_names_that_alerts_know() -> None:
     rows = scraped["metric_relabel_configs"]
     (row,) = [row for row in rows if row["regex"].startswith("llamacpp:requests_deferred")]
     assert row["replacement"] == "vllm:num_requests_waiting${1}"
-    # Its buckets, of which the dashboard makes quantiles.
+    # Its buckets, from which the dashboard makes quantiles.
     bucket = "sglang:time_to_first_token_seconds_bucket"
     (row,) = [row for row in rows if re.fullmatch(row["regex"], bucket)]
     assert row["replacement"] == "vllm:time_to_first_token_seconds${1}"

@@ -1,1 +1,1 @@
-"""Notices: what is said, when, and what is remembered."""
+"""Notices: their texts, their times, and their record."""

@@ -1,4 +1,4 @@
-"""`sparkwright notify`: what it says and remembers, and no key, prompt or address in a notice."""
+"""`sparkwright notify`: its output and record, and no key, prompt or address in a notice."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -45,11 +45,11 @@ class _Site:
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Site:
-    """Two hosts, of which one has a hanging engine; what is sent is kept."""
+    """Two hosts, one of them with a hanging engine; sent notices are recorded."""
     return _Site(tmp_path, monkeypatch)
 
 
-def test_a_host_or_a_fleet_that_does_not_answer_is_said(site: _Site) -> None:
+def test_a_silent_host_or_fleet_is_reported(site: _Site) -> None:
     site.silent = ["spark-2"]
     site.call()
     (site.folder / ".sparkwright/notified.json").unlink()
@@ -61,7 +61,7 @@ def test_a_host_or_a_fleet_that_does_not_answer_is_said(site: _Site) -> None:
     assert site.got == [("ntfy at ntfy.sh", title) for title in titles]
 
 
-def test_dry_sends_and_remembers_nothing(site: _Site) -> None:
+def test_a_dry_run_sends_and_records_nothing(site: _Site) -> None:
     output = site.call("--dry").output
     assert output.splitlines()[:3] == [
         "ntfy at ntfy.sh: would be sent",
@@ -72,7 +72,7 @@ def test_dry_sends_and_remembers_nothing(site: _Site) -> None:
     assert not (site.folder / ".sparkwright/notified.json").exists()
 
 
-def test_without_an_address_or_an_answer_of_it_the_command_fails(
+def test_the_command_fails_without_an_address_or_its_answer(
     site: _Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notify_command, "send", lambda *_: "HTTP 500")
@@ -87,7 +87,7 @@ def test_without_an_address_or_an_answer_of_it_the_command_fails(
 KEY = "sk-0123456789abcdefghijklmnopqrstuvwxyz"
 PROMPT = "my doctor says that the tumour is back"
 SECRET = "B0123456789abcdefghijklm"
-#: Addresses that have it, and the part that must be nowhere.
+#: Addresses with this secret, and the part that must appear nowhere.
 SECRETS = (
     f"ntfy:https://{SECRET}@ntfy.example/fleet",
     f"ntfy:https://:{SECRET}@ntfy.example/fleet",
@@ -110,8 +110,8 @@ def message_of(*findings: Finding) -> str:
 
 
 @pytest.mark.parametrize("message", [KEY, PROMPT, f"--api-key {KEY}", f'{{"prompt": "{PROMPT}"}}'])
-def test_nothing_of_a_log_line_leaves(message: str) -> None:
-    """In every field that a host fills, beside figures that do leave."""
+def test_no_part_of_a_log_line_is_sent(message: str) -> None:
+    """In every field that a host fills, beside figures that are passed on."""
     changes: tuple[dict[str, Any], ...] = (
         {"seen": f"{message} 3 requests run, and no token for 9 min {message}"}, {"name": message},
         {"service": message}, {"severity": message},
@@ -159,7 +159,7 @@ def test_a_host_that_floods_gets_no_more_room_than_others() -> None:
         for n in range(20_000)
     ]
     result, _ = current({"spark-1": host(*many)})
-    # Of ids that nobody knows there is one.
+    # Unknown ids share one entry.
     assert len(message_of(*result).splitlines()) <= 4
 
 
@@ -189,7 +189,7 @@ def test_an_address_from_a_file_shows_nothing_of_its_secret(text: str, tmp_path:
 
 
 def _tried(file: Path) -> tuple[Address | None, str]:
-    """The second address of a file, or None; and what a user reads."""
+    """The second address of a file, or None; and the user's output."""
     try:
         result = addresses([("spark-1", {"notify_file": str(file)})])
     except UserError as error:

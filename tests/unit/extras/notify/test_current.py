@@ -16,7 +16,7 @@ def _notices(**hosts: object) -> list[tuple[str, str | None, str | None, str]]:
     return [(item.id, item.subject.host, item.subject.service, item.observed) for item in result]
 
 
-def test_what_the_watch_found_is_told_with_reason_and_remedy() -> None:
+def test_findings_of_the_watch_are_sent_with_reason_and_remedy() -> None:
     (item,), unknown = current({"spark-1": host(WEDGE)})
     assert (item.id, item.subject.host, item.subject.service) == ("wedge", "spark-1", "qwen36")
     assert item.observed == "3 requests run, and no token for 9 min"
@@ -26,7 +26,7 @@ def test_what_the_watch_found_is_told_with_reason_and_remedy() -> None:
 
 
 @cases("text")
-def test_every_figure_that_the_watch_writes_is_told(text: str) -> None:
+def test_every_figure_of_the_watch_is_sent(text: str) -> None:
     message = max(text.split("|"), key=len)
     assert _notices(a=host(replace(WEDGE, seen=text.replace("|", ""))))[0][3] == message
 
@@ -42,36 +42,36 @@ def test_a_release_that_was_switched_lately_is_suspected() -> None:
     assert "release" not in observed
 
 
-def test_a_service_that_was_stopped_is_told_though_the_watch_does_not() -> None:
+def test_a_stopped_service_is_reported_without_a_finding_of_the_watch() -> None:
     down: Any = {"service": {"unit": {"ActiveState": "inactive"}, "container": None}}
     assert _notices(a=host(**down)) == [("stopped", "a", "qwen36", "")]
-    # Where the watch says more of it, that is enough; one that sleeps is not down.
+    # If the watch has more details, its finding is enough; a sleeping service is not down.
     assert [item[0] for item in _notices(a=host(WEDGE, **down))] == ["wedge"]
     assert _notices(a=host(**down, sleeping={"qwen36": "chat"})) == []
 
 
-def test_a_silent_host_is_told_and_nothing_else_is_known_of_it() -> None:
+def test_a_silent_host_is_the_only_finding_of_that_host() -> None:
     assert current({"spark-1": host()}) == ([], frozenset())
     result, unknown = current({"spark-1": host()}, ["spark-2"])
     assert [(item.id, item.subject.host) for item in result] == [("host-silent", "spark-2")]
     assert unknown == {"spark-2"}
 
 
-def test_of_a_host_that_somebody_is_at_work_on_nothing_is_told() -> None:
+def test_a_host_under_work_is_not_reported() -> None:
     lock = {"by": "ann@laptop", "since": NOW - 60}
     assert current({"a": host(WEDGE, lock=lock)}) == ([], frozenset("a"))
     assert current({"a": host(WEDGE, switch={"step": "stopped"})}) == ([], frozenset("a"))
     assert current({"a": host(WEDGE, switch={"step": "ended"})})[0]
 
 
-def test_without_a_plan_what_was_deployed_is_told_and_nothing_ends() -> None:
+def test_without_a_plan_deployed_services_are_reported_and_nothing_ends() -> None:
     blind = host(WEDGE, plan_known=False)
     result, unknown = current({"a": replace(blind, planned={})})
     assert [(item.id, item.subject.service) for item in result] == [("wedge", "qwen36")]
     assert unknown == {"a"}
 
 
-def test_a_watch_that_sleeps_is_told() -> None:
+def test_a_stopped_watch_is_reported() -> None:
     asleep = host(WEDGE)
     assert asleep.watch
     asleep = replace(asleep, watch=replace(asleep.watch, at=NOW - 7200))

@@ -16,7 +16,7 @@ ROUNDS = safe_load(Path(__file__).with_name("rounds.yaml").read_text())
 
 
 class Fleet:
-    """Rounds by a clock, and what every address got."""
+    """Rounds by a clock, and the notices of every address."""
 
     def __init__(self, *addresses: Address) -> None:
         self.addresses = addresses or (NTFY,)
@@ -40,9 +40,9 @@ class Fleet:
         return [title for _, title, _ in self.got]
 
 
-def test_what_begins_is_said_once() -> None:
+def test_a_new_finding_is_sent_once() -> None:
     fleet = Fleet()
-    for minutes in range(9, 99, 10):  # figures that change are nothing new
+    for minutes in range(9, 99, 10):  # changing figures are no news
         observed = f"no token for {minutes} min"
         fleet.round(finding(observed=observed, reason="it hangs", remedy="restart it"))
     body = (
@@ -52,7 +52,7 @@ def test_what_begins_is_said_once() -> None:
 
 
 @pytest.mark.parametrize("name", ROUNDS)
-def test_what_is_new_is_said_once_and_its_end_when_it_lasts(name: str) -> None:
+def test_the_end_of_a_finding_is_sent_once_it_lasts(name: str) -> None:
     fleet = Fleet()
     for each in ROUNDS[name]["rounds"] * ROUNDS[name].get("times", 1):
         fleet.broken = {NTFY.shown} if each.get("broken") else set()
@@ -64,7 +64,7 @@ def test_what_is_new_is_said_once_and_its_end_when_it_lasts(name: str) -> None:
         assert len(body.splitlines()) <= ROUNDS[name].get("lines", 9)
 
 
-def test_not_too_often_and_what_was_held_back_is_said_later() -> None:
+def test_notices_are_rate_limited_and_sent_later() -> None:
     fleet = Fleet()
     fleet.round(finding("a"))
     (held_back,) = fleet.round(finding("a"), finding("b"), minutes=1)
@@ -74,7 +74,7 @@ def test_not_too_often_and_what_was_held_back_is_said_later() -> None:
     for number in range(40):
         fleet.round(*(finding(f"h{item}") for item in range(number)), minutes=5)
     assert len(fleet.got) <= HOURLY * 4
-    # At the end everything was said.
+    # At the end everything was reported.
     fleet.round(*(finding(f"h{number}") for number in range(39)), minutes=60)
     assert len(fleet.record.recipients[NTFY.key].reported) == 39
 
@@ -87,7 +87,7 @@ def test_an_address_that_fails_is_tried_again_less_and_less_often() -> None:
         tried += fleet.round(finding(), minutes=1)[0].state == "failed"
     # After 1, 2, 4, 8, 16, 32 minutes, then every hour: ten hours.
     assert tried == 15
-    # The other address is told, and of the failure too, once.
+    # The other address is told, once, and of the failure too.
     assert [item[:2] for item in fleet.got] == [(MAIL.shown, "spark-1: qwen36: wedge (and 1 more)")]
     fleet.broken.clear()
     fleet.round(finding(), minutes=61)
@@ -114,7 +114,7 @@ def test_a_restart_repeats_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"recipients": 1}', "\xff", "[" * 100_000])
-def test_a_record_that_can_not_be_read_says_everything_once_more(tmp_path: Path, text: str) -> None:
+def test_an_unreadable_record_repeats_every_finding_once(tmp_path: Path, text: str) -> None:
     path = tmp_path / "notified.json"
     path.write_text(text, encoding="latin-1")
     assert read(path) == Record()
@@ -129,7 +129,7 @@ def test_an_address_that_is_taken_out_is_forgotten() -> None:
     assert list(fleet.record.recipients) == [MAIL.key]
 
 
-def test_a_try_out_goes_to_everybody_and_is_not_remembered() -> None:
+def test_a_test_notice_goes_to_every_address_without_a_record() -> None:
     fleet = Fleet(NTFY, MAIL)
     fleet.broken = {MAIL.shown}
     done = try_out(fleet.addresses, fleet.send)

@@ -1,4 +1,4 @@
-"""Hosts as `sparkwright status` reads them, with what their watch found."""
+"""Hosts as `sparkwright status` reads them, with the findings of their watch."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ WEDGE = WatchFinding("wedge", "qwen36", "error", "3 requests run, and no token f
 
 
 def host(*arguments: WatchFinding, **changes: Any) -> Deployment:
-    """A host whose watch found this; nothing where nothing is given."""
+    """A host whose watch reports these findings; none by default."""
     return answer(watch={"at": NOW - 20, "findings": [vars(item) for item in arguments]}, **changes)
 
 
