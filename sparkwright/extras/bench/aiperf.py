@@ -78,13 +78,14 @@ CHAT = Endpoint()
 
 
 def endpoint(service: Service, kinds: Mapping[str, str]) -> Endpoint:
-    """Form of the requests to a service: for answers, for vectors, or for the score of a document.
+    """Form of requests to a service: for answers, for vectors, for the score of a document, or of
+    a kind that the generator does not know.
 
     Args:
         kinds: kinds of requests that it answers, each with its route.
 
     Raises:
-        UserError: without an answer, or for a kind that the generator does not know.
+        UserError: without an answer.
     """
     if "chat" in kinds:
         return CHAT
@@ -93,7 +94,8 @@ def endpoint(service: Service, kinds: Mapping[str, str]) -> Endpoint:
         return Endpoint("embeddings", route, {})
     if route := kinds.get("rerank"):
         return Endpoint("cohere_rankings", route, {})
-    raise _MESSAGES.refusal("no-such-load", service.url, kinds=", ".join(kinds))
+    kind, route = next(iter(kinds.items()))
+    return Endpoint(kind, route, {})
 
 
 def find(environment: Mapping[str, str] = os.environ) -> Path:

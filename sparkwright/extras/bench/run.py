@@ -7,22 +7,31 @@ import math
 import os
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import requests
+
 from sparkwright.extras.bench import aiperf
 from sparkwright.extras.bench.aiperf import CHAT, Endpoint
-from sparkwright.extras.bench.loads import Batch, sample
+from sparkwright.extras.bench.loads import Batch, Load, sample
 from sparkwright.extras.bench.results import Cell
 from sparkwright.extras.bench.service import Service
-from sparkwright.findings.user_error import Messages
+from sparkwright.findings.user_error import Messages, UserError
+from sparkwright.host.lib.faults import Fault
+from sparkwright.host.lib.http import Answer
+from sparkwright.host.lib.kinds import KINDS, body, judged
 from sparkwright.host.lib.metrics import ACCEPTED, DRAFTED, DRAFTS
 
 #: The chat template's own tokens, and the error of the estimate of a long prompt.
 _SPARE = 1.05
 _LAST_LINES = 5
+#: Seconds of a request that the generator does not send.
+_LONGEST = 600.0
 _MESSAGES = Messages(__file__)
 _PREFIX = "sparkwright-bench-"
 
@@ -60,6 +69,10 @@ def measure(
         reported, and its cells have only errors.
     """
     measured = Measured()
+    if endpoint.kind in KINDS:  # which the generator does not know
+        for load in batches[0].loads:
+            measured.cells.append(_judged(service, endpoint, batches[0], load, measured.remarks))
+        batches = ()
     most = (service.context or math.inf) - endpoint.body.get("max_tokens", 0)
     fitting = [batch for batch in batches if (batch.context or 0) * _SPARE <= most]
     measured.remarks += [
@@ -98,6 +111,36 @@ def measure(
         where = f"{service.url}, measured by {aiperf.NAME}"
         raise _MESSAGES.refusal("nothing-answered", where, reasons=reasons)
     return measured
+
+
+def _judged(
+    service: Service, endpoint: Endpoint, batch: Batch, load: Load, remarks: list[str]
+) -> Cell:
+    """Send a kind's own request repeatedly, and judge each answer."""
+
+    def send(_: int) -> float | str:
+        request, begun = body(KINDS[endpoint.kind].request, service.model), time.monotonic()
+        try:
+            answer = service.send("POST", endpoint.path, request, _LONGEST)
+            seconds = time.monotonic() - begun
+            answer.raise_for_status()
+            judged(endpoint.kind, Answer(answer.status_code, answer.content))
+        except (requests.RequestException, UserError, Fault) as error:
+            return str(error)
+        return seconds
+
+    with ThreadPoolExecutor(load.concurrency) as pool:
+        list(pool.map(send, range(load.warm_up)))
+        begun = time.monotonic()
+        results = list(pool.map(send, range(load.requests)))
+    times = sorted(1000 * each for each in results if isinstance(each, float))
+    failed = [each for each in results if isinstance(each, str)]
+    remarks += [f"requests failed: {why}" for why in dict.fromkeys(failed)]
+    at = {"p50": len(times) // 2, "p95": len(times) * 95 // 100}
+    report = {"request_latency": {name: times[place] for name, place in at.items() if times},
+              "request_throughput": {"avg": len(times) / (time.monotonic() - begun)},
+              "request_count": {"avg": len(times)}}  # fmt: skip
+    return aiperf.cell(batch, load, len(failed), report, {}, endpoint)
 
 
 def _started(command: Sequence[str], service: Service, log: Path) -> subprocess.Popen[bytes]:

@@ -9,6 +9,7 @@ from sparkwright.config.secrets import Secret
 from sparkwright.engines import DEFAULT, engine, metric_names
 from sparkwright.findings.user_error import Messages, UserError
 from sparkwright.host.lib import metrics, model_list
+from sparkwright.host.lib.http import Form
 
 _SECONDS = 10.0
 _MESSAGES = Messages(__file__)
@@ -33,13 +34,17 @@ class Service:
     ca: str | None = None
     engine: str = DEFAULT
 
-    def send(self, method: str, path: str, body: Any = None) -> requests.Response:
+    def send(
+        self, method: str, path: str, body: Any = None, seconds: float = _SECONDS
+    ) -> requests.Response:
         """The answer to a request. Raises UserError without an answer."""
-        headers = {"Authorization": f"Bearer {self.key.value}"}
+        headers, sent = {"Authorization": f"Bearer {self.key.value}"}, {"json": body}
+        if isinstance(body, Form):
+            headers["Content-Type"], sent = body.content_type, {"data": body.data}
         try:
             return requests.request(
-                method, f"{self.url}{path}", json=body, headers=headers, verify=self.ca or True,
-                timeout=_SECONDS,
+                method, f"{self.url}{path}", headers=headers, verify=self.ca or True,
+                timeout=seconds, **sent,
             )  # fmt: skip
         except requests.RequestException as error:
             raise self._silent(path, error) from None

@@ -288,6 +288,24 @@ def test_every_pin_has_hashes_and_no_address() -> None:
     assert "--index" not in text
 
 
-def test_a_kind_that_the_generator_does_not_know_is_refused() -> None:
-    with pytest.raises(UserError, match="no requests of this kind: transcription"):
-        aiperf.endpoint(SERVED, {"transcription": "/v1/audio"})
+@pytest.mark.parametrize(("heard", "errors"), [("Four queen of clubs.", 0), ("Thank you", 6)])
+def test_a_kind_that_the_generator_lacks_is_asked_and_judged_without_it(
+    heard: str, errors: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = requests.Response()
+    answer.status_code, answer._content = 200, json.dumps({"text": heard}).encode()
+    monkeypatch.setattr(requests, "request", lambda *_, **sent: answer)
+    service = Service("http://10.0.0.1:8000", "m", Secret("sk"))
+    endpoint = aiperf.endpoint(service, ENGINE.kinds({}, "transcription"))
+    sweep = [Batch("coding", None, (Load(2, 6, 2),)), Batch("prose", None, (Load(1, 1, 1),))]
+
+    def measured() -> run.Measured:
+        return run.measure(Path("none"), service, sweep, seed="1", say=print, endpoint=endpoint)
+
+    if errors:
+        with pytest.raises(UserError, match="written: 'Thank you'"):
+            measured()
+        return
+    (cell,) = measured().cells
+    assert (cell.requests, cell.errors) == (6, 0)
+    assert cell.measures.keys() == {"latency", "latency_p95", "requests"}
