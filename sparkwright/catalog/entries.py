@@ -9,8 +9,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from sparkwright.catalog import data
-from sparkwright.catalog.containers import Exceptions, Place, refuse_privileged
+from sparkwright.catalog import containers, data
 from sparkwright.catalog.file_entries import File as File
 from sparkwright.catalog.file_entries import Patch, SecretName
 from sparkwright.catalog.gguf import Gguf, GgufFile
@@ -242,7 +241,7 @@ class Image(data.Data):
     tags: dict[str, Tag] = Field(min_length=1)
     variables: Variables | None = None
     build: Build | None = None
-    writable: tuple[Place, ...] = tuple(_IMAGE["writable"])
+    writable: tuple[containers.Place, ...] = tuple(_IMAGE["writable"])
     known_files: tuple[str, ...] = ()
     gpus: tuple[GpuClaim, ...] = ()
     license: License | None = None
@@ -484,7 +483,7 @@ class KvOffload(data.Data):
     """
 
     gib: data.Gib
-    disk: Annotated[Place, AfterValidator(_of_a_disk)] | None = None
+    disk: Annotated[containers.Place, AfterValidator(_of_a_disk)] | None = None
 
 
 class Needs(data.Data):
@@ -606,7 +605,7 @@ class Recipe(data.Data):
     arguments: dict[data.ArgumentName, data.ArgumentValue]
     shm_gib: data.Gib | None = None
     memlock: bool = False
-    exceptions: Exceptions | None = None
+    exceptions: containers.Exceptions | None = None
     files: tuple[File, ...] = ()
     secrets: tuple[SecretName, ...] = ()
     patches: tuple[Patch, ...] = ()
@@ -617,4 +616,4 @@ class Recipe(data.Data):
     adapters: Adapters = ()
     kv_offload: KvOffload | None = None
 
-    _refuse_privileged = model_validator(mode="before")(refuse_privileged)
+    _refuse_privileged = model_validator(mode="before")(containers.refuse_privileged)

@@ -12,8 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from sparkwright.catalog.containers import Place
-from sparkwright.catalog.data import Data, Repository, Revision
+from sparkwright.catalog import containers, data
 from sparkwright.text.shipped_yaml import beside
 
 #: Path of a file in the folder of the recipe's own file, or below that folder.
@@ -30,12 +29,12 @@ def _of_the_image(path: str) -> str:
 
 
 #: Path of a file or folder in an image.
-ImagePath = Annotated[Place, AfterValidator(_of_the_image)]
+ImagePath = Annotated[containers.Place, AfterValidator(_of_the_image)]
 _Module = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")]
 _Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
-class CopiedFile(Data):
+class CopiedFile(data.Data):
     """A file that is copied into an image.
 
     Attributes:
@@ -47,7 +46,7 @@ class CopiedFile(Data):
     source: Beside
 
 
-class Promises(Data):
+class Promises(data.Data):
     """Checks of the derived image on a host, without network, before a service may run it.
 
     Attributes:
@@ -58,10 +57,10 @@ class Promises(Data):
 
     imports: tuple[_Module, ...] = ()
     versions: dict[str, str] = Field(default_factory=dict)
-    sha256: dict[Place, _Sha256] = Field(default_factory=dict)
+    sha256: dict[containers.Place, _Sha256] = Field(default_factory=dict)
 
 
-class Patch(Data):
+class Patch(data.Data):
     """A step of a derived image: ``files``, ``patch`` or ``promises``.
 
     Attributes:
@@ -140,12 +139,12 @@ def _not_the_systems(path: str) -> str:
 
 
 #: Absolute path of a file in a container.
-FilePath = Annotated[Place, AfterValidator(_not_the_systems)]
+FilePath = Annotated[containers.Place, AfterValidator(_not_the_systems)]
 #: Name of a secret: a file name, and a key of a Kubernetes Secret.
 SecretName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
 
 
-class File(Data):
+class File(data.Data):
     """A file that a container reads beside its image and weights.
 
     Attributes:
@@ -160,8 +159,8 @@ class File(Data):
 
     at: FilePath
     source: Beside | None = None
-    repository: Repository | None = None
-    revision: Revision | None = None
+    repository: data.Repository | None = None
+    revision: data.Revision | None = None
     file: Beside | None = None
     sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
 

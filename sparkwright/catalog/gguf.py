@@ -5,7 +5,6 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, StringConstraints
 
 from sparkwright.catalog import data
-from sparkwright.catalog.data import repository
 
 _PATH = r"[A-Za-z0-9_][A-Za-z0-9_.+-]*"
 #: A file of a repository: its path becomes part of directories, commands and keys of the lock.
@@ -26,7 +25,7 @@ def split(model: str) -> tuple[str, str]:
 
 
 def _model(name: str) -> str:
-    repository(split(name)[0])
+    data.repository(split(name)[0])
     return name
 
 

@@ -22,9 +22,8 @@ from sparkwright.catalog.entries import Image, Model, Recipe
 from sparkwright.catalog.measurements import Measurement
 from sparkwright.documents.bounds import Unusable
 from sparkwright.documents.parsed_yaml import ParsedFiles
+from sparkwright.findings import user_error, validation
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import Messages, Problems, UserError, mistake, suggest
-from sparkwright.findings.validation import problems_of
 from sparkwright.text.shipped_yaml import beside
 
 KINDS: dict[str, type[BaseModel]] = {
@@ -166,7 +165,7 @@ class Catalog:
             yield from ((kind, name, entry) for name, entry in self.of_kind(kind).items())
 
 
-_MESSAGES = Messages(__file__)
+_MESSAGES = user_error.Messages(__file__)
 _ENTRY: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
 
 
@@ -177,7 +176,7 @@ def load_catalog(directories: Sequence[Path]) -> Catalog:
         UserError: with every problem of every file.
     """
     raw: dict[Key, Read] = {}
-    problems, files = Problems(), ParsedFiles()
+    problems, files = user_error.Problems(), ParsedFiles()
     for directory in directories:
         problems += _read_directory(directory, raw, files)
     files.keep()
@@ -191,7 +190,7 @@ def load_catalog(directories: Sequence[Path]) -> Catalog:
             entry = _ENTRY.validate_python(data)
         except ValidationError as error:
             may = partial(allowed, key[0]) if key[0] in KINDS else None
-            problems += problems_of(error, str(path), tagged=True, allowed=may)
+            problems += validation.problems_of(error, str(path), tagged=True, allowed=may)
         else:
             catalog.of_kind(entry.kind)[entry.name] = entry
             catalog.files[key] = path
@@ -213,7 +212,7 @@ def validated(data: dict[str, Any], where: str) -> Entry:
     try:
         return _ENTRY.validate_python(data)
     except ValidationError as error:
-        raise UserError(problems_of(error, where, tagged=True)) from None
+        raise user_error.UserError(validation.problems_of(error, where, tagged=True)) from None
 
 
 def _read_directory(directory: Path, raw: dict[Key, Read], files: ParsedFiles) -> Iterator[Finding]:
@@ -229,7 +228,7 @@ def _read_directory(directory: Path, raw: dict[Key, Read], files: ParsedFiles) -
         try:
             data = _mapping(files, path)
         except Unusable as error:
-            yield mistake(error.place(str(path)), error.fault, error.remedy)
+            yield user_error.mistake(error.place(str(path)), error.fault, error.remedy)
             continue
         key = str(data.get("kind")), str(data.get("name"))
         facts = {"kind": key[0], "name": key[1]}
@@ -254,7 +253,7 @@ def _mapping(files: ParsedFiles, path: Path) -> dict[str, Any]:
 
 
 def _whole(
-    key: Key, raw: Mapping[Key, Read], within: tuple[Key, ...], problems: Problems
+    key: Key, raw: Mapping[Key, Read], within: tuple[Key, ...], problems: user_error.Problems
 ) -> tuple[dict[str, Any], Writers] | None:
     """An entry over the entry that it extends by name; None if there is no such entry."""
     path, data, writers = raw[key]
@@ -267,7 +266,7 @@ def _whole(
         problems.append(_MESSAGES.mistake("circle", where, base=base))
         return None
     if other not in raw:
-        near = suggest(base, [name for kind, name in raw if kind == key[0]])
+        near = user_error.suggest(base, [name for kind, name in raw if kind == key[0]])
         facts = {"kind": key[0], "name": base, "near": near}
         problems.append(_MESSAGES.mistake("no-such-entry", where, **facts))
         return None
@@ -301,7 +300,7 @@ def _dangling(catalog: Catalog) -> Iterator[Finding]:
             for where, wanted in _names(entry, key.split("."), ""):
                 if names is not None and wanted not in names:
                     facts = {"kind": key.rpartition(".")[2], "name": wanted}
-                    near = suggest(wanted, list(names))
+                    near = user_error.suggest(wanted, list(names))
                     yield _MESSAGES.mistake("no-such-entry", f"{path}: {where}", near=near, **facts)
 
 

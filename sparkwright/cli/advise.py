@@ -5,14 +5,12 @@ from typing import get_args
 
 import click
 
-from sparkwright.catalog import Catalog, load_catalog
+from sparkwright.catalog import Catalog, entries, load_catalog
 from sparkwright.catalog.advice import Choice, Workload
-from sparkwright.catalog.entries import Recipe
 from sparkwright.catalog.gpus import GPUS, VRAM, spark_only, unified
 from sparkwright.cli.lib.options import json_option, option, print_json
 from sparkwright.cli.lib.output import echo
-from sparkwright.config.places import catalogs
-from sparkwright.config.templates import template
+from sparkwright.config import places, templates
 from sparkwright.engines import ENGINES, engine
 
 _UNITS = {
@@ -39,7 +37,7 @@ def _figures(choice: Choice, catalog: Catalog) -> Iterator[str]:
         )
 
 
-def _additions(recipe: Recipe) -> str:
+def _additions(recipe: entries.Recipe) -> str:
     """Parts of a recipe beside its image and its weights, as text; empty without any."""
     offload, steps = recipe.kv_offload, len(recipe.patches)
     parts = (
@@ -63,7 +61,7 @@ def command(workload: Workload, gpu: str, hosts: int, as_json: bool) -> None:
     reading, and has the whole range of the card's figures with engine and settings. The order is
     this project's.
     """
-    catalog = load_catalog(catalogs())
+    catalog = load_catalog(places.catalogs())
     choices = [
         choice
         for advice in catalog.advice.values()
@@ -94,7 +92,7 @@ def command(workload: Workload, gpu: str, hosts: int, as_json: bool) -> None:
         for recipe in catalog.recipes.values()
         if recipe.ranks and recipe.ranks.world == hosts and GPUS[gpu] in recipe.needs.compute_caps
     ]
-    page = template("plan/advice.txt.j2").render(
+    page = templates.template("plan/advice.txt.j2").render(
         workload=workload, gpu=gpu, hosts=hosts, rows=rows, together=together,
         ranked_by=[text for advice in catalog.advice.values()
                    if (text := advice.ranked_by.get(GPUS[gpu], {}).get(workload))],

@@ -8,26 +8,24 @@ from typing import get_args
 
 import click
 
+from sparkwright.cli.lib import options, output, selection
 from sparkwright.cli.lib.hosts import Hosts, connection_options
-from sparkwright.cli.lib.options import option, pyinfra_json_option
-from sparkwright.cli.lib.output import MESSAGES
 from sparkwright.cli.lib.progress import CONNECTION
-from sparkwright.cli.lib.selection import names_argument
 from sparkwright.config.bootstrap_settings import Step
 
 
 @click.command("bootstrap")
-@names_argument(Hosts)
+@selection.names_argument(Hosts)
 @partial(connection_options, but="--password")
-@option(
+@options.option(
     "bootstrap --step",
     type=click.Choice(get_args(Step)),
     help=f"Run this step instead of the settings' steps (repeatable): {', '.join(get_args(Step))}.",
 )
-@option("bootstrap --dry")
-@option("bootstrap --password")
-@option("bootstrap --reboot")
-@pyinfra_json_option
+@options.option("bootstrap --dry")
+@options.option("bootstrap --password")
+@options.option("bootstrap --reboot")
+@options.pyinfra_json_option
 def command(
     hosts: Hosts, steps: tuple[str, ...], dry: bool, password: bool, reboot: bool, as_json: bool
 ) -> None:
@@ -42,14 +40,14 @@ def command(
     named = any(host.data.get("bootstrap") for host in hosts.read())
     overrides = hosts.overrides
     if not steps and not named:
-        raise MESSAGES.refusal("no-step", f"{hosts.inventory}: bootstrap")
+        raise output.MESSAGES.refusal("no-step", f"{hosts.inventory}: bootstrap")
     if steps:
         overrides = (*overrides, f"bootstrap={json.dumps(list(dict.fromkeys(steps)))}")
     if reboot:
         overrides = (*overrides, "bootstrap_reboot=True")
     if password:
         if not _asks():
-            raise MESSAGES.refusal("password-without-terminal", "command line")
+            raise output.MESSAGES.refusal("password-without-terminal", "command line")
         click.get_current_context().meta.setdefault(CONNECTION, {})["same_sudo_password"] = True
     chosen = replace(hosts, overrides=overrides)
     sys.exit(chosen.show(bootstrapped, as_json=as_json, dry=dry, makes_secrets=not dry))

@@ -14,21 +14,17 @@ from pathlib import Path
 
 import click
 
-from sparkwright.cli.lib import options
+from sparkwright.cli.lib import options, selection
 from sparkwright.cli.lib.output import MESSAGES, echo
 from sparkwright.cli.lib.planned import load
-from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.config.places import PACKAGE
 from sparkwright.config.settings import HostSettings
 from sparkwright.findings.user_error import Problems, refusal
 from sparkwright.host.fetch.request import FetchFile, FetchRequest, document
 from sparkwright.plan.plan import HostPlan, ServicePlan
-from sparkwright.resolve import build_context
-from sparkwright.resolve.credentials import account, hub_token
+from sparkwright.resolve import build_context, credentials, pickles, registry
 from sparkwright.resolve.lock import Resolution
-from sparkwright.resolve.pickles import fetched
 from sparkwright.resolve.references import hex_digits
-from sparkwright.resolve.registry import PlatformImage, ResolvedImage
 from sparkwright.resolve.runtime import RuntimeBundleError, build_runtime, carried_runtime
 from sparkwright.site.resolution import locks, pinned
 
@@ -38,12 +34,12 @@ _MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
 
 
 @click.command("bundle")
-@names_argument()
+@selection.names_argument()
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
 @options.option("bundle --architecture", type=click.Choice(sorted(_MACHINES)))
 @options.json_option
 def command(
-    hosts: Selection, directory: Path, architectures: tuple[str, ...], as_json: bool
+    hosts: selection.Selection, directory: Path, architectures: tuple[str, ...], as_json: bool
 ) -> None:
     """Fetch everything that the locked plan needs into DIRECTORY.
 
@@ -86,13 +82,13 @@ class _Bundle:
     architectures: set[str]
 
     @property
-    def services(self) -> Iterator[tuple[HostSettings, ServicePlan, ResolvedImage]]:
+    def services(self) -> Iterator[tuple[HostSettings, ServicePlan, registry.ResolvedImage]]:
         """Every service of every host, with the host's settings and the service's image."""
         for plan in self.plans:
             for service in plan.services:
                 yield plan.settings, service, self.resolution.image(service.image)
 
-    def platforms(self, image: ResolvedImage) -> dict[str, PlatformImage]:
+    def platforms(self, image: registry.ResolvedImage) -> dict[str, registry.PlatformImage]:
         """The requested platforms of an image, by architecture."""
         wanted = _MACHINES.keys() & self.architectures
         return {name: image.platforms[name] for name in image.platforms if name in wanted}
@@ -104,10 +100,10 @@ class _Bundle:
         for settings, service, image in self.services:
             for reference in service.models:
                 every = self.resolution.model(reference)
-                model = fetched(every, (*settings.allowed_pickles, *reference.code))
+                model = pickles.fetched(every, (*settings.allowed_pickles, *reference.code))
                 if (key := (model.directory, len(model.files))) not in done:
                     done.add(key)
-                    token = hub_token(settings.hub_token_source)
+                    token = credentials.hub_token(settings.hub_token_source)
                     request = FetchRequest(
                         endpoint=settings.hub_endpoint,
                         repo=model.repository,
@@ -138,7 +134,7 @@ class _Bundle:
                     downloader="http",
                     max_connections=settings.download_connections,
                 )
-                secret = account(settings.registry_auth_source, source.registry)
+                secret = credentials.account(settings.registry_auth_source, source.registry)
                 yield source.name, request, secret
 
 

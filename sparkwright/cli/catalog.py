@@ -10,37 +10,32 @@ from typing import Any
 import click
 from pydantic import TypeAdapter, ValidationError
 
-from sparkwright.catalog import Catalog, load_catalog
+from sparkwright.catalog import Catalog, gpus, load_catalog, reader
 from sparkwright.catalog.data import Name
 from sparkwright.catalog.draft import PLACEHOLDERS, SCHEMAS, draft
-from sparkwright.catalog.gpus import GPUS
-from sparkwright.catalog.reader import KINDS, schema
 from sparkwright.checks.configuration import RULES
 from sparkwright.checks.configuration.issues import all_issues
-from sparkwright.cli.lib.completion import recipes
-from sparkwright.cli.lib.extras import ExtensibleGroup
-from sparkwright.cli.lib.options import catalog_directories, json_option, option, print_json
+from sparkwright.cli.lib import completion, extras, options
 from sparkwright.cli.lib.output import MESSAGES, echo
-from sparkwright.config.inventory import HostInput
-from sparkwright.config.places import catalogs
+from sparkwright.config import inventory, places
 from sparkwright.findings.user_error import Problems, refusal, suggest
 from sparkwright.site.fleet import plan_fleet
 from sparkwright.text.table import columns
 
 
-@click.group("catalog", cls=ExtensibleGroup)
+@click.group("catalog", cls=extras.ExtensibleGroup)
 def command() -> None:
     """Images, models, recipes, published numbers and rules."""
 
 
 @command.command("list")
-@catalog_directories
-@json_option
+@options.catalog_directories
+@options.json_option
 def list_entries(directories: tuple[Path, ...], as_json: bool) -> None:
     """List entries, a line each."""
-    tables = _tables(load_catalog(catalogs(directories)))
+    tables = _tables(load_catalog(places.catalogs(directories)))
     if as_json:
-        print_json({name: sorted(row[0] for row in rows) for name, rows in tables.items()})
+        options.print_json({name: sorted(row[0] for row in rows) for name, rows in tables.items()})
         return
     for name, rows in tables.items():
         echo(click.style(name, bold=True))
@@ -71,19 +66,19 @@ def _tables(catalog: Catalog) -> dict[str, list[tuple[str, str, str]]]:
 
 
 @command.command("show")
-@click.argument("name", shell_complete=recipes)
-@catalog_directories
-@json_option
+@click.argument("name", shell_complete=completion.recipes)
+@options.catalog_directories
+@options.json_option
 def show(name: str, directories: tuple[Path, ...], as_json: bool) -> None:
     """Show one entry whole, with its file."""
-    catalog = load_catalog(catalogs(directories))
+    catalog = load_catalog(places.catalogs(directories))
     entries = {key: (kind, entry) for kind, key, entry in catalog.every()}
     if name not in entries:
         raise refusal("catalog", f"no entry {name!r}", suggest(name, list(entries)))
     kind, entry = entries[name]
     data = entry.model_dump(mode="json", exclude_defaults=True)
     if as_json:
-        print_json(data)
+        options.print_json(data)
         return
     import yaml
 
@@ -92,26 +87,26 @@ def show(name: str, directories: tuple[Path, ...], as_json: bool) -> None:
 
 
 @command.command("schema")
-@click.argument("kind", type=click.Choice(list(KINDS)))
-@json_option
+@click.argument("kind", type=click.Choice(list(reader.KINDS)))
+@options.json_option
 def show_schema(kind: str, as_json: bool) -> None:
     """Print the JSON Schema of a KIND of entry, for editors; it is JSON with and without --json."""
     del as_json
-    print_json(schema(kind))
+    options.print_json(reader.schema(kind))
 
 
 @command.command("new")
 @click.argument("kind", type=click.Choice(("recipe", "model", "image")))
 @click.argument("name")
-@option("catalog new --from", shell_complete=recipes)
-@option("catalog new --model")
-@option("catalog new --gpu", type=click.Choice(sorted(GPUS)))
-@option(
+@options.option("catalog new --from", shell_complete=completion.recipes)
+@options.option("catalog new --model")
+@options.option("catalog new --gpu", type=click.Choice(sorted(gpus.GPUS)))
+@options.option(
     "catalog new --directory",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("catalog"),
 )
-@json_option
+@options.json_option
 def new(
     kind: str, name: str, base: str | None, model: str | None, gpu: str, directory: Path,
     as_json: bool,
@@ -137,14 +132,14 @@ def new(
         texts = {kind: draft(kind, name, PLACEHOLDERS[kind])}
     paths = [str(path) for path in _write(directory, name, texts)]
     if as_json:
-        print_json(paths)
+        options.print_json(paths)
     for path in [] if as_json else paths:
         echo(f"{path}: written")
 
 
 def _from(kind: str, base: str, directory: Path) -> dict[str, Any]:
     """The keys of an entry that extends another entry: only a recipe's title is required."""
-    catalog = load_catalog(catalogs([directory] if directory.is_dir() else []))
+    catalog = load_catalog(places.catalogs([directory] if directory.is_dir() else []))
     entries = catalog.of_kind(kind)
     if base not in entries:
         raise refusal("--from", f"no {kind} {base!r}", suggest(base, list(entries)))
@@ -161,7 +156,7 @@ def _by_model(kind: str, name: str, repository: str, gpu: str, directory: Path) 
     # A named revision excludes the catalog's own recipes.
     service = {"model": repository, "revision": "main"}
     data = {"services": {"new": service}, "gpu": gpu, "catalog_directories": more}
-    fleet = plan_fleet([HostInput("", data, lambda _: "command line")])
+    fleet = plan_fleet([inventory.HostInput("", data, lambda _: "command line")])
     (host,) = fleet.or_raise().values()
     (planned,) = host.plan.services
     recipe = planned.recipe
@@ -183,7 +178,7 @@ def _write(directory: Path, name: str, texts: Mapping[str, str]) -> list[Path]:
     there = [path for path in files if path.exists() or path.is_symlink()]
     Problems(MESSAGES.mistake("entry-exists", str(path)) for path in there).stop()
     schemas = {
-        directory / SCHEMAS / f"{kind}.json": json.dumps(schema(kind), indent=1) + "\n"
+        directory / SCHEMAS / f"{kind}.json": json.dumps(reader.schema(kind), indent=1) + "\n"
         for kind in texts
     }
     for path, text in (files | schemas).items():

@@ -15,10 +15,9 @@ from sparkwright.cli.lib.planned import load_judged
 from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.config import places
 from sparkwright.config.inventory import HostInput, overrides_by_key, read_inventory, site_inventory
-from sparkwright.findings.exit_codes import MISTAKEN
+from sparkwright.findings import exit_codes, user_error
 from sparkwright.findings.finding import errors
 from sparkwright.findings.render import count, counts, paint, text
-from sparkwright.findings.user_error import UserError
 from sparkwright.site.fleet import plan_fleet
 
 
@@ -56,14 +55,14 @@ def command(
     summary = f"{checked}: {counts(findings)}, {silenced} silenced"
     lines = "\n".join(filter(None, [text(findings, paint=paint), summary]))
     print_findings(findings, lines, as_json=as_json)
-    sys.exit(MISTAKEN if errors(findings) else 0)
+    sys.exit(exit_codes.MISTAKEN if errors(findings) else 0)
 
 
 def _needed(recipe: str, data: Mapping[str, Any]) -> dict[str, Any]:
     """Sources of a recipe's secrets, and a cluster for a recipe that is spread over several hosts;
     the catalog's mistakes are reported later.
     """
-    with suppress(UserError, KeyError):
+    with suppress(user_error.UserError, KeyError):
         recipes_of_site = load_catalog(places.catalogs(tuple(data["catalog_directories"]))).recipes
         ranks, secrets = recipes_of_site[recipe].ranks, recipes_of_site[recipe].secrets
         service = data["services"]["recipe"] | {
@@ -81,7 +80,7 @@ def _own_catalogs() -> list[str]:
     """Catalogs that the site's inventory adds to the shipped catalog; empty without a site."""
     try:
         hosts = read_inventory(site_inventory())
-    except UserError:
+    except user_error.UserError:
         return []
     named = (host.data.get("catalog_directories") or () for host in hosts)
     return list(dict.fromkeys(directory for item in named for directory in item))

@@ -8,7 +8,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from sparkwright.cli.lib import options
+from sparkwright.cli.lib import options, selection
 from sparkwright.cli.lib.hosts import (
     Hosts,
     complain,
@@ -18,7 +18,6 @@ from sparkwright.cli.lib.hosts import (
     services_argument,
 )
 from sparkwright.cli.lib.output import echo
-from sparkwright.cli.lib.selection import only_host
 from sparkwright.host.control import ControlAnswer
 from sparkwright.host.exclusive.activate import ActivateAnswer
 from sparkwright.host.lib.records import encode
@@ -150,7 +149,7 @@ def maintenance(hosts: Hosts, switch: str, why: str, as_json: bool) -> None:
     author, time and reason through boots, for every controller. `off` puts the host back once every
     service answers; otherwise it exits with 1.
     """
-    host = only_host(hosts)
+    host = selection.only_host(hosts)
     from sparkwright.run import changes
 
     change = partial(changes.in_maintenance, on=switch == "on", why=why)

@@ -6,26 +6,23 @@ from typing import Any
 
 import click
 
-from sparkwright.cli.lib.extras import ExtensibleGroup
+from sparkwright.cli.lib import extras, options, output, selection
 from sparkwright.cli.lib.hosts import Hosts, connection_options
-from sparkwright.cli.lib.options import pyinfra_json_option
-from sparkwright.cli.lib.output import MESSAGES
-from sparkwright.cli.lib.selection import inventory_argument
 from sparkwright.findings.user_error import UserError
 from sparkwright.site.clusters import fabric_problems, members
 
 
-@click.group("fabric", cls=ExtensibleGroup)
+@click.group("fabric", cls=extras.ExtensibleGroup)
 def command() -> None:
     """ConnectX-7 between hosts: static addresses, and measured speed."""
 
 
 @command.command("addresses")
-@inventory_argument(Hosts)
+@selection.inventory_argument(Hosts)
 @connection_options
 @click.option("--dry", is_flag=True, help="Show the changes without making them.")
 @click.option("--diff", is_flag=True, help="Show the text of the file that changes.")
-@pyinfra_json_option
+@options.pyinfra_json_option
 def addresses_command(hosts: Hosts, dry: bool, diff: bool, as_json: bool) -> None:
     """Write the addresses of `fabric_addresses` by netplan, proved by a ping over every rail.
 
@@ -48,5 +45,5 @@ def named_hosts(everyone: dict[str, Mapping[str, Any]]) -> tuple[str, ...]:
         raise UserError(problems)
     named = dict.fromkeys(name for data in everyone.values() for name in members(data))
     if not named:
-        raise MESSAGES.refusal("no-fabric-hosts", "fabric_addresses")
+        raise output.MESSAGES.refusal("no-fabric-hosts", "fabric_addresses")
     return tuple(named)

@@ -11,8 +11,7 @@ from sparkwright.catalog import load_catalog
 from sparkwright.catalog.gpus import GPUS, VRAM
 from sparkwright.cli.lib.options import json_option, option, print_json
 from sparkwright.cli.lib.output import MESSAGES, echo
-from sparkwright.config import skeleton
-from sparkwright.config.places import catalogs
+from sparkwright.config import places, skeleton
 from sparkwright.findings.user_error import Problems
 from sparkwright.text.visible import visible
 
@@ -36,7 +35,7 @@ def command(folder: Path, names: tuple[str, ...], gpus: tuple[str, ...], as_json
     file exists, `init` writes nothing.
     """
     hosts = _hosts(names, gpus)
-    catalog = load_catalog(catalogs())
+    catalog = load_catalog(places.catalogs())
     files = skeleton.contents(hosts, catalog)
     skeleton.write(folder, files)
     without = skeleton.without_recipe(hosts, catalog)

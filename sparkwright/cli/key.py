@@ -9,12 +9,11 @@ from typing import Any, NoReturn, TypeVar, cast
 
 import click
 
-from sparkwright.cli.lib import completion
+from sparkwright.cli.lib import completion, selection
 from sparkwright.cli.lib.hosts import Hosts, connection_options
 from sparkwright.cli.lib.options import json_option, option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
-from sparkwright.cli.lib.selection import inventory_argument
 from sparkwright.config.keys import DEFAULT, KeyFile, rotated
 from sparkwright.findings.user_error import UserError, mistake, refusal, suggest
 from sparkwright.results.key_states import render, rows
@@ -68,7 +67,7 @@ def _with_fleet(command: _Command) -> _Command:
         return command(_Fleet(hosts, load(hosts).or_raise()), **more)
 
     options = connection_options(json_option(planned))
-    return cast("_Command", inventory_argument(Hosts)(options))
+    return cast("_Command", selection.inventory_argument(Hosts)(options))
 
 
 _name = option("key --name", default=DEFAULT, shell_complete=completion.keys)

@@ -14,7 +14,6 @@ from sparkwright.cli.lib.options import json_option, option, print_json
 from sparkwright.engines import log_patterns
 from sparkwright.host import logs
 from sparkwright.host.lib.records import encode
-from sparkwright.host.logs import LogsAnswer, LogsRequest
 from sparkwright.text.visible import visible
 
 if TYPE_CHECKING:
@@ -58,11 +57,11 @@ def command(
 
     hidden = "" if probes else "|".join(log_patterns("probes"))
 
-    def request(run: HostRun) -> LogsRequest:
+    def request(run: HostRun) -> logs.LogsRequest:
         names = hosts.services_of(run.name)
-        return LogsRequest(names, run.settings.services_root, lines, since, hidden)
+        return logs.LogsRequest(names, run.settings.services_root, lines, since, hidden)
 
-    result = hosts.ask(questions.answered(logs, request, LogsAnswer), planless=True)
+    result = hosts.ask(questions.answered(logs, request, logs.LogsAnswer), planless=True)
     answers = result.answers
     unknown = misspelt(hosts.named_services, (answer.service_names for answer in answers.values()))
     for name, answer in answers.items():
@@ -85,7 +84,7 @@ def command(
     finish(result, failed=failed, unknown=bool(unknown))
 
 
-def _nothing(answer: LogsAnswer) -> str:
+def _nothing(answer: logs.LogsAnswer) -> str:
     if answer.cursor:
         return "nothing is logged, but access lines of checks (--probes)"
     return "nothing is logged" if answer.service_names else "no service was ever started here"

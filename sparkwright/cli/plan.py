@@ -10,13 +10,11 @@ import click
 from sparkwright.catalog import Catalog
 from sparkwright.catalog.file_entries import is_code
 from sparkwright.catalog.gpus import LEAST_SPARK_GIB, SYSTEM_GIB
-from sparkwright.checks.configuration.facts import assumed_hardware
-from sparkwright.checks.configuration.memory_budget import budgets
+from sparkwright.checks.configuration import facts, memory_budget
 from sparkwright.checks.configuration.parts import Memory, memory_of
-from sparkwright.cli.lib.options import json_option, print_json
+from sparkwright.cli.lib import options, selection
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load_judged
-from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.config.templates import template
 from sparkwright.findings.exit_codes import MISTAKEN
 from sparkwright.findings.finding import errors
@@ -27,18 +25,16 @@ from sparkwright.plan.terms import terms
 from sparkwright.resolve.lock import Lock
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.site.resolution import locks
-from sparkwright.text.screen import folded
-from sparkwright.text.sizes import GIB
-from sparkwright.text.visible import visible_prose
+from sparkwright.text import screen, sizes, visible
 
 _WIDTH = 48
 
 
 @click.command("plan")
-@names_argument(services=True)
+@selection.names_argument(services=True)
 @click.option("--files", is_flag=True, help="Show the files of services whole, code among them.")
-@json_option
-def command(hosts: Selection, files: bool, as_json: bool) -> None:
+@options.json_option
+def command(hosts: selection.Selection, files: bool, as_json: bool) -> None:
     """Show the desired state of each host.
 
     The plan has resolved settings with their sources, downloads, a bar of the memory, and at the
@@ -53,12 +49,12 @@ def command(hosts: Selection, files: bool, as_json: bool) -> None:
         for name, host in planned_hosts.items()
     }
     if as_json:
-        print_json([data for data, _ in shown.values()])
+        options.print_json([data for data, _ in shown.values()])
     else:
         blocks = [
             (names, host_data, _bar(memory_of(host.plan, host.catalog)),
              text(errors(host.violations), hosts=False, indent=2, paint=paint))
-            for names, (host_data, host) in folded(shown.items(), _alike)
+            for names, (host_data, host) in screen.folded(shown.items(), _alike)
         ]  # fmt: skip
         services = ((service, host.catalog) for host in planned_hosts.values()
                     for service in host.plan.services)  # fmt: skip
@@ -93,7 +89,7 @@ def _contents(hosts: Iterable[PlannedHost]) -> list[tuple[str, str, str]]:
         (
             f"{', '.join(paths)} ({'CODE' if any(paths.values()) else 'data'})",
             name,
-            visible_prose(contents[name].decode("utf-8", "surrogateescape")),
+            visible.visible_prose(contents[name].decode("utf-8", "surrogateescape")),
         )
         for name, paths in titles.items()
     ]
@@ -120,13 +116,13 @@ def _alike(pair: tuple[dict[str, Any], PlannedHost]) -> str:
     return repr(({**shown, "host": "", "findings": []}, [f.on(None) for f in planned.violations]))
 
 
-def _host(host: PlannedHost, lock: Lock | None, chosen: Selection) -> dict[str, Any]:
+def _host(host: PlannedHost, lock: Lock | None, chosen: selection.Selection) -> dict[str, Any]:
     services = [
         _service(service, host, lock)
         for service in host.plan.services
         if chosen.means(host.plan.host, service.name)
     ]
-    hardware = assumed_hardware(host.plan)
+    hardware = facts.assumed_hardware(host.plan)
     unified = hardware.unified
     return {
         "host": host.plan.host,
@@ -145,7 +141,7 @@ def _host(host: PlannedHost, lock: Lock | None, chosen: Selection) -> dict[str, 
 
 def _service(service: ServicePlan, host: PlannedHost, lock: Lock | None) -> dict[str, Any]:
     catalog = host.catalog
-    own = budgets(host.plan, catalog, assumed_hardware(host.plan))[service.name]
+    own = memory_budget.budgets(host.plan, catalog, facts.assumed_hardware(host.plan))[service.name]
     image = lock.images.get(service.image.name) if lock else None
     command = container_command(service)
     coded = {number for number, _, _, code in _brought(service) if code}
@@ -200,7 +196,7 @@ def _values(service: ServicePlan, kind: str, values: Iterable[tuple[str, Any]]) 
 def _size(name: str, key: str, catalog: Catalog, lock: Lock | None) -> float | None:
     locked = lock.models.get(key) if lock else None
     if locked:
-        return sum(file.size for file in locked.files.values()) / GIB
+        return sum(file.size for file in locked.files.values()) / sizes.GIB
     return catalog.models[name].size_gib if name in catalog.models else None
 
 

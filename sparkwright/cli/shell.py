@@ -5,12 +5,9 @@ import sys
 
 import click
 
+from sparkwright.cli.lib import output, selection, ssh
 from sparkwright.cli.lib.hosts import ssh_options
-from sparkwright.cli.lib.output import MESSAGES
-from sparkwright.cli.lib.selection import Selection, names_argument
-from sparkwright.cli.lib.ssh import ssh_command
-from sparkwright.config.inventory import HostInput
-from sparkwright.config.targets import services_of
+from sparkwright.config import inventory, targets
 
 #: One of the two shells, as the image has it.
 _SHELL = ("sh", "-c", "command -v bash >/dev/null && exec bash; exec sh")
@@ -28,9 +25,9 @@ class _WithCommand(click.Command):
 
 @click.command("shell", cls=_WithCommand, options_metavar="[OPTIONS]")
 @ssh_options
-@names_argument(services=True)
+@selection.names_argument(services=True)
 @click.pass_context
-def command(ctx: click.Context, hosts: Selection) -> None:
+def command(ctx: click.Context, hosts: selection.Selection) -> None:
     """Open a shell in a service's container, or run the command after `--` there.
 
     By `ssh -t`, with the inventory's own user, port, key and known hosts; sudo may ask on this
@@ -40,19 +37,19 @@ def command(ctx: click.Context, hosts: Selection) -> None:
     host, name = _service(hosts)
     tty = sys.stdin.isatty() and sys.stdout.isatty()
     inside = ["docker", "exec", "-it" if tty else "-i", f"sparkwright-{name}", *(ctx.obj or _SHELL)]
-    arguments = ssh_command(host, ["sudo", *([] if tty else ["-n"]), *inside], tty=tty)
+    arguments = ssh.ssh_command(host, ["sudo", *([] if tty else ["-n"]), *inside], tty=tty)
     sys.stdout.flush()
     os.execv(arguments[0], arguments)
 
 
-def _service(hosts: Selection) -> tuple[HostInput, str]:
+def _service(hosts: selection.Selection) -> tuple[inventory.HostInput, str]:
     """The one selected service, with its host, by the inventory. Raises UserError."""
     inputs = hosts.read()
-    every = [(host, name) for host in inputs for name in services_of(host)]
+    every = [(host, name) for host in inputs for name in targets.services_of(host)]
     chosen = [(host, name) for host, name in every if hosts.means(host.name, name)]
     if len(chosen) == 1:
         return chosen[0]
     names = [f"{host.name}/{name}" for host, name in chosen or every]
     shown = ", ".join(names) or "no service"
     first = names[0] if names else "HOST/SERVICE"
-    raise MESSAGES.refusal("several-services", "command line", services=shown, first=first)
+    raise output.MESSAGES.refusal("several-services", "command line", services=shown, first=first)

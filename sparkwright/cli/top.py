@@ -11,9 +11,8 @@ from functools import partial
 
 import click
 
+from sparkwright.cli.lib import options, output
 from sparkwright.cli.lib.hosts import Hosts, services_argument
-from sparkwright.cli.lib.options import json_option, option
-from sparkwright.cli.lib.output import screen
 from sparkwright.results.load import Line, Seen, lines, problems, table
 from sparkwright.text.visible import visible_json
 
@@ -23,9 +22,9 @@ _ANSWERS, _ONCE = 2, 1.0
 
 @click.command("top")
 @services_argument
-@option("top --interval", type=click.FloatRange(1, 3600))
-@option("top --once")
-@json_option
+@options.option("top --interval", type=click.FloatRange(1, 3600))
+@options.option("top --once")
+@options.json_option
 def command(hosts: Hosts, interval: float, once: bool, as_json: bool) -> None:
     """Show every service's load: tokens/s, requests, KV cache, drafts, GPU and memory.
 
@@ -40,7 +39,7 @@ def command(hosts: Hosts, interval: float, once: bool, as_json: bool) -> None:
     pause, count = (_ONCE, _ANSWERS) if once else (interval, 0)
     with (
         hosts.session(planless=True) as session,
-        nullcontext() if plain else screen() as show,
+        nullcontext() if plain else output.screen() as show,
     ):
         broken = session.run.broken
         fleet = {name: Seen() for name in session.run.hosts}

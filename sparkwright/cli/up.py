@@ -21,16 +21,14 @@ from sparkwright.bootstrap.gpu_question import box as gpu_of
 from sparkwright.catalog import load_catalog
 from sparkwright.catalog.gpus import FAMILIES, GPUS, VRAM
 from sparkwright.cli.bootstrap import bootstrapped
-from sparkwright.cli.lib.completion import recipes
+from sparkwright.cli.lib import completion, selection
 from sparkwright.cli.lib.extras import offered
 from sparkwright.cli.lib.hosts import Hosts, connection_options, connection_words, given
 from sparkwright.cli.lib.options import confirm, option, yes_option
 from sparkwright.cli.lib.output import MESSAGES, echo
 from sparkwright.cli.lib.planned import load
-from sparkwright.cli.lib.selection import data_option
 from sparkwright.cli.lock import LockReport, locked
-from sparkwright.config import places, skeleton
-from sparkwright.config.bootstrap_settings import Step
+from sparkwright.config import bootstrap_settings, places, skeleton, templates
 from sparkwright.config.connection_data import connection_data
 from sparkwright.config.inventory import (
     HostInput,
@@ -41,11 +39,9 @@ from sparkwright.config.inventory import (
     with_host,
 )
 from sparkwright.config.secrets import VARIABLE, pasted
-from sparkwright.config.templates import template
 from sparkwright.documents import text_files
-from sparkwright.findings.finding import errors
+from sparkwright.findings import finding, user_error
 from sparkwright.findings.render import paint, text
-from sparkwright.findings.user_error import Problems
 from sparkwright.results.progress import duration
 from sparkwright.site.endpoints import Endpoint, Key, endpoint_of
 from sparkwright.site.fleet import PlannedHost
@@ -91,11 +87,11 @@ class _Box:
 @click.command("up")
 @click.argument("targets", nargs=-1, required=True, metavar="[USER@]HOST...")
 @option("up --model")
-@option("up --recipe", shell_complete=recipes)
+@option("up --recipe", shell_complete=completion.recipes)
 @option("up --gpu", type=click.Choice(sorted(GPUS), case_sensitive=False))
 @option("up --site", type=click.Path(path_type=Path, file_okay=False))
 @yes_option
-@data_option
+@selection.data_option
 @connection_options
 def command(
     targets: tuple[str, ...], model: str | None, recipe: str | None, gpu: str | None, site: Path,
@@ -156,7 +152,7 @@ def _service(**chosen: str | None) -> dict[str, Any] | None:
 
 def _targets(targets: Sequence[str]) -> list[tuple[str | None, str]]:
     """User and address of each target. Raises UserError for unknown hosts."""
-    problems, result = Problems(), []
+    problems, result = user_error.Problems(), []
     for target in targets:
         match = _TARGET.fullmatch(target)
         address = match["host"].strip("[]") if match else ":"
@@ -226,7 +222,7 @@ def _placed(boxes: Sequence[_Box], service: Mapping[str, Any] | None, gpu: str |
 
     Raises UserError for boxes without a known GPU.
     """
-    problems, catalog = Problems(), load_catalog(places.catalogs())
+    problems, catalog = user_error.Problems(), load_catalog(places.catalogs())
     for box in boxes:
         if box.existing:
             if service not in (None, box.existing.data.get("services")):
@@ -302,7 +298,7 @@ def _agreed(boxes: Sequence[_Box], overrides: tuple[str, ...], *, yes: bool) -> 
         if not all([_ready(box, Hosts(inventory, overrides, (box.name,))) for box in boxes]):  # noqa: C419
             sys.exit(1)
         facts = {"gib": GIB, "visible": visible, "style": click.style, "duration": duration}
-        echo(template("plan/up.txt.j2").render(boxes=boxes, **facts).rstrip())
+        echo(templates.template("plan/up.txt.j2").render(boxes=boxes, **facts).rstrip())
         confirm("Do all of this?", yes=yes, dry=False)
     except BaseException:
         for file, (former, present) in changed.items():
@@ -342,7 +338,7 @@ def _ready(box: _Box, hosts: Hosts) -> bool:
 
     data = hosts.read()[0].data
     wanted = (*_STEPS, *(data.get("bootstrap") or ()))
-    steps = [step for step in get_args(Step) if step in wanted]
+    steps = [step for step in get_args(bootstrap_settings.Step) if step in wanted]
     box.steps = f"bootstrap={json.dumps(steps)}"
     chosen = Hosts(hosts.inventory, (*hosts.overrides, box.steps), hosts.limit)
     box.readiness = chosen.ask(readiness, password=box.login.password).answers.get(box.name)
@@ -352,7 +348,7 @@ def _ready(box: _Box, hosts: Hosts) -> bool:
     box.endpoints = _endpoints(PlannedHost(desired.plan, desired.catalog, data=data))
     if box.readiness.findings:
         echo(text(box.readiness.findings, paint=paint), err=True)
-    return not errors(box.readiness.findings)
+    return not finding.errors(box.readiness.findings)
 
 
 def _endpoints(planned: PlannedHost) -> list[Endpoint]:
@@ -373,6 +369,6 @@ def _answered(planned: PlannedHost, *, moved: bool) -> bool:
     ok = asks is None or asks({host: planned}, _PROMPT)
     key, folder = pasted(planned.plan.settings.api_key_source), str(Path.cwd()) if moved else ""
     facts = {"key": key, "folder": folder, "quote": shlex.quote}
-    page = template("plan/answer.txt.j2")
+    page = templates.template("plan/answer.txt.j2")
     click.echo(page.render(host=host, endpoints=endpoints, **facts), nl=False)
     return ok

@@ -6,16 +6,13 @@ from functools import partial
 
 import click
 
-from sparkwright.cli.lib import completion
+from sparkwright.cli.lib import completion, options, selection
 from sparkwright.cli.lib.hosts import Hosts, connection_options, finish
-from sparkwright.cli.lib.options import json_option, option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
-from sparkwright.cli.lib.selection import names_argument
 from sparkwright.findings.user_error import refusal
 from sparkwright.host.models import report
 from sparkwright.host.models.document import USAGE
-from sparkwright.host.models.report import UsageRequest, UsageRow
 from sparkwright.results import usage as results
 
 
@@ -32,11 +29,11 @@ def _day(_: click.Context, __: click.Parameter, given: str) -> str:
 
 @click.command("usage")
 @partial(connection_options, but="--key")  # of SSH: it has one name alone here
-@names_argument(Hosts)
-@option("usage --key", shell_complete=completion.keys)
-@option("usage --model")
-@option("usage --since", callback=_day)
-@json_option
+@selection.names_argument(Hosts)
+@options.option("usage --key", shell_complete=completion.keys)
+@options.option("usage --model")
+@options.option("usage --since", callback=_day)
+@options.json_option
 def command(hosts: Hosts, key: str | None, model: str | None, since: str, as_json: bool) -> None:
     """Show requests and tokens of each key and model, as the fleet's addresses counted them.
 
@@ -51,7 +48,7 @@ def command(hosts: Hosts, key: str | None, model: str | None, since: str, as_jso
         problem = "no host has an address for all models, which counts requests"
         raise refusal(str(hosts), problem, "set address for a host (docs/proxy.md)")
     question = questions.answered(
-        report, lambda _: UsageRequest(USAGE, since), tuple[UsageRow, ...]
+        report, lambda _: report.UsageRequest(USAGE, since), tuple[report.UsageRow, ...]
     )
     answers = hosts.only(named).ask(question, resolves=False)
     every = results.summed(row for rows in answers.answers.values() for row in rows)
@@ -59,7 +56,7 @@ def command(hosts: Hosts, key: str | None, model: str | None, since: str, as_jso
         results.keep(every)
     rows = [row for row in every if key in (None, row.key) and model in (None, row.model)]
     if as_json:
-        print_json([asdict(row) for row in rows])
+        options.print_json([asdict(row) for row in rows])
     elif answers.answers:
         echo(results.render(rows))
     finish(answers)

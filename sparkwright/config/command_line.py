@@ -7,12 +7,10 @@ from pathlib import Path
 from sparkwright.catalog.gpus import FAMILIES
 from sparkwright.config.groups import name_problems
 from sparkwright.config.inventory import HostInput, limited
-from sparkwright.documents import text_files
-from sparkwright.documents.bounds import Unusable
-from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import Messages, Problems, suggest
+from sparkwright.documents import bounds, text_files
+from sparkwright.findings import finding, user_error
 
-_MESSAGES = Messages(__file__)
+_MESSAGES = user_error.Messages(__file__)
 _FAMILIES = {family.group for family in FAMILIES.values()}
 #: Similarity from which a group is a misspelt family's: a site has the files of all families, and
 #: `here` or `home` is no `hopper`.
@@ -21,13 +19,13 @@ _ALIKE = 0.7
 
 def choice_problems(
     inventory: str, hosts: Sequence[HostInput], chosen: Mapping[str, Sequence[str]]
-) -> list[Finding]:
+) -> list[finding.Finding]:
     """An inventory without hosts, and a ``--limit`` that matches none.
 
     Args:
         chosen: ``limit`` and ``exclude`` -> the given patterns.
     """
-    problems, where = Problems(), "command line: INVENTORY"
+    problems, where = user_error.Problems(), "command line: INVENTORY"
     if not hosts:
         return [_MESSAGES.mistake("gives-no-hosts", where, inventory=inventory)]
     problems += name_problems([host.name for host in hosts], where)
@@ -39,7 +37,7 @@ def choice_problems(
 
 def group_problems(
     hosts: Sequence[HostInput], with_data: Collection[str], inventory: Path
-) -> Iterator[Finding]:
+) -> Iterator[finding.Finding]:
     """Hosts in the groups of two kinds of GPU; and group_data of an empty group whose name
     resembles a used group's: like a group without data, or unless another inventory beside this one
     names it.
@@ -54,7 +52,7 @@ def group_problems(
     for name in strays:
         named = any(name in text for text in texts)
         among = sorted(groups.difference(with_data) if named else groups)
-        near = suggest(name, among, _ALIKE if name in _FAMILIES else 0.6)
+        near = user_error.suggest(name, among, _ALIKE if name in _FAMILIES else 0.6)
         if near.startswith("did you mean"):
             facts = {"group": name, "near": near}
             yield _MESSAGES.mistake("no-such-group", f"group_data/{name}.py", **facts)
@@ -63,5 +61,5 @@ def group_problems(
 def _texts(folder: Path) -> Iterator[str]:
     """The inventories of a folder, except unreadable files."""
     for file in folder.glob("*.py"):
-        with suppress(Unusable):
+        with suppress(bounds.Unusable):
             yield text_files.read(file)

@@ -14,10 +14,9 @@ from pathlib import Path
 from sparkwright.config.secret_commands import line
 from sparkwright.config.secrets import VARIABLE, Secret, Source, api_key, checked, made, of_service
 from sparkwright.config.settings import HostSettings
-from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import Messages, Problems
+from sparkwright.findings import finding, user_error
 
-_MESSAGES = Messages(__file__)
+_MESSAGES = user_error.Messages(__file__)
 #: The name of the fleet's own key (``api_key_file``).
 DEFAULT = "default"
 #: The name under which a host tests its own proxies.
@@ -125,7 +124,7 @@ def keys_of(
     Raises:
         UserError: a key is unusable, or two names share a key.
     """
-    problems = Problems()
+    problems = user_error.Problems()
     clients = _clients(host, settings, environment, problems, dry=dry)
     services: dict[tuple[str, str], Secret] = {}
     for name, service in settings.services.items():
@@ -154,9 +153,9 @@ def keys_of(
 
 def key_problems(
     host: str, settings: HostSettings, environment: Mapping[str, str]
-) -> list[Finding]:
+) -> list[finding.Finding]:
     """Faults in the existing keys. No command is run, no key is made."""
-    problems = Problems()
+    problems = user_error.Problems()
     _clients(host, settings, environment, problems, dry=True, commands=False)
     return [problem.on(host) for problem in problems]
 
@@ -165,7 +164,7 @@ def _clients(
     host: str,
     settings: HostSettings,
     environment: Mapping[str, str],
-    problems: Problems,
+    problems: user_error.Problems,
     *,
     dry: bool,
     commands: bool = True,

@@ -16,17 +16,15 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 from pydantic_core import PydanticCustomError
 
-from sparkwright.config.secret_commands import printed
-from sparkwright.config.secrets import Command, Secret, refuse_readable
+from sparkwright.config import secret_commands, secrets
 from sparkwright.documents import text_files as files
 from sparkwright.documents.bounds import Unusable
-from sparkwright.findings.user_error import Messages, Problems
-from sparkwright.findings.validation import HIDDEN, problems_of
+from sparkwright.findings import user_error, validation
 from sparkwright.text.shipped_yaml import beside
 
 #: Largest number of addresses of one site.
 MOST = 20
-_MESSAGES = Messages(__file__)
+_MESSAGES = user_error.Messages(__file__)
 #: Random part of a path: webhooks of chats have such parts, and anybody who knows them can post.
 _DRAWN = re.compile(r"(?=.*[0-9])[A-Za-z0-9_-]{16,}|[A-Za-z0-9_-]{32,}")
 
@@ -41,7 +39,7 @@ class Address:
         public: whether settings may contain it, because its kind is built in and it has no secret.
     """
 
-    url: Secret
+    url: secrets.Secret
     shown: str
     public: bool = False
 
@@ -64,7 +62,7 @@ def _without_secret(text: str) -> str:
     except ValueError as error:
         problem = str(error)
     # The value is in no message: it may be a secret after all.
-    raise PydanticCustomError(HIDDEN, "{what}", {"what": problem})
+    raise PydanticCustomError(validation.HIDDEN, "{what}", {"what": problem})
 
 
 #: An address that settings may hold.
@@ -78,7 +76,7 @@ class NoticeSettings(BaseModel):
 
     notify: tuple[NoticeAddress, ...] = ()
     notify_file: str | None = None
-    notify_command: Command | None = None
+    notify_command: secrets.Command | None = None
 
 
 def addresses(hosts: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[Address, ...]:
@@ -91,12 +89,12 @@ def addresses(hosts: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[Address, 
     Raises:
         UserError: an address is invalid, or a secret can't be read.
     """
-    problems, result = Problems(), dict[Address, None]()
+    problems, result = user_error.Problems(), dict[Address, None]()
     for name, data in hosts:
         try:
             settings = NoticeSettings.model_validate(dict(data))
         except ValidationError as error:
-            problems += (problem.on(name) for problem in problems_of(error, "settings"))
+            problems += (problem.on(name) for problem in validation.problems_of(error, "settings"))
             continue
         with problems.collected():
             result |= dict.fromkeys(_of(settings))
@@ -114,10 +112,10 @@ def _of(settings: NoticeSettings) -> Iterator[Address]:
             text = files.read(path)
         except Unusable as error:
             raise _MESSAGES.refusal("notices", f"notify_file: {path}", error=error.fault) from None
-        refuse_readable(path, "the addresses of notices")
+        secrets.refuse_readable(path, "the addresses of notices")
         yield from _lines(text, f"notify_file: {path}")
     if settings.notify_command:
-        text = printed(settings.notify_command, "notify_command")
+        text = secret_commands.printed(settings.notify_command, "notify_command")
         yield from _lines(text, "notify_command: its output")
 
 
@@ -147,7 +145,7 @@ def address(text: str, label: str) -> Address:
         return _formed(_kinds()[kind], rest)
     if not rest.startswith("//") or not re.fullmatch(r"[a-z][a-z0-9]{1,20}", kind):
         raise ValueError("an address begins with ntfy:, mailto: or webhook:")
-    return Address(Secret(text), f"{kind}, {label}")
+    return Address(secrets.Secret(text), f"{kind}, {label}")
 
 
 @cache
@@ -169,7 +167,7 @@ def _formed(kind: dict[str, Any], rest: str) -> Address:
         drawn = any(map(_DRAWN.fullmatch, parts.get("path", "").split("/")))
         mails = {name: quote(parts[name], safe="") for name in ("to", "sender") if name in parts}
         made = url.format(rest=rest, **(parts | mails))
-        return Address(Secret(made), shown.format(**parts), public=not secret and not drawn)
+        return Address(secrets.Secret(made), shown.format(**parts), public=not secret and not drawn)
     raise ValueError(kind["needed"])
 
 

@@ -16,16 +16,12 @@ from pydantic import (
     model_validator,
 )
 
-from sparkwright.catalog import ArgumentValue, Exceptions, data, refuse_privileged
+from sparkwright.catalog import ArgumentValue, Exceptions, data, file_entries, refuse_privileged
 from sparkwright.catalog.entries import Adapters, KvOffload
-from sparkwright.catalog.file_entries import File, SecretName
 from sparkwright.catalog.gguf import ModelName, split
 from sparkwright.catalog.gpus import Card
-from sparkwright.config import values
-from sparkwright.config.bootstrap_settings import Packaged, PackageSource, Step
+from sparkwright.config import bootstrap_settings, fabric, notices, values
 from sparkwright.config.clusters import ClusterSettings
-from sparkwright.config.fabric import FabricAddresses
-from sparkwright.config.notices import NoticeAddress
 from sparkwright.config.registries import RegistryAddress, RegistryName
 from sparkwright.config.schedule import CalendarText
 from sparkwright.config.secrets import Command, Source
@@ -132,7 +128,7 @@ class SecretSettings(_Settings):
         command: prints the secret, as api_key_command does.
     """
 
-    name: SecretName
+    name: file_entries.SecretName
     variable: data.VariableName | None = None
     file: values.ControllerFile | None = None
     command: Command | None = None
@@ -219,7 +215,7 @@ class ServiceSettings(_Settings):
     gpus: tuple[values.GpuName, ...] | None = Field(default=None, min_length=1)
     arguments: dict[data.ArgumentName, ArgumentValue | None] = {}
     environment: dict[data.VariableName, str | None] = {}
-    files: tuple[File, ...] = ()
+    files: tuple[file_entries.File, ...] = ()
     secrets: tuple[SecretSettings, ...] = ()
     boot_seconds: values.WholeSeconds | None = None
     first_answer_seconds: values.WholeSeconds | None = None
@@ -511,16 +507,16 @@ class HostSettings(_Settings):
     api_key_command: Command | None = None
     tls: _Tls | None = None
     keys: dict[values.ServiceName, ClientKeySettings] = {}
-    bootstrap: tuple[Step, ...] = ()
-    bootstrap_sources: dict[Packaged, PackageSource] = {}
+    bootstrap: tuple[bootstrap_settings.Step, ...] = ()
+    bootstrap_sources: dict[bootstrap_settings.Packaged, bootstrap_settings.PackageSource] = {}
     bootstrap_reboot: bool = False
-    fabric_addresses: FabricAddresses | None = None
+    fabric_addresses: fabric.FabricAddresses | None = None
     catalog_directories: tuple[values.ControllerPath, ...] = ()
     registries: dict[RegistryName, RegistryAddress] = {}
     sidecars: dict[str, Annotated[values.Gib, Field(gt=0)]] = {}
     inventory: values.ControllerFile | None = None
     lock_file: values.ControllerFile = "fleet.lock"
-    notify: tuple[NoticeAddress, ...] = ()
+    notify: tuple[notices.NoticeAddress, ...] = ()
     notify_file: values.ControllerFile | None = None
     notify_command: Command | None = None
 

@@ -20,8 +20,7 @@ from jinja2 import (
 from jinja2.bccache import Bucket
 
 from sparkwright.config.places import template_folders
-from sparkwright.documents import caches
-from sparkwright.documents.text_files import make_folder
+from sparkwright.documents import caches, text_files
 from sparkwright.findings.user_error import UserError
 from sparkwright.host.lib import sandbox
 
@@ -68,7 +67,7 @@ class _Compiled(FileSystemBytecodeCache):
     def dump_bytecode(self, bucket: Bucket) -> None:
         if caches.WRITTEN.is_set():
             with suppress(OSError, UserError):
-                make_folder(Path(self.directory), 0o700)
+                text_files.make_folder(Path(self.directory), 0o700)
                 super().dump_bytecode(bucket)
 
 

@@ -8,15 +8,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import cast, get_args
 
-from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Recipe
+from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Recipe, gpus
 from sparkwright.catalog.entries import Format
-from sparkwright.catalog.gpus import unified
 from sparkwright.config.settings import HostSettings, ServiceSettings
 from sparkwright.findings.check import Symptom, load
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake
-from sparkwright.resolve.hub import ResolvedModel
-from sparkwright.resolve.model_facts import ModelFacts
+from sparkwright.resolve import hub, model_facts
 
 #: ``quant_method`` of config.json -> the catalog's name, where they differ.
 _FORMATS = {"auto-round": "autoround", "modelopt_fp4": "modelopt"}
@@ -39,7 +37,7 @@ class Gpu:
     @property
     def unified(self) -> bool:
         """Whether CPU and GPU share one pool."""
-        return unified(self.cap)
+        return gpus.unified(self.cap)
 
 
 @dataclass(frozen=True)
@@ -98,7 +96,7 @@ class Subject:
     catalog: Catalog
     gpu: Gpu
     image: Image
-    resolved: ResolvedModel
+    resolved: hub.ResolvedModel
     where: str
 
     @property
@@ -107,9 +105,9 @@ class Subject:
         return self.resolved.repository
 
     @property
-    def facts(self) -> ModelFacts:
+    def facts(self) -> model_facts.ModelFacts:
         """Facts from the model's files."""
-        return self.resolved.facts or ModelFacts()
+        return self.resolved.facts or model_facts.ModelFacts()
 
     @property
     def config(self) -> str:
@@ -158,7 +156,7 @@ class Subject:
         return form_of(self.facts)
 
 
-def form_of(facts: ModelFacts | None) -> Format | None:
+def form_of(facts: model_facts.ModelFacts | None) -> Format | None:
     """The catalog's name of the format of a model's weights; None for an unknown format."""
     if facts is None or facts.gguf:
         return "gguf" if facts else None

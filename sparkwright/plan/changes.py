@@ -9,8 +9,7 @@ from sparkwright.host.models.document import PAGE
 from sparkwright.host.observe import FileState, Listener, Observation, ServiceState
 from sparkwright.host.service import Service
 from sparkwright.plan.missing import differs, digest
-from sparkwright.text.marks import stopped
-from sparkwright.text.timestamps import epoch
+from sparkwright.text import marks, timestamps
 
 #: Path -> text of the 0600 files with keys.
 Secrets = Mapping[str, Secret]
@@ -79,13 +78,13 @@ def changes(service: Service, secrets: Secrets, observed: Observation) -> list[s
         result += [] if unit.get("ActiveState") in RUNNING else ["start"]
     elif container is None or not container.running or unit.get("ActiveState") != "active":
         if state.stopped and state.stopped.holds(unit):
-            result.append(stopped(state.stopped, observed.time))
+            result.append(marks.stopped(state.stopped, observed.time))
         result.append("start")
     elif (
         rewritten
         # A run was killed after it wrote and before it restarted.
         or container.release != service.release
-        or state.newest > epoch(container.created)
+        or state.newest > timestamps.epoch(container.created)
     ):
         result.append("restart")
     return result

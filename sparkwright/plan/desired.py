@@ -9,11 +9,8 @@ from sparkwright.catalog import Catalog
 from sparkwright.host.fetch.request import ContentCheck, ExpectedContents
 from sparkwright.host.service import Service
 from sparkwright.plan.plan import HostPlan, ServicePlan
-from sparkwright.resolve.hub import ResolvedModel
-from sparkwright.resolve.lock import Resolution
-from sparkwright.resolve.pickles import fetched
+from sparkwright.resolve import hub, lock, pickles, registry
 from sparkwright.resolve.references import ImageReference, hex_digits
-from sparkwright.resolve.registry import ResolvedImage
 
 
 @dataclass(frozen=True)
@@ -27,7 +24,7 @@ class DesiredModel:
     """
 
     directory: str
-    resolved: ResolvedModel
+    resolved: hub.ResolvedModel
     expected: ExpectedContents
     endpoint: str
 
@@ -61,7 +58,7 @@ class DesiredImage:
     """
 
     planned: ImageReference
-    resolved: ResolvedImage
+    resolved: registry.ResolvedImage
     store: str
 
     @property
@@ -99,7 +96,7 @@ class Desired:
 
     plan: HostPlan
     catalog: Catalog
-    resolution: Resolution
+    resolution: lock.Resolution
     services: tuple[Service, ...]
 
     @cached_property
@@ -109,7 +106,7 @@ class Desired:
         desired_models: dict[str, DesiredModel] = {}
         for model in self.plan.references.models:
             allowed = (*settings.allowed_pickles, *model.code)
-            resolved = fetched(self.resolution.model(model), allowed)
+            resolved = pickles.fetched(self.resolution.model(model), allowed)
             directory = f"{settings.models_root}/{resolved.directory}"
             expected = self._expected(resolved.repository)
             desired_models[directory] = DesiredModel(

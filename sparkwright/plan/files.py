@@ -11,8 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from sparkwright.catalog.file_entries import File, is_code
-from sparkwright.documents.bounds import Unusable
-from sparkwright.documents.text_files import read_bytes
+from sparkwright.documents import bounds, text_files
 from sparkwright.findings.user_error import refusal
 from sparkwright.plan.tags import MESSAGES
 from sparkwright.resolve.pinned_text import PinnedText
@@ -41,8 +40,8 @@ def source_of(name: str, folders: Sequence[Path], where: str, most: int) -> tupl
         facts = {"path": path, "target": path.resolve(), "folder": folders[0]}
         raise MESSAGES.refusal("file-leads-out", where, **facts)
     try:
-        return path, read_bytes(path, most)
-    except Unusable as error:
+        return path, text_files.read_bytes(path, most)
+    except bounds.Unusable as error:
         raise refusal(str(path), error.fault, error.remedy) from None
 
 

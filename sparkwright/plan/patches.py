@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sparkwright.catalog import Image, Recipe
-from sparkwright.catalog.file_entries import Patch
+from sparkwright.catalog import Image, Recipe, file_entries
 from sparkwright.findings.user_error import Problems
 from sparkwright.plan.files import source_of
 from sparkwright.plan.tags import MESSAGES
@@ -50,7 +49,7 @@ def steps_of(recipe: Recipe, image: Image, file: Path | None, host: str) -> Step
 
 
 def _step(
-    patch: Patch, folder: Path, where: str, host: str, files: dict[str, bytes]
+    patch: file_entries.Patch, folder: Path, where: str, host: str, files: dict[str, bytes]
 ) -> dict[str, Any]:
     """A step as the container reads it; its files are added by the hash of their content."""
 

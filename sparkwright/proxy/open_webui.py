@@ -1,19 +1,17 @@
 """Open WebUI beside the address for all models."""
 
-from sparkwright.config.inventory import lan_address
+from sparkwright.config import inventory, secrets
 from sparkwright.config.keys import Keys
-from sparkwright.config.secrets import Secret
 from sparkwright.config.settings import EVERY_ADDRESS
 from sparkwright.plan.plan import HostPlan
-from sparkwright.proxy.haproxy import Page, endpoint
-from sparkwright.proxy.pools import Everyone
+from sparkwright.proxy import haproxy, pools
 from sparkwright.resolve.lock import Resolution
 from sparkwright.tls.host_certificates import identity
 
 
 def page_of(
-    plan: HostPlan, everyone: Everyone, keys: Keys, resolution: Resolution, *, dry: bool
-) -> Page | None:
+    plan: HostPlan, everyone: pools.Everyone, keys: Keys, resolution: Resolution, *, dry: bool
+) -> haproxy.Page | None:
     """Open WebUI of a host, which uses the address's LAN name; None without Open WebUI."""
     settings = plan.settings
     page = settings.address and settings.address.open_webui
@@ -21,11 +19,11 @@ def page_of(
     if not (settings.address and page and images):
         return None
     bind, own = settings.address.bind, everyone[plan.host]
-    name = lan_address(plan.host, own) if bind in EVERY_ADDRESS else bind
-    place = endpoint(name, settings.address.port)
+    name = inventory.lan_address(plan.host, own) if bind in EVERY_ADDRESS else bind
+    place = haproxy.endpoint(name, settings.address.port)
     verified = identity(plan.host, own, settings.tls, dry=dry)
-    key, *_ = keys.clients.get(page.key) or (Secret(""),)
-    return Page(
+    key, *_ = keys.clients.get(page.key) or (secrets.Secret(""),)
+    return haproxy.Page(
         resolution.image(images[0]).local_name(images[0]),
         f"{'https' if verified else 'http'}://{place}/v1",
         {"OPENAI_API_KEY": key, "WEBUI_SECRET_KEY": keys.page},

@@ -6,8 +6,7 @@ from typing import Any
 
 from sparkwright.config.settings import is_loopback
 from sparkwright.config.values import mapping
-from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, refusal
+from sparkwright.findings import finding, user_error
 from sparkwright.host.fetch.request import TlsIdentity
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.tls.host_certificates import Tls, identity
@@ -68,14 +67,14 @@ def behind_address(service: ServicePlan) -> bool:
     return service.proxy and not is_loopback(service.bind)
 
 
-def unverified(pools: Iterable[PlannedPool], everyone: Everyone) -> Iterator[Finding]:
+def unverified(pools: Iterable[PlannedPool], everyone: Everyone) -> Iterator[finding.Finding]:
     """Replicas that HAProxy can't verify. Nothing is written for them yet."""
     for host, tls in {host: pool.tls[host] for pool in pools for host in pool.services}.items():
         if tls == "own":
             continue  # made on first use
         try:
             replica_identity(host, everyone[host], tls, dry=True)
-        except UserError as error:
+        except user_error.UserError as error:
             yield from error.findings
 
 
@@ -91,7 +90,7 @@ def replica_identity(
     tls_identity = identity(host, data, tls, where, dry=dry)
     if tls_identity is not None and tls_identity.name is None:
         problem = "its certificate is for addresses alone, and HAProxy verifies names"
-        raise refusal(where, problem, "have a name added to the certificate")
+        raise user_error.refusal(where, problem, "have a name added to the certificate")
     return tls_identity
 
 

@@ -4,8 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sparkwright.config.inventory import lan_address
-from sparkwright.config.templates import template
+from sparkwright.config import inventory, templates
 from sparkwright.engines import engine, metric_names
 from sparkwright.host.lib.records import encode
 from sparkwright.host.models.document import DOOR, PAGE_SOCKET
@@ -65,7 +64,7 @@ def _model_pool(pool: PlannedPool, everyone: Everyone, *, dry: bool) -> ModelPoo
     for host, service in pool.services.items():
         identity = replica_identity(host, everyone[host], pool.tls[host], dry=dry)
         tls = ReplicaTls(identity.name, identity.ca) if identity and identity.name else None
-        address = lan_address(host, everyone[host])
+        address = inventory.lan_address(host, everyone[host])
         replicas.append(Replica(host, address, service.port, service.port, tls))
     return ModelPool(pool.name, tuple(replicas), pool.wakes)
 
@@ -93,6 +92,6 @@ def health_file(plan: HostPlan) -> str | None:
 
 def health_unit(plan: HostPlan) -> str:
     """Text of the unit that reports health."""
-    return template("gateway/health.service.j2").render(
+    return templates.template("gateway/health.service.j2").render(
         home=f"{plan.settings.services_root}/gateway", runtime=HEALTH.removeprefix("/run/")
     )

@@ -12,14 +12,11 @@ from dataclasses import replace
 from typing import Any
 
 from sparkwright.catalog.gpus import card_of
-from sparkwright.engines import engine
+from sparkwright.engines import engine, tables
 from sparkwright.engines.derivation import Advice, DerivedFact, Subject
-from sparkwright.engines.tables import release
-from sparkwright.recipes import vllm_recipes
-from sparkwright.recipes.carried_over import settled, variables
+from sparkwright.recipes import carried_over, vllm_recipes, yaml_mapping
 from sparkwright.recipes.recipe import CHANGED, Foreign, Options, Text, Unfit, texts_of_registry
 from sparkwright.recipes.serve_arguments import fitting, read_arguments
-from sparkwright.recipes.yaml_mapping import mapping, read_yaml
 from sparkwright.resolve.model_facts import ModelRecipe
 from sparkwright.resolve.recipe_registry import Snapshot
 
@@ -45,7 +42,7 @@ def look_up(repository: str, registries: Iterable[Snapshot]) -> ModelRecipe | No
     for registry in registries:
         for text in texts_of_registry(registry, registry.naming(repository)):
             try:
-                data = read_yaml(text.text)
+                data = yaml_mapping.read_yaml(text.text)
                 if vllm_recipes.is_one(data) and any(_variants(data, repository)):
                     return ModelRecipe(source=text.source, data=_kept(data))
             except Unfit:
@@ -62,7 +59,7 @@ def advice(subject: Subject) -> Advice:
         foreign = _foreign(subject, recipe)
         remarks, model, version = foreign.remarks, subject.repository, subject.version
         values = read_arguments(foreign.arguments, version, remarks).values
-        arguments = settled(foreign, values, model, version, _options(subject))
+        arguments = carried_over.settled(foreign, values, model, version, _options(subject))
     except Unfit as refused:
         observed = f"not taken: {refused.observed} ({refused.reason})"
         return Advice(facts=(DerivedFact("vLLM's recipe", observed, recipe.source),))
@@ -80,7 +77,7 @@ def advice(subject: Subject) -> Advice:
     return Advice(
         recipe.source,
         {key: fitting(value) for key, value in arguments.items() if key not in _SIZES},
-        variables(foreign, version, _options(subject)),
+        carried_over.variables(foreign, version, _options(subject)),
         foreign.least_vllm,
         (DerivedFact("vLLM's recipe", foreign.title, recipe.source), *left_out),
     )
@@ -106,7 +103,7 @@ def _foreign(subject: Subject, recipe: ModelRecipe) -> Foreign:
         stock = _STOCK.fullmatch(foreign.container)
         if stock is None:
             raise Unfit("docker_image", foreign.container, "its arguments are for that image")
-        least = max(least or "0", stock[1], key=release)
+        least = max(least or "0", stock[1], key=tables.release)
     # The repository's files determine its needs, not the size of a datacentre's GPU.
     return replace(foreign, least_vllm=least, gpus=1, vram_gib=None)
 
@@ -118,10 +115,10 @@ def _options(subject: Subject) -> Options:
 
 def _variants(data: dict[str, Any], repository: str) -> Iterator[str]:
     """Names of the variants with these weights, the usual variant first."""
-    own = mapping(data, "model").get("model_id")
-    variants = mapping(data, "variants")
+    own = yaml_mapping.mapping(data, "model").get("model_id")
+    variants = yaml_mapping.mapping(data, "variants")
     for name in sorted(variants, key=lambda name: name != "default"):
-        if (mapping(variants, name).get("model_id") or own) == repository:
+        if (yaml_mapping.mapping(variants, name).get("model_id") or own) == repository:
             yield name
 
 

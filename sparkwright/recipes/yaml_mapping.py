@@ -3,8 +3,7 @@
 import re
 from typing import Any
 
-from sparkwright.documents import yaml_text
-from sparkwright.documents.bounds import Unusable
+from sparkwright.documents import bounds, yaml_text
 from sparkwright.recipes.recipe import Unfit
 
 #: Bytes of a recipe; the largest real one has 40 KiB.
@@ -25,7 +24,7 @@ def read_yaml(text: str) -> dict[str, Any]:
         raise Unfit("", f"larger than {MOST_BYTES // 1024} KiB", "no recipe is so large")
     try:
         data = yaml_text.load(text, MOST_VALUES)
-    except Unusable as error:
+    except bounds.Unusable as error:
         remedy = f"in a copy that you import instead: {error.remedy}"
         raise Unfit("", error.place(error.fault[:200]), "it can't be read", remedy) from None
     if not isinstance(data, dict):

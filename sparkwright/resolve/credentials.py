@@ -12,11 +12,9 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from sparkwright.config.secret_commands import line, printed
-from sparkwright.config.secrets import Secret, Source
-from sparkwright.documents import json_text
+from sparkwright.config import secret_commands, secrets
+from sparkwright.documents import bounds, json_text
 from sparkwright.documents import text_files as files
-from sparkwright.documents.bounds import Unusable
 from sparkwright.findings.user_error import UserError
 from sparkwright.resolve.messages import MESSAGES
 
@@ -26,7 +24,7 @@ _TOKEN = re.compile(r"[\x21-\x7e]{1,4096}")
 _HUB = {"index.docker.io": "registry-1.docker.io", "docker.io": "registry-1.docker.io"}
 
 
-def hub_token(source: Source | None) -> Secret | None:
+def hub_token(source: secrets.Source | None) -> secrets.Secret | None:
     """The token for gated models: of a file or command, or of the environment.
 
     Raises:
@@ -34,17 +32,17 @@ def hub_token(source: Source | None) -> Secret | None:
     """
     if source is None:
         token = os.environ.get("HF_TOKEN", "").strip()
-        return Secret(token) if token else None
+        return secrets.Secret(token) if token else None
     if not isinstance(source, str):
-        return Secret(line(source, "hub_token_command"))
+        return secrets.Secret(secret_commands.line(source, "hub_token_command"))
     try:
         token = files.read(Path(source)).strip()
         if not _TOKEN.fullmatch(token):
-            raise Unusable("this is no token", "")
-    except Unusable as error:
+            raise bounds.Unusable("this is no token", "")
+    except bounds.Unusable as error:
         where = f"hub_token_file: {source}"
         raise MESSAGES.refusal("no-token", where, problem=error.fault) from None
-    return Secret(token)
+    return secrets.Secret(token)
 
 
 def over_https(token: str | None, endpoint: str) -> str | None:
@@ -52,7 +50,7 @@ def over_https(token: str | None, endpoint: str) -> str | None:
     return token if endpoint.startswith("https://") else None
 
 
-def account(source: Source | None, registry: str) -> str | None:
+def account(source: secrets.Source | None, registry: str) -> str | None:
     """``user:password`` for a registry (``http(s)://host[:port]``), or None.
 
     Raises:
@@ -69,18 +67,18 @@ def account(source: Source | None, registry: str) -> str | None:
 
 
 @cache
-def _accounts(source: Source) -> dict[str, str]:
+def _accounts(source: secrets.Source) -> dict[str, str]:
     try:
         if not isinstance(source, str):
-            text = printed(source, "registry_auth_command")
+            text = secret_commands.printed(source, "registry_auth_command")
         else:
             text = files.read(Path(source))
-    except Unusable as error:
+    except bounds.Unusable as error:
         raise _unusable(source, "no-accounts", problem=error.fault) from None
     try:
         data = json_text.load(text)
         entries = dict(data.get("auths") or {})
-    except (Unusable, ValueError, AttributeError, TypeError):
+    except (bounds.Unusable, ValueError, AttributeError, TypeError):
         raise _unusable(source, "no-docker-config") from None
     result: dict[str, str] = {}
     for name, entry in entries.items():
@@ -98,7 +96,7 @@ def _accounts(source: Source) -> dict[str, str]:
     return result
 
 
-def _unusable(source: Source, message: str, **facts: str) -> UserError:
+def _unusable(source: secrets.Source, message: str, **facts: str) -> UserError:
     file = isinstance(source, str)
     where = f"file: {source}" if file else f"command: {shlex.join(source)}"
     return MESSAGES.refusal(message, f"registry_auth_{where}", **facts)

@@ -10,9 +10,8 @@ from pydantic import ValidationError
 from sparkwright.catalog.entries import KvLayers
 from sparkwright.catalog.gguf import Gguf
 from sparkwright.documents.bounds import Unusable
+from sparkwright.resolve import kv_cache, model_facts
 from sparkwright.resolve.gguf import Header
-from sparkwright.resolve.kv_cache import whole
-from sparkwright.resolve.model_facts import ModelFacts, facts_of
 from sparkwright.text.shipped_yaml import beside
 
 _DATA: dict[str, dict[Any, Any]] = beside(__file__, "gguf.yaml")
@@ -28,7 +27,7 @@ def facts_of_headers(
     projector: tuple[str | None, int],
     marks: Collection[str],
     license: object = None,
-) -> tuple[ModelFacts, tuple[KvLayers, ...]]:
+) -> tuple[model_facts.ModelFacts, tuple[KvLayers, ...]]:
     """Facts, and layers that keep keys and values.
 
     Args:
@@ -46,7 +45,7 @@ def facts_of_headers(
     if kind != "model" or name in (None, "clip"):
         raise _fault("it is no model: an adapter, a projector or an importance matrix")
     own = {key.removeprefix(f"{name}."): value for key, value in values.items()}
-    layers = whole(own, "block_count") or 0
+    layers = kv_cache.whole(own, "block_count") or 0
     if not 0 < layers <= _MOST_LAYERS:
         raise _fault("it does not say how many blocks it has")
     heads = max(_by_layer(own, "attention.head_count", layers), default=0)
@@ -54,7 +53,7 @@ def facts_of_headers(
     lengths = _lengths(own, heads)
     file_type: Any = values.get("general.file_type")
     data = {
-        **_sizes(headers, layers), "context": whole(own, "context_length"),
+        **_sizes(headers, layers), "context": kv_cache.whole(own, "context_length"),
         "file": file, "projector": projector[0], "projector_bytes": projector[1],
         "architecture": name,
         "quantization": _DATA["file_types"].get(file_type & 1023 if _counts(file_type) else None),
@@ -66,7 +65,7 @@ def facts_of_headers(
         keys = ", ".join(str(item["loc"][0]) for item in error.errors())
         raise _fault(f"its header makes no sense ({keys})") from None
     sampling = {key: values.get(f"general.sampling.{given}") for key, given in _SAMPLING.items()}
-    facts = facts_of(
+    facts = model_facts.facts_of(
         {"model_type": name, "max_position_embeddings": gguf.context}, sampling,
         {"chat_template": values.get("tokenizer.chat_template")}, marks=marks, license=license,
     )  # fmt: skip
@@ -93,8 +92,8 @@ def _counts(value: Any) -> bool:
 def _kv_heads(values: Mapping[str, Any], heads: int, layers: int) -> list[int]:
     """Value of each block; 0 in blocks that keep a state instead, or use another block's keys."""
     result = _by_layer(values, "attention.head_count_kv", layers) or [heads] * layers
-    interval = whole(values, "full_attention_interval") or 1
-    shared = whole(values, "attention.shared_kv_layers") or 0
+    interval = kv_cache.whole(values, "full_attention_interval") or 1
+    shared = kv_cache.whole(values, "attention.shared_kv_layers") or 0
     return [
         count if (number + 1) % interval == 0 and number < layers - shared else 0
         for number, count in enumerate(result)
@@ -103,7 +102,7 @@ def _kv_heads(values: Mapping[str, Any], heads: int, layers: int) -> list[int]:
 
 def _windows(values: Mapping[str, Any], name: str, layers: int) -> list[int]:
     """The sliding window of each block; 0 in blocks that keep the whole context."""
-    window = whole(values, "attention.sliding_window") or 0
+    window = kv_cache.whole(values, "attention.sliding_window") or 0
     pattern = values.get("attention.sliding_window_pattern", _DATA["periods"].get(name, 1))
     if isinstance(pattern, tuple) and pattern:
         return [window * bool(pattern[number % len(pattern)]) for number in range(layers)]
@@ -113,15 +112,15 @@ def _windows(values: Mapping[str, Any], name: str, layers: int) -> list[int]:
 
 def _lengths(values: Mapping[str, Any], heads: int) -> tuple[int, int, int, int]:
     """Numbers in a head of keys and of values; then of blocks with a sliding window."""
-    usual = (whole(values, "embedding_length") or 0) // heads if heads else 0
-    key = whole(values, "attention.key_length") or usual
+    usual = (kv_cache.whole(values, "embedding_length") or 0) // heads if heads else 0
+    key = kv_cache.whole(values, "attention.key_length") or usual
     # Multi-head latent attention keeps one vector, which contains the values.
-    latent = whole(values, "attention.key_length_mla")
-    value = 0 if latent else whole(values, "attention.value_length") or usual
+    latent = kv_cache.whole(values, "attention.key_length_mla")
+    value = 0 if latent else kv_cache.whole(values, "attention.value_length") or usual
     return (
         key, value,
-        whole(values, "attention.key_length_swa") or key,
-        whole(values, "attention.value_length_swa") or value,
+        kv_cache.whole(values, "attention.key_length_swa") or key,
+        kv_cache.whole(values, "attention.value_length_swa") or value,
     )  # fmt: skip
 
 

@@ -5,8 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from sparkwright.catalog.entries import KvLayers
-from sparkwright.catalog.gguf import GGUF_FILE
+from sparkwright.catalog import entries, gguf
 from sparkwright.documents.bounds import Unusable
 from sparkwright.resolve.model_facts import ModelFacts
 from sparkwright.text.sizes import GIB
@@ -28,7 +27,7 @@ TOKENS, OVERHEAD_GIB = 8192, 1.0
 #: Models that a message lists, and parts of one.
 _LISTED, _PARTS = 40, 1000
 #: Facts of a model with this projector, by its headers.
-Facts = tuple[ModelFacts, tuple[KvLayers, ...]]
+Facts = tuple[ModelFacts, tuple[entries.KvLayers, ...]]
 
 
 @dataclass(frozen=True)
@@ -169,4 +168,4 @@ def _unclear(problem: str, models: list[GgufModel]) -> Unusable:
 
 def _served(path: str) -> bool:
     """Return whether a file is GGUF, with a name that paths and commands can have."""
-    return len(path) <= 200 and re.fullmatch(GGUF_FILE, path) is not None
+    return len(path) <= 200 and re.fullmatch(gguf.GGUF_FILE, path) is not None

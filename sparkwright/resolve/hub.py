@@ -22,16 +22,12 @@ from pydantic.dataclasses import dataclass
 
 from sparkwright.catalog.data import Data, Straight
 from sparkwright.catalog.entries import KvLayers
-from sparkwright.documents import json_text
-from sparkwright.documents.bounds import LONGEST, Unusable
+from sparkwright.documents import bounds, json_text
 from sparkwright.host.fetch.request import FetchFile
-from sparkwright.resolve.credentials import over_https
+from sparkwright.resolve import credentials, model_facts, pinned_text, references
 from sparkwright.resolve.kv_cache import MOST, kv_layers, whole
 from sparkwright.resolve.messages import MESSAGES
-from sparkwright.resolve.model_facts import ModelFacts, ModelRecipe, Word, facts_of
-from sparkwright.resolve.pinned_text import PinnedText
 from sparkwright.resolve.queries import Answer, Server, asking
-from sparkwright.resolve.references import Commit, Sha256, Size
 
 _CONFIG, _WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 #: Bytes and values of a header: experts of a large model have some 40,000 matrices.
@@ -51,7 +47,7 @@ class Lora(Data):
         hidden_size: size of its body's hidden states; None if its matrices do not show it.
     """
 
-    kind: Word | None = None
+    kind: model_facts.Word | None = None
     base: str | None = None
     rank: int = Field(default=0, strict=True, ge=0, le=MOST)
     hidden_size: int | None = Field(default=None, strict=True, ge=0, le=MOST)
@@ -94,23 +90,23 @@ def lora_of(
 def ask_hub(
     endpoint: str, repository: str, revision: str, path: str, token: str | None,
     private: tuple[str, ...] = (),
-) -> PinnedText:  # fmt: skip
+) -> pinned_text.PinnedText:  # fmt: skip
     """Ask a hub for a text file at a revision.
 
     Raises:
         UserError: the file does not exist, is no text, or the hub can't be reached.
     """
     where = f"file {repository}@{revision}/{path}"
-    shown = over_https(token, endpoint)
+    shown = credentials.over_https(token, endpoint)
     headers = {"Authorization": f"Bearer {shown}"} if shown is not None else {}
     with asking(where, f"the hub {endpoint}", answer="text", setting="hub_endpoint"):
         url = f"{endpoint}/{repository}/resolve/{quote(revision, '')}/{quote(path)}"
-        answer = Server(endpoint, private).get(url, headers, LONGEST)
+        answer = Server(endpoint, private).get(url, headers, bounds.LONGEST)
         commit = answer.headers.get("X-Repo-Commit", revision)
         if answer.status != 200:
             raise MESSAGES.refusal("no-hub-file", where, status=answer.status)
         digest = hashlib.sha256(answer.content).hexdigest()
-        return PinnedText(commit, digest, answer.content.decode())
+        return pinned_text.PinnedText(commit, digest, answer.content.decode())
 
 
 if TYPE_CHECKING:
@@ -133,9 +129,9 @@ _TEMPLATE = "chat_template.jinja"
 class PinnedFile:
     """A file: git's own hash for small files, sha256 for the others."""
 
-    size: Size
-    sha256: Sha256 | None = None
-    blob: Commit | None = None
+    size: references.Size
+    sha256: references.Sha256 | None = None
+    blob: references.Commit | None = None
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
@@ -154,13 +150,13 @@ class ResolvedModel:
     """
 
     repository: Annotated[str, Field(exclude=True)]
-    commit: Commit
+    commit: references.Commit
     date: dt.date | None = None
     files: dict[Path, PinnedFile] = Field(default_factory=dict)
     kv: tuple[KvLayers, ...] = ()
-    facts: ModelFacts | None = None
-    recipe: ModelRecipe | None = None
-    hidden_size: Size | None = None
+    facts: model_facts.ModelFacts | None = None
+    recipe: model_facts.ModelRecipe | None = None
+    hidden_size: references.Size | None = None
     lora: Lora | None = None
 
     @property
@@ -266,7 +262,7 @@ def resolve_model(
         if marks is not None:
             return _with_facts(model, small, info, where, marks)
         # Only checks depend on it.
-        with suppress(OSError, ValueError, TypeError, LookupError, AttributeError, Unusable):
+        with suppress(OSError, ValueError, TypeError, LookupError, AttributeError, bounds.Unusable):
             model = _measured(model, _loaded(small("config.json")))
             lora = lora_of(model.files, lambda name: _loaded(small(name)), piece)
             return replace(model, lora=lora)
@@ -297,9 +293,9 @@ def _with_facts(
             files.append(_loaded(small(name)))
         name = _TEMPLATE
         template = small(name)
-    except Unusable as error:
+    except bounds.Unusable as error:
         raise MESSAGES.refusal("unusable-file", where, file=name, problem=error.fault) from None
-    facts = facts_of(
+    facts = model_facts.facts_of(
         *files,
         marks=marks,
         template=template.decode("utf-8", "replace") if template else None,
@@ -343,7 +339,7 @@ def _with_headers(
 
     try:
         paths, (facts, kv) = choose(sizes, choice, read)
-    except Unusable as error:
+    except bounds.Unusable as error:
         title = f"{name}: " if name else ""
         problem, remedy = f"{title}{error.fault}", error.remedy
         raise MESSAGES.refusal("no-gguf", where, problem=problem, remedy=remedy) from None

@@ -17,20 +17,16 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError, field_validator
 
-from sparkwright.catalog import Catalog
-from sparkwright.catalog.entries import Digest
+from sparkwright.catalog import Catalog, entries
+from sparkwright.documents import bounds, yaml_text
 from sparkwright.documents import text_files as files
-from sparkwright.documents import yaml_text
-from sparkwright.documents.bounds import Unusable
+from sparkwright.findings import user_error, validation
 from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import Problems, UserError
-from sparkwright.findings.validation import problems_of
+from sparkwright.resolve import git, pinned_text
 from sparkwright.resolve.build_context import build_context, digest
 from sparkwright.resolve.credentials import account, over_https
-from sparkwright.resolve.git import resolve_commit
 from sparkwright.resolve.hub import ResolvedModel, resolve_model
 from sparkwright.resolve.messages import MESSAGES
-from sparkwright.resolve.pinned_text import PinnedText
 from sparkwright.resolve.references import Commit, ImageReference, ModelReference, References
 from sparkwright.resolve.registry import ResolvedImage, ask_registry
 from sparkwright.text.values import short
@@ -85,7 +81,7 @@ def resolve(
     resolution = Resolution(
         images={}, models={key: asked_models[key] for key in models if key in asked_models}
     )
-    problems = Problems()
+    problems = user_error.Problems()
     with ThreadPoolExecutor(max_workers=8) as pool:
         jobs: list[tuple[dict[str, Any], str, Any]] = [
             (resolution.images, key, pool.submit(_image, *image)) for key, image in images.items()
@@ -127,7 +123,7 @@ def _image(
     resolved = ask_registry(*query, title=title, key=pulled.key, private=private)
     if image.build is None:
         return resolved
-    return replace(resolved, commit=resolve_commit(image.build.context, image.tag, private))
+    return replace(resolved, commit=git.resolve_commit(image.build.context, image.tag, private))
 
 
 _CONFLICT = re.compile(r"^(<{7}|={7}|>{7}|\|{7})( |$)", re.MULTILINE)
@@ -144,8 +140,8 @@ class Lock(Resolution):
 
     version: Literal[1] = 1
     registries: dict[str, Commit] | None = None
-    files: dict[str, PinnedText] | None = None
-    patched: dict[str, dict[_Name, Digest]] | None = None
+    files: dict[str, pinned_text.PinnedText] | None = None
+    patched: dict[str, dict[_Name, entries.Digest]] | None = None
 
     @field_validator("models", mode="before")
     @classmethod
@@ -180,13 +176,13 @@ def read_lock(path: pathlib.Path) -> Lock | None:
         if isinstance(data, dict):
             data.pop("packages", None)  # of an earlier version, which installed them from a bundle
         return Lock.model_validate(data)
-    except Unusable as error:
+    except bounds.Unusable as error:
         where = error.place(str(path))
         raise MESSAGES.refusal("unusable-lock", where, problem=error.fault) from None
     except ValidationError as error:
-        raise UserError(
+        raise user_error.UserError(
             MESSAGES.mistake("unusable-lock", problem.subject.place, problem=problem.observed)
-            for problem in problems_of(error, str(path))
+            for problem in validation.problems_of(error, str(path))
         ) from None
 
 
@@ -240,7 +236,7 @@ def to_resolution(
         *(images.keys() - there.keys()), *(models.keys() - pinned.keys()),
         *(_files(named).keys() - (lock.files or {}).keys()),
     )  # fmt: skip
-    problems = Problems(changed_bases(named, lock, path) if bases else ())
+    problems = user_error.Problems(changed_bases(named, lock, path) if bases else ())
     problems += (
         MESSAGES.mistake("unsigned" if name in lock.images else "not-locked", path, name=name)
         for name in sorted(missing)
@@ -289,7 +285,7 @@ def _references(
     return images, models
 
 
-def _files(named: Iterable[References]) -> dict[str, PinnedText]:
+def _files(named: Iterable[References]) -> dict[str, pinned_text.PinnedText]:
     """All files of repositories, by ``repository@commit/path``."""
     return {name: pin for item in named for name, pin in item.files.items()}
 
@@ -320,7 +316,7 @@ def with_contexts(named: Iterable[References], lock: Lock, cache: pathlib.Path) 
         UserError: names every context that can't be fetched.
     """
     images = dict(lock.images)
-    problems = Problems()
+    problems = user_error.Problems()
     for image in _references(named)[0].values():
         locked = images[image.name]
         if image.build is None or locked.commit is None or locked.context is not None:

@@ -13,8 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from sparkwright.config.registries import is_local, local_path, registry_address
-from sparkwright.documents import caches
-from sparkwright.documents.text_files import make_folder
+from sparkwright.documents import caches, text_files
 from sparkwright.findings.user_error import Problems, UserError
 from sparkwright.resolve.git import git
 from sparkwright.resolve.lock import Lock
@@ -102,7 +101,7 @@ def snapshot(address: str, commit: str | None = None, cache: Path | None = None)
     run = partial(git, shown=address)
     folder = (cache or caches.of_user("registries")).resolve()
     path = folder / hashlib.sha256(address.encode()).hexdigest()[:16]
-    make_folder(path)
+    text_files.make_folder(path)
     if not (path / "HEAD").is_file():
         run(path, "init", "--quiet", "--bare", "--template=", ".")
     if commit and _has(path, commit):

@@ -19,11 +19,9 @@ from pydantic import ConfigDict, Field, StringConstraints
 from pydantic.dataclasses import dataclass
 
 from sparkwright.catalog.entries import Digest
-from sparkwright.documents import json_text, text_files
-from sparkwright.documents.bounds import Unusable
-from sparkwright.resolve.messages import MESSAGES
+from sparkwright.documents import bounds, json_text, text_files
+from sparkwright.resolve import messages, references
 from sparkwright.resolve.queries import Answer, Server, asking, basic
-from sparkwright.resolve.references import Commit, ImageReference, Sha256, Size, hex_digits
 
 #: Bytes of a document or a key.
 LARGEST = 16 << 10
@@ -50,7 +48,7 @@ class Signature:
             verify(b64decode(self.signature), b64decode(payload))
             critical = json_text.load_object(b64decode(payload))["critical"]
             signed = critical["type"], critical["image"]["docker-manifest-digest"]
-        except (InvalidSignature, Unusable, LookupError, TypeError, ValueError):
+        except (InvalidSignature, bounds.Unusable, LookupError, TypeError, ValueError):
             return False
         return signed == (_TYPE, digest)
 
@@ -73,11 +71,11 @@ def verifier(file: str) -> Callable[[bytes, bytes], None]:
             return key.verify
         if isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, ec.SECP256R1):
             return lambda signature, data: key.verify(signature, data, ec.ECDSA(SHA256()))
-    except Unusable as error:
+    except bounds.Unusable as error:
         problem = error.fault
     except (ValueError, UnsupportedAlgorithm):
         pass
-    raise MESSAGES.refusal("no-public-key", f"image_keys: {file}", problem=problem)
+    raise messages.MESSAGES.refusal("no-public-key", f"image_keys: {file}", problem=problem)
 
 
 _INDEXES = (
@@ -109,15 +107,15 @@ class PlatformImage:
     """
 
     digest: Digest
-    manifests: dict[Digest, Size]
-    config: Annotated[dict[Digest, Size], Field(min_length=1, max_length=1)]
-    layers: tuple[tuple[Digest, Size], ...]
+    manifests: dict[Digest, references.Size]
+    config: Annotated[dict[Digest, references.Size], Field(min_length=1, max_length=1)]
+    layers: tuple[tuple[Digest, references.Size], ...]
 
     @property
     def files(self) -> dict[str, int]:
         """Bytes of everything to fetch, by the hex digits of its hash."""
         every = {**self.manifests, **self.config, **dict(self.layers)}
-        return {hex_digits(digest): size for digest, size in every.items()}
+        return {references.hex_digits(digest): size for digest, size in every.items()}
 
     @property
     def pull_bytes(self) -> int:
@@ -139,8 +137,8 @@ class ResolvedImage:
 
     digest: Digest
     platforms: dict[Architecture, PlatformImage]
-    commit: Commit | None = None
-    context: Sha256 | None = None
+    commit: references.Commit | None = None
+    context: references.Sha256 | None = None
     signature: Signature | None = None
 
     def is_signed(self, key: str | None) -> bool:
@@ -149,7 +147,7 @@ class ResolvedImage:
         """
         return not key or bool(self.signature and self.signature.holds(self.digest, key))
 
-    def local_name(self, reference: ImageReference) -> str:
+    def local_name(self, reference: references.ImageReference) -> str:
         """Name of the image on a host, from any source: made from its hashes."""
         if reference.steps:
             return reference.steps.image(self.digest)
@@ -187,11 +185,11 @@ def ask_registry(
         answer = session.ask("manifests", tag)
         if (status := answer.status) in (401, 403, 404):
             message = "refused-account" if credentials and status != 404 else str(status)
-            raise MESSAGES.refusal(message, where, status=status)
+            raise messages.MESSAGES.refusal(message, where, status=status)
         content = answer.required().content
         digest = digest_of(content)
         if tag.startswith("sha256:") and tag != digest:
-            raise Unusable(f"its hash is {digest}", "take another registry")
+            raise bounds.Unusable(f"its hash is {digest}", "take another registry")
         platforms = _platforms(session, answer.json(), {digest: len(content)})
         kept = session.signatures(digest) if key else ()
         signature = next((item for item in kept if key and item.holds(digest, key)), None)
@@ -234,7 +232,7 @@ class _Repository:
         """A manifest or blob by its digest. Raises Unusable for other content."""
         content = self.ask(kind, digest).required().content
         if digest_of(content) != digest:
-            raise Unusable(f"{digest} is another content", "take another registry")
+            raise bounds.Unusable(f"{digest} is another content", "take another registry")
         return content
 
     def signatures(self, digest: str) -> Iterator[Signature]:
@@ -262,7 +260,7 @@ def _platforms(
         config = json_text.load_object(session.exact("blobs", next(iter(platform.config))))
         return {str(config.get("architecture")): platform}
     if len(children) > _MOST_PLATFORMS:
-        raise Unusable(f"more than {_MOST_PLATFORMS} platforms", "take another image")
+        raise bounds.Unusable(f"more than {_MOST_PLATFORMS} platforms", "take another image")
     platform_images: dict[str, PlatformImage] = {}
     seen: dict[str, PlatformImage] = {}
     for child in children:

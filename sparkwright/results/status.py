@@ -12,15 +12,12 @@ from sparkwright.checks.service.diagnose import watch_findings
 from sparkwright.findings.finding import errors_first
 from sparkwright.findings.render import Paint, headline
 from sparkwright.findings.render import text as findings_text
+from sparkwright.host.lib import homes, http, records
 from sparkwright.host.lib.exclusive import NOBODY
-from sparkwright.host.lib.homes import Action
-from sparkwright.host.lib.http import Health
-from sparkwright.host.lib.records import dataclass, encode, field, replace
 from sparkwright.host.release import HistoryEntry
 from sparkwright.host.status import HostStatus, KeptRelease, ServiceStatus
-from sparkwright.text import marks
+from sparkwright.text import marks, screen
 from sparkwright.text.lock_owner import age, described
-from sparkwright.text.screen import folded
 from sparkwright.text.table import columns, folded_rows
 from sparkwright.text.timestamps import epoch, utc
 from sparkwright.text.visible import visible
@@ -29,7 +26,7 @@ from sparkwright.text.visible import visible
 _HEALTH = 6
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Planned:
     """Planned release of a service: id, tag, and the texts of its files by name.
 
@@ -45,7 +42,7 @@ class Planned:
     served_names: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Deployment(HostStatus):
     """A host's status and its plan.
 
@@ -54,13 +51,13 @@ class Deployment(HostStatus):
         refused: ids of preflight's errors, for which a deploy would leave a differing host alone.
     """
 
-    planned: dict[str, Planned] = field(default_factory=dict)
+    planned: dict[str, Planned] = records.field(default_factory=dict)
     plan_known: bool = True
     refused: tuple[str, ...] = ()
 
     def only(self, meant: Callable[[str], bool]) -> Self:
         """The same with the chosen services alone."""
-        return replace(
+        return records.replace(
             self,
             services={name: each for name, each in self.services.items() if meant(name)},
             planned={name: each for name, each in self.planned.items() if meant(name)},
@@ -73,7 +70,7 @@ class Deployment(HostStatus):
 
 def summary(seen: Deployment) -> dict[str, Any]:
     """A host as ``status --json`` prints it: releases with their tags, without files."""
-    data: dict[str, Any] = encode(seen)
+    data: dict[str, Any] = records.encode(seen)
     del data["history"], data["actions"]
     for name, service in seen.services.items():
         shown = data["services"][name]
@@ -152,7 +149,7 @@ def _serves(service: ServiceStatus | None) -> bool:
     return _up(service) and service.health.code == 200
 
 
-def past(seen: Deployment) -> list[HistoryEntry | Action]:
+def past(seen: Deployment) -> list[HistoryEntry | homes.Action]:
     """Switches of a host, and other requested actions, oldest first."""
     return sorted((*seen.history, *seen.actions), key=lambda entry: entry.at)
 
@@ -171,8 +168,8 @@ def render_history(deployments: Mapping[str, Deployment], last: int) -> str:
     return "\n".join(columns(rows)) if result else "no switch is recorded"
 
 
-def _event(entry: HistoryEntry | Action, seen: Deployment) -> Sequence[str]:
-    if isinstance(entry, Action):
+def _event(entry: HistoryEntry | homes.Action, seen: Deployment) -> Sequence[str]:
+    if isinstance(entry, homes.Action):
         return (entry.service or "-", "-", "-", entry.by, "-", entry.done, entry.why)
     kept = seen.services[entry.service].releases if entry.service in seen.services else {}
     return (
@@ -208,7 +205,7 @@ def render_diff(deployments: Mapping[str, Deployment]) -> str:
     """Render unified diffs between the plan and the releases on the hosts; empty if they are equal.
     Equal hosts are shown once."""
     lines: list[str] = []
-    for hosts, seen in folded(deployments.items(), _differing):
+    for hosts, seen in screen.folded(deployments.items(), _differing):
         host = ", ".join(hosts)
         for name, planned in seen.planned.items():
             item = seen.services.get(name)
@@ -296,7 +293,7 @@ def _milliseconds(health: str) -> float:
     return float(match[1]) if match else -1
 
 
-def _health(health: Health | None) -> str:
+def _health(health: http.Health | None) -> str:
     if health is None:
         return "-"
     if health.code == 200:

@@ -11,19 +11,15 @@ from pyinfra.context import ctx_host, ctx_state
 
 from sparkwright.bootstrap import findings
 from sparkwright.bootstrap.decide import CURES, Decision, decide, request_of
-from sparkwright.checks.host.capacity import fetches
-from sparkwright.checks.host.facts import HostFacts
+from sparkwright.checks.host import capacity, facts
+from sparkwright.facts import observation, others
 from sparkwright.facts.asking import HostError, Sudo, addresses, ask
 from sparkwright.facts.memory import memory
-from sparkwright.facts.observation import observe_anew
-from sparkwright.facts.others import Ours, fail, failing
 from sparkwright.findings.finding import Finding, errors
-from sparkwright.host import line_speed
+from sparkwright.host import line_speed, observe
 from sparkwright.host.bootstrap import inspection, reboot
 from sparkwright.host.bootstrap.inspection import BootstrapRequest, BootstrapState
-from sparkwright.host.observe import Observation
-from sparkwright.operations import locks
-from sparkwright.operations.changing import Commands, operation, tell
+from sparkwright.operations import changing, locks
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.missing import missing_models
 from sparkwright.plan.uplink import environment
@@ -52,7 +48,7 @@ def decided(host: Host, host_run: HostRun) -> tuple[BootstrapState, Decision] | 
         return None
     result = decide(host_run.desired.plan, state, host_run.lan_addresses)
     mine = [finding.on(host.name) for finding in result.findings]
-    tell(host, mine)
+    changing.tell(host, mine)
     if bad := errors(mine):
         host_run.findings = mine
         names = ", ".join(dict.fromkeys(finding.id for finding in bad))
@@ -75,7 +71,7 @@ class Readiness:
     """
 
     desired: Desired
-    observed: Observation
+    observed: observe.Observation
     decision: Decision
     findings: tuple[Finding, ...]
     weights: int
@@ -99,7 +95,7 @@ def readiness(host: Host, host_run: HostRun) -> Readiness:
         cured = cured.union(*(CURES.get(step, ()) for step in host_run.settings.bootstrap))
     judged = [finding for finding in every_finding(host_run, asked) if finding.id not in cured]
     findings = (*(finding.on(host.name) for finding in decision.findings), *judged)
-    weights, image, _ = fetches(HostFacts(host_run.desired, observed, asked))
+    weights, image, _ = capacity.fetches(facts.HostFacts(host_run.desired, observed, asked))
     free = weights[1].free if weights[1] else 0
     measured = (0, "") if errors(findings) else speed(host, host_run, observed)
     return Readiness(
@@ -107,7 +103,7 @@ def readiness(host: Host, host_run: HostRun) -> Readiness:
     )  # fmt: skip
 
 
-def speed(host: Host, host_run: HostRun, observed: Observation) -> tuple[int, str]:
+def speed(host: Host, host_run: HostRun, observed: observe.Observation) -> tuple[int, str]:
     """Bytes per second that a host receives of the largest file that it lacks, and the source.
 
     Nothing is measured, and 0 returned, if the host lacks no file or the hub does not answer.
@@ -134,8 +130,8 @@ def speed(host: Host, host_run: HostRun, observed: Observation) -> tuple[int, st
     return min(rate, round(limit * 1e6)) if limit else rate, urlsplit(url).hostname or ""
 
 
-@operation()
-def rebooted(state: BootstrapState, *, asked: bool = False) -> Commands:
+@changing.operation()
+def rebooted(state: BootstrapState, *, asked: bool = False) -> changing.Commands:
     """Reboot the host for its new driver, and continue once it is back; fail the host if no reboot
     was requested.
 
@@ -150,12 +146,12 @@ def rebooted(state: BootstrapState, *, asked: bool = False) -> Commands:
     if asked:
         if not ctx_state.get().is_executing:
             host.log("would reboot, and wait until the host is back")
-        yield Ours(_reboot, (), {})
+        yield others.Ours(_reboot, (), {})
         return
     finding = findings.finding("driver-before-reboot", driver=state.driver or "none")
     if not ctx_state.get().is_executing:
-        tell(host, [finding])
-    yield failing([f"{finding.observed}: {finding.remedy}"])
+        changing.tell(host, [finding])
+    yield others.failing([f"{finding.observed}: {finding.remedy}"])
 
 
 def _reboot(state: State, host: Host) -> bool:
@@ -168,12 +164,12 @@ def _reboot(state: State, host: Host) -> bool:
         host.log("rebooting")
         _wait(host, before)
     except HostError as error:
-        return fail(state, host, str(error).splitlines())
+        return others.fail(state, host, str(error).splitlines())
     host_memory.changes.append("rebooted")
     host_memory.failure = None
     asked, host_memory.observation = host_memory.asked, None
     if asked:
-        observe_anew(host, asked)
+        observation.observe_anew(host, asked)
     return True
 
 

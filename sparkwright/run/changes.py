@@ -11,9 +11,8 @@ from sparkwright.host.disk_usage import DiskUsage
 from sparkwright.host.exclusive.activate import ActivateAnswer, ActivateRequest
 from sparkwright.host.maintenance import MaintenanceAnswer, MaintenanceRequest
 from sparkwright.host.removal import RemovalAnswer
-from sparkwright.operations import control, disk_usage, exclusive, removal
+from sparkwright.operations import control, disk_usage, exclusive, locks, removal
 from sparkwright.operations.changing import Commands, look, operation
-from sparkwright.operations.locks import OWNER
 from sparkwright.run import questions
 from sparkwright.run.state import HostRun
 
@@ -32,7 +31,7 @@ def controlled(
         more: fields ``why``, ``now``, ``keep`` and ``wait`` of ``ControlRequest``.
     """
     root = run.settings.services_root
-    request = ControlRequest(action, services(host.name), root, OWNER.by, **more)
+    request = ControlRequest(action, services(host.name), root, locks.OWNER.by, **more)
     restarts = action == RESTART
     control.controlled(
         name=f"Services: {action}",
@@ -53,7 +52,7 @@ def activated(
     Args:
         more: fields ``why`` and ``dry`` of ``ActivateRequest``.
     """
-    request = ActivateRequest(service, run.settings.services_root, OWNER.by, **more)
+    request = ActivateRequest(service, run.settings.services_root, locks.OWNER.by, **more)
     exclusive.activated(
         name=f"Services: activate {service}",
         request=request,
@@ -81,7 +80,7 @@ def in_maintenance(
     root = run.settings.services_root
     control.in_maintenance(
         name=f"Maintenance: {'on' if on else 'off'}",
-        request=MaintenanceRequest(on, root, OWNER.by, why),
+        request=MaintenanceRequest(on, root, locks.OWNER.by, why),
         drain=_drain(run),
         answered=partial(answers.__setitem__, host.name),
     )

@@ -13,9 +13,7 @@ from typing import Any
 import click
 from pyinfra.context import ctx_state
 
-from sparkwright.config.secrets import pasted
-from sparkwright.config.settings import is_loopback
-from sparkwright.config.tls import clients_ca, scheme
+from sparkwright.config import secrets, settings, tls
 from sparkwright.documents.text_files import write
 from sparkwright.host.service import Service
 from sparkwright.plan.plan import ServicePlan
@@ -48,7 +46,7 @@ def report(run: Run, *, as_json: bool) -> None:
     if named or (seen and not run.dry):
         others = [] if named else _others(record, run.everyone - {row.host for row in seen})
         write(record, table.as_json(seen, dry=run.dry, others=others))
-    keys = {name: pasted(item.settings.api_key_source) for name, item in run.hosts.items()}
+    keys = {name: secrets.pasted(item.settings.api_key_source) for name, item in run.hosts.items()}
     text = table.render(rows, dry=run.dry, seconds=time.monotonic() - run.started, keys=keys)
     click.echo(text, err=as_json)
 
@@ -107,7 +105,7 @@ def service_row(host_run: HostRun, service: ServicePlan, rendered: Service) -> t
     """Return the row of a service as planned, or as it runs if the host runs another release."""
     outcome = host_run.outcomes.get(service.name)
     # A service that only the host itself reaches is not at the host's address.
-    at = service.bind if is_loopback(service.bind) else host_run.address
+    at = service.bind if settings.is_loopback(service.bind) else host_run.address
     row = table.ServiceRow(
         name=service.name,
         address=f"[{at}]:{service.port}" if ":" in at else f"{at}:{service.port}",
@@ -117,8 +115,8 @@ def service_row(host_run: HostRun, service: ServicePlan, rendered: Service) -> t
         models=rendered.models,
         release=rendered.release,
         smoke=host_run.smoke.get(service.name),
-        scheme=scheme(host_run.settings, proxied=service.proxy),
-        ca=clients_ca(host_run.settings),
+        scheme=tls.scheme(host_run.settings, proxied=service.proxy),
+        ca=tls.clients_ca(host_run.settings),
         head=service.rank.hosts[0] if service.rank and service.follower else None,
         routes=rendered.gate.routes,
     )

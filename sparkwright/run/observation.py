@@ -7,29 +7,27 @@ from ipaddress import ip_address
 
 from pyinfra.api.host import Host
 
-from sparkwright.facts.answers import invalid
+from sparkwright.facts import answers, observation
 from sparkwright.facts.asking import addresses, ask
-from sparkwright.facts.observation import observe_anew
-from sparkwright.host import status
-from sparkwright.host.observe import Observation
+from sparkwright.host import observe, status
 from sparkwright.host.service import Service, check_names, checked
 from sparkwright.host.status import HostStatus, StatusRequest
 from sparkwright.proxy import reachable
 from sparkwright.run.state import HostRun
 
 
-def look(host: Host, host_run: HostRun) -> Observation:
+def look(host: Host, host_run: HostRun) -> observe.Observation:
     """Observe a host; its pools then have addresses of replicas that it reaches.
 
     Raises:
         HostError: the host does not answer.
     """
     if host_run.planned_proxies is None or not any(reachable.replicas(host_run.planned_proxies)):
-        return observe_anew(host, host_run.request)
+        return observation.observe_anew(host, host_run.request)
     reach = reachable.wanted(host_run.planned_proxies, _reached_from_here(host))
     config = host_run.planned_proxies.config
     texts = tuple(dict.fromkeys((*host_run.request.texts, config)))
-    seen = observe_anew(host, replace(host_run.request, reach=reach, texts=texts))
+    seen = observation.observe_anew(host, replace(host_run.request, reach=reach, texts=texts))
     host_run.reached(
         reachable.settled(host_run.planned_proxies, seen.reached, seen.texts.get(config))
     )
@@ -65,7 +63,7 @@ def status_of(host: Host, host_run: HostRun, *, texts: bool) -> HostStatus:
                 if kept.service:
                     checked(kept.service, f"{root}/services/{name}", release)
     except ValueError as error:
-        invalid("sparkwright-status", str(error))
+        answers.invalid("sparkwright-status", str(error))
     return answer
 
 

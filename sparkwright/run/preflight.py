@@ -12,13 +12,10 @@ from pyinfra.context import ctx_host
 from sparkwright.checks.host.judge import judge, new_violations
 from sparkwright.facts.asking import HostError, addresses
 from sparkwright.findings.finding import Finding, errors
-from sparkwright.operations import locks
+from sparkwright.operations import locks, services, switching
 from sparkwright.operations.changing import Commands, look, operation, tell
-from sparkwright.operations.services import other_format
-from sparkwright.operations.switching import Interrupted, follow
 from sparkwright.proxy import reachable
-from sparkwright.run import observation
-from sparkwright.run.state import HostRun, refuse, set_aside
+from sparkwright.run import observation, state
 
 _NOT_CALLED = (
     "the settings name steps of bootstrap, and this run does not do them: let deploy.py call "
@@ -39,7 +36,7 @@ def passed(warnings: int, again: Callable[[Host], Sequence[str]] | None = None) 
         ctx_host.get().noop(f"preflight passed, {warnings} warnings")
 
 
-def judged(host: Host, host_run: HostRun, *, dry: bool) -> bool:
+def judged(host: Host, host_run: state.HostRun, *, dry: bool) -> bool:
     """Observe and check a host; refuse it if any finding is an error.
 
     Args:
@@ -51,29 +48,29 @@ def judged(host: Host, host_run: HostRun, *, dry: bool) -> bool:
     host_run.connection = addresses(host)
     try:
         asked = _observe(host, host_run)
-        if set_aside(host, host_run.observed.maintenance, host_run.observed.time):
+        if state.set_aside(host, host_run.observed.maintenance, host_run.observed.time):
             return False
-        if other := other_format(host_run.observed):
+        if other := services.other_format(host_run.observed):
             raise HostError(other)
         if host_run.observed.switching and not dry:
             if busy := locks.in_the_way(host):
                 raise HostError(busy)
             host.log("a switch that was begun before is still under way: waiting for its end")
-            with suppress(Interrupted):  # this run repairs an interrupted run's remains
-                follow(host)
+            with suppress(switching.Interrupted):  # this run repairs an interrupted run's remains
+                switching.follow(host)
             asked = _observe(host, host_run)
     except HostError as error:
-        refuse(host, str(error))
+        state.refuse(host, str(error))
         return False
     if host_run.settings.bootstrap and host_run.cured is None:
         host.log(_NOT_CALLED)
     bad = _judge(host, host_run, asked, host_run.cured or frozenset())
     if bad:
-        refuse(host, bad)
+        state.refuse(host, bad)
     return not bad
 
 
-def judged_again(host: Host, host_run: HostRun) -> Sequence[str]:
+def judged_again(host: Host, host_run: state.HostRun) -> Sequence[str]:
     """Judge a host after bootstrap; return why it can't continue.
 
     Raises:
@@ -83,7 +80,7 @@ def judged_again(host: Host, host_run: HostRun) -> Sequence[str]:
     return [bad] if bad else []
 
 
-def _judge(host: Host, host_run: HostRun, asked: float, cured: frozenset[str]) -> str | None:
+def _judge(host: Host, host_run: state.HostRun, asked: float, cured: frozenset[str]) -> str | None:
     """Print the host's findings. Returns the reason to refuse the host, without findings that
     bootstrap will cure.
     """
@@ -97,7 +94,7 @@ def _judge(host: Host, host_run: HostRun, asked: float, cured: frozenset[str]) -
     return f"refused by preflight: {names}" if names else None
 
 
-def every_finding(host_run: HostRun, asked: float) -> list[Finding]:
+def every_finding(host_run: state.HostRun, asked: float) -> list[Finding]:
     """Return all findings of an observed host.
 
     Args:
@@ -109,7 +106,7 @@ def every_finding(host_run: HostRun, asked: float) -> list[Finding]:
     return [*result, *reachable.unreached(host_run.proxies, host_run.observed.reached)]
 
 
-def _observe(host: Host, host_run: HostRun) -> float:
+def _observe(host: Host, host_run: state.HostRun) -> float:
     """Observe the host. Returns the time of the request, in seconds since the epoch."""
     asked = time.time()
     observation.look(host, host_run)

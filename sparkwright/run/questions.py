@@ -22,16 +22,11 @@ from sparkwright.facts.answers import HostError, of_each
 from sparkwright.facts.asking import ask
 from sparkwright.facts.memory import memory
 from sparkwright.findings.finding import errors
-from sparkwright.host import doctor, load, verify_models
+from sparkwright.host import doctor, load, observe, verify_models
 from sparkwright.host.disk_usage import DiskUsage, DiskUsageRequest
-from sparkwright.host.doctor import Examination, ExaminationRequest
-from sparkwright.host.load import HostLoad, LoadRequest
-from sparkwright.host.observe import Observation
 from sparkwright.host.proxy import keys
-from sparkwright.host.proxy.keys import KeysRequest
 from sparkwright.host.service import Service
 from sparkwright.host.smoke import deep
-from sparkwright.host.smoke.deep import DeepAnswer
 from sparkwright.host.verify_models import Verified
 from sparkwright.operations import disk_usage, locks, proxies
 from sparkwright.operations.fabric.looking import state_of
@@ -100,7 +95,7 @@ def deployment(host: Host, run: HostRun) -> Deployment:
     return Deployment(**vars(status), planned=planned, refused=refused)
 
 
-def _refusals(run: HostRun, observation: Observation) -> tuple[str, ...]:
+def _refusals(run: HostRun, observation: observe.Observation) -> tuple[str, ...]:
     """Preflight's errors for which the next deploy would refuse the host, by their ids; none if
     the next deploy bootstraps it first.
     """
@@ -132,13 +127,13 @@ def facts(host: Host, run: HostRun) -> Facts:
 
 def _examination(
     host: Host, run: HostRun, services: Iterable[Service], unknown: Iterable[str] = ()
-) -> Examination:
+) -> doctor.Examination:
     models, root = run.settings.models_root, run.settings.services_root
     engines = {each.name: (each.gate.address, each.gate.port) for each in services}
     # Other services have no release with a port, so the request names an unused port.
     engines |= dict.fromkeys(unknown, ("127.0.0.1", 1))
-    request = ExaminationRequest(engines, models, root, _BETWEEN, metric_names())
-    return ask(host, doctor, request, Examination, timeout=120)
+    request = doctor.ExaminationRequest(engines, models, root, _BETWEEN, metric_names())
+    return ask(host, doctor, request, doctor.Examination, timeout=120)
 
 
 def _planned(service: Service, *, corrupts: bool = False) -> Planned:
@@ -187,7 +182,7 @@ def _keys(host: Host, run: HostRun, text: str | None) -> tuple[str, ...]:
     if run.proxies is None:
         return ()
     proxy = proxies.request({}, run.proxies, start=False)
-    request = KeysRequest(proxy=proxy, place=run.proxies.keys, text=text)
+    request = keys.KeysRequest(proxy=proxy, place=run.proxies.keys, text=text)
     return ask(host, keys, request, tuple[str, ...], timeout=60)
 
 
@@ -223,7 +218,7 @@ def deep_smoke(
         for name, service in services.items()
     }
     seconds = sum(map(deep_seconds, requests.values())) + 60
-    answer = ask(host, deep, tuple(requests.values()), dict[str, DeepAnswer], timeout=seconds)
+    answer = ask(host, deep, tuple(requests.values()), dict[str, deep.DeepAnswer], timeout=seconds)
     of_each("sparkwright-deep", requests, answer)
     return {
         name: DeepResult(
@@ -311,10 +306,10 @@ def follow(
         gevent.sleep(max(0.0, began + interval - time.monotonic()))
 
 
-def load_request(run: HostRun) -> LoadRequest:
+def load_request(run: HostRun) -> load.LoadRequest:
     """Request for the load of a host's services."""
     services = [service for service in run.desired.plan.services if not service.follower]
-    return LoadRequest(
+    return load.LoadRequest(
         services={service.name: engine_at(service) for service in services},
         services_root=run.settings.services_root,
         metric_names=metric_names(),
@@ -323,7 +318,7 @@ def load_request(run: HostRun) -> LoadRequest:
 
 #: Command for a host's load. Its request goes through standard input, since sudo logs every
 #: command.
-current_load = answered(load, load_request, HostLoad, timeout=_LOOK)
+current_load = answered(load, load_request, load.HostLoad, timeout=_LOOK)
 
 
 def _reconnect(host: Host) -> None:

@@ -30,8 +30,7 @@ from pyinfra.api.state import BaseStateCallback, State, StateStage
 from pyinfra.context import ctx_config, ctx_host, ctx_inventory, ctx_state
 
 from sparkwright.config.inventory import limited, overrides_by_key
-from sparkwright.facts import hooks
-from sparkwright.facts.asking import HostError
+from sparkwright.facts import asking, hooks
 from sparkwright.facts.memory import memory
 from sparkwright.operations.live import LIVE
 from sparkwright.results.answers import Answers
@@ -83,7 +82,7 @@ class Session:
             if _connected(host):
                 try:
                     answers[host.name] = question(host, self.run.hosts[host.name])
-                except HostError as error:
+                except asking.HostError as error:
                     memory(host).failure = str(error)
                 self.notice(host.name, "answered" if host.name in answers else "failed")
 
@@ -109,7 +108,7 @@ class Session:
                 watch(
                     host, self.run.hosts[host.name], lambda answer: queue.put((host.name, answer))
                 )
-            except HostError as error:
+            except asking.HostError as error:
                 memory(host).failure = str(error)
 
         greenlets = [gevent.spawn(watched, host) for host in self.hosts]

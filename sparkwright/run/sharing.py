@@ -21,10 +21,9 @@ from sparkwright.host.fetch.request import BuildFile, ImageBuild
 from sparkwright.operations.fetching import Sources
 from sparkwright.operations.lan import at
 from sparkwright.operations.peer_keys import Peer
-from sparkwright.plan.desired import DesiredImage
+from sparkwright.plan import desired, uplink
 from sparkwright.plan.missing import shared
 from sparkwright.plan.peers import peers
-from sparkwright.plan.uplink import environment
 from sparkwright.resolve import build_context
 from sparkwright.run import bundle_server
 from sparkwright.run.state import HostRun, Run
@@ -56,12 +55,12 @@ def sources(run: Run, host_run: HostRun, content: str | None = None) -> Sources:
         limit=limit * 1e6 if limit else None,
         headroom=int(settings.disk_headroom_gib * GIB),
         adopt=tuple(settings.adopt_directories),
-        environment=environment(settings),
+        environment=uplink.environment(settings),
         keep_parts=lambda: _is_asked(run, host_run, content or ""),
     )
 
 
-def build_of(host_run: HostRun, image: DesiredImage) -> Callable[[], ImageBuild] | None:
+def build_of(host_run: HostRun, image: desired.DesiredImage) -> Callable[[], ImageBuild] | None:
     """Fetches the context of an image that is built on the host; None for a pulled image."""
     planned = image.planned.build
     if planned is None:
@@ -87,7 +86,7 @@ def build_of(host_run: HostRun, image: DesiredImage) -> Callable[[], ImageBuild]
     return build
 
 
-def _derivation(image: DesiredImage) -> ImageBuild:
+def _derivation(image: desired.DesiredImage) -> ImageBuild:
     """The context of an image that steps derive from the pulled image."""
     own = image.planned.steps
     assert own is not None, "a derived image has steps"

@@ -23,11 +23,10 @@ from pyinfra.api.state import State
 from pyinfra.context import ctx_state
 
 from sparkwright.catalog import Catalog
-from sparkwright.config.command_line import choice_problems, group_problems
+from sparkwright.config import command_line, secrets
 from sparkwright.config.connection_data import connection_data
 from sparkwright.config.inventory import HostInput, check_inventory, lan_address
 from sparkwright.config.keys import Keys
-from sparkwright.config.secrets import Secret, api_key
 from sparkwright.config.settings import HostSettings, RolloutSettings
 from sparkwright.documents import caches
 from sparkwright.facts import hooks, others
@@ -39,8 +38,7 @@ from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.rollout import Rollout, batches
 from sparkwright.resolve.lock import Resolution
-from sparkwright.run import ending
-from sparkwright.run.connections import Connections, private_key
+from sparkwright.run import connections, ending
 from sparkwright.run.state import HostRun, Run, attach
 from sparkwright.site.clusters import left_out
 from sparkwright.site.desired import DesiredFleet, DesiredHost, desired_fleet
@@ -65,7 +63,7 @@ def unplanned_fleet(hosts: Mapping[str, Mapping[str, Any]]) -> DesiredFleet:
             name: DesiredHost(
                 Desired(HostPlan(name, own, ()), Catalog(), Resolution(images={}, models={}), ()),
                 violations=(),
-                keys=Keys({}, Secret("")),
+                keys=Keys({}, secrets.Secret("")),
                 token=None,
                 proxies=None,
                 peer_certificate=None,
@@ -170,10 +168,10 @@ def ready(state: State, *, planned: bool) -> None:
     gc.enable()
     hooks.quick_operation_order()
     hooks.guard_connections()
-    hooks.load_keys_with(private_key)
+    hooks.load_keys_with(connections.private_key)
     hooks.never_ask_about_failed_hosts(state)
     if planned:
-        state.add_callback_handler(Connections())
+        state.add_callback_handler(connections.Connections())
         others.follow(state)
 
 
@@ -285,7 +283,7 @@ def _planned_by_pyinfra(
     planned = _deploys(parameters) or (operations and operations[0].startswith("roles."))
     confirmed = parameters["yes"] or parameters["dry"] or parameters["json_output"]
     chosen = {"limit": invocation.limit, "exclude": invocation.exclude}
-    Problems(choice_problems(invocation.inventory, named(inventory), chosen)).stop()
+    Problems(command_line.choice_problems(invocation.inventory, named(inventory), chosen)).stop()
     if not planned:
         return []
     if not (confirmed or sys.stdin.isatty()):
@@ -315,7 +313,7 @@ def _planned(inventory: Inventory, hosts: dict[str, Host], invocation: Invocatio
         [inputs[name] for name in hosts],
         everyone,
         [
-            *group_problems(named(inventory), with_data, Path(invocation.inventory)),
+            *command_line.group_problems(named(inventory), with_data, Path(invocation.inventory)),
             *(left_out(hosts, everyone) if invocation.switches else ()),
         ],
         others=[given for name, given in inputs.items() if name not in hosts],
@@ -326,7 +324,7 @@ def _planned(inventory: Inventory, hosts: dict[str, Host], invocation: Invocatio
     violations = [finding for host in fleet.hosts.values() for finding in host.violations]
     if violations:
         click.echo(text(violations, paint=paint), err=True)
-    secret = api_key(".sparkwright/peer_secret", {}, dry=not invocation.makes_secrets)
+    secret = secrets.api_key(".sparkwright/peer_secret", {}, dry=not invocation.makes_secrets)
     return _run(hosts, invocation, fleet, RunKeys(secret), everyone=everyone)
 
 

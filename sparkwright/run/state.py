@@ -16,14 +16,12 @@ from pyinfra.context import ctx_host
 from sparkwright.checks.service.watch_plan import Watch, watch_of
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.config.settings import HostSettings, RolloutSettings
-from sparkwright.facts import hooks
+from sparkwright.facts import hooks, observation
 from sparkwright.facts.memory import HostMemory, memory
-from sparkwright.facts.observation import joined
 from sparkwright.findings.finding import Finding
+from sparkwright.host import observe, service
 from sparkwright.host.lib.homes import Maintenance
-from sparkwright.host.observe import Observation, ObservationRequest
 from sparkwright.host.proof import ModelAt
-from sparkwright.host.service import Service
 from sparkwright.operations import address, exclusive, lan, locks, proxies, services, watch
 from sparkwright.operations.lan import at
 from sparkwright.operations.peer_keys import RunKeys
@@ -69,7 +67,7 @@ class HostRun(DesiredHost):
         return self.desired.plan.settings
 
     @property
-    def observed(self) -> Observation:
+    def observed(self) -> observe.Observation:
         """The host's observation, for code that runs after preflight only."""
         assert self.memory.observation is not None, "a role ran before preflight"
         return self.memory.observation
@@ -85,7 +83,7 @@ class HostRun(DesiredHost):
                 self.__dict__.pop(name, None)
 
     @property
-    def services(self) -> tuple[Service, ...]:
+    def services(self) -> tuple[service.Service, ...]:
         """Its services as they must run."""
         return self.desired.services
 
@@ -115,7 +113,7 @@ class HostRun(DesiredHost):
         return proxies.files_of(self.proxies, self.keys, self.desired.plan)
 
     @cached_property
-    def request(self) -> ObservationRequest:
+    def request(self) -> observe.ObservationRequest:
         """Return the request for the host's whole observation."""
         parts = (
             services.request_of(self.services, self.settings.services_root),
@@ -123,7 +121,7 @@ class HostRun(DesiredHost):
             watch.request_of(watch.files_of(self.watch)),
             address.request_of(self.address_files, self.settings.services_root),
             exclusive.request_of(self.exclusive_files, self.settings.services_root),
-            ObservationRequest(
+            observe.ObservationRequest(
                 directories=tuple(directory.path for directory in self.directories),
                 images=tuple(image.name for image in self.desired.images),
                 models=tuple(
@@ -135,8 +133,8 @@ class HostRun(DesiredHost):
                 http_proxy=(self.settings.http_proxy,) if self.settings.http_proxy else (),
             ),
         )
-        roots = ObservationRequest(self.settings.models_root, self.settings.services_root)
-        return reduce(joined, parts, roots)
+        roots = observe.ObservationRequest(self.settings.models_root, self.settings.services_root)
+        return reduce(observation.joined, parts, roots)
 
     @property
     def lan_addresses(self) -> tuple[str, ...]:

@@ -11,16 +11,14 @@ from sparkwright.config.keys import Keys, keys_of
 from sparkwright.config.secrets import Secret
 from sparkwright.config.settings import RolloutSettings
 from sparkwright.engines import engine
-from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import Problems
+from sparkwright.findings import finding, user_error
 from sparkwright.host.directories import Directory
 from sparkwright.host.ranks.link import KEY
 from sparkwright.host.service import Service
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.service import render_service, service_home
-from sparkwright.proxy.haproxy import Proxies
-from sparkwright.proxy.open_webui import page_of
+from sparkwright.proxy import haproxy, open_webui
 from sparkwright.proxy.pools import PlannedPool, planned_pools, with_others
 from sparkwright.proxy.proxies import proxies_of
 from sparkwright.resolve.credentials import account, hub_token
@@ -97,10 +95,10 @@ class DesiredHost:
     """
 
     desired: Desired
-    violations: tuple[Finding, ...]
+    violations: tuple[finding.Finding, ...]
     keys: Keys
     token: Secret | None
-    proxies: Proxies | None
+    proxies: haproxy.Proxies | None
     peer_certificate: PeerCertificate | None
 
     @cached_property
@@ -125,7 +123,7 @@ class DesiredFleet:
 def desired_fleet(
     inputs: Sequence[HostInput],
     everyone: Mapping[str, Mapping[str, Any]],
-    more: Iterable[Finding] = (),
+    more: Iterable[finding.Finding] = (),
     *,
     others: Sequence[HostInput] = (),
     dry: bool = False,
@@ -151,7 +149,7 @@ def desired_fleet(
     planned = fleet.hosts
     address = any(host.plan.settings.address for host in planned.values())
     beside = plan_fleet(others if address else ())
-    problems = Problems([*fleet.problems, *beside.problems, *more])
+    problems = user_error.Problems([*fleet.problems, *beside.problems, *more])
     problems += site_problems(planned, everyone, beside.hosts)
     problems.stop()
     every = {**planned, **beside.hosts}
@@ -179,7 +177,7 @@ def desired_fleet(
         )
         for name, host in planned.items()
     }
-    Problems(unlike_releases(desired)).stop()
+    user_error.Problems(unlike_releases(desired)).stop()
     ca = () if dry else tuple(prepare_ca(everyone))
     return DesiredFleet(
         hosts={
@@ -194,7 +192,7 @@ def desired_fleet(
 
 def _desired_host(
     desired: Desired,
-    violations: tuple[Finding, ...],
+    violations: tuple[finding.Finding, ...],
     keys: Keys,
     everyone: Mapping[str, Mapping[str, Any]],
     every: Mapping[str, PlannedHost],
@@ -208,7 +206,7 @@ def _desired_host(
     proxies = proxies and replace(
         proxies,
         address=door_of(plan, pools, every, everyone, proxies.pools_socket),
-        page=page_of(plan, everyone, keys, desired.resolution, dry=dry),
+        page=open_webui.page_of(plan, everyone, keys, desired.resolution, dry=dry),
     )
     peer = None
     if settings.peer_sharing:

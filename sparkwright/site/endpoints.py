@@ -5,9 +5,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sparkwright.catalog import Alias, Catalog
+from sparkwright.config import settings, tls
 from sparkwright.config.secrets import Source, shown
-from sparkwright.config.settings import EVERY_ADDRESS
-from sparkwright.config.tls import clients_ca, scheme
 from sparkwright.engines import engine
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.proxy.pools import planned_pools
@@ -130,8 +129,8 @@ def endpoint_of(
     program, arguments = engine(service.engine), dict(service.arguments)
     limits, kinds = program.limits(arguments), program.kinds(arguments, service.task)
     at = f"[{address}]" if ":" in address else address
-    how = scheme(plan.settings, proxied=service.proxy)
-    ca = clients_ca(plan.settings) if how == "https" else None
+    how = tls.scheme(plan.settings, proxied=service.proxy)
+    ca = tls.clients_ca(plan.settings) if how == "https" else None
     return Endpoint(
         host=plan.host,
         service=service.name,
@@ -180,7 +179,7 @@ def address_endpoints(
 def reached(host: PlannedHost) -> str:
     """Where clients reach a host's address for all models."""
     bind = host.plan.settings.address and host.plan.settings.address.bind
-    return host.address if bind in (None, *EVERY_ADDRESS) else str(bind)
+    return host.address if bind in (None, *settings.EVERY_ADDRESS) else str(bind)
 
 
 def keys(endpoints: Iterable[Endpoint]) -> tuple[Key, ...]:

@@ -14,21 +14,17 @@ from sparkwright.catalog import Catalog, Image, Recipe, load_catalog
 from sparkwright.catalog.gpus import FAMILIES, GPUS, LEAST_SPARK_GIB, SYSTEM_GIB, VRAM, recipes_for
 from sparkwright.checks.configuration import check_host, unknown_silences
 from sparkwright.checks.configuration.facts import assumed_hardware
-from sparkwright.config import places
-from sparkwright.config.inventory import HostInput, lan_address
-from sparkwright.config.parse import parse_settings
+from sparkwright.config import inventory, parse, places, ssh_keys
 from sparkwright.config.settings import HostSettings, ServiceSettings, is_loopback
-from sparkwright.config.ssh_keys import SSH_KEY, unusable_key
 from sparkwright.engines import DEFAULT, ENGINES, engine, serving, stock_image, template_marks
 from sparkwright.engines.derivation import Derivation, DerivedFact, Gpu, Subject, form_of
 from sparkwright.findings.finding import Finding, errors
 from sparkwright.findings.user_error import Messages, Problems, UserError, suggest
 from sparkwright.plan.plan import HostPlan, plan_host, taken
-from sparkwright.resolve.credentials import hub_token, over_https
+from sparkwright.resolve import credentials, recipe_registry
 from sparkwright.resolve.gguf_files import TOKENS, is_chosen
 from sparkwright.resolve.hub import ResolvedModel, resolve_model
 from sparkwright.resolve.lock import Lock, locked_model, read_lock
-from sparkwright.resolve.recipe_registry import snapshot
 from sparkwright.resolve.references import ModelReference
 from sparkwright.site.service_files import with_files
 from sparkwright.tls.host_certificates import address_in_clear
@@ -50,7 +46,7 @@ class ReadHost:
         resolved_models: models from the hub, or from the lock with facts of their files.
     """
 
-    given: HostInput
+    given: inventory.HostInput
     settings: HostSettings
     catalog: Catalog
     derivations: Mapping[str, Derivation] = field(default_factory=dict)
@@ -78,7 +74,7 @@ def with_recipes(
             yield _with_recipes(host, models)
 
 
-def named_gpu(given: HostInput, settings: HostSettings) -> Gpu | None:
+def named_gpu(given: inventory.HostInput, settings: HostSettings) -> Gpu | None:
     """The GPU by the setting ``gpu``, else by the host's group: `init` writes both as boxes
     answer.
     """
@@ -148,7 +144,7 @@ def _known(wanted: _Wanted, *, anew: bool) -> _Answers:
     """Resolved models, or why a model can't be resolved."""
     result: dict[tuple[str, bool], ResolvedModel | UserError] = {}
     jobs: dict[tuple[str, bool], Future[ResolvedModel]] = {}
-    at_commit = cache(snapshot)
+    at_commit = cache(recipe_registry.snapshot)
     lock_of = _locks(anew=anew)
     with ThreadPoolExecutor(max_workers=8) as pool:
         for key, (host, model) in wanted.items():
@@ -158,7 +154,7 @@ def _known(wanted: _Wanted, *, anew: bool) -> _Answers:
                 if lock and (pin := _pin(lock, model)):
                     result[key] = pin
                     continue
-                token = hub_token(settings.hub_token_source)
+                token = credentials.hub_token(settings.hub_token_source)
             except UserError as error:
                 result[key] = error
                 continue
@@ -167,7 +163,7 @@ def _known(wanted: _Wanted, *, anew: bool) -> _Answers:
                 settings.hub_endpoint,
                 model.repository,
                 _revision(lock, model),
-                over_https(token.value if token else None, settings.hub_endpoint),
+                credentials.over_https(token.value if token else None, settings.hub_endpoint),
                 marks=template_marks(),
                 private=settings.private_servers,
                 choice=model.choice,
@@ -361,7 +357,7 @@ class PlannedHost:
     @property
     def address(self) -> str:
         """Address at which other hosts reach it."""
-        return lan_address(self.plan.host, self.data)
+        return inventory.lan_address(self.plan.host, self.data)
 
     @cached_property
     def violations(self) -> tuple[Finding, ...]:
@@ -389,10 +385,10 @@ def stopping(planned: Mapping[str, PlannedHost]) -> list[Finding]:
     login fails that host alone.
     """
     result = errors(finding for host in planned.values() for finding in host.violations)
-    return [finding for finding in result if finding.id != SSH_KEY]
+    return [finding for finding in result if finding.id != ssh_keys.SSH_KEY]
 
 
-def plan_fleet(inputs: Iterable[HostInput], *, anew: bool = False) -> Fleet:
+def plan_fleet(inputs: Iterable[inventory.HostInput], *, anew: bool = False) -> Fleet:
     """Plan every host; a host's problem does not hide another host's problems.
 
     Args:
@@ -403,7 +399,7 @@ def plan_fleet(inputs: Iterable[HostInput], *, anew: bool = False) -> Fleet:
     catalogs: dict[tuple[str, ...], Catalog] = {}
     for host in inputs:
         with problems.collected():
-            settings = parse_settings(host.name, host.data, host.origin)
+            settings = parse.parse_settings(host.name, host.data, host.origin)
             directories = settings.catalog_directories
             if directories not in catalogs:
                 catalogs[directories] = load_catalog(places.catalogs(directories))
@@ -421,7 +417,7 @@ def plan_fleet(inputs: Iterable[HostInput], *, anew: bool = False) -> Fleet:
             plan = replace(plan, locked=Path(file).is_file(), gpu=named_gpu(given, recipe.settings))
             problems += taken(plan, given.origin, given.data.get("ssh_port"))
             problems += _of_the_whole(recipe, plan)
-            login = tuple(unusable_key(given.name, given.data, given.origin))
+            login = tuple(ssh_keys.unusable_key(given.name, given.data, given.origin))
             hosts[given.name] = PlannedHost(
                 plan, recipe.catalog, recipe.resolved_models, login, given.data
             )

@@ -12,16 +12,13 @@ from pathlib import Path
 from shutil import which
 from typing import Any
 
-from sparkwright.config.inventory import ssh_address
-from sparkwright.config.keys import key_problems
-from sparkwright.config.secrets import VARIABLE, Source, of_service
+from sparkwright.config import inventory, keys, secrets
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Messages, Problems, UserError, suggest
 from sparkwright.plan.plan import HostPlan, with_additions
 from sparkwright.plan.rollout import unlike
-from sparkwright.resolve.credentials import account, hub_token
+from sparkwright.resolve import credentials, registry
 from sparkwright.resolve.lock import Lock, Resolution, known_bad, read_lock, resolve, to_resolution
-from sparkwright.resolve.registry import verifier
 from sparkwright.site.address import address_problems
 from sparkwright.site.clusters import cluster_problems, fabric_problems
 from sparkwright.site.fleet import PlannedHost
@@ -44,7 +41,7 @@ def site_problems(
     """
     problems = Problems()
     for name, host in planned.items():
-        problems += key_problems(name, host.plan.settings, os.environ)
+        problems += keys.key_problems(name, host.plan.settings, os.environ)
         problems += (finding.on(name) for finding in _credentials(host.plan))
         problems += (finding.on(name) for finding in _secrets(host.plan))
         problems += _named(host.plan, tuple(everyone))
@@ -66,13 +63,13 @@ def _credentials(plan: HostPlan) -> list[Finding]:
     token, auth = settings.hub_token_source, settings.registry_auth_source
     with result.collected():
         if isinstance(token, str):
-            hub_token(token)
+            credentials.hub_token(token)
     for image in plan.references.images:
         with result.collected():
             if isinstance(auth, str):
-                account(auth, image.pulled.registry)
+                credentials.account(auth, image.pulled.registry)
             if image.pulled.key:
-                verifier(image.pulled.key)
+                registry.verifier(image.pulled.key)
     return result
 
 
@@ -84,7 +81,7 @@ def _secrets(plan: HostPlan) -> list[Finding]:
             with result.collected():
                 where = f"{service.origins['secrets']}.secrets.{secret.name}"
                 if secret.command is None:
-                    of_service(secret.source, secret.variable, os.environ, where)
+                    secrets.of_service(secret.source, secret.variable, os.environ, where)
                 elif which(secret.command[0]) is None:
                     raise _MESSAGES.refusal("no-secret-program", where)
     return result
@@ -101,7 +98,7 @@ def _named(plan: HostPlan, hosts: tuple[str, ...]) -> Iterator[Finding]:
         yield _MESSAGES.mistake("one-root", "models_root", plan.host, path=settings.models_root)
     commands = {f"keys.{name}.command": key.command for name, key in settings.keys.items()}
     commands |= {name: value for name, value in settings if name.endswith("_command")}
-    if VARIABLE in os.environ:
+    if secrets.VARIABLE in os.environ:
         del commands["api_key_command"]
     for name, command in commands.items():
         if command and which(command[0]) is None:
@@ -126,7 +123,7 @@ def _shared_addresses(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Fin
     names: dict[tuple[str, ...], str] = {}
     for name, data in everyone.items():
         way = (_text(data.get(key)) for key in ("ssh_config_file", "ssh_paramiko_connect_kwargs"))
-        address = ssh_address(name, data).lower(), _text(data.get("ssh_port") or 22), *way
+        address = inventory.ssh_address(name, data).lower(), _text(data.get("ssh_port") or 22), *way
         if (other := names.setdefault(address, name)) != name:
             facts = {"address": address[0], "other": other}
             yield _MESSAGES.mistake("one-address", "ssh_hostname", name, **facts)
@@ -135,11 +132,11 @@ def _shared_addresses(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Fin
 def ask(hosts: Mapping[str, PlannedHost]) -> Resolution:
     """Ask registries, hubs and git repositories for everything that the plans name."""
     resolution = Resolution(images={}, models={})
-    groups: dict[Source | None, list[PlannedHost]] = {}
+    groups: dict[secrets.Source | None, list[PlannedHost]] = {}
     for host in hosts.values():
         groups.setdefault(host.plan.settings.hub_token_source, []).append(host)
     for source, group in groups.items():
-        token = hub_token(source)
+        token = credentials.hub_token(source)
         named = [host.plan.references for host in group]
         models = {key: model for host in group for key, model in host.resolved_models.items()}
         resolution.add(resolve(named, token.value if token else None, models))

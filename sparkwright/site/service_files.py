@@ -13,10 +13,8 @@ from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Messages, Problems
 from sparkwright.plan.files import PlannedFile, source_of, trial
 from sparkwright.plan.plan import HostPlan, ServicePlan
-from sparkwright.resolve.credentials import hub_token
-from sparkwright.resolve.hub import ask_hub
+from sparkwright.resolve import credentials, hub, pinned_text
 from sparkwright.resolve.lock import Lock
-from sparkwright.resolve.pinned_text import PinnedText
 
 _MESSAGES = Messages(__file__)
 #: Bytes of a file, and of all files of a service: the request of a switch holds them.
@@ -106,15 +104,15 @@ def _read(file: File, where: str, plan: HostPlan, recipe: Path | None, lock: _Lo
     return planned
 
 
-def _pinned(file: File, plan: HostPlan, lock: Lock | None) -> PinnedText:
+def _pinned(file: File, plan: HostPlan, lock: Lock | None) -> pinned_text.PinnedText:
     """A repository's file, by the lock or from the hub."""
     if lock and (pin := (lock.files or {}).get(file.name)):
         return pin
     settings = plan.settings
-    token = hub_token(settings.hub_token_source)
+    token = credentials.hub_token(settings.hub_token_source)
     named = (str(file.repository), str(file.revision), str(file.file))
     shown = token.value if token else None
-    return ask_hub(settings.hub_endpoint, *named, shown, settings.private_servers)
+    return hub.ask_hub(settings.hub_endpoint, *named, shown, settings.private_servers)
 
 
 def _mistaken(service: ServicePlan, files: Sequence[PlannedFile]) -> Iterator[Finding]:

@@ -8,16 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
+from sparkwright.config import secrets, tls
 from sparkwright.config.inventory import lan_address
-from sparkwright.config.secrets import SecretText
 from sparkwright.config.settings import HostSettings, TlsSettings, is_loopback
-from sparkwright.config.tls import CA
-from sparkwright.findings.finding import Finding, Severity
-from sparkwright.findings.user_error import Messages, UserError
+from sparkwright.findings import finding, user_error
 from sparkwright.host.fetch.request import TlsIdentity
 from sparkwright.tls.names import is_name, names_of, own_name
 
-_MESSAGES = Messages(__file__)
+_MESSAGES = user_error.Messages(__file__)
 if TYPE_CHECKING:
     from sparkwright.tls.users import UserCertificate
 
@@ -42,7 +40,7 @@ def serves_with(
     where: str = "tls",
     *,
     dry: bool = False,
-) -> SecretText | None:
+) -> secrets.SecretText | None:
     """Certificate and key of a host, PEM; None if it serves http.
 
     Args:
@@ -84,7 +82,7 @@ def identity(
 class PeerCertificate:
     """Certificate that a host serves other hosts with, and the identity that they verify."""
 
-    pem: SecretText
+    pem: secrets.SecretText
     identity: TlsIdentity
 
 
@@ -92,7 +90,7 @@ def peer_certificate(
     host: str,
     data: Mapping[str, Any],
     settings: Tls,
-    proxies: SecretText | None,
+    proxies: secrets.SecretText | None,
     *,
     dry: bool = False,
 ) -> PeerCertificate | None:
@@ -119,7 +117,7 @@ def _binds(data: Mapping[str, Any]) -> Iterator[str]:
             yield bind
 
 
-def prepare_ca(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
+def prepare_ca(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[finding.Finding]:
     """Make the site's CA permit the names of all hosts of the inventory, before the first host gets
     its certificate: afterwards the CA stays unchanged.
 
@@ -135,23 +133,23 @@ def prepare_ca(everyone: Mapping[str, Mapping[str, Any]]) -> Iterator[Finding]:
         return
     from sparkwright.tls.authority import authority
 
-    before = CA.read_text(encoding="utf-8") if CA.exists() else None
+    before = tls.CA.read_text(encoding="utf-8") if tls.CA.exists() else None
     if before not in (None, authority(dt.datetime.now(dt.UTC), names=set[str]().union(*own)).pem):
-        warning = _MESSAGES.mistake("changed-ca", str(CA))
-        yield replace(warning, id="changed-ca", severity=Severity.WARNING)
+        warning = _MESSAGES.mistake("changed-ca", str(tls.CA))
+        yield replace(warning, id="changed-ca", severity=finding.Severity.WARNING)
 
 
-def address_in_clear(host: str, settings: HostSettings) -> Iterator[Finding]:
+def address_in_clear(host: str, settings: HostSettings) -> Iterator[finding.Finding]:
     """A warning for an address for all models that others reach without TLS."""
     address = settings.address
     if address and settings.tls is None and not is_loopback(address.bind):
         warning = _MESSAGES.mistake("address-in-clear", "address", host)
-        yield replace(warning, id="address-in-clear", severity=Severity.WARNING)
+        yield replace(warning, id="address-in-clear", severity=finding.Severity.WARNING)
 
 
 def problems(
     host: str, data: Mapping[str, Any], settings: Tls, in_clear: Iterable[str], where: str
-) -> Iterator[Finding]:
+) -> Iterator[finding.Finding]:
     """Faults in a host's TLS, found before any part of it is made.
 
     Args:
@@ -165,7 +163,7 @@ def problems(
     if isinstance(settings, TlsSettings):
         try:
             _users(host, data, settings, where)
-        except UserError as error:
+        except user_error.UserError as error:
             yield from error.findings
 
 

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sparkwright.config.inventory import lan_address, ssh_address
-from sparkwright.config.settings import EVERY_ADDRESS
+from sparkwright.config import inventory, settings
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -53,8 +52,8 @@ def names_of(host: str, data: Mapping[str, Any], binds: Iterable[str] = ()) -> t
         data: the host's data of inventory and group_data.
         binds: addresses that its proxies listen on.
     """
-    named = [host, ssh_address(host, data), lan_address(host, data)]
-    named += [bind for bind in binds if bind not in EVERY_ADDRESS]
+    named = [host, inventory.ssh_address(host, data), inventory.lan_address(host, data)]
+    named += [bind for bind in binds if bind not in settings.EVERY_ADDRESS]
     result = {item.lower() for item in named if is_name(item) or ip_address(item)}
     # As Avahi announces it in a LAN.
     result |= {f"{item}.local" for item in result if is_name(item) and "." not in item}

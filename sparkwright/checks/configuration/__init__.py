@@ -5,21 +5,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from sparkwright.catalog import Catalog
-from sparkwright.checks.configuration import issues, memory_budget, whole_service
-from sparkwright.checks.configuration.facts import Context, Hardware, contexts
-from sparkwright.checks.configuration.issues import all_issues
+from sparkwright.checks.configuration import facts, issues, memory_budget, whole_service
 from sparkwright.engines import ENGINES, engine
 from sparkwright.engines.arguments import TEXTS as ARGUMENT_TEXTS
-from sparkwright.findings.check import Checks
+from sparkwright.findings import check, user_error
 from sparkwright.findings.finding import Finding, Subject, errors_first
-from sparkwright.findings.user_error import mistake, suggest
 from sparkwright.plan.plan import HostPlan
 
 
-def _rules(*names: str) -> Checks[Context]:
+def _rules(*names: str) -> check.Checks[facts.Context]:
     """The rules of these engines, and the rules of every service."""
     engines, own = [engine(name) for name in names], Path(__file__).with_name("checks.yaml")
-    return Checks[Context](
+    return check.Checks[facts.Context](
         [ARGUMENT_TEXTS, *(each.check_texts for each in engines), own],
         [
             *(module for each in engines for module in each.checks),
@@ -35,15 +32,15 @@ _OF_ENGINE = {name: _rules(name) for name in ENGINES}
 
 def rule_ids(catalog: Catalog) -> list[str]:
     """Every id that a service can silence."""
-    return sorted({*RULES.ids, *all_issues(catalog)} - {"known-issue"})
+    return sorted({*RULES.ids, *issues.all_issues(catalog)} - {"known-issue"})
 
 
-def check_host(plan: HostPlan, catalog: Catalog, hardware: Hardware) -> list[Finding]:
+def check_host(plan: HostPlan, catalog: Catalog, hardware: facts.Hardware) -> list[Finding]:
     """Return every violation of a rule by a host's services, errors first, including silenced
     violations.
     """
     findings: list[Finding] = []
-    for context in contexts(plan, catalog, hardware):
+    for context in facts.contexts(plan, catalog, hardware):
         planned = context.service
         silenced = planned.settings.silenced
         for rule, finding in _OF_ENGINE[planned.engine].judged(context):
@@ -64,15 +61,15 @@ def unknown_silences(plan: HostPlan, catalog: Catalog, origin: str) -> Iterator[
     for planned in plan.services:
         for rule in planned.settings.silenced:
             if rule not in rules:
-                yield mistake(
+                yield user_error.mistake(
                     f"{origin}: services.{planned.name}.silenced.{rule}",
                     f"there is no rule {rule!r}",
-                    suggest(rule, rules),
+                    user_error.suggest(rule, rules),
                     plan.host,
                 )
 
 
-def _origin(context: Context, key: str) -> str:
+def _origin(context: facts.Context, key: str) -> str:
     """Return the file in which a key is set; the service's own file if it is not set."""
     kind, _, rest = key.partition(".")
     if kind in ("arguments", "environment"):

@@ -9,8 +9,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sparkwright.catalog import Catalog
-from sparkwright.catalog.gpus import MOST_ON_GB10, SYSTEM_GIB
+from sparkwright.catalog import Catalog, gpus
 from sparkwright.checks.configuration.facts import Context, Hardware, contexts
 from sparkwright.findings.check import Symptom, check
 from sparkwright.plan.plan import HostPlan
@@ -86,15 +85,15 @@ def _unified(context: Context) -> Iterator[Symptom]:
         group = f" ({turns}: one at a time)" if turns else ""
         parts.append(f"{service.name} {shares[service.name]:.0f}{group}")
     sidecars = context.plan.settings.sidecars
-    needed = SYSTEM_GIB + context.plan.largest(shares) + sum(sidecars.values())
+    needed = gpus.SYSTEM_GIB + context.plan.largest(shares) + sum(sidecars.values())
     parts += [f"{name} {size:.0f}" for name, size in sidecars.items()]
     if needed > total:
         argument = context.engine.limit_names.get("share")
-        fits = int((total - SYSTEM_GIB - sum(sidecars.values())) / total * 100) / 100
+        fits = int((total - gpus.SYSTEM_GIB - sum(sidecars.values())) / total * 100) / 100
         yield Symptom(
             "unified-memory", "" if argument else "sized", needed=needed, total=total,
-            each=", ".join(parts), system=SYSTEM_GIB, argument=argument,
-            fits=max(0.0, min(MOST_ON_GB10, fits)),
+            each=", ".join(parts), system=gpus.SYSTEM_GIB, argument=argument,
+            fits=max(0.0, min(gpus.MOST_ON_GB10, fits)),
         )  # fmt: skip
 
 

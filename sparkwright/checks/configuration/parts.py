@@ -3,10 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sparkwright.catalog import Catalog
-from sparkwright.catalog.gpus import SYSTEM_GIB
-from sparkwright.checks.configuration.facts import assumed_hardware
-from sparkwright.checks.configuration.memory_budget import budgets
+from sparkwright.catalog import Catalog, gpus
+from sparkwright.checks.configuration import facts, memory_budget
 from sparkwright.plan.plan import HostPlan
 
 
@@ -53,9 +51,9 @@ class Memory:
 
 def memory_of(plan: HostPlan, catalog: Catalog) -> Memory:
     """Weights, KV caches, sidecars and the system of a planned host."""
-    hardware = assumed_hardware(plan)
+    hardware = facts.assumed_hardware(plan)
     parts: list[Part] = []
-    needs = budgets(plan, catalog, hardware)
+    needs = memory_budget.budgets(plan, catalog, hardware)
     for name in plan.counted({name: own.share or 0.0 for name, own in needs.items()}):
         own = needs[name]
         weights = (own.weights or 0) + own.drafter
@@ -66,5 +64,5 @@ def memory_of(plan: HostPlan, catalog: Catalog) -> Memory:
             parts.append(Part("-", f"{name} offloaded KV cache", own.offload))
     parts += [Part("+", name, size) for name, size in plan.settings.sidecars.items()]
     if hardware.unified:
-        parts.append(Part("o", "system", SYSTEM_GIB))
+        parts.append(Part("o", "system", gpus.SYSTEM_GIB))
     return Memory(hardware.pool_gib, hardware.unified, tuple(parts))

@@ -7,12 +7,10 @@ from fnmatch import fnmatchcase
 from sparkwright.catalog.gpus import FAMILIES, family, recipes_for
 from sparkwright.checks.configuration.facts import Context
 from sparkwright.config.settings import THINKING_TOKENS, is_loopback
-from sparkwright.engines.allowlist import LeftOut
-from sparkwright.engines.arguments import mapping
+from sparkwright.engines import allowlist, arguments
 from sparkwright.findings.check import Symptom, check
 from sparkwright.plan.patches import files_of
-from sparkwright.resolve.hub import Lora
-from sparkwright.resolve.pickles import fetched
+from sparkwright.resolve import hub, pickles
 from sparkwright.text.sizes import GIB
 
 #: Variables that hold secrets, and their setting. The engine's own variable comes before them.
@@ -95,7 +93,7 @@ def _adapters(context: Context) -> Iterator[Symptom]:
     size = service.body.key in resolved and resolved[service.body.key].hidden_size
     for name, adapter in service.adapters.items():
         model = resolved.get(adapter.key)  # checked again once the lock's files are known
-        lora = (model and model.lora) or Lora()
+        lora = (model and model.lora) or hub.Lora()
         base = (lora.base or "").rpartition("/")[2].lower()
         cases = {
             "engine": "lora_modules" not in context.arguments,
@@ -153,7 +151,7 @@ def _absent_file(context: Context) -> Iterator[Symptom]:
             # checked again once the lock's files are known.
             reference, plan = mounts[mount], context.plan
             model, allowed = plan.resolved.get(reference.key), plan.settings.allowed_pickles
-            files = fetched(model, (*allowed, *reference.code)).files if model else {}
+            files = pickles.fetched(model, (*allowed, *reference.code)).files if model else {}
             if model and path.removeprefix(mount) not in files:
                 yield Symptom("absent-file", "model", name=name, path=path, model=reference)
         elif not any(fnmatchcase(path, pattern) for pattern in patterns):
@@ -229,7 +227,7 @@ def _remote_code(context: Context) -> Iterator[Symptom]:
 
 @check("imported-setting")
 def _imported_setting(context: Context) -> Iterator[Symptom]:
-    recipe, left_out = context.recipe, list[LeftOut]()
+    recipe, left_out = context.recipe, list[allowlist.LeftOut]()
     # An import keeps trust_remote_code if the user asks for it; `remote-code` judges it.
     allowed = {*context.plan.settings.allowed_in_recipes, "trust_remote_code"}
     kept, imported = context.engine.allowlist.kept, recipe.system.startswith("Imported: ")
@@ -237,7 +235,7 @@ def _imported_setting(context: Context) -> Iterator[Symptom]:
     names = context.engine.file_arguments(code=True)
     allowed |= {name for name in names if recipe.arguments.get(name) in files}
     for name, value in (recipe.arguments if imported else {}).items():
-        kept("arguments", name, mapping(value) or value, allowed, left_out)
+        kept("arguments", name, arguments.mapping(value) or value, allowed, left_out)
     for name, text in (recipe.environment if imported else {}).items():
         kept("env", name, text, allowed, left_out)
     for name, _, reason in left_out:

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from ipaddress import ip_interface
 from itertools import combinations
 
-from sparkwright.checks.fabric import groups
-from sparkwright.checks.fabric.cabling import Cable, unknown_neighbours
+from sparkwright.checks.fabric import cabling, groups
 from sparkwright.findings.check import Symptom, check, each
 from sparkwright.host.fabric import FabricState, Rail
 from sparkwright.text.sizes import GIB
@@ -103,7 +102,7 @@ def _cage(fabric: groups.Fabric) -> Iterator[Symptom]:
 
 @check("fabric-other-host")
 def _other(fabric: groups.Fabric) -> Iterator[Symptom]:
-    for host, macs in unknown_neighbours(fabric.states).items():
+    for host, macs in cabling.unknown_neighbours(fabric.states).items():
         if macs and not any(host in (cable.host, cable.other) for cable in fabric.cables):
             others = " or ".join(name for name in fabric.states if name != host)
             yield Symptom(host=host, macs=", ".join(macs), others=others)
@@ -123,7 +122,7 @@ def _apart(fabric: groups.Fabric) -> Iterator[Symptom]:
 
 
 @each(groups.cables_of, "fabric-subnets-differ", "fabric-mtus-differ")
-def _cable(cable: Cable) -> Iterator[Symptom]:
+def _cable(cable: cabling.Cable) -> Iterator[Symptom]:
     if cable.rail.ipv4 and cable.other_rail.ipv4:
         own, other = ip_interface(cable.rail.ipv4), ip_interface(cable.other_rail.ipv4)
         if own.network != other.network:

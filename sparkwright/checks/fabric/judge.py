@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from sparkwright.checks.fabric import checks
-from sparkwright.checks.fabric.groups import Fabric
+from sparkwright.checks.fabric import checks, groups
 from sparkwright.findings.check import Checks
 
-CHECKS = Checks[Fabric]([Path(__file__).with_name("checks.yaml")], [checks])
+CHECKS = Checks[groups.Fabric]([Path(__file__).with_name("checks.yaml")], [checks])

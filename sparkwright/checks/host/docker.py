@@ -3,8 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from sparkwright.checks.host.facts import HostFacts
-from sparkwright.checks.host.remedies import install
+from sparkwright.checks.host import facts, remedies
 from sparkwright.findings.check import Symptom, check
 from sparkwright.host.observe import Observation
 
@@ -14,7 +13,7 @@ OTHER_DOCKERS = ("snap", "desktop", "rootless", "podman")
 
 
 @check("docker-kind", "docker", "docker-user", "docker-compose", "nvidia-container-toolkit")
-def _docker(host: HostFacts) -> Iterator[Symptom]:
+def _docker(host: facts.HostFacts) -> Iterator[Symptom]:
     if host.plan.services or host.plan.page_images:
         yield from docker_symptoms(host.observed, LEAST_DOCKER)
     if host.plan.services:
@@ -25,11 +24,11 @@ def docker_symptoms(observed: Observation, least: int) -> Iterator[Symptom]:
     """Faults of Docker and its Compose plugin, for a host that needs this major version."""
     on, kind = observed.distribution, observed.docker_kind
     if kind in OTHER_DOCKERS:
-        yield Symptom("docker-kind", kind, install=install("docker", on))
+        yield Symptom("docker-kind", kind, install=remedies.install("docker", on))
     else:
         case, version = _fault(observed, least), observed.docker and observed.docker.version
         if case:
-            own = install("docker", on)
+            own = remedies.install("docker", on)
             yield Symptom("docker", case, least=least, version=version, install=own)
         if case in ("", "old") and not observed.docker_socket:
             yield Symptom("docker-user", user=observed.user)
@@ -37,7 +36,7 @@ def docker_symptoms(observed: Observation, least: int) -> Iterator[Symptom]:
     usable = observed.compose.code == 0 and re.match(r"[2-9]", compose)
     if observed.docker_found and not usable:
         there = compose or "the compose plugin is not installed"
-        yield Symptom("docker-compose", observed=there, install=install("compose", on))
+        yield Symptom("docker-compose", observed=there, install=remedies.install("compose", on))
 
 
 def _fault(observed: Observation, least: int) -> str:
@@ -64,5 +63,5 @@ def toolkit_symptoms(observed: Observation) -> Iterator[Symptom]:
             "nvidia-container-toolkit",
             "fails" if toolkit.installed else "",
             message=toolkit.err.strip(),
-            install=install("toolkit", observed.distribution),
+            install=remedies.install("toolkit", observed.distribution),
         )

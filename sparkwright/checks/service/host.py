@@ -7,8 +7,7 @@ from sparkwright.checks.service.facts import Facts
 from sparkwright.findings import thresholds
 from sparkwright.findings.check import Symptom, check
 from sparkwright.host.lib.memory import cma_over
-from sparkwright.text.marks import in_maintenance
-from sparkwright.text.sizes import GIB
+from sparkwright.text import marks, sizes
 
 #: Largest swappiness in use on Sparks (timothystewart6/ubuntu-gb10).
 _SWAPPINESS = 10
@@ -33,7 +32,7 @@ _LAST = {
 def _host(facts: Facts) -> Iterator[Symptom]:
     limits = thresholds.limits()
     if facts.maintenance:
-        observed = in_maintenance(facts.maintenance, facts.now)
+        observed = marks.in_maintenance(facts.maintenance, facts.now)
         yield Symptom("maintenance", observed=observed)
     if facts.docker is None and facts.services:
         yield Symptom("docker-silent")
@@ -49,27 +48,27 @@ def _host(facts: Facts) -> Iterator[Symptom]:
 def _pressure(facts: Facts) -> Iterator[Symptom]:
     limits, size = thresholds.limits(), facts.memory
     memory = facts.pressure.get("memory", {}).get("some", 0.0)
-    swapped = (size.get("SwapTotal", 0) - size.get("SwapFree", 0)) / GIB
+    swapped = (size.get("SwapTotal", 0) - size.get("SwapFree", 0)) / sizes.GIB
     if memory >= limits["pressure"]:
         yield Symptom(share=memory, swap=f", {swapped:.1f} GiB in swap" if swapped > 1 else "")
     disks = facts.pressure.get("io", {}).get("full", 0.0)
     if disks >= limits["disk_pressure"]:
         yield Symptom("disk-pressure", share=disks)
     available = size.get("MemAvailable")
-    if available is not None and available < limits["memory_least_gib"] * GIB:
-        total = size.get("MemTotal", 0) / GIB
-        yield Symptom("memory-scarce", available=available / GIB, total=total)
+    if available is not None and available < limits["memory_least_gib"] * sizes.GIB:
+        total = size.get("MemTotal", 0) / sizes.GIB
+        yield Symptom("memory-scarce", available=available / sizes.GIB, total=total)
 
 
 @check("swap-on-unified-memory", "desktop-on-unified-memory", "kernel-handover")
 def _unified(facts: Facts) -> Iterator[Symptom]:
-    size = facts.memory.get("SwapTotal", 0) / GIB
+    size = facts.memory.get("SwapTotal", 0) / sizes.GIB
     if facts.unified and size and (facts.swappiness or 0) > _SWAPPINESS:
         yield Symptom(size=size, swappiness=facts.swappiness)
     if facts.unified and facts.desktop:
         yield Symptom("desktop-on-unified-memory")
     if facts.unified and (over := cma_over(facts.memory)):
-        yield Symptom("kernel-handover", over=over / GIB)
+        yield Symptom("kernel-handover", over=over / sizes.GIB)
 
 
 @check("driver-half-updated", "xid", "oom-killer", *_LINES)

@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from functools import cache
 
-from sparkwright.checks.service.container_causes import CONTAINER_CAUSES
-from sparkwright.checks.service.facts import Serving, services
+from sparkwright.checks.service import container_causes, facts
 from sparkwright.engines import log_causes
 from sparkwright.findings.check import Check, Symptom, each, load
 from sparkwright.host.lib import journal
 
-FILES = (CONTAINER_CAUSES, *log_causes())
+FILES = (container_causes.CONTAINER_CAUSES, *log_causes())
 
 
 @cache
@@ -25,8 +24,8 @@ def lasting() -> dict[str, str]:
     return {entry.pattern: f"{entry.reason} (remedy: {entry.remedy})" for entry in entries}
 
 
-@each(services)
-def _lines(service: Serving) -> Iterator[Symptom]:
+@each(facts.services)
+def _lines(service: facts.Serving) -> Iterator[Symptom]:
     for id_, entry in patterns().items():
         line = service.last(entry.pattern)
         if line is not None and not (entry.vague and service.healthy):

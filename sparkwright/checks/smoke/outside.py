@@ -17,13 +17,11 @@ from functools import partial
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
-from sparkwright.config.settings import EVERY_ADDRESS, is_loopback
-from sparkwright.config.tls import scheme
+from sparkwright.config import settings, tls
 from sparkwright.engines import inference_routes
 from sparkwright.findings.check import Symptom, load
 from sparkwright.findings.finding import Finding
-from sparkwright.host.lib import bounded
-from sparkwright.host.lib.addresses import unreachable
+from sparkwright.host.lib import addresses, bounded
 from sparkwright.host.service import CheckResult
 from sparkwright.plan.plan import HostPlan
 
@@ -81,8 +79,8 @@ def entrances(plan: HostPlan) -> tuple[Entrance, ...]:
     for service in plan.services:
         if service.follower:
             continue  # no part of it listens for clients
-        if service.proxy or is_loopback(service.bind):
-            https = scheme(plan.settings, proxied=service.proxy) == "https"
+        if service.proxy or settings.is_loopback(service.bind):
+            https = tls.scheme(plan.settings, proxied=service.proxy) == "https"
             result.append(_entrance(service.name, service.bind, service.port, https=https))
     if address := plan.settings.address:
         https = plan.settings.tls is not None
@@ -92,7 +90,7 @@ def entrances(plan: HostPlan) -> tuple[Entrance, ...]:
 
 
 def _entrance(name: str, bind: str, port: int, *, https: bool) -> Entrance:
-    if is_loopback(bind):
+    if settings.is_loopback(bind):
         return Entrance(name, bind, None, (port,), https)
     return Entrance(name, bind, port, (), https)
 
@@ -130,7 +128,7 @@ def _look(
     pool: Executor, entrance: Entrance, address: str, ipv4: str | None, until: float
 ) -> Outside:
     began = time.monotonic()
-    reached = pool.map(partial(unreachable, address), entrance.closed)
+    reached = pool.map(partial(addresses.unreachable, address), entrance.closed)
     problems = [
         f"port {port} takes connections at {address}: it must be the host's alone"
         for port, why in zip(entrance.closed, reached, strict=True)
@@ -138,9 +136,9 @@ def _look(
     ]
     if entrance.port is not None:
         at = entrance.bind
-        if entrance.bind in EVERY_ADDRESS:
+        if entrance.bind in settings.EVERY_ADDRESS:
             at = address if entrance.bind == "::" or ":" not in address else ipv4 or address
-        if why := unreachable(at, entrance.port):
+        if why := addresses.unreachable(at, entrance.port):
             if not problems:
                 note = f"{at}:{entrance.port} does not answer here: {why}"
                 return Outside(entrance.name, None, note, (at, entrance.port))

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import click
 
-from sparkwright.config.inventory import HostInput, read_inventory, site_inventory
-from sparkwright.config.places import catalogs
+from sparkwright.config import inventory, places
 from sparkwright.config.targets import services_of
 
 Complete = Callable[[click.Context, click.Parameter, str], list[str]]
@@ -79,7 +78,7 @@ def keys(context: click.Context) -> Iterator[str]:
 @_completing
 def recipes(_: click.Context) -> Iterator[str]:
     """Recipes of the catalog."""
-    for folder in catalogs():
+    for folder in places.catalogs():
         yield from (path.stem for path in sorted(folder.glob("recipes/*.yaml")))
 
 
@@ -88,14 +87,14 @@ def tags(context: click.Context) -> Iterator[str]:
     """Tags of the images, or of the image of ``--recipe`` if it is given."""
     from sparkwright.catalog import load_catalog
 
-    catalog = load_catalog(catalogs())
+    catalog = load_catalog(places.catalogs())
     recipe = catalog.recipes.get(context.params.get("recipe") or "")
     for name, image in catalog.images.items():
         if recipe is None or recipe.image == name:
             yield from image.tags
 
 
-def _inputs(context: click.Context) -> list[HostInput]:
+def _inputs(context: click.Context) -> list[inventory.HostInput]:
     arguments = [context.params.get("inventory"), *(context.params.get("names") or ())]
     files = [Path(word) for word in arguments if word and str(word).endswith(".py")]
-    return read_inventory(files[0] if files else site_inventory())
+    return inventory.read_inventory(files[0] if files else inventory.site_inventory())

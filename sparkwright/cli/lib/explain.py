@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from sparkwright.catalog import Catalog, load_catalog
-from sparkwright.checks.configuration import RULES
-from sparkwright.checks.configuration.issues import all_issues
+from sparkwright.checks.configuration import RULES, issues
 from sparkwright.checks.fabric.judge import CHECKS as FABRIC
 from sparkwright.checks.host.judge import CHECKS as PREFLIGHT
 from sparkwright.checks.service.diagnose import CHECKS as DOCTOR
@@ -36,7 +35,7 @@ def _explanations(catalog: Catalog) -> Iterator[Finding]:
     """A finding without a subject for each check, known issue and cause."""
     for table in (FABRIC, PREFLIGHT, DOCTOR, RULES):
         yield from map(_of_check, table.texts.values())
-    for issue in all_issues(catalog).values():
+    for issue in issues.all_issues(catalog).values():
         yield Finding(
             issue.id, Severity(issue.severity), observed=issue.problem, reason=issue.why,
             remedy=issue.instead, source=issue.source,

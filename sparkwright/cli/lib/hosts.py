@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from sparkwright.cli.lib import progress
+from sparkwright.cli.lib import progress, selection
 from sparkwright.cli.lib.output import echo
-from sparkwright.cli.lib.progress import CONNECTION
-from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.findings.exit_codes import MISTAKEN
 from sparkwright.findings.user_error import UserError, mistake, suggest
 from sparkwright.results.answers import Answers
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Hosts(Selection):
+class Hosts(selection.Selection):
     """Hosts to ask and to change."""
 
     def ask(self, question: Question[T], **options: Any) -> Answers[T]:
@@ -154,12 +152,12 @@ OPTIONS: list[tuple[list[str], str | None, str]] = json.loads(
 
 def hosts_argument(command: _Command) -> _Command:
     """``[NAME]...`` of whole hosts with all of the connection, as ``hosts``."""
-    return connection_options(names_argument(Hosts)(command))
+    return connection_options(selection.names_argument(Hosts)(command))
 
 
 def services_argument(command: _Command) -> _Command:
     """``[NAME]...`` of hosts and services with all of the connection, as ``hosts``."""
-    return connection_options(names_argument(Hosts, services=True)(command))
+    return connection_options(selection.names_argument(Hosts, services=True)(command))
 
 
 def connection_options(command: _Command, but: str | None = None) -> _Command:
@@ -226,7 +224,7 @@ def without_secrets(arguments: Sequence[str]) -> None:
 
 def _kept(context: click.Context, option: click.Parameter, value: Any) -> None:
     if value:
-        context.meta.setdefault(CONNECTION, {})[option.name] = value
+        context.meta.setdefault(progress.CONNECTION, {})[option.name] = value
 
 
 def _refused(_: click.Context, option: click.Parameter, value: Any) -> None:

@@ -10,8 +10,7 @@ import click
 
 from sparkwright.cli.lib.extras import tables
 from sparkwright.cli.lib.output import echo
-from sparkwright.findings.finding import Finding
-from sparkwright.findings.render import data
+from sparkwright.findings import finding, render
 from sparkwright.findings.user_error import refusal
 from sparkwright.text.visible import visible_json
 
@@ -64,9 +63,9 @@ def print_json(document: Any) -> None:
     click.echo(visible_json(json.dumps(document, indent=2, ensure_ascii=False, default=str)))
 
 
-def print_findings(findings: Sequence[Finding], text: str, *, as_json: bool) -> None:
+def print_findings(findings: Sequence[finding.Finding], text: str, *, as_json: bool) -> None:
     """Print findings as JSON, or as the given text."""
     if as_json:
-        print_json(data(findings))
+        print_json(render.data(findings))
     elif text:
         echo(text)

@@ -7,43 +7,40 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from sparkwright.cli.lib.output import MESSAGES
-from sparkwright.cli.lib.selection import Selection
-from sparkwright.config.command_line import group_problems
-from sparkwright.config.inventory import limited
-from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import UserError, suggest
+from sparkwright.cli.lib import output, selection
+from sparkwright.config import command_line, inventory
+from sparkwright.findings import finding, user_error
 from sparkwright.site.fleet import Fleet, plan_fleet
 from sparkwright.site.resolution import site_problems, with_locked_geometry
 
 
-def load(hosts: Selection, *, anew: bool = False) -> Fleet:
+def load(hosts: selection.Selection, *, anew: bool = False) -> Fleet:
     """Plan hosts of an inventory; with ``anew``, the hub is asked for models that services name."""
     fleet = plan_fleet(hosts.read(), anew=anew)
     problems = (*fleet.problems, *_unknown_services(hosts, fleet))
     return Fleet(with_locked_geometry(fleet.hosts), problems)
 
 
-def load_judged(hosts: Selection) -> Fleet:
+def load_judged(hosts: selection.Selection) -> Fleet:
     """Plan hosts of an inventory, with every check that a deploy makes before it begins."""
     inputs = hosts.only(()).read()
-    fleet = plan_fleet(limited(inputs, hosts.limit))
+    fleet = plan_fleet(inventory.limited(inputs, hosts.limit))
     files = [file.stem for file in Path("group_data").glob("*.py")]
     problems = [
         *fleet.problems, *_unknown_services(hosts, fleet),
-        *group_problems(inputs, files, hosts.inventory),
+        *command_line.group_problems(inputs, files, hosts.inventory),
         *site_problems(fleet.hosts, {host.name: host.data for host in inputs}),
     ]  # fmt: skip
     planned = fleet.hosts
-    with suppress(UserError):  # a lock that can't be read is among the problems
+    with suppress(user_error.UserError):  # a lock that can't be read is among the problems
         planned = with_locked_geometry(planned)
     return Fleet(planned, tuple(dict.fromkeys(problems)))
 
 
-def _unknown_services(hosts: Selection, fleet: Fleet) -> Iterator[Finding]:
+def _unknown_services(hosts: selection.Selection, fleet: Fleet) -> Iterator[finding.Finding]:
     """Services of ``--service`` that no host plans."""
     planned = sorted({each.name for host in fleet.hosts.values() for each in host.plan.services})
     for name in hosts.services:
         if name not in planned:
-            where, near = f"command line: --service {name}", suggest(name, planned)
-            yield MESSAGES.mistake("no-such-service", where, near=near)
+            where, near = f"command line: --service {name}", user_error.suggest(name, planned)
+            yield output.MESSAGES.mistake("no-such-service", where, near=near)

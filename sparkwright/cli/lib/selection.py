@@ -8,9 +8,8 @@ from typing import Any, Self, TypeVar, cast
 
 import click
 
-from sparkwright.cli.lib import completion
+from sparkwright.cli.lib import completion, output
 from sparkwright.cli.lib.options import option
-from sparkwright.cli.lib.output import MESSAGES
 from sparkwright.config.inventory import HostInput, limited, read_inventory, site_inventory
 from sparkwright.config.targets import targets_of
 from sparkwright.findings.user_error import UserError
@@ -172,7 +171,7 @@ def only_host(hosts: Selection) -> str:
     names = [host.name for host in hosts.read()]
     if not hosts.limit or len(names) != 1:
         where, shown = "command line: HOST", ", ".join(names) if hosts.limit else "no host"
-        raise MESSAGES.refusal("several-hosts", where, hosts=shown)
+        raise output.MESSAGES.refusal("several-hosts", where, hosts=shown)
     return names[0]
 
 

@@ -4,8 +4,7 @@ import shlex
 import shutil
 from collections.abc import Sequence
 
-from sparkwright.cli.lib.hosts import given
-from sparkwright.cli.lib.output import MESSAGES
+from sparkwright.cli.lib import hosts, output
 from sparkwright.config.inventory import HostInput, ssh_address
 from sparkwright.config.ssh import ssh
 
@@ -21,14 +20,14 @@ def ssh_command(host: HostInput, command: Sequence[str], *, tty: bool) -> list[s
     """
     program = shutil.which("ssh")
     if program is None:
-        raise MESSAGES.refusal("no-ssh", "command line")
+        raise output.MESSAGES.refusal("no-ssh", "command line")
     name = host.name.removeprefix("@ssh/")
     if ssh_address(name, host.data).startswith("@"):
-        raise MESSAGES.refusal("not-by-ssh", "command line", host.name, host=host.name)
+        raise output.MESSAGES.refusal("not-by-ssh", "command line", host.name, host=host.name)
     # pyinfra's own default: a new host's key is stored, a changed key is refused.
     checking = host.data.get("ssh_strict_host_key_checking") or "accept-new"
     arguments = ssh(
-        name, {**host.data, **given()}, "-t" if tty else "-T",
+        name, {**host.data, **hosts.given()}, "-t" if tty else "-T",
         BatchMode="no" if tty else "yes", StrictHostKeyChecking=str(checking),
         ForwardAgent="yes" if host.data.get("ssh_forward_agent") else "no",
     )  # fmt: skip

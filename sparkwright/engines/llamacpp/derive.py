@@ -4,9 +4,7 @@ import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from sparkwright.catalog import ArgumentValue, Model, Needs
-from sparkwright.catalog.entries import Capability
-from sparkwright.catalog.gpus import LEAST_SPARK_GIB, SYSTEM_GIB
+from sparkwright.catalog import ArgumentValue, Model, Needs, entries, gpus
 from sparkwright.engines.derivation import (
     Advice,
     Derived,
@@ -22,8 +20,7 @@ from sparkwright.engines.derived_entries import (
     model_of,
     recipe_of,
 )
-from sparkwright.engines.llamacpp import memory
-from sparkwright.engines.llamacpp.limits import AUTO_SLOTS
+from sparkwright.engines.llamacpp import limits, memory
 from sparkwright.findings.check import Symptom
 from sparkwright.text.sizes import GIB
 
@@ -58,7 +55,7 @@ def derive(subject: Subject, advice: Advice) -> Derived:
     return derived(subject, model, recipe, arguments, _facts(subject, model, in_ram))
 
 
-def _capabilities(subject: Subject) -> Iterator[Capability]:
+def _capabilities(subject: Subject) -> Iterator[entries.Capability]:
     """Capabilities that the header claims and that llama-server can tell apart in its answers."""
     if subject.facts.gguf and subject.facts.gguf.projector:
         yield "image"
@@ -69,7 +66,7 @@ def _pool_gib(subject: Subject) -> float | None:
     """Memory of the GPU for this service, among all services that name a model; None if unknown."""
     whole, settings = subject.gpu.vram_gib, subject.settings
     if subject.gpu.unified:
-        whole = LEAST_SPARK_GIB - SYSTEM_GIB - sum(settings.sidecars.values())
+        whole = gpus.LEAST_SPARK_GIB - gpus.SYSTEM_GIB - sum(settings.sidecars.values())
     named = sum(service.model is not None for service in settings.services.values())
     prompts = memory.prompts_gib(subject.service.arguments) if subject.gpu.unified else 0.0
     return math.floor((whole / max(1, named) - prompts) * 10) / 10 if whole else None
@@ -85,7 +82,7 @@ def _arguments(subject: Subject, model: Model) -> Iterator[_Argument]:
         yield name, (True, f"pooling type of {subject.config}")
         for key in ("batch_size", "ubatch_size"):
             yield key, (batch, "a text must fit one batch")
-    yield "parallel", (AUTO_SLOTS, own)
+    yield "parallel", (limits.AUTO_SLOTS, own)
     yield "kv_unified", (True, "all slots share one context")
     if pool is None:
         return  # llama-server's --fit takes what the card has

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from math import ceil
 
-from sparkwright.catalog import ArgumentValue, Model, Needs
-from sparkwright.catalog.gpus import LEAST_SPARK_GIB, SYSTEM_GIB
+from sparkwright.catalog import ArgumentValue, Model, Needs, gpus
 from sparkwright.engines.derivation import Advice, Derived, DerivedFact, Subject
 from sparkwright.engines.derived_entries import (
     capabilities_of,
@@ -49,8 +48,8 @@ def _arguments(subject: Subject, model: Model) -> Iterator[tuple[str, tuple[Argu
     """Arguments, each with its origin."""
     share, context, pool = DEFAULT_SHARE, model.context or 0, subject.gpu.vram_gib
     if subject.gpu.unified:
-        settings, pool = subject.settings, LEAST_SPARK_GIB
-        free = 1 - (SYSTEM_GIB + sum(settings.sidecars.values())) / pool
+        settings, pool = subject.settings, gpus.LEAST_SPARK_GIB
+        free = 1 - (gpus.SYSTEM_GIB + sum(settings.sidecars.values())) / pool
         share = max(0.01, min(SAFE_SHARE, int(free / len(settings.services) * 100) / 100))
         origin = "a Spark's memory less system and sidecars, in equal parts for its services"
         yield "mem_fraction_static", (share, origin)

@@ -3,9 +3,7 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from sparkwright.catalog import ArgumentValue, Model, Needs
-from sparkwright.catalog.data import OWN
-from sparkwright.catalog.entries import Capability
+from sparkwright.catalog import ArgumentValue, Model, Needs, data, entries
 from sparkwright.engines.arguments import amount
 from sparkwright.engines.derivation import Advice, Derived, DerivedFact, Subject
 from sparkwright.engines.derivation import questions as worded
@@ -19,44 +17,42 @@ from sparkwright.engines.derived_entries import (
 from sparkwright.engines.tables import release
 from sparkwright.engines.vllm import memory
 from sparkwright.engines.vllm.families import ARGUMENT, SWITCH, Kind, families
-from sparkwright.engines.vllm.memory import DEFAULT_UTILIZATION
 from sparkwright.engines.vllm.table import defaults, nearest, table
-from sparkwright.findings.check import Symptom
-from sparkwright.findings.finding import Finding
+from sparkwright.findings import check, finding
 
 
-def questions(subject: Subject, advice: Advice) -> Iterator[Finding]:
+def questions(subject: Subject, advice: Advice) -> Iterator[finding.Finding]:
     """Everything that the user must answer before the service can be planned."""
     texts = Path(__file__).with_name("questions.yaml")
     return worded(texts, subject, advice, _open(subject, advice))
 
 
-def _open(subject: Subject, advice: Advice) -> Iterator[Symptom]:
+def _open(subject: Subject, advice: Advice) -> Iterator[check.Symptom]:
     facts, given = subject.facts, subject.service.arguments
     if not subject.weights or facts.gguf:
         gguf = any(".gguf" in file for file in subject.resolved.files)
-        yield Symptom("weights", kind="GGUF" if gguf else "no")
+        yield check.Symptom("weights", kind="GGUF" if gguf else "no")
     if facts.architecture is None:
-        yield Symptom("architecture")
+        yield check.Symptom("architecture")
     if facts.code and "trust_remote_code" not in given:
-        yield Symptom("code", files=", ".join(facts.code))
+        yield check.Symptom("code", files=", ".join(facts.code))
     if facts.task in ("speech", "image"):
-        yield Symptom("task")
+        yield check.Symptom("task")
     # Mistral's own tokenizer has the template.
     templated = facts.task or "tekken.json" in subject.resolved.files
     if not facts.chat_template and "chat_template" not in given and not templated:
-        yield Symptom("chat-template")
+        yield check.Symptom("chat-template")
     if facts.context is None and "max_model_len" not in given:
-        yield Symptom("context")
+        yield check.Symptom("context")
     least, own = advice.least_version, subject.version
     # From an older image, and nobody has named a tag.
     if least and own and not subject.service.image_tag and release(own) < release(least):
-        yield Symptom("version")
+        yield check.Symptom("version")
     method = facts.quantization
     if method and not subject.form and own and "quantization" not in given:
         names = table(nearest(own)).names["quantization"]
         if method not in names:
-            yield Symptom("quantization", vllm=nearest(own), names=", ".join(names))
+            yield check.Symptom("quantization", vllm=nearest(own), names=", ".join(names))
 
 
 #: Sequences at once: a household's clients, with room in the KV cache for long ones.
@@ -106,7 +102,7 @@ def _parser(subject: Subject, kind: Kind, advice: Advice) -> str | None:
 
 def _capabilities(
     subject: Subject, parsers: Mapping[str, str | None], advice: Advice
-) -> Iterator[Capability]:
+) -> Iterator[entries.Capability]:
     """Capabilities that the model's files claim and that vLLM can tell apart in its answers."""
     drafting = advice.arguments.get("speculative_config")
     if isinstance(drafting, dict) and str(drafting.get("method", "")).endswith("mtp"):
@@ -133,7 +129,7 @@ def _arguments(
         share = memory.spark_share(subject.settings, subject.catalog)
         origin = "a Spark's memory less system, sidecars and other services"
     else:
-        share, origin = DEFAULT_UTILIZATION, "default of vLLM"
+        share, origin = memory.DEFAULT_UTILIZATION, "default of vLLM"
         if subject.version:
             version = nearest(subject.version)
             share = amount(defaults(version, model.hybrid)["gpu_memory_utilization"]) or share
@@ -199,7 +195,7 @@ def _facts(subject: Subject, model: Model, advice: Advice) -> Iterator[DerivedFa
     if facts.task:
         yield DerivedFact("task", facts.task, f"the hub's task of {subject.repository}")
     elif not facts.chat_template:
-        yield DerivedFact("chat template", "the service's own", OWN)
+        yield DerivedFact("chat template", "the service's own", data.OWN)
     if "tools" not in model.capabilities and "<tool_call>" in facts.template:
         why = "a parser of vLLM that is known for it; arguments.tool_call_parser names one"
         yield DerivedFact("tools", "not served", f"no parser: {why}")

@@ -6,8 +6,7 @@ from typing import Any
 
 from sparkwright.engines.arguments import amount, is_auto, mapping, whole
 from sparkwright.engines.engine import Limits
-from sparkwright.engines.vllm.data import PARALLEL
-from sparkwright.engines.vllm.memory import DEFAULT_UTILIZATION
+from sparkwright.engines.vllm import data, memory
 
 #: Values of ``--convert`` by which a model that writes text gives vectors or scores.
 _POOLED = ("embed", "classify")
@@ -19,8 +18,8 @@ def limits(arguments: Mapping[str, Any]) -> Limits:
     return Limits(
         context=0 if is_auto(context) else whole(arguments, "max_model_len"),
         sequences=whole(arguments, "max_num_seqs"),
-        share=amount(arguments.get("gpu_memory_utilization")) or DEFAULT_UTILIZATION,
-        gpus=math.prod(whole(arguments, name) or 1 for name in PARALLEL),
+        share=amount(arguments.get("gpu_memory_utilization")) or memory.DEFAULT_UTILIZATION,
+        gpus=math.prod(whole(arguments, name) or 1 for name in data.PARALLEL),
         tools=_tools(arguments),
         reasoning=bool(arguments.get("reasoning_parser")),
         speculative=None if config is None else mapping(config) or {},

@@ -4,12 +4,10 @@ import math
 from collections.abc import Mapping
 from functools import partial
 
-from sparkwright.catalog import ArgumentValue, Catalog, Model
-from sparkwright.catalog.gpus import LEAST_SPARK_GIB, SYSTEM_GIB
+from sparkwright.catalog import ArgumentValue, Catalog, Model, gpus
 from sparkwright.config.settings import HostSettings, ServiceSettings
-from sparkwright.engines import kv_cache
+from sparkwright.engines import derivation, kv_cache
 from sparkwright.engines.arguments import amount
-from sparkwright.engines.derivation import Gpu
 from sparkwright.engines.vllm.data import DATA
 from sparkwright.text.sizes import GIB
 
@@ -31,12 +29,12 @@ _FILLED = 0.9
 _STEP = 1024
 
 
-def pool_gib(gpu: Gpu) -> float | None:
+def pool_gib(gpu: derivation.Gpu) -> float | None:
     """The whole memory of a share, of a card in whole GiB; None if unknown before the host is
     asked.
     """
     if gpu.unified:
-        return LEAST_SPARK_GIB
+        return gpus.LEAST_SPARK_GIB
     return float(int(gpu.vram_gib)) if gpu.vram_gib else None
 
 
@@ -52,7 +50,7 @@ def spark_share(settings: HostSettings, catalog: Catalog) -> float:
             open_ones += 1
         else:
             taken += written
-    free = 1 - (SYSTEM_GIB + sum(settings.sidecars.values())) / LEAST_SPARK_GIB - taken
+    free = 1 - (gpus.SYSTEM_GIB + sum(settings.sidecars.values())) / gpus.LEAST_SPARK_GIB - taken
     return max(0.01, min(MOST, math.floor(free / max(1, open_ones) * 100) / 100))
 
 

@@ -17,8 +17,7 @@ from typing import Any
 
 from sparkwright.config.places import BENCH_PINS, INSTALLED
 from sparkwright.config.templates import template
-from sparkwright.extras.bench.loads import Batch, Load
-from sparkwright.extras.bench.results import MEASURES, Cell
+from sparkwright.extras.bench import loads, results
 from sparkwright.extras.bench.service import Service
 from sparkwright.findings.user_error import Messages
 
@@ -147,9 +146,9 @@ def command_line(program: str, folder: str) -> list[str]:
 
 
 def cell(
-    batch: Batch, load: Load, errors: int, report: Mapping[str, Any],
+    batch: loads.Batch, load: loads.Load, errors: int, report: Mapping[str, Any],
     acceptances: Mapping[str, float], endpoint: Endpoint = CHAT,
-) -> Cell:  # fmt: skip
+) -> results.Cell:  # fmt: skip
     """Convert a phase's report to a cell; with a category's own prompts it has the mean of their
     tokens, in tens.
 
@@ -164,11 +163,11 @@ def cell(
 
     measures = {
         measure.name: measure.scale * figure
-        for measure in MEASURES
+        for measure in results.MEASURES
         if measure.pooling == endpoint.pools and (figure := value(*measure.reported)) is not None
     }
     length = round(value("input_sequence_length", "avg") or 0, -1)
-    return Cell(
+    return results.Cell(
         category=batch.category,
         concurrency=load.concurrency,
         prompt_tokens=batch.context or int(length),

@@ -10,20 +10,17 @@ from pathlib import Path
 import click
 from pydantic import TypeAdapter
 
-from sparkwright.cli.lib import options
+from sparkwright.cli.lib import options, selection
 from sparkwright.cli.lib.hosts import Hosts, connection_options
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
-from sparkwright.cli.lib.selection import names_argument
 from sparkwright.config.secrets import VARIABLE, existing_key
 from sparkwright.config.settings import EVERY_ADDRESS
 from sparkwright.engines import engine
-from sparkwright.extras.bench import aiperf, loads
+from sparkwright.extras.bench import aiperf, judgement, loads, run
 from sparkwright.extras.bench.host import Facts, ask, gpu_of, image_of, remarks, settings_of
-from sparkwright.extras.bench.judgement import Bench, judged
 from sparkwright.extras.bench.loads import Batch, batches
 from sparkwright.extras.bench.results import Program, Result
-from sparkwright.extras.bench.run import measure
 from sparkwright.extras.bench.section import text
 from sparkwright.extras.bench.service import Service, reach
 from sparkwright.extras.bench.store import save
@@ -33,7 +30,7 @@ from sparkwright.site.endpoints import Endpoint, Key, endpoint_of
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.text.visible import visible
 
-DOCUMENT = list[Bench]
+DOCUMENT = list[judgement.Bench]
 _MESSAGES = Messages(__file__)
 
 
@@ -60,7 +57,7 @@ class _Target:
 
 
 @click.command("bench")
-@names_argument(Hosts, services=True)
+@selection.names_argument(Hosts, services=True)
 @options.option("bench --category", type=click.Choice(loads.CATEGORIES))
 @options.option("bench --concurrency", type=click.IntRange(1, 1024))
 @options.option("bench --context", type=click.IntRange(0, 1_000_000))
@@ -88,7 +85,7 @@ def command(
     sweep = batches(categories or default[0], concurrency or default[1], context or default[2])
     program, planned = aiperf.find(os.environ), load(hosts).or_raise()
     before = ask(hosts)
-    problems, done = Problems(), list[Bench]()
+    problems, done = Problems(), list[judgement.Bench]()
     for target in list(_targets(hosts, planned, before)):
         with problems.collected():
             done.append(_bench(program, target, sweep, hosts, results))
@@ -125,7 +122,7 @@ def _targets(
 
 def _bench(
     program: Path, target: _Target, sweep: tuple[Batch, ...], hosts: Hosts, directory: Path
-) -> Bench:
+) -> judgement.Bench:
     """Measure one service, and store the result."""
     host, plan, before, endpoint = target.host.plan.host, target.plan, target.facts, target.endpoint
     running = before.running.get(plan.name)
@@ -138,7 +135,7 @@ def _bench(
     when = dt.datetime.now(dt.UTC).replace(microsecond=0)
     loaded: dict[str, Facts] = {}
     target.say(f"{sum(len(batch.loads) for batch in sweep)} loads at {service.url}")
-    measured = measure(
+    measured = run.measure(
         program, service, sweep, seed=f"{when:%Y%m%dT%H%M%S}", say=target.say,
         while_last=lambda: loaded.update(ask(hosts.only([host]), under_load=True)),
         endpoint=aiperf.endpoint(service, endpoint.kinds),
@@ -155,4 +152,4 @@ def _bench(
     for remark in (*measured.remarks, *remarks(plan.name, before, under_load)):
         echo(f"{click.style(target.name, fg='yellow')}: {visible(remark)}", err=True)
     target.say(f"kept as {save(directory, result)}")
-    return judged(result, target.host.catalog)
+    return judgement.judged(result, target.host.catalog)

@@ -10,9 +10,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
 
-from sparkwright.catalog.causes import Symptom
-from sparkwright.catalog.data import Scalar
-from sparkwright.catalog.measurements import Category
+from sparkwright.catalog import causes, data, measurements
 from sparkwright.findings.render import count
 from sparkwright.host.lib.gpu import Gpu
 from sparkwright.results.page import Moment
@@ -46,7 +44,7 @@ class Cell(_Stored):
         measures: figures by name (bench/measures.yaml); a measure that was not taken is not there.
     """
 
-    category: Category
+    category: measurements.Category
     concurrency: _Positive
     prompt_tokens: _Count
     max_tokens: _Count
@@ -103,7 +101,7 @@ class Result(_Stored):
     release: str | None = None
     engine: Program | None = None
     gpu: Gpu
-    settings: dict[str, Scalar] = Field(default_factory=dict)
+    settings: dict[str, data.Scalar] = Field(default_factory=dict)
     generator: Program
     cells: tuple[Cell, ...]
 
@@ -130,8 +128,8 @@ class Measure(BaseModel):
     apart: float
     why: str
     one_stream: bool = True
-    slow: Symptom
-    fine: Symptom | None = None
+    slow: causes.Symptom
+    fine: causes.Symptom | None = None
 
     @property
     def scale(self) -> float:

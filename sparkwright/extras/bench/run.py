@@ -17,13 +17,11 @@ from typing import Any
 import requests
 
 from sparkwright.extras.bench import aiperf
-from sparkwright.extras.bench.aiperf import CHAT, Endpoint
 from sparkwright.extras.bench.loads import Batch, Load, sample
 from sparkwright.extras.bench.results import Cell
 from sparkwright.extras.bench.service import Service
 from sparkwright.findings.user_error import Messages, UserError
-from sparkwright.host.lib.faults import Fault
-from sparkwright.host.lib.http import Answer
+from sparkwright.host.lib import faults, http
 from sparkwright.host.lib.kinds import KINDS, body, judged
 from sparkwright.host.lib.metrics import ACCEPTED, DRAFTED, DRAFTS
 
@@ -53,7 +51,7 @@ def measure(
     seed: str,
     say: Callable[[str], None],
     while_last: Callable[[], None] = lambda: None,
-    endpoint: Endpoint = CHAT,
+    endpoint: aiperf.Endpoint = aiperf.CHAT,
 ) -> Measured:
     """Measure one service, batch after batch.
 
@@ -114,7 +112,7 @@ def measure(
 
 
 def _judged(
-    service: Service, endpoint: Endpoint, batch: Batch, load: Load, remarks: list[str]
+    service: Service, endpoint: aiperf.Endpoint, batch: Batch, load: Load, remarks: list[str]
 ) -> Cell:
     """Send a kind's own request repeatedly, and judge each answer."""
 
@@ -124,8 +122,8 @@ def _judged(
             answer = service.send("POST", endpoint.path, request, _LONGEST)
             seconds = time.monotonic() - begun
             answer.raise_for_status()
-            judged(endpoint.kind, Answer(answer.status_code, answer.content))
-        except (requests.RequestException, UserError, Fault) as error:
+            judged(endpoint.kind, http.Answer(answer.status_code, answer.content))
+        except (requests.RequestException, UserError, faults.Fault) as error:
             return str(error)
         return seconds
 
@@ -164,7 +162,7 @@ def _failure(code: int, log: Path) -> str:
 
 def _read(
     folder: Path, batch: Batch, counted: Mapping[str, float], remarks: list[str],
-    endpoint: Endpoint,
+    endpoint: aiperf.Endpoint,
 ) -> Iterator[Cell]:  # fmt: skip
     manifest = _json(folder / "phase_manifest.json")
     failed = aiperf.failed(manifest)

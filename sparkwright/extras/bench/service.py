@@ -8,8 +8,7 @@ import requests
 from sparkwright.config.secrets import Secret
 from sparkwright.engines import DEFAULT, engine, metric_names
 from sparkwright.findings.user_error import Messages, UserError
-from sparkwright.host.lib import metrics, model_list
-from sparkwright.host.lib.http import Form
+from sparkwright.host.lib import http, metrics, model_list
 
 _SECONDS = 10.0
 _MESSAGES = Messages(__file__)
@@ -39,7 +38,7 @@ class Service:
     ) -> requests.Response:
         """The answer to a request. Raises UserError without an answer."""
         headers, sent = {"Authorization": f"Bearer {self.key.value}"}, {"json": body}
-        if isinstance(body, Form):
+        if isinstance(body, http.Form):
             headers["Content-Type"], sent = body.content_type, {"data": body.data}
         try:
             return requests.request(

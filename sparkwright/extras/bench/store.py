@@ -9,10 +9,9 @@ from pathlib import Path
 from sparkwright.documents.generated_json import read as read_json
 from sparkwright.documents.text_files import write
 from sparkwright.extras.bench.results import Result
-from sparkwright.findings.finding import Finding
-from sparkwright.findings.user_error import Messages
+from sparkwright.findings import finding, user_error
 
-_MESSAGES = Messages(__file__)
+_MESSAGES = user_error.Messages(__file__)
 #: Sorts by name as it does by time, and needs no quoting in a shell.
 _NAME = "%Y%m%dT%H%M%SZ"
 
@@ -30,9 +29,9 @@ def save(directory: Path, result: Result) -> Path:
     return path
 
 
-def load(directory: Path) -> tuple[dict[tuple[str, str], Result], tuple[Finding, ...]]:
+def load(directory: Path) -> tuple[dict[tuple[str, str], Result], tuple[finding.Finding, ...]]:
     """Read the newest result of every host and service, and say which newer files are broken."""
-    problems: list[Finding] = []
+    problems: list[finding.Finding] = []
     newest: dict[tuple[str, str], Result] = {}
     for path in sorted(directory.glob("*/*/*.json"), reverse=True):
         service, host = (folder.name for folder in path.parents[:2])

@@ -16,8 +16,7 @@ from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.extras.chat.server import Published, Unusable, opened
 from sparkwright.extras.chat.targets import Target, targets
 from sparkwright.findings.render import paint, text
-from sparkwright.host.lib.faults import Fault
-from sparkwright.host.lib.http import ErrorAnswer, NoAnswer
+from sparkwright.host.lib import faults, http
 from sparkwright.host.lib.kinds import KINDS, body, cheapest, judged
 from sparkwright.site.fleet import PlannedHost
 from sparkwright.text.visible import cut, paragraph, visible_prose
@@ -99,10 +98,10 @@ class Answer:
                     self.reasoning += piece.text if piece.reasoning else ""
                     self.text += "" if piece.reasoning else piece.text
                     yield piece
-        except ErrorAnswer as refused:
+        except http.ErrorAnswer as refused:
             how = f"is refused with HTTP {refused.answer.status}"
             raise Failed(_refusal(how, refused.answer.text)) from None
-        except NoAnswer as error:
+        except http.NoAnswer as error:
             raise Failed(f"the connection broke: {error}") from None
         finally:
             server.hang_up()
@@ -202,7 +201,7 @@ def _asked(target: Target, server: Published) -> bool:
         if answer.status != 200:
             raise Failed(_refusal(f"is refused with HTTP {answer.status}", answer.text))
         click.echo(f"{kind}: {visible_prose(judged(kind, answer))}")
-    except (Failed, Fault, NoAnswer) as error:
+    except (Failed, faults.Fault, http.NoAnswer) as error:
         click.echo(f"{paint('error')}: {target.where}: {paragraph(str(error))}", err=True)
         return False
     finally:

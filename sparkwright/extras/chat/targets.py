@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sparkwright.config.secrets import VARIABLE, Secret, existing_key
-from sparkwright.config.settings import EVERY_ADDRESS, LOOPBACK, is_loopback
+from sparkwright.config import secrets, settings
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Messages, suggest
 from sparkwright.site.endpoints import Endpoint, Key, ServedName, endpoint_of
@@ -39,13 +38,13 @@ class Target:
         return f"{self.endpoint.host}: {self.endpoint.service}"
 
     @property
-    def key(self) -> Secret:
+    def key(self) -> secrets.Secret:
         """The fleet's own key, from the site's source. None is made.
 
         Raises:
             UserError: the key is missing, or others may read it.
         """
-        return existing_key(self.endpoint.key.source, os.environ)
+        return secrets.existing_key(self.endpoint.key.source, os.environ)
 
     def problem(self, message: str, **facts: Any) -> Finding:
         """A finding on its service."""
@@ -92,15 +91,15 @@ def targets(
 def _all(hosts: Mapping[str, PlannedHost]) -> Iterator[Target]:
     for planned in hosts.values():
         # A connector of pyinfra's that connects to no other machine.
-        address = LOOPBACK if planned.address.startswith("@local") else planned.address
+        address = settings.LOOPBACK if planned.address.startswith("@local") else planned.address
         for service in planned.plan.services:
             if service.follower:
                 continue  # the head of its cluster answers for it
             bind = service.bind
-            everywhere = bind in EVERY_ADDRESS
-            at, own = (address, LOOPBACK) if everywhere else (bind, bind)
-            key = Key(VARIABLE, planned.plan.settings.api_key_source)
+            everywhere = bind in settings.EVERY_ADDRESS
+            at, own = (address, settings.LOOPBACK) if everywhere else (bind, bind)
+            key = Key(secrets.VARIABLE, planned.plan.settings.api_key_source)
             endpoint = endpoint_of(planned.plan, service, planned.catalog, at, key)
-            published = not is_loopback(bind) or address == LOOPBACK
+            published = not settings.is_loopback(bind) or address == settings.LOOPBACK
             for served in endpoint.names:
                 yield Target(endpoint, served, published, (own, service.port), planned.data)

@@ -15,8 +15,7 @@ from sparkwright.documents.generated_json import read as read_json
 from sparkwright.documents.generated_json import valid
 from sparkwright.findings.finding import Finding
 from sparkwright.host.service import CheckResult
-from sparkwright.results.page import Moment, Section, Weighed, Weight
-from sparkwright.results.run_summary import Row
+from sparkwright.results import page, run_summary
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class LastRun:
 
     when: dt.datetime
     dry: bool
-    hosts: tuple[Row, ...]
+    hosts: tuple[run_summary.Row, ...]
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class Switch(BaseModel):
     host: str
     service: str
     who: str
-    when: Moment
+    when: page.Moment
     before: str | None = None
     after: str
     down_seconds: float | None = None
@@ -141,15 +140,15 @@ class Page:
     smoke: tuple[SmokeRow, ...]
     history: tuple[Switch, ...]
     problems: tuple[Finding, ...]
-    sections: Annotated[SkipJsonSchema[tuple[Section, ...]], Field(exclude=True)] = ()
-    findings: tuple[Weighed, ...] = ()
+    sections: Annotated[SkipJsonSchema[tuple[page.Section, ...]], Field(exclude=True)] = ()
+    findings: tuple[page.Weighed, ...] = ()
     front: str = ""
 
     @computed_field  # type: ignore[prop-decorator]
     @property
     def well(self) -> bool:
         """Return whether there is no finding."""
-        return all(finding.weight is Weight.WARNING for finding in self.findings)
+        return all(finding.weight is page.Weight.WARNING for finding in self.findings)
 
     @computed_field  # type: ignore[prop-decorator]
     @property

@@ -21,11 +21,8 @@ from sparkwright.cli.lib.hosts import Hosts, connection_words, given, services_a
 from sparkwright.cli.lib.output import echo
 from sparkwright.config.settings import EVERY_ADDRESS, LOOPBACK
 from sparkwright.engines import log_patterns
-from sparkwright.extras.dashboard import glance
-from sparkwright.extras.dashboard.render import live, part
+from sparkwright.extras.dashboard import glance, render, server, view
 from sparkwright.extras.dashboard.report import LAST_RUN, stored
-from sparkwright.extras.dashboard.server import Server, Site
-from sparkwright.extras.dashboard.view import Expected, Fleet
 from sparkwright.findings.user_error import Messages, UserError
 from sparkwright.host import logs, status
 from sparkwright.host.models import document, report
@@ -81,15 +78,15 @@ def command(hosts: Hosts, port: int, listen: str, control: bool) -> None:
         if listen == LOOPBACK:  # its cookies reach all of its ports, other users' too
             host = f"{secrets.token_hex(8)}.localhost"
         run = session.run
-        fleet = Fleet({name: _expected(host) for name, host in run.hosts.items()}, hosts.means)
-        site = Site(
+        fleet = view.Fleet({name: _expected(host) for name, host in run.hosts.items()}, hosts.means)
+        site = server.Site(
             fleet=fleet,
             host=host,
             port=sockets[0].getsockname()[1],
             files={
                 "/": ("text/html", partial(_page, hosts, control=control)),
-                "/style.css": ("text/css", partial(part, "style.css")),
-                "/script.js": ("text/javascript", partial(part, "script.js")),
+                "/style.css": ("text/css", partial(render.part, "style.css")),
+                "/script.js": ("text/javascript", partial(render.part, "script.js")),
             },
             record=_record,
             log=partial(_log, session),
@@ -97,7 +94,7 @@ def command(hosts: Hosts, port: int, listen: str, control: bool) -> None:
             tls=None if listen == LOOPBACK else _tls(listen),
         )
         for listening in sockets:
-            serve = Server(listening, site).serve_forever
+            serve = server.Server(listening, site).serve_forever
             threading.Thread(target=serve, args=(_INTERVAL,), daemon=True).start()
         if run.broken:
             echo(run.broken, err=True)
@@ -105,7 +102,7 @@ def command(hosts: Hosts, port: int, listen: str, control: bool) -> None:
         _watch(session, fleet)
 
 
-def _watch(session: Session, fleet: Fleet) -> None:
+def _watch(session: Session, fleet: view.Fleet) -> None:
     """Ask every host while a page is open, until Ctrl-C."""
     from sparkwright.run.questions import follow
     from sparkwright.run.session import end_here
@@ -132,7 +129,7 @@ def _glance(host: Any, run: HostRun) -> glance.Glance:
     return ask(host, glance, request, glance.Glance, timeout=_GLANCE)
 
 
-def _expected(run: HostRun) -> Expected:
+def _expected(run: HostRun) -> view.Expected:
     """A host as planned."""
     from sparkwright.run.ending import service_row
 
@@ -143,7 +140,7 @@ def _expected(run: HostRun) -> Expected:
         services[row.name] = Planned(row.release, row.tag, {}, (), url, row.served_names)
         models[row.name] = decided.body.repository
     memory = memory_of(run.desired.plan, run.desired.catalog) if services else None
-    return Expected(services, models, memory, run.plan_known)
+    return view.Expected(services, models, memory, run.plan_known)
 
 
 def _page(hosts: Hosts, *, control: bool) -> str:
@@ -152,7 +149,7 @@ def _page(hosts: Hosts, *, control: bool) -> str:
         page = stored(hosts, findings=False)
     except UserError as error:  # a plan that is edited while the page is open
         page = stored(Hosts(), findings=False, problems=error.findings)
-    return live(page, actions=tuple(_ACTIONS) if control else ())
+    return render.live(page, actions=tuple(_ACTIONS) if control else ())
 
 
 def _record() -> float:
@@ -179,7 +176,7 @@ def _log(session: Session, name: str, service: str) -> str:
 
 
 def _act(
-    hosts: Hosts, connection: list[str], fleet: Fleet, action: str, host: str, service: str
+    hosts: Hosts, connection: list[str], fleet: view.Fleet, action: str, host: str, service: str
 ) -> tuple[bool, str]:
     """Run a command of the page, like the command line; return whether it succeeded, and its
     output.

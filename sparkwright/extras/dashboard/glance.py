@@ -6,13 +6,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from sparkwright.host import load, status
-from sparkwright.host.lib import documents, metrics, systemd
+from sparkwright.host.lib import documents, metrics, records, systemd
 from sparkwright.host.lib.annotations import Any
-from sparkwright.host.lib.records import dataclass, field, replace
-from sparkwright.host.load import HostLoad, LoadRequest
 from sparkwright.host.models import report
-from sparkwright.host.models.report import UsageRequest, UsageRow
-from sparkwright.host.status import HostStatus, StatusRequest
 
 #: Number of a switch's last lines in an answer.
 _ENDS = 5
@@ -22,16 +18,16 @@ _OLD = 86400
 _LEAST, _HOUR, _FRESH = 120.0, 3600.0, 180.0
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class GlanceRequest:
     """Request for a host's load, status and use by key."""
 
-    load: LoadRequest
-    status: StatusRequest
-    usage: UsageRequest
+    load: load.LoadRequest
+    status: status.StatusRequest
+    usage: report.UsageRequest
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class UnfinishedFetch:
     """A running, failed or interrupted download: its progress.json (``host/fetch/progress.py``).
 
@@ -49,7 +45,7 @@ class UnfinishedFetch:
     runs: bool = False
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Glance:
     """A host now.
 
@@ -61,12 +57,12 @@ class Glance:
         usage: of the address for all models, by key and model; empty on hosts without one.
     """
 
-    load: HostLoad
-    status: HostStatus
+    load: load.HostLoad
+    status: status.HostStatus
     fetches: tuple[UnfinishedFetch, ...] = ()
-    hour: dict[str, float] = field(default_factory=dict)
-    disks: dict[str, tuple[int, int]] = field(default_factory=dict)
-    usage: tuple[UsageRow, ...] = ()
+    hour: dict[str, float] = records.field(default_factory=dict)
+    disks: dict[str, tuple[int, int]] = records.field(default_factory=dict)
+    usage: tuple[report.UsageRow, ...] = ()
 
 
 def unfinished(state: Path) -> Iterator[UnfinishedFetch]:
@@ -80,7 +76,7 @@ def unfinished(state: Path) -> Iterator[UnfinishedFetch]:
         fetch = request.get("fetch", request)
         name = fetch.get("repo") if isinstance(fetch, dict) else None
         runs = unit.get("ActiveState") in systemd.RUNNING
-        yield replace(progress, name=str(name or file.parent.name), runs=runs)
+        yield records.replace(progress, name=str(name or file.parent.name), runs=runs)
 
 
 def recent(file: Path) -> list[Mapping[str, Any]]:
@@ -111,7 +107,7 @@ def rates(ring: list[Mapping[str, Any]]) -> dict[str, float]:
     return result
 
 
-def counted(request: UsageRequest) -> tuple[UsageRow, ...]:
+def counted(request: report.UsageRequest) -> tuple[report.UsageRow, ...]:
     """Use by key; empty if the database can't be read; `sparkwright usage` then names the
     reason.
     """
@@ -128,11 +124,11 @@ def main(request: GlanceRequest) -> Glance:
     services = {}
     for name, service in seen.services.items():
         current = {key: kept for key, kept in service.releases.items() if key == service.current}
-        services[name] = replace(service, releases=current)
+        services[name] = records.replace(service, releases=current)
     ring = recent(state / "watch.json")
     return Glance(
         load=load.main(request.load),
-        status=replace(seen, services=services, history=seen.history[-_ENDS:], actions=()),
+        status=records.replace(seen, services=services, history=seen.history[-_ENDS:], actions=()),
         fetches=tuple(unfinished(state)),
         hour=rates(ring),
         disks=ring[-1].get("disks", {}) if ring else {},

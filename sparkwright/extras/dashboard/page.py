@@ -18,8 +18,7 @@ from sparkwright.findings.finding import Finding, Severity
 from sparkwright.host.service import CheckResult
 from sparkwright.results.page import MeasuredService, Section, Weighed, Weight
 from sparkwright.results.run_summary import Row, image_in_short, state
-from sparkwright.text.shipped_yaml import beside
-from sparkwright.text.short import natural
+from sparkwright.text import shipped_yaml, short
 from sparkwright.text.visible import cut
 
 #: States of a service as planned.
@@ -27,7 +26,7 @@ _WELL = ("serving", "serving, changed", "planned", "maintenance", "sleeps", "mea
 #: Order of versioned parts; programs and models follow.
 _ORDER = ("GPU", "driver", "image tag", "image")
 #: Meanings of a service's state with a fault, and their weight.
-_STATES = beside(__file__, "states.yaml")
+_STATES = shipped_yaml.beside(__file__, "states.yaml")
 #: Characters of a reason.
 _REASON = 200
 #: By host and service.
@@ -63,7 +62,7 @@ def page_of(
         last_run=last_run.when if last_run else None,
         dry=dry,
         fleet=tuple(fleet),
-        memory=dict(sorted((memory or {}).items(), key=lambda item: natural(item[0]))),
+        memory=dict(sorted((memory or {}).items(), key=lambda item: short.natural(item[0]))),
         versions=tuple(_versions(fleet, measured)),
         checks=tuple(dict.fromkeys(name for row in smoke for name in row.checks)),
         smoke=tuple(smoke),
@@ -99,7 +98,7 @@ def page_of(
 
 
 def _order(row: contents.FleetRow | contents.SmokeRow) -> tuple[object, str]:
-    return natural(row.host), row.service
+    return short.natural(row.host), row.service
 
 
 def _fleet(
@@ -179,7 +178,7 @@ def _versions(
         return (*_ORDER, key[0]).index(key[0]), *key
 
     for key in sorted(hosts, key=order):
-        yield contents.Version(*key, tuple(sorted(hosts[key], key=natural)))
+        yield contents.Version(*key, tuple(sorted(hosts[key], key=short.natural)))
 
 
 def _weighed(page: contents.Page) -> Iterator[Weighed]:
@@ -239,7 +238,7 @@ def _folded(findings: Iterable[Weighed]) -> tuple[Weighed, ...]:
         folded.append(
             replace(
                 alike[0],
-                hosts=tuple(sorted(hosts, key=natural)),
+                hosts=tuple(sorted(hosts, key=short.natural)),
                 seen=min((item.seen for item in alike if item.seen), default=None),
             )
         )

@@ -11,11 +11,10 @@ import click
 from sparkwright.catalog import load_catalog
 from sparkwright.checks.configuration.parts import memory_of
 from sparkwright.checks.smoke.verdict import DIRECTORY as SMOKE
+from sparkwright.cli.lib import options, selection
 from sparkwright.cli.lib.extras import offered
-from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
-from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.config.places import catalogs
 from sparkwright.documents.text_files import make_folder
 from sparkwright.extras.dashboard import contents
@@ -36,7 +35,7 @@ def _input(name: str, text: str, option: str) -> Callable[[_Command], _Command]:
 
 
 def stored(
-    hosts: Selection,
+    hosts: selection.Selection,
     results: Path = _STATE / "bench",
     last_run: Path = LAST_RUN,
     status: Path = _STATE / "status.json",
@@ -69,7 +68,7 @@ def stored(
 
 
 @click.command("report")
-@names_argument()
+@selection.names_argument()
 @_input("bench", "Stored benchmark results.", "--results")
 @_input("last-run.json", "What the last run reported.", "--last-run")
 @_input("status.json", "Changes of releases, if any.", "--status")
@@ -77,9 +76,9 @@ def stored(
     "--output", type=_FILE, default=None,
     help="Path of the page.  [default: .sparkwright/report.html; with --json none]",
 )  # fmt: skip
-@json_option
+@options.json_option
 def command(
-    hosts: Selection,
+    hosts: selection.Selection,
     results: Path,
     last_run: Path,
     status: Path,
@@ -102,7 +101,7 @@ def command(
         except OSError as error:  # a full disk names no file
             raise OSError(error.errno, error.strerror, str(output)) from error
     if as_json:
-        print_json(plain(page))
+        options.print_json(plain(page))
     else:
         echo(text(page))
         echo(f"The page: {output}")

@@ -18,9 +18,8 @@ from sparkwright.host.lib.records import encode, replace
 from sparkwright.results.load import Line, Seen, lines
 from sparkwright.results.progress import phases
 from sparkwright.results.status import Deployment, Planned, cells
-from sparkwright.text.lock_owner import described
+from sparkwright.text import lock_owner, sizes
 from sparkwright.text.marks import in_maintenance
-from sparkwright.text.sizes import GIB
 from sparkwright.text.visible import paragraph, visible
 
 Meant = Callable[[str, str], bool]
@@ -152,7 +151,7 @@ class HostView:
             return list(memory.bar)
         if line is None or line.used is None or line.total is None:
             return []
-        return [("others", line.used / GIB), ("free", (line.total - line.used) / GIB)]
+        return [("others", line.used / sizes.GIB), ("free", (line.total - line.used) / sizes.GIB)]
 
 
 def _bounded(value: Any) -> Any:
@@ -170,7 +169,7 @@ def _bounded(value: Any) -> Any:
 def _work(seen: Deployment) -> str:
     """Owner of the host's lock, its batch, and how far its switch is."""
     lock, switch = seen.lock, seen.switch
-    parts = [described(lock, seen.now), visible(lock.batch, 40)] if lock else []
+    parts = [lock_owner.described(lock, seen.now), visible(lock.batch, 40)] if lock else []
     if switch and switch.step not in ("", "ended"):
         parts.append(phases(switch.phases, seen.now) or visible(switch.step, 40))
     elif lock:

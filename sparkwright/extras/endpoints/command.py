@@ -8,8 +8,7 @@ from pathlib import Path
 
 import click
 
-from sparkwright.cli.lib import completion
-from sparkwright.cli.lib.options import json_option, option
+from sparkwright.cli.lib import completion, options
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
 from sparkwright.cli.lib.selection import Selection, names_argument
@@ -142,10 +141,10 @@ DOCUMENT = Endpoints
 
 @click.command("endpoints")
 @names_argument(services=True)
-@option("endpoints --format", type=click.Choice(FORMATS))
-@option("endpoints --output", type=click.Path(path_type=Path, dir_okay=False))
-@option("endpoints --key", shell_complete=completion.keys)
-@json_option
+@options.option("endpoints --format", type=click.Choice(FORMATS))
+@options.option("endpoints --output", type=click.Path(path_type=Path, dir_okay=False))
+@options.option("endpoints --key", shell_complete=completion.keys)
+@options.json_option
 def command(hosts: Selection, form: str, key: str, output: Path | None, as_json: bool) -> None:
     """Write clients' configuration for the planned fleet.
 

@@ -13,9 +13,8 @@ from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.extras.fabric_test.fabric_measure import Measurement
 from sparkwright.extras.fabric_test.measure import Answers, Step, measured, plan
-from sparkwright.findings.finding import Finding, errors
+from sparkwright.findings import finding, user_error
 from sparkwright.findings.render import paint, text
-from sparkwright.findings.user_error import refusal
 from sparkwright.text.shipped_yaml import beside
 from sparkwright.text.table import columns
 
@@ -58,14 +57,14 @@ class FabricResult:
 
     hosts: tuple[str, ...]
     shape: str
-    findings: tuple[Finding, ...]
+    findings: tuple[finding.Finding, ...]
     measures: tuple[Measure, ...]
 
     @property
     def well(self) -> bool:
         """Return whether the test has no error and no failure."""
         failed = any(measure.verdict == FAILED for measure in self.measures)
-        return not failed and not errors(self.findings)
+        return not failed and not finding.errors(self.findings)
 
 
 def judged(
@@ -138,7 +137,7 @@ def command(hosts: Hosts, look: bool, as_json: bool) -> None:
         fabrics = of_looks(looks.answers)
         if not fabrics and looks.answers:
             remedy = "name other hosts"
-            raise refusal(str(hosts.inventory), "no host has a ConnectX", remedy)
+            raise user_error.refusal(str(hosts.inventory), "no host has a ConnectX", remedy)
         images = {name: each.image for name, each in looks.answers.items()}
         plans = [[] if look else plan(fabric, images) for fabric in fabrics]
         answers = measured(session, plans)

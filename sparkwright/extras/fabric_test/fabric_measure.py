@@ -5,13 +5,11 @@ import re
 import time
 from pathlib import Path
 
-from sparkwright.host.lib import docker, icmp, memory
-from sparkwright.host.lib.icmp import Ping
+from sparkwright.host.lib import docker, icmp, memory, records
 from sparkwright.host.lib.processes import Running, run
-from sparkwright.host.lib.records import dataclass
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Stream:
     """An ``ib_write_bw`` process; without an address it is the listening side."""
 
@@ -20,7 +18,7 @@ class Stream:
     address: str = ""
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Gather:
     """A rank of an all-gather through an image.
 
@@ -37,17 +35,17 @@ class Gather:
     environment: dict[str, str]
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class MeasureRequest:
     """Measurements to take. ``listen`` starts the listening side and does not wait for its end."""
 
-    pings: tuple[Ping, ...] = ()
+    pings: tuple[icmp.Ping, ...] = ()
     listen: tuple[Stream, ...] = ()
     write: tuple[Stream, ...] = ()
     gather: Gather | None = None
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class Measurement:
     """A measurement of this host.
 
@@ -66,7 +64,7 @@ class Measurement:
     fault: str = ""
 
 
-@dataclass(frozen=True)
+@records.dataclass(frozen=True)
 class MeasureAnswer:
     """Completed measurements."""
 

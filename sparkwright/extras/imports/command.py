@@ -8,15 +8,12 @@ from typing import Any
 import click
 import yaml
 
-from sparkwright.catalog import load_catalog
-from sparkwright.catalog.gpus import GPUS
-from sparkwright.catalog.reader import validated
+from sparkwright.catalog import gpus, load_catalog, reader
 from sparkwright.cli.lib.options import dry_option, json_option, option, print_findings
 from sparkwright.config.places import catalogs
 from sparkwright.documents import text_files as documents
-from sparkwright.extras.imports.entries import Imported
+from sparkwright.extras.imports import entries, sources
 from sparkwright.extras.imports.formats import FORMATS, import_texts
-from sparkwright.extras.imports.sources import allowed_names, chosen, mod_of, texts_of, tree_of
 from sparkwright.findings.finding import Finding, Severity
 from sparkwright.findings.render import count, paint, text
 from sparkwright.findings.user_error import Problems, mistake, refusal
@@ -29,7 +26,7 @@ _HEAD = """\
 """
 
 
-def write(imported: Imported, directory: Path, *, replace: bool) -> dict[Path, bool]:
+def write(imported: entries.Imported, directory: Path, *, replace: bool) -> dict[Path, bool]:
     """Write entries and original. Returns each file, and whether it was written.
 
     Raises:
@@ -54,9 +51,9 @@ def write(imported: Imported, directory: Path, *, replace: bool) -> dict[Path, b
     return changed
 
 
-def _text(imported: Imported, entry: dict[str, Any]) -> str:
+def _text(imported: entries.Imported, entry: dict[str, Any]) -> str:
     source = "".join(each if each.isprintable() else "?" for each in imported.source)
-    body = validated(entry, imported.source).model_dump(
+    body = reader.validated(entry, imported.source).model_dump(
         mode="json", exclude_unset=True, exclude_none=False
     )
     data = yaml.safe_dump(body, sort_keys=False, width=100, allow_unicode=True)
@@ -87,7 +84,7 @@ DOCUMENT = list[Finding]
 @click.argument("source")
 @click.argument("recipes", nargs=-1)
 @option("import --name")
-@option("import --gpu", type=click.Choice(list(GPUS)))
+@option("import --gpu", type=click.Choice(list(gpus.GPUS)))
 @option("import --variant")
 @option("import --image")
 @option("import --engine-version")
@@ -116,14 +113,14 @@ def command(
     Exit code 1 if a recipe could not be imported, or lost a part that it needs: a mod, a plugin, a
     template, an argument that its image does not have.
     """
-    trees = tuple(tree_of(name, inventory) for name in (source, options["mods"]) if name)
+    trees = tuple(sources.tree_of(name, inventory) for name in (source, options["mods"]) if name)
     if source.startswith("@") and "/" in source:
         recipes = (source.partition("/")[2], *recipes)
     catalog = load_catalog(catalogs([directory] if directory.is_dir() else []))
-    options["mods"] = partial(mod_of, trees=trees)
-    wanted = Options(**options, allowed=allowed_names(inventory))
-    texts = texts_of(trees[0]) if source else []
-    results = list(import_texts(chosen(texts, recipes), catalog, wanted))
+    options["mods"] = partial(sources.mod_of, trees=trees)
+    wanted = Options(**options, allowed=sources.allowed_names(inventory))
+    texts = sources.texts_of(trees[0]) if source else []
+    results = list(import_texts(sources.chosen(texts, recipes), catalog, wanted))
     if not results:
         raise refusal(source, "the source has no recipe", f"formats: {', '.join(FORMATS)}")
     if options["name"] is not None and len(results) > 1:
@@ -140,7 +137,7 @@ def command(
     sys.exit(int(any(finding.severity is Severity.ERROR for finding in findings)))
 
 
-def _lines(imported: Imported, directory: Path, *, replace: bool, dry: bool) -> list[str]:
+def _lines(imported: entries.Imported, directory: Path, *, replace: bool, dry: bool) -> list[str]:
     """Write a recipe, and report the result."""
     if not imported.entries:
         files = []
@@ -157,7 +154,7 @@ def _lines(imported: Imported, directory: Path, *, replace: bool, dry: bool) -> 
     return list(filter(None, [head, *files, text(imported.findings, indent=2, paint=paint)]))
 
 
-def _summary(results: list[Imported], failed: int) -> str:
+def _summary(results: list[entries.Imported], failed: int) -> str:
     made = [imported for imported in results if imported.entries]
     whole = sum(imported.whole for imported in made)
     refused = len(results) - len(made) + failed

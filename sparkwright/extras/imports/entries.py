@@ -4,17 +4,14 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
-from sparkwright.catalog import Catalog, Model
-from sparkwright.catalog.gpus import FAMILIES, GPUS, VRAM, unified
+from sparkwright.catalog import Catalog, Model, gpus
 from sparkwright.engines import DEFAULT
 from sparkwright.engines.tables import release
 from sparkwright.extras.imports.mods import FILES, read_mods
 from sparkwright.extras.imports.names import distinct, family, gguf, repository, slug
 from sparkwright.findings.finding import Finding
-from sparkwright.recipes.carried_over import ranks, settled, variables
+from sparkwright.recipes import carried_over, serve_arguments, yaml_mapping
 from sparkwright.recipes.recipe import CHANGED, LEFT_OUT, Foreign, Options, Unfit
-from sparkwright.recipes.serve_arguments import fitting, read_arguments
-from sparkwright.recipes.yaml_mapping import line
 
 _REFERENCE = re.compile(
     r"(?:(?P<host>[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::\d{1,5})?)/)?"
@@ -104,7 +101,7 @@ def _new(
     _note_risks(foreign, repository, tag, digest, version)
     build = {
         "date": foreign.text.date, "version": version,
-        "architectures": [FAMILIES[GPUS[options.gpu]].architecture],
+        "architectures": [gpus.FAMILIES[gpus.GPUS[options.gpu]].architecture],
         "source": f"{foreign.text.source}; architecture: assumed of the GPU that it is for",
         **({"digest": digest} if digest else {}),
     }  # fmt: skip
@@ -187,7 +184,7 @@ def make(foreign: Foreign, title: str, catalog: Catalog, options: Options) -> Im
     """
     remarks, text = foreign.remarks, foreign.text
     image = image_of(foreign, catalog, options)
-    read = read_arguments(foreign.arguments, image.version, remarks)
+    read = serve_arguments.read_arguments(foreign.arguments, image.version, remarks)
     model, file = read.model or foreign.model, None
     if "gguf" in foreign.engine.formats:
         named, file = gguf(model, read.values.pop("hf_file", None))
@@ -204,7 +201,7 @@ def make(foreign: Foreign, title: str, catalog: Catalog, options: Options) -> Im
     names = foreign.engine.file_arguments(code=options.remote_code)
     placed = {k: files[str(v)].at for k, v in read.values.items() if k in names and str(v) in files}
     options = replace(options, allowed=options.allowed | placed.keys())
-    arguments = settled(foreign, read.values | placed, named, image.version, options)
+    arguments = carried_over.settled(foreign, read.values | placed, named, image.version, options)
     made: Entries = {("image", image.name): image.entry} if image.entry else {}
     models = _Models(foreign, catalog, made)
     body = models.name(named, foreign.revision, "body", _abilities(arguments), file)
@@ -216,18 +213,18 @@ def make(foreign: Foreign, title: str, catalog: Catalog, options: Options) -> Im
             drafter = models.drafter(drafts, revision, named, body) if drafts != named else None
             holder[key] = (drafter or mounted)["mount"]
     name = _free(foreign, catalog, options)
-    spread = ranks(foreign, arguments) if options.cluster else {}
-    cap, spark = GPUS[options.gpu], unified(GPUS[options.gpu])
+    spread = carried_over.ranks(foreign, arguments) if options.cluster else {}
+    cap, spark = gpus.GPUS[options.gpu], gpus.unified(gpus.GPUS[options.gpu])
     recipe = {
         "kind": "recipe", "name": name, "title": foreign.title, "system": f"Imported: {named}",
         "status": "unproven", "source": text.source, "date": text.date,
         "image": image.name, "tag": image.tag, "body": mounted, "drafter": drafter,
         "served_names": list(read.served_names) or [named],
         "needs": {"compute_caps": [cap], "memory_gib": _SPARK_GIB if spark else _BOX_GIB,
-                  **({} if spark else {"vram_gib": float(int(VRAM[options.gpu]))})},
+                  **({} if spark else {"vram_gib": float(int(gpus.VRAM[options.gpu]))})},
         "ranks": spread,
-        "environment": variables(foreign, image.version, options),
-        "arguments": {name: fitting(value) for name, value in arguments.items()},
+        "environment": carried_over.variables(foreign, image.version, options),
+        "arguments": {name: serve_arguments.fitting(value) for name, value in arguments.items()},
         "shm_gib": round(foreign.shm_gib or 0, 3), "memlock": foreign.memlock,
         "files": [file.model_dump(exclude_defaults=True) for file in files.values()],
         "patches": [step.model_dump(exclude_defaults=True) for mod in mods for step in mod.patches],
@@ -237,7 +234,7 @@ def make(foreign: Foreign, title: str, catalog: Catalog, options: Options) -> Im
     # For a reader of the recipe a month later.
     recipe["notes"] = [
         *foreign.notes,
-        *(line(f"{_KINDS[finding.id]}: {finding.observed} ({finding.reason})", 300)
+        *(yaml_mapping.line(f"{_KINDS[finding.id]}: {finding.observed} ({finding.reason})", 300)
           for finding in remarks.findings if finding.id in _KINDS),
     ]  # fmt: skip
     sources = {f"{name}.original": text.text}

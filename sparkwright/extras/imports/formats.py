@@ -4,14 +4,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from sparkwright.catalog import Catalog
-from sparkwright.catalog.reader import validated
+from sparkwright.catalog import Catalog, reader
 from sparkwright.extras.imports import sparkrun
 from sparkwright.extras.imports.entries import Imported, make
 from sparkwright.findings.user_error import UserError
-from sparkwright.recipes import vllm_recipes
+from sparkwright.recipes import vllm_recipes, yaml_mapping
 from sparkwright.recipes.recipe import REFUSED, Foreign, Options, Text, Unfit
-from sparkwright.recipes.yaml_mapping import read_yaml
 
 #: Title -> whether a file's keys are of the format, and its reader; in the order of trying.
 FORMATS = {
@@ -34,7 +32,7 @@ def import_texts(texts: list[Text], catalog: Catalog, options: Options) -> Itera
     # Recipes of the folder itself have the short names.
     for text in sorted(texts, key=lambda text: (text.name.count("/"), text.name)):
         try:
-            data = read_yaml(text.text)
+            data = yaml_mapping.read_yaml(text.text)
             title = format_of(data)
             if title is None:
                 if len(texts) == 1:
@@ -60,7 +58,7 @@ def _imported(
     try:
         imported = make(recipe, title, catalog, options)
         for entry in imported.entries.values():
-            validated(entry, remarks.source)
+            reader.validated(entry, remarks.source)
         return imported
     except Unfit as refused:
         findings = (*remarks.findings, refused.finding(remarks.source))
@@ -78,5 +76,5 @@ def _with(catalog: Catalog, imported: Imported) -> Catalog:
     groups: Any = {f"{kind}s": dict(catalog.of_kind(kind)) for kind, _ in imported.entries}
     catalog = replace(catalog, **groups)
     for (kind, name), entry in imported.entries.items():
-        catalog.of_kind(kind)[name] = validated(entry, imported.source)
+        catalog.of_kind(kind)[name] = reader.validated(entry, imported.source)
     return catalog

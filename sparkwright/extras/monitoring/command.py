@@ -4,10 +4,9 @@ from pathlib import Path
 
 import click
 
-from sparkwright.cli.lib.options import json_option, option, print_json
+from sparkwright.cli.lib import options, selection
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load
-from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.documents.text_files import write
 from sparkwright.extras.monitoring.prometheus import KEY, files
 
@@ -15,11 +14,11 @@ DOCUMENT = list[str]
 
 
 @click.command("monitoring")
-@names_argument()
-@option("monitoring --output", type=click.Path(path_type=Path, file_okay=False))
-@option("monitoring --node-port")
-@json_option
-def command(hosts: Selection, output: Path, node_port: int, as_json: bool) -> None:
+@selection.names_argument()
+@options.option("monitoring --output", type=click.Path(path_type=Path, file_okay=False))
+@options.option("monitoring --node-port")
+@options.json_option
+def command(hosts: selection.Selection, output: Path, node_port: int, as_json: bool) -> None:
     """Write configuration of Prometheus and Grafana for the fleet. Contacts no host.
 
     targets/ for file_sd, rules/ with the doctor's diagnoses as alerts, grafana/ to import, and a
@@ -32,7 +31,7 @@ def command(hosts: Selection, output: Path, node_port: int, as_json: bool) -> No
         write(output / path, text)
     written = [str(output / path) for path in texts]
     if as_json:
-        print_json(written)
+        options.print_json(written)
         return
     echo(
         f"Prometheus needs the fleet's API key beside prometheus.yml, in {output / KEY} "

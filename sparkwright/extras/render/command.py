@@ -4,10 +4,9 @@ from pathlib import Path
 
 import click
 
-from sparkwright.cli.lib import options
+from sparkwright.cli.lib import options, selection
 from sparkwright.cli.lib.output import echo
 from sparkwright.cli.lib.planned import load_judged
-from sparkwright.cli.lib.selection import Selection, names_argument
 from sparkwright.documents.text_files import write
 from sparkwright.plan.service import render_service
 from sparkwright.site.resolution import pinned
@@ -16,10 +15,10 @@ DOCUMENT = list[str]
 
 
 @click.command("render")
-@names_argument(services=True)
+@selection.names_argument(services=True)
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
 @options.json_option
-def command(hosts: Selection, directory: Path, as_json: bool) -> None:
+def command(hosts: selection.Selection, directory: Path, as_json: bool) -> None:
     """Write compose files and units of every host to DIRECTORY/HOST/.
 
     Digests and commits come from fleet.lock; without a lock, registries and hubs are queried.
