@@ -22,6 +22,15 @@ from tests.fleet.site import GOOD, MACHINES, Site, answers, bare, hub, ssh, unti
 INVENTORY = "inventory/virtual.py"
 #: The switched service, the download, and the dying service.
 SWITCHED, FETCHES, DIES = "spark-1", "spark-2", "rtx-1"
+#: Script of the browser's own: keeps every text of the roll-out.
+RECORDER = """
+addEventListener("DOMContentLoaded", () => {
+  const part = document.getElementById("rollout");
+  const keep = () => { sessionStorage.shown += `\\n${part.innerText}`; };
+  new MutationObserver(keep)
+    .observe(part, {subtree: true, childList: true, characterData: true});
+});
+"""
 LIMIT = [word for host in GOOD for word in ("--limit", host)]
 
 
@@ -106,15 +115,13 @@ def page(site: Site) -> Iterator[Page]:
 
 @pytest.fixture(scope="module")
 def tab(page: Page) -> Iterator[Tab]:
-    """The same page in a browser as wide as a phone, which records every text of the roll-out."""
+    """The same page in a browser as wide as a phone, which records every text of the roll-out, also
+    when the page loads anew.
+    """
     with opened() as tab:
+        tab.call("Page.addScriptToEvaluateOnNewDocument", source=RECORDER)
         tab.open(page.url, width=360)
         tab.wait(f"document.querySelectorAll('.host').length == {len(GOOD)}")
-        tab.value(
-            "window.shown = new Set(); const part = document.getElementById('rollout');"
-            "new MutationObserver(() => shown.add(part.innerText))"
-            ".observe(part, {subtree: true, childList: true, characterData: true})"
-        )
         yield tab
         assert tab.errors == []
 
@@ -161,7 +168,7 @@ def test_a_roll_out_and_an_action_of_the_page_are_shown(site: Site, page: Page, 
         assert page.hosts[SWITCHED]["ended"][-1]["result"] == "good"
         assert page.service(SWITCHED)["well"]
         assert "since the dashboard was started" in page.service(SWITCHED)["plan"]
-        tab.wait("[...shown].some((text) => /@.* \\(for \\d+ (s|min)\\): ./.test(text))")
+        tab.wait("/@.* \\(for \\d+ (s|min)\\): ./.test(sessionStorage.shown)")
         tab.wait("document.getElementById('rollout').innerText.includes('serving, down for')")
         done = page.control("restart", SWITCHED, "qwen36")
         assert done["done"], done["text"]
