@@ -128,6 +128,12 @@ def _several(replicas: dict[str, Any], ranks: dict[str, Any]) -> Iterator[tuple[
         f"{replicas['again']['changes']} changes"
     )
     yield "replicas", text
+    _, _, delay = next(_medians(replicas["streams"], 2))
+    first, more = delay["proxy"], delay["address"] - delay["proxy"]
+    yield (
+        "replicas",
+        f"1 at a time: first token after {first:.1f} ms, {more:+.1f} ms by the address",
+    )
     yield from _speeds("replicas", replicas["streams"], ("proxy", "address"), "at one host's proxy")
     rates = "; ".join(
         f"{streams} at a time: {rate['ranks']:,.0f} tokens/s"
@@ -144,12 +150,12 @@ def _several(replicas: dict[str, Any], ranks: dict[str, Any]) -> Iterator[tuple[
 
 
 def _medians(
-    measured: list[dict[str, Any]],
+    measured: list[dict[str, Any]], least: int = 3
 ) -> Iterator[tuple[int, dict[str, float], dict[str, float]]]:
     """Streams, and each way's tokens/s and milliseconds to the first token."""
     ways: dict[int, dict[str, list[dict[str, Any]]]] = {}
     for run in measured:
-        if run["tokens"] > 2:
+        if run["tokens"] >= least:
             ways.setdefault(run["streams"], {}).setdefault(run["way"], []).append(run)
     for streams, way in ways.items():
         rate, delay = (

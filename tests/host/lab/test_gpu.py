@@ -9,6 +9,16 @@ import pytest
 
 from tests.unit.builders import ROOT
 
+
+def test_the_lab_of_real_gpus_refuses_a_machine_without_one() -> None:
+    if Path("/dev/nvidia0").exists():
+        pytest.skip("this machine has an NVIDIA GPU")
+    command = [str(ROOT / "lab/gpu/start.sh"), "all"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "lab/gpu: there is no /dev/nvidia0" in done.stderr or "sudo" in done.stderr
+
+
 REFUSED = (
     "sparkwright lab: no GPU for a container without NCCL_NVLS_ENABLE=0, NVSHMEM_DISABLE_NVLS=1"
 )
