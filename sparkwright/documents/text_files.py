@@ -2,6 +2,7 @@
 
 import os
 import stat
+import tempfile
 from pathlib import Path
 
 from sparkwright.documents.bounds import LARGEST, Unusable
@@ -62,12 +63,15 @@ def write(path: Path, content: str | bytes, mode: int = 0o644) -> None:
     ``mode`` allows. A link at its path is replaced, not followed.
     """
     make_folder(path.parent, 0o777 if mode & 0o077 else 0o700)
-    draft = path.with_name(f".{path.name}.new")
-    draft.unlink(missing_ok=True)
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content.encode() if isinstance(content, str) else content)
-        file.flush()
-        os.fchmod(handle, mode)
-        os.fsync(handle)
-    draft.replace(path)
+    # Two commands of a site may write the same file at once.
+    handle, draft = tempfile.mkstemp(".new", f".{path.name}.", path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            os.fchmod(handle, mode)
+            os.fsync(handle)
+        Path(draft).replace(path)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
+        raise

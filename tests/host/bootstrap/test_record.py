@@ -389,7 +389,7 @@ class TestSudoers:
 
     def test_a_file_that_visudo_refuses_is_not_written(self, apt: Apt, folder: Path) -> None:
         apt.fails = ("visudo",)
-        with pytest.raises(SystemExit, match="visudo does not accept"):
+        with pytest.raises(SystemExit, match="visudo refuses the text"):
             prepare.main(PrepareRequest("sudoers", sudoers=(str(folder / "x"), "nonsense")))
         assert not (folder / "x").exists()
 

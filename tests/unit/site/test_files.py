@@ -1,6 +1,7 @@
 """Files and secrets of services: checked in the plan, mounted, and printed in no other place."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -351,3 +352,11 @@ def test_no_twin_hides_code_in_the_plan() -> None:
     ]
     derived = [line for line in printed.splitlines() if "derived on the host" in line]
     assert ["CODE" in line for line in derived] == [False, True, True]
+
+
+def test_several_commands_write_one_file_at_once(tmp_path: Path) -> None:
+    file, texts = tmp_path / "cache/plan.json", [str(number) * 99 for number in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda text: [write(file, text) for _ in range(20)], texts))
+    assert file.read_text() in texts
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
