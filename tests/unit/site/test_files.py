@@ -356,7 +356,12 @@ def test_no_twin_hides_code_in_the_plan() -> None:
 
 def test_several_commands_write_one_file_at_once(tmp_path: Path) -> None:
     file, texts = tmp_path / "cache/plan.json", [str(number) * 99 for number in range(8)]
+
+    def repeat(text: str) -> None:
+        for _ in range(20):
+            write(file, text)
+
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda text: [write(file, text) for _ in range(20)], texts))
+        list(pool.map(repeat, texts))
     assert file.read_text() in texts
     assert [path.name for path in file.parent.iterdir()] == [file.name]
