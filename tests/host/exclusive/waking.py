@@ -23,7 +23,7 @@ from sparkwright.host.lib.exclusive import NOBODY, Group, Groups
 from sparkwright.host.lib.records import encode
 from sparkwright.host.proxy import place as proxy_place
 from tests.host.proxy.backend import Backend, serving
-from tests.host.proxy.haproxy import RunningProxy, opened, proxies_of, replica
+from tests.host.proxy.haproxy import RunningProxy, opened, proxies_of, replica, until
 from tests.unit.builders import kept_service
 
 CHAT = "/v1/chat/completions"
@@ -67,8 +67,7 @@ class Waking:
 
     def say(self, **changes: Any) -> None:
         """Change a deploy's data."""
-        admin = self.proxy.proxies.admin_socket
-        declare(self.place, replace(GROUPS, admin=admin, **changes))
+        declare(self.place, replace(GROUPS, admin=self.proxy.proxies.admin_socket, **changes))
 
     def direct(self, service: str = "llm", body: bytes = b"{}") -> bytes:
         """A request in HAProxy's form, without HAProxy."""
@@ -120,6 +119,8 @@ def waking(monkeypatch: pytest.MonkeyPatch) -> Iterator[Waking]:
                 monkeypatch.setattr(unattended, "run", result.run)
                 yield result
                 result.go.set()
+                # A switch that nobody waits for still writes into the directory.
+                until(lambda: not server.waking._under_way, "the end of the switch")
     finally:
         server.shutdown()
         server.server_close()
