@@ -5,7 +5,7 @@
     python .ci/prose.py --tighten   # makes the present counts the ceilings
 
 Pages, docstrings, and messages in YAML and JSON files are read. Counts of pages and words have
-ceilings, too; a table's lines between cells are no words. Variables without a noun count as well.
+ceilings, too; a table's lines between cells are not words. Variables without a noun count as well.
 """
 
 import ast

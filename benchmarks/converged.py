@@ -208,7 +208,7 @@ def _playbook(ansible: Path, hosts: Sequence[str]) -> list[str]:
 
 
 def _ansible() -> Path:
-    """ansible-playbook from a separate venv: it is no dependency of the project."""
+    """ansible-playbook from a separate venv: it is not a dependency of the project."""
     home = WORK / "ansible-venv"
     program = home / "bin/ansible-playbook"
     if not program.exists():

@@ -33,7 +33,7 @@ _SECONDS = 60.0
 _MOST = 64 << 10
 #: Bytes of a folder's path that leave room for the socket's name: macOS takes 103 for an address.
 _LONGEST_PATH = 103 - len("/sparkwright-12345678/s")
-#: No byte is no answer; an answer has a byte before it.
+#: An answer begins with a byte; no byte means no answer.
 _PROGRAM = """import os, socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
 s.sendall(b"%d " % os.getppid() + os.fsencode(sys.argv[2])); s.shutdown(socket.SHUT_WR)
 answer = s.makefile("rb").read()

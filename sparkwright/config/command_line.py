@@ -13,7 +13,7 @@ from sparkwright.findings import finding, user_error
 _MESSAGES = user_error.Messages(__file__)
 _FAMILIES = {family.group for family in FAMILIES.values()}
 #: Similarity from which a group is a misspelt family's: a site has the files of all families, and
-#: `here` or `home` is no `hopper`.
+#: `here` or `home` is not a `hopper`.
 _ALIKE = 0.7
 
 

@@ -38,7 +38,7 @@ def source(path: Path) -> tuple[ast.Module, CodeType]:
     """A file, parsed and compiled.
 
     Raises:
-        UserError: the file can't be read, or is no Python; the message has the line.
+        UserError: the file can't be read, or is not Python; the message has the line.
     """
     try:
         data = files.read_bytes(path, _LARGEST)

@@ -394,7 +394,7 @@ class HostSettings(_Settings):
             hf_transfer) or ``http`` (a tenth of the memory).
         download_connections: parallel ranges per file.
         download_limit_mb: limit of a host in megabytes per second, for the image and for each
-            model; None is no limit.
+            model; None is not a limit.
         peer_sharing: whether hosts share downloads, so that each file comes over the internet once.
         peer_port: TCP port on which hosts serve each other.
         http_proxy: ``http://host:port`` without an account, for hub, registries and the

@@ -67,7 +67,7 @@ def _inner(value: Any) -> Iterator[Any] | None:
 
 def _fault(value: Any) -> str | None:
     if isinstance(value, float) and not math.isfinite(value):
-        return f"{value} is no number that can be used"
+        return f"{value} is not a number that can be used"
     if isinstance(value, int) and not -_INTEGER <= value < _INTEGER:
         return "a whole number of more than 64 bits"
     if isinstance(value, str | bytes) and len(value) > LONGEST:

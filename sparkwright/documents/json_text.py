@@ -10,7 +10,7 @@ def load(text: str | bytes, most: int = MOST) -> Any:
     """Return the value of a JSON text of at most this many values.
 
     Raises:
-        Unusable: the text is no JSON, or beyond the bounds.
+        Unusable: the text is not JSON, or beyond the bounds.
     """
     # Counted before anything is built: an empty list takes 2 bytes of a text and 64 of the memory.
     raw = text.encode("utf-8", "replace") if isinstance(text, str) else text

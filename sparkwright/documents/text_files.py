@@ -13,7 +13,7 @@ def read(path: Path, largest: int = LARGEST) -> str:
     """The text of a regular file in UTF-8, without a byte order mark.
 
     Raises:
-        Unusable: the path is no regular file, too large, or can't be read.
+        Unusable: the path is not a regular file, too large, or can't be read.
     """
     data = read_bytes(path, largest)
     try:

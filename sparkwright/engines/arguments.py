@@ -279,7 +279,7 @@ def _wrong_type(argument: Argument, value: ArgumentValue) -> str | None:
     if isinstance(value, dict):
         return None if argument.kind == "any" else "it takes no mapping"
     if argument.kind == "any" and isinstance(value, str) and _MAPPING.match(value):
-        return None if mapping(value) is not None else "it is no JSON"
+        return None if mapping(value) is not None else "it is not JSON"
     kind = _kinds().get(argument.kind)
     if kind is None or re.fullmatch(kind["pattern"], str(value).strip(), re.ASCII):
         return None
@@ -318,7 +318,7 @@ def _number(value: object) -> float | None:
         number = float(str(value))
     except ValueError:
         return None
-    return number if abs(number) < 1e300 else None  # inf and nan are no numbers here
+    return number if abs(number) < 1e300 else None  # inf and nan are not numbers here
 
 
 def _type_remedy(name: str, argument: Argument) -> str:

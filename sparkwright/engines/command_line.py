@@ -61,7 +61,7 @@ def has_media_list(version: str | None, first: tuple[int, int, int]) -> bool:
     """Return whether a version has a list of hosts for media.
 
     Args:
-        version: a version that is no number, such as nightly, counts as new.
+        version: a version that is not a number, such as nightly, counts as new.
         first: the first version with the list.
     """
     return not (0, 0, 0) < release(version or "") < first

@@ -21,7 +21,7 @@ from typing import Any
 from sparkwright.host.lib import light_dataclasses, records
 
 _IMPORT = re.compile(r"^ *from (sparkwright\.host[\w.]*) import ([\w ,]+|\([^)]*\))", re.MULTILINE)
-#: A docstring, a comment's line, or a string of several lines that is no docstring: it begins
+#: A docstring, a comment's line, or a string of several lines that is not a docstring: it begins
 #: within a line, and is matched so that nothing in it is taken for a comment.
 _WORDS = re.compile(
     r'^(?P<docstring> *)"""[\s\S]*?"""|^ *#.*$|^ *[^\s"#][^"\n]*"""[\s\S]*?"""', re.MULTILINE

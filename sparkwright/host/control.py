@@ -160,7 +160,7 @@ class Control:
 
 
 def main(request: ControlRequest) -> ControlAnswer:
-    """Carry out the request. A name that is no service's never becomes part of a command."""
+    """Carry out the request. A name that is not a service's never becomes part of a command."""
     every = homes.services(request.services_root)
     chosen = homes.chosen(request.services, every)
     if systemd.unit(SWITCH).get("ActiveState") in systemd.RUNNING:

@@ -88,7 +88,7 @@ def lines_of(entry: dict[str, Any], units: dict[str, str]) -> list[LogLine]:
     """
     message = entry.get("MESSAGE")
     try:
-        if isinstance(message, list):  # bytes that are no UTF-8
+        if isinstance(message, list):  # bytes that are not UTF-8
             message = bytes(message).decode(errors="replace")
         at = int(entry.get("__REALTIME_TIMESTAMP", 0)) / 1e6
     except (TypeError, ValueError):

@@ -235,7 +235,7 @@ def check_names(name: str, release: str) -> None:
         ValueError: a name is invalid.
     """
     if not _NAME.fullmatch(name) or not _RELEASE.fullmatch(release):
-        raise ValueError(f"{name[:60]!r} with release {release[:60]!r} is no service")
+        raise ValueError(f"{name[:60]!r} with release {release[:60]!r} is not a service")
 
 
 def kept(home: Path, release: str) -> Service | None:

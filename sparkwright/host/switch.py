@@ -373,7 +373,7 @@ class Switch:
             problems = self._asked(services, which)
         units = [item.service.unit for item in services if problems]
         if any(systemd.systemctl("is-active", unit).out.strip() == "inactive" for unit in units):
-            # Another program stopped it, such as a restart of Docker: this is no failure of the
+            # Another program stopped it, such as a restart of Docker: this is not a failure of the
             # release.
             self._start(services)
             problems = self._asked(services, which)

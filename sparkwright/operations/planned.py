@@ -20,7 +20,7 @@ def planned(**settings: Any) -> DesiredHost:
 
     Args:
         settings: in the form of a site's group_data. The host's own data is read, too, except keys
-            that are no settings.
+            that are not settings.
 
     Raises:
         PyinfraError: with every mistake in the settings.

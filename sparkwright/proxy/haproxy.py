@@ -360,7 +360,7 @@ def endpoint(address: str, port: int) -> str:
 def _problems(proxies: Proxies) -> Iterator[Finding]:
     for path in (proxies.home, proxies.runtime):
         if not _PATH.fullmatch(path):
-            yield mistake("proxies", f"{path!r} is no path", "use letters, digits and ._-/")
+            yield mistake("proxies", f"{path!r} is not a path", "use letters, digits and ._-/")
     if not proxies.proxies:
         yield mistake("proxies", "the service has no proxy", "give it a service")
     yield from _twice("proxies", "proxy", (proxy.name for proxy in proxies.proxies))
@@ -371,7 +371,7 @@ def _problems(proxies: Proxies) -> Iterator[Finding]:
         bind = "0.0.0.0" if proxy.bind == "*" else proxy.bind
         yield from _addressed(where, bind, (proxy.port,))
         if not _PATH.fullmatch(proxy.health_path):
-            yield mistake(where, f"{proxy.health_path!r} is no path", "write it like /health")
+            yield mistake(where, f"{proxy.health_path!r} is not a path", "write it like /health")
         yield from _replicas(where, proxy.replicas)
     for pool in proxies.pools:
         yield from _named(f"proxies: {pool.name}", pool.name)
@@ -387,7 +387,7 @@ def _replicas(where: str, replicas: Sequence[Replica]) -> Iterator[Finding]:
         yield from _named(where, replica.name)
         for path in filter(None, (None if replica.port else replica.address, replica.health)):
             if not _PATH.fullmatch(path):
-                yield mistake(own, f"{path!r} is no path", "write it like /run/http.sock")
+                yield mistake(own, f"{path!r} is not a path", "write it like /run/http.sock")
         if replica.port:
             yield from _addressed(own, replica.address, (replica.port, replica.health_port))
         if replica.tls:
@@ -396,15 +396,17 @@ def _replicas(where: str, replicas: Sequence[Replica]) -> Iterator[Finding]:
 
 def _named(where: str, name: str) -> Iterator[Finding]:
     if not _NAME.fullmatch(name):
-        yield mistake(where, f"{name!r} is no name", "use letters, digits and ._-")
+        yield mistake(where, f"{name!r} is not a name", "use letters, digits and ._-")
 
 
 def _addressed(where: str, address: str, ports: Sequence[int]) -> Iterator[Finding]:
     if not is_address(address):
-        yield mistake(where, f"{address!r} is no address", "write an IP address or a host's name")
+        yield mistake(
+            where, f"{address!r} is not an address", "write an IP address or a host's name"
+        )
     for port in ports:
         if not 1 <= port <= 65535:
-            yield mistake(where, f"{port} is no port", "use 1 to 65535")
+            yield mistake(where, f"{port} is not a port", "use 1 to 65535")
 
 
 def is_address(text: str) -> bool:

@@ -100,7 +100,7 @@ class Options:
         remote_code: whether ``trust_remote_code`` is kept, and mods that bring code.
         allowed: arguments and variables that the site allows in addition to the engine's list.
         cluster: whether a recipe for several GPUs is spread over as many hosts.
-        mods: name of a mod -> its files: name -> text, "\\0" for what is no text.
+        mods: name of a mod -> its files: name -> text, "\\0" for a file that is not text.
     """
 
     gpu: str = "gb10"

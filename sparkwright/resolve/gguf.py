@@ -50,11 +50,11 @@ def read_header(fetch: Callable[[int, int], bytes], size: int) -> Header:
         fetch: returns this many bytes of the file from an offset on.
 
     Raises:
-        Unusable: the file is no GGUF file, is cut off, or is beyond the bounds.
+        Unusable: the file is not a GGUF file, is cut off, or is beyond the bounds.
     """
     text = _Text(fetch, size)
     if text.take(4) != b"GGUF":
-        raise _fault("it is no GGUF file")
+        raise _fault("it is not a GGUF file")
     version = text.number("I")
     if version & 0xFFFF == 0:  # the other byte order
         text.order, version = ">", version >> 24

@@ -58,7 +58,7 @@ def lora_of(
     small: Callable[[str], dict[str, Any]],
     piece: Callable[[str, int, int], bytes],
 ) -> Lora | None:
-    """The facts; None for a repository that is no adapter.
+    """The facts; None for a repository that is not an adapter.
 
     Args:
         files: paths of the repository.
@@ -94,7 +94,7 @@ def ask_hub(
     """Ask a hub for a text file at a revision.
 
     Raises:
-        UserError: the file does not exist, is no text, or the hub can't be reached.
+        UserError: the file does not exist, is not text, or the hub can't be reached.
     """
     where = f"file {repository}@{revision}/{path}"
     shown = credentials.over_https(token, endpoint)

@@ -160,7 +160,7 @@ def read_lock(path: pathlib.Path) -> Lock | None:
     """The lock, or None if missing.
 
     Raises:
-        UserError: the file is no lock.
+        UserError: the file is not a lock.
     """
     if not path.exists():
         return None

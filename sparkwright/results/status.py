@@ -278,7 +278,7 @@ def _difference(drift: Sequence[str], *, was_stopped: bool) -> str:
     """Differences in words, and the next deploy's action on the service.
 
     Args:
-        was_stopped: whether a user stopped it, which is no difference from the plan.
+        was_stopped: whether a user stopped it, which is not a difference from the plan.
     """
     changed = [word for word in drift if word not in _ENDS and not word.startswith("stopped ")]
     ends = [f"a deploy {_ENDS[word]}" for word in drift if word in _ENDS]

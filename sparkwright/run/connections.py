@@ -88,7 +88,7 @@ class Connections(BaseStateCallback):
 
 
 def _tuned(connection: object, **arguments: Any) -> Transport:
-    """paramiko's transport over a tuned connection; a jump host's is no socket."""
+    """paramiko's transport over a tuned connection; a jump host's is not a socket."""
     if isinstance(connection, socket.socket):
         tune(connection)
     return Transport(connection, **arguments)  # type: ignore[arg-type]

@@ -236,8 +236,8 @@ def refuse(host: Host, reason: str) -> None:
 
 
 def set_aside(host: Host, mark: Maintenance | None, now: float) -> bool:
-    """Exclude a host in maintenance from the run, which is no failure. Returns whether it was left
-    out.
+    """Exclude a host in maintenance from the run, which is not a failure. Returns whether it was
+    left out.
 
     Args:
         now: the host's clock, seconds since the epoch.

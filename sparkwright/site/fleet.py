@@ -192,7 +192,7 @@ def _locks(*, anew: bool) -> Callable[[str], Lock | None]:
 
 
 def _pin(lock: Lock, model: ModelReference) -> ResolvedModel | None:
-    """A model's pin. A file that is no GGUF file is pinned without its largest size."""
+    """A model's pin. A file that is not a GGUF file is pinned without its largest size."""
     whole = replace(model, choice="") if model.choice.endswith("GiB") and not model.gguf else model
     return locked_model(lock, model) or locked_model(lock, whole)
 

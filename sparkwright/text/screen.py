@@ -22,7 +22,7 @@ _NARROWEST = 40
 
 
 def width() -> int | None:
-    """Columns of the terminal; None if standard output is no terminal."""
+    """Columns of the terminal; None if standard output is not a terminal."""
     given = os.environ.get("COLUMNS", "")
     if given.isdecimal() and int(given):
         return max(_NARROWEST, int(given))

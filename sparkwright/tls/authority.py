@@ -185,7 +185,7 @@ def _read(path: Path, now: dt.datetime) -> Authority:
         certificate = x509.load_pem_x509_certificate(pem)
         key = serialization.load_pem_private_key(pem, None)
     except (ValueError, TypeError):
-        raise _broken(path, "this is no CA: certificate and key can't be read") from None
+        raise _broken(path, "this is not a CA: certificate and key can't be read") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != (
         certificate.public_key()
     ):

@@ -175,7 +175,7 @@ def test_sigterm_ends_it_at_once(server: Running) -> None:
 def test_a_model_answers_by_its_name_alone(llama: build.Engine, tmp_path: Path) -> None:
     """Derived from the header of its files; with the lab's image, the only image for a CPU."""
     own: dict[str, Any] = {"model": f"{tiny_gguf.REPOSITORY}:F16", "engine": "llamacpp"}
-    own["arguments"] = {"mmproj_auto": False}  # the lab's projector of pictures is no model
+    own["arguments"] = {"mmproj_auto": False}  # the lab's projector of pictures is not a model
     (tmp_path / "engine").mkdir()
     rendered = render(tmp_path, llama, **own, image="lab-llama-server")
     with started(tmp_path / "engine", llama, rendered) as running:

@@ -58,7 +58,7 @@ CASES: dict[str, tuple[Callable[[Site], object], list[str], list[str]]] = {
         [],
         ["group_data/spraks.py", "'sparks'", "no services"],
     ),
-    "empty key": (_nothing, [], ["SPARKWRIGHT_API_KEY", "no usable API key"]),
+    "empty key": (_nothing, [], ["SPARKWRIGHT_API_KEY", "not a usable API key"]),
 }
 
 

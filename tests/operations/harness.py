@@ -34,7 +34,7 @@ ANN = Owner("t0", "ann@laptop", "elsewhere", 1, since=820.0)
 
 @dataclass(frozen=True)
 class Said:
-    """Output of a program that is no answer; ``bare`` has no marks around it."""
+    """Output of a program that is not an answer; ``bare`` has no marks around it."""
 
     out: str = ""
     err: str = ""

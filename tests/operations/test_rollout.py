@@ -249,7 +249,7 @@ def test_a_rollback_goes_to_the_former_release() -> None:
     (entry,) = result
     assert (entry.name, entry.to, entry.from_release) == ("qwen36", OLD, "now")
     assert entry.why == ("rolled back by request",)
-    # A switch that did not hold is no past of the service.
+    # A failed switch does not count in the service's history.
     history = (_went(OLDER, "now"), _went(OLD, "now", "reverted"))
     _, result = _back(_status("now", OLDER, OLD, "now", history=history))
     assert [item.to for item in result or ()] == [OLDER]

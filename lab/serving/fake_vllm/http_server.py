@@ -47,7 +47,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 class BadRequest(Exception):
-    """Bytes that are no HTTP/1.1 request."""
+    """Bytes that are not HTTP/1.1 request."""
 
 
 class HttpServer:

@@ -154,7 +154,7 @@ def command(hosts: Selection, model: str | None, prompt: str | None, as_json: bo
     Without a name, the first service that answers. A model of another kind gets its kind's own
     request once: speech to transcribe, a word to speak, a picture to draw, documents to rank.
 
-    The prompt comes from --prompt, from standard input if it is no terminal, or line by line.
+    The prompt comes from --prompt, from standard input if it is not a terminal, or line by line.
     Reasoning is dimmed, and never part of a piped answer. Ctrl-C ends an answer, a second Ctrl-C or
     Ctrl-D the chat. No text is stored. A port that this machine does not
     reach is reached through your ssh. With --json an answer is one document, once it has ended.

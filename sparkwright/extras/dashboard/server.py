@@ -190,10 +190,10 @@ class Handler(BaseHTTPRequestHandler):
             raise Refused(403, "this page only reads: start it with --control")
         length = int(self.headers.get("Content-Length", ""))
         if self.headers.get("Content-Type") != "application/json" or not 0 < length <= _BODY:
-            raise Refused(400, "this is no request of the page")
+            raise Refused(400, "this is not a request of the page")
         body = json.loads(self.rfile.read(length))
         if not isinstance(body, dict):
-            raise Refused(400, "this is no request of the page")
+            raise Refused(400, "this is not a request of the page")
         fields = [str(body.get(name, "")) for name in ("action", "host", "service")]
         done, text = site.control(*fields)
         self._send(200, "application/json", json.dumps({"done": done, "text": text}))

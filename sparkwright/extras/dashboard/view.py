@@ -73,7 +73,7 @@ class HostView:
             return
         last = self.load.now or self.load.before
         if last and not 0 < answer.load.at - last.at <= _STALE:
-            self.load = Seen()  # the mean of a pause is no rate of now
+            self.load = Seen()  # the mean over a pause is not the present rate
         self.load, self.answer, self.at = self.load.then(answer.load), answer, time.time()
 
     def data(self, meant: Meant) -> dict[str, Any]:
@@ -218,7 +218,7 @@ class Fleet:
             self._changed.wait_for(lambda: self._version > version, seconds)
             changed = [data for at, data in self._data.values() if at > version]
             version, old = self._version, time.time() - _STALE
-        # After a pause of all pages, an earlier answer is no present state.
+        # After a pause of all pages, an earlier answer is outdated.
         return version, [
             data | {"state": "waiting"} if data["state"] == "up" and data["seen"] < old else data
             for data in changed

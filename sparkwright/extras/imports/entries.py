@@ -48,14 +48,14 @@ def image_of(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
     """Return the catalog's entry of an image, else a new entry.
 
     Raises:
-        Unfit: the text is no reference, or a name that only its author's machine has.
+        Unfit: the text is not a reference, or a name that only its author's machine has.
     """
     reference = options.image or foreign.container
     if reference is None:
         return _stock(foreign, catalog, options)
     parts = _REFERENCE.fullmatch(reference)
     if parts is None:
-        raise Unfit("container", repr(reference), "it is no reference of an image")
+        raise Unfit("container", repr(reference), "it is not a reference of an image")
     host, path, tag, digest = parts.group("host", "path", "tag", "digest")
     if host and "." not in host and ":" not in host and host != "localhost":
         host, path = None, f"{host}/{path}"

@@ -20,14 +20,14 @@ FORMATS = {
 
 
 def format_of(data: Mapping[str, Any]) -> str | None:
-    """Return the format of a file's keys; None if it is no recipe."""
+    """Return the format of a file's keys; None if it is not a recipe."""
     return next((title for title, (is_one, _) in FORMATS.items() if is_one(data)), None)
 
 
 def import_texts(texts: list[Text], catalog: Catalog, options: Options) -> Iterator[Imported]:
     """Every recipe of every file, each with the catalog entries of earlier files.
 
-    Among several files, a file that is no recipe is skipped.
+    Among several files, a file that is not a recipe is skipped.
     """
     # Recipes of the folder itself have the short names.
     for text in sorted(texts, key=lambda text: (text.name.count("/"), text.name)):

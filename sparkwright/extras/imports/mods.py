@@ -50,7 +50,7 @@ class Mod:
 
     Attributes:
         name: of the mod's folder.
-        own: the files of the folder: name -> text, "\\0" for a file that is no text.
+        own: the files of the folder: name -> text, "\\0" for a file that is not text.
         files, patches: entries of the recipe's keys.
         sources: path beside the recipe -> text of the files that the entries name.
     """

@@ -66,7 +66,9 @@ def repository(model: str, *, whole: bool = True) -> str:
         return _REPOSITORY.validate_python(model)
     except ValidationError:
         shown = repr(model[:100])
-        raise Unfit("model", shown, "it is no repository of the hub, organisation/name") from None
+        raise Unfit(
+            "model", shown, "it is not a repository of the hub, organisation/name"
+        ) from None
 
 
 def family(model: str) -> str:

@@ -18,7 +18,7 @@ TIMEOUT = 30.0
 #: Bytes of memory beyond the present use: nor does a server that answers endlessly.
 _MEMORY = 512 << 20
 #: Exit codes of deliver.py that say all.
-_OUTCOMES = {0: None, 3: "this is no address that Apprise can send to"}
+_OUTCOMES = {0: None, 3: "this is not an address that Apprise can send to"}
 _STATUS = re.compile("error=([0-9]{3})")
 
 

@@ -175,7 +175,7 @@ class Peers:
         self._keys = documents.record(PeerKeys, path) if path else None
         #: Working peers, and the bytes that each has sent.
         self.left = dict.fromkeys(request.peers, 0)
-        # A limit on this host is no fault of the peer.
+        # A limit on this host is not a fault of the peer.
         self._least = LEAST if request.limit is None else min(LEAST, request.limit / 4)
         # With a limit, one request takes a quarter of a second.
         quarter = PIECE if request.limit is None else int(request.limit / 4) // PAGE * PAGE

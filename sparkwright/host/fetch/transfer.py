@@ -35,7 +35,8 @@ _WORKER = Path(__file__).with_name("worker.py")
 _THREADS = {"hf_transfer": "1", "Xet": "2"}
 #: Both report whole blocks only: hf_transfer chunks, of which every connection fetches one, and
 #: hf_xet up to 64 MiB of a xorb. On a slow connection a block takes minutes; as long as the host
-#: receives this many bytes per second, a pause is no stall, up to this multiple of the stall limit.
+#: receives this many bytes per second, a pause is not a stall, up to this multiple of the stall
+#: limit.
 _SLOW = 10_000
 _STALLS = 5
 

@@ -62,7 +62,7 @@ def directory(path: str | Path, *, make: int | None = None, own: bool = True) ->
 
     Raises:
         Exposed: another user may change a part of the path.
-        OSError: the directory can't be opened or made, or is no directory.
+        OSError: the directory can't be opened or made, or is not a directory.
     """
     handle = _walk(str(path), make, own)
     try:

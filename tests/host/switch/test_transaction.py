@@ -84,7 +84,7 @@ class Check:
         running = self.host / f"running-{gate.name}"
         release = running.read_text().strip() if running.exists() else "none"
         ok = release not in {*self.bad, "none"}
-        return SmokeAnswer((CheckResult("health", ok, 0.0, f"{release} is no good"),))
+        return SmokeAnswer((CheckResult("health", ok, 0.0, f"{release} is not a good"),))
 
     def proxy_faults(self, gates: dict[str, SmokeRequest]) -> list[str]:
         return [f"{name}: {self.door}" for name, gate in gates.items() if gate.proxy and self.door]
@@ -210,7 +210,7 @@ def test_a_bad_release_is_reverted_completely_with_its_key(host: Host) -> None:
     host.check.bad = {NEW}
     assert host.switch(host.service()).run() == "reverted"
     assert host.state() == WAS
-    assert host.journal()["reasons"] == [f"a: health: {NEW} is no good"]
+    assert host.journal()["reasons"] == [f"a: health: {NEW} is not a good"]
 
 
 def test_an_unexpected_error_restores_the_former_release(host: Host) -> None:

@@ -52,7 +52,7 @@ def test_fingerprints_equal_gpgs(tmp_path: Path) -> None:
 def test_a_text_without_a_key_is_a_mistake_and_no_traceback(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "key"
     path.write_bytes(data)
-    with pytest.raises(UserError, match="no OpenPGP public key"):
+    with pytest.raises(UserError, match="not an OpenPGP public key"):
         openpgp.key_text(repository(path))
 
 

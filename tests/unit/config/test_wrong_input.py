@@ -235,7 +235,7 @@ def test_values_of_any_depth_are_bounded() -> None:
         ("- " * 100_000, "within each other", 1),
         ("a:\n" + BOMB, "values, aliases written out", None),
         ("x: " + "9" * 400, "more than 64 bits", None),
-        ("x: " + "9" * 6000, "no valid value", 1),
+        ("x: " + "9" * 6000, "not a valid value", 1),
     ],
 )
 def test_a_yaml_mistake_names_its_line(text: str, message: str, line: int | None) -> None:

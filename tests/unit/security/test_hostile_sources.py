@@ -258,8 +258,8 @@ def asked(config: bytes, **more: bytes) -> ResolvedModel:
     [
         (b"[" * 200_000, "config.json"),
         (b'{"a":' * 200_000, "config.json"),
-        (b'{"max_position_embeddings": NaN}', "nan is no number"),
-        (b'{"a": -Infinity}', "-inf is no number"),
+        (b'{"max_position_embeddings": NaN}', "nan is not a number"),
+        (b'{"a": -Infinity}', "-inf is not a number"),
         (b'{"a": ' + b"9" * 5000 + b"}", "a number with too many digits"),
         (b"[]", "not a JSON object"),
         (b"\xff\xfe", "not valid JSON"),
@@ -334,7 +334,7 @@ def test_an_invalid_commit_is_refused(sha: str) -> None:
 
 
 def test_invalid_words_reach_no_command_line() -> None:
-    """Names of classes and parsers become words of a plan: a name that is no text is left out."""
+    """Names of classes and parsers become words of a plan: a name that is not text is left out."""
     evil = "x; rm -rf /\x1b[2J $(id) --trust-remote-code"
     config = {
         **CONFIG, "architectures": [evil], "model_type": evil, "auto_map": {evil: evil},

@@ -111,7 +111,7 @@ def test_other_templates_are_parsed_and_those_of_scores_get_scored_texts() -> No
 def test_a_template_is_utf_8() -> None:
     Path("catalog").mkdir()
     Path("catalog/latin.jinja").write_bytes("{{ messages[-1].content }}\xe9".encode("latin-1"))
-    with pytest.raises(UserError, match=r"latin.jinja(?s:.)*byte 26 is no UTF-8"):
+    with pytest.raises(UserError, match=r"latin.jinja(?s:.)*byte 26 is not UTF-8"):
         plan(files=[{"at": AT, "source": "latin.jinja"}])
 
 

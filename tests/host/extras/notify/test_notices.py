@@ -128,7 +128,7 @@ def test_a_refused_notice_is_reported(got: Received) -> None:
     assert len(got.requests) == 2
     nobody = free_port()
     assert {_sent(text.format(nobody)) for text in (WEBHOOK, NTFY, MAIL)} == {REFUSED}
-    assert _sent("nothing://x/y") == "this is no address that Apprise can send to"
+    assert _sent("nothing://x/y") == "this is not an address that Apprise can send to"
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

@@ -225,12 +225,16 @@ def test_usage_by_key_lists_the_most_used_first(fleet: Fleet, tmp_path: Path) ->
 
 def test_a_fault_of_the_site_is_a_sentence_and_no_traceback(fleet: Fleet) -> None:
     def broken() -> Page:
-        raise refusal("group_data/all.py", "port is no number", "write a number")
+        raise refusal("group_data/all.py", "port is not a number", "write a number")
 
     with serving(fleet, broken) as site:
         answer = ask(site)
     text = answer.read().decode()
-    assert (answer.status, "port is no number" in text, "Traceback" in text) == (500, True, False)
+    assert (answer.status, "port is not a number" in text, "Traceback" in text) == (
+        500,
+        True,
+        False,
+    )
 
 
 def test_rates_are_of_the_last_hour_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ class Fleet:
 
 def test_a_new_finding_is_sent_once() -> None:
     fleet = Fleet()
-    for minutes in range(9, 99, 10):  # changing figures are no news
+    for minutes in range(9, 99, 10):  # changing figures are not news
         observed = f"no token for {minutes} min"
         fleet.round(finding(observed=observed, reason="it hangs", remedy="restart it"))
     body = (
