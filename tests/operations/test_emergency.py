@@ -209,7 +209,7 @@ PATHS = {
 @pytest.mark.parametrize("question", [questions.facts, questions.deep_smoke])
 def test_impossible_names_fail_the_host(case: str, question: Any) -> None:
     item, run = unplanned(status=PATHS[case])
-    with pytest.raises(HostError, match="is no service") as raised:
+    with pytest.raises(HostError, match="is not a service") as raised:
         question(item, run)
     assert item.programs == ["status"]
     assert "\x1b" not in str(raised.value)
