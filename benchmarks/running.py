@@ -23,7 +23,7 @@ class Cost:
     """Cost of one run.
 
     Attributes:
-        seconds: by the clock.
+        seconds: elapsed seconds.
         cpu: seconds of CPU, user and system, of the controller's process.
         peak: its largest resident size in megabytes.
     """

@@ -53,7 +53,7 @@ def ensure() -> Path:
 
 
 def ensure_bare() -> Path:
-    """The same of a bare host, with the packages that it can have."""
+    """The base tree of a bare host, with the packages that it can have."""
     download = "apt-get --yes -qq --no-install-recommends --download-only install"
     hooks = (
         f"APT_CONFIG=$MMDEBSTRAP_APT_CONFIG {download} {' '.join(OFFERED)}",

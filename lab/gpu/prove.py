@@ -133,7 +133,7 @@ def proxy() -> dict[str, Any]:
 
 
 def port() -> dict[str, Any]:
-    """The same without the proxy: a port that Docker publishes, a network of the container's."""
+    """Streams without the proxy: a port that Docker publishes, and the container's own network."""
     deployed = controls.deploy("port", {SERVICE: service(proxy=False)})
     return {"runs": in_turns({"port": f"127.0.0.1:{PORT}"}, LEVELS), "deploy": deployed}
 

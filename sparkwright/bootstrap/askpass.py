@@ -47,7 +47,7 @@ def run(
     """Run a program of OpenSSH's without a terminal.
 
     Args:
-        answer: to a prompt, in this thread.
+        answer: function that answers a prompt, in this thread.
         stdin: input of the command on the host.
 
     Returns:

@@ -193,7 +193,7 @@ class Decision:
     """Bootstrap steps to do on a host.
 
     Attributes:
-        steps: in their order; empty if everything is as asked for.
+        steps: steps in their order; empty if nothing is left to do.
         reboot: whether the driver needs a reboot after the steps.
         findings: reasons why a step is not done; if one is an error, no step is done.
     """

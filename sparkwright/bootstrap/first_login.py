@@ -1,7 +1,7 @@
 """The first login to a box, by the user's own ssh: its host key, a password, a key of the user's.
 
-The user's ssh_config, agent and jump hosts apply. The host key is asked about once, and another key
-is refused. A password answers only the password prompt of this host, by the ssh that connects to
+The user's ssh_config, agent and jump hosts apply. ssh asks about the host key once, and refuses
+another key. A password answers only the password prompt of this host, by the ssh that connects to
 it, and is not stored: it installs a key of the user's, and is tried for sudo. A jump host is logged
 in to first, in the same way, as a host with its own password.
 """
@@ -21,10 +21,10 @@ from sparkwright.findings.user_error import Messages, UserError
 from sparkwright.text.visible import cut, visible
 
 _MESSAGES = Messages(__file__)
-#: How often a password is asked for.
+#: Number of prompts for a password.
 TRIES = 3
 _ACCEPTS = re.compile(r"\(yes/no(/\[fingerprint\])?\)\? *$")
-#: A prompt of PAM's; a further factor is asked for in other words, and gets no answer.
+#: A prompt of PAM's; a prompt for a further factor has other words, and gets no answer.
 _PAM = re.compile(r"[Pp]assword( for [^:]{1,100})?: *")
 #: Neither banner nor master connection: pyinfra logs in by itself, with a key.
 _ALONE = {"BatchMode": "no", "StrictHostKeyChecking": "ask", "LogLevel": "ERROR",
@@ -100,7 +100,7 @@ class Login:
 
     @property
     def address(self) -> str:
-        """Where ssh connects to, by name or number."""
+        """Address that ssh connects to, by name or number."""
         return self.settings["hostname"][0]
 
     @property

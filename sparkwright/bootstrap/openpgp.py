@@ -36,7 +36,7 @@ _SECONDS = 30
 
 
 def key_text(repository: Repository) -> str:
-    """The repository's key, armoured. Fetched or read now, and checked.
+    """The repository's key, armoured. The key is fetched or read now, and checked.
 
     Raises:
         UserError: the key can't be fetched, is not a key, or has another fingerprint.

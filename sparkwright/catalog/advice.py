@@ -21,7 +21,7 @@ class Choice(Data):
 
     Attributes:
         workload: purpose of the service.
-        gpus: compute capabilities that this holds for.
+        gpus: compute capabilities that the choice holds for.
         recipe: an entry of the catalog.
         rank: 1 is the first choice; the rank is this project's, whoever gives the reason.
         by: author of ``why``: the card that ``source`` names, or this project.

@@ -1,4 +1,4 @@
-"""``sparkwright status``, ``history`` and ``diff``: what every host runs, read from the hosts."""
+"""``sparkwright status``, ``history`` and ``diff``: releases of every host, read from the hosts."""
 
 import json
 import sys

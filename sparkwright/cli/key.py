@@ -145,7 +145,7 @@ def retire_command(fleet: _Fleet, name: str, as_json: bool) -> None:
 def revoke_command(fleet: _Fleet, name: str, as_json: bool) -> None:
     """Revoke the key of one client, at once and on every host. The others stay valid.
 
-    `sparkwright key rotate --name NAME` gives the client a new one.
+    `sparkwright key rotate --name NAME` gives the client a new key.
     """
     if name == DEFAULT:
         observed = "the fleet's own key can't be revoked: sparkwright uses it itself"

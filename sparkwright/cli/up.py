@@ -63,12 +63,12 @@ class _Box:
     """A box on its way to an answer.
 
     Attributes:
-        name: in the inventory.
-        data: for the inventory, beside the site's settings for every host.
+        name: name in the inventory.
+        data: data for the inventory, beside the site's settings for every host.
         existing: the inventory's host with this address; None for a new host.
         title: its GPU.
         group: the inventory's group for a new host.
-        steps: bootstrap's, as ``--data``.
+        steps: bootstrap steps, as ``--data``.
         readiness: ``run.bootstrap.Readiness``.
         endpoints: addresses as clients will see them.
     """
@@ -181,7 +181,7 @@ def _logged_in(
 ) -> list[_Box]:
     """Return the boxes, once every login works and every user can become root. Raises UserError."""
     hosts = hosts_of(inventory) if inventory and not skeleton.is_example(inventory) else []
-    # A group's name means every host of it.
+    # A group's name means every host of the group.
     taken = {"all", *(family.group for family in FAMILIES.values())}
     taken |= {inventory.stem.lower()} if inventory else {"lab"}
     taken |= {name.lower() for host in hosts for name in (host.name, *host.groups)}

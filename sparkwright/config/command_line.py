@@ -38,9 +38,8 @@ def choice_problems(
 def group_problems(
     hosts: Sequence[HostInput], with_data: Collection[str], inventory: Path
 ) -> Iterator[finding.Finding]:
-    """Hosts in the groups of two kinds of GPU; and group_data of an empty group whose name
-    resembles a used group's: like a group without data, or unless another inventory beside this one
-    names it.
+    """Hosts in the groups of two kinds of GPU; and group_data of a group that this inventory lacks,
+    if its name resembles a group of the inventory.
     """
     for host in hosts:
         if len(own := sorted(_FAMILIES & host.groups)) > 1:

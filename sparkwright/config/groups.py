@@ -29,7 +29,7 @@ def groups_of(file: str, variables: Mapping[str, Any]) -> dict[str, Group]:
     """The groups among an inventory's top-level variables.
 
     Raises:
-        UserError: for every host and group of a shape that pyinfra can't read.
+        UserError: names every host and group of a shape that pyinfra can't read.
     """
     groups: dict[str, Group] = {}
     problems = Problems()

@@ -83,7 +83,7 @@ def run(path: Path, code: CodeType | None = None) -> dict[str, Any]:
 
 
 def imported(tree: ast.Module) -> set[str]:
-    """The names that a file imports: no settings of anybody."""
+    """The names that a file imports, which are not settings."""
     result: set[str] = set()
     for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom):

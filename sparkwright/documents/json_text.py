@@ -32,7 +32,10 @@ def load(text: str | bytes, most: int = MOST) -> Any:
 
 
 def load_object(text: str | bytes, most: int = MOST) -> dict[str, Any]:
-    """The same of a JSON object. Raises Unusable for any other value, too."""
+    """Return the value of a JSON text that is an object.
+
+    Raises Unusable for any other value, too.
+    """
     data = load(text, most)
     if not isinstance(data, dict):
         raise Unusable("not a JSON object", "name the right file")

@@ -46,7 +46,7 @@ def make_folder(path: Path, mode: int = 0o777) -> None:
     its owner alone, for any umask and creator.
 
     Raises:
-        UserError: for another user's ``.sparkwright``.
+        UserError: ``.sparkwright`` belongs to another user.
     """
     for state in [item for item in (path, *path.parents) if item.name == ".sparkwright"][:1]:
         state.mkdir(0o700, parents=True, exist_ok=True)

@@ -124,7 +124,7 @@ class Parser:
 
         Args:
             version: None if no card gives it; then arguments are not checked.
-            arguments: with underscores, as in recipes.
+            arguments: arguments with underscores, as in recipes.
             also: argument -> values that this build accepts in addition to the stock engine's.
         """
         yield from self._check_variables(version, environment)

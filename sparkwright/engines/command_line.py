@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # commands that ask hosts load no catalog
     from sparkwright.catalog.data import ArgumentValue
     from sparkwright.engines.engine import Launch
 
-#: vLLM and SGLang take an empty list of media domains for every domain; this one can never exist
+#: vLLM and SGLang take an empty list of media domains for every domain; this domain can never exist
 #: (RFC 6761).
 _NO_DOMAIN = ("media.invalid",)
 

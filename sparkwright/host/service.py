@@ -99,7 +99,7 @@ class Service:
         image: its name in the host's Docker.
         gate: smoke test that it must pass to count as started.
         ports: ports on which it or its proxy listens.
-        soak_seconds: how long a switched service is observed after its first answers.
+        soak_seconds: time of observation of a switched service after its first answers.
         pool: its place behind the host's own proxy.
         second_boot: whether to start it once more after a start that compiled code, on unified
             memory.

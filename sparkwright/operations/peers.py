@@ -58,7 +58,7 @@ def serving(contents: Callable[[], Sequence[str]], *, sources: Sources | None = 
 
 def server_job(home: str, how: Sources) -> Job:
     """Return the job of a host's peer server. A changed program or setting makes another job, which
-    replaces the old one.
+    replaces the old job.
     """
     models, images = how.models_root, f"{how.services_root}/images"
     request = document(

@@ -9,7 +9,7 @@ from sparkwright.plan.plan import ServicePlan
 
 @dataclass(frozen=True)
 class Term:
-    """Under which terms an image or a model is published.
+    """Terms under which an image or a model is published.
 
     Attributes:
         of: the image's name, or the model's repository.
@@ -26,7 +26,7 @@ class Terms:
     """Licenses and duties that an operator must know before others use a service.
 
     Attributes:
-        licenses: of every image and model.
+        licenses: licenses of every image and model.
         duties: the cards' demands on operators of their models -> source.
     """
 

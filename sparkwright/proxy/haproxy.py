@@ -61,7 +61,7 @@ class Replica:
     """A server behind a proxy.
 
     Attributes:
-        address: of a host, or the path of a Unix socket, which has no port.
+        address: address of a host, or path of a Unix socket, which has no port.
         health_port: port of its health check, on the same address. An engine's own ``/health``
             shows only that its loop runs: use a check that generates.
         health: path of the Unix socket of its health check, instead of a port.
@@ -165,7 +165,7 @@ class Page:
 
     Attributes:
         image: its name in the host's Docker.
-        url: of the address.
+        url: URL of the address.
         secrets: its API key, and the secret that signs its sessions.
         ca: CA that verifies the address; None for public CAs, and for http.
         environment: further variables.
@@ -190,9 +190,9 @@ class Proxies:
         wait_seconds: longest wait of a request if no replica is ready.
         idle_seconds: longest silence of a connection. A prompt of 262144 tokens is read for
             minutes, and an answer without streaming is silent to its end.
-        check_milliseconds: between two health checks of a replica.
+        check_milliseconds: milliseconds between two health checks of a replica.
         wake: socket of the program that activates a service (``host/exclusive/on_request.py``).
-        pools: behind the address for all models.
+        pools: pools behind the address for all models.
         address: configuration of the program behind the address for all models, if any.
         page: Open WebUI beside that address, if any.
         limited: names of keys with rights or limits, which the address enforces: a service's proxy

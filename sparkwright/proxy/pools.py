@@ -84,7 +84,7 @@ def replica_identity(
     """HAProxy's verification of a replica; None if the replica serves http.
 
     Raises:
-        UserError: for a certificate without a name for HAProxy to verify.
+        UserError: the certificate has no name that HAProxy can verify.
     """
     where = f"{host}: tls"
     tls_identity = identity(host, data, tls, where, dry=dry)

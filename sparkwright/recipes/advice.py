@@ -37,7 +37,7 @@ def look_up(repository: str, registries: Iterable[Snapshot]) -> ModelRecipe | No
     """The first recipe of these registries that serves a repository.
 
     Raises:
-        UserError: for a registry that can't be read.
+        UserError: a registry can't be read.
     """
     for registry in registries:
         for text in texts_of_registry(registry, registry.naming(repository)):

@@ -51,8 +51,8 @@ class Arguments:
     """Arguments that a command line sets.
 
     Attributes:
-        parser: of the engine.
-        tables: of the version that judges, or of all.
+        parser: parser of the engine.
+        tables: tables of the version that judges, or of all versions.
         version: its text in messages.
         values: argument, with underscores -> value.
         nested: arguments whose value is a mapping, set as a whole or key by key.

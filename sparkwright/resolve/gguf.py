@@ -35,7 +35,7 @@ class Header:
     """A header.
 
     Attributes:
-        values: by key; of arrays only short arrays of numbers.
+        values: values by key; of arrays, only short arrays of numbers.
         tensors: name -> count of its numbers, and their bytes.
     """
 

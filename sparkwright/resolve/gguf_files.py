@@ -57,8 +57,8 @@ def choose(
     """Paths of the served files, and facts of their headers.
 
     Args:
-        sizes: of every file of the repository.
-        choice: as in ``ModelReference``.
+        sizes: sizes of every file of the repository.
+        choice: choice of files, as in ``ModelReference``.
         read: returns the facts of a model with a projector.
 
     Raises:

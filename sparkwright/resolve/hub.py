@@ -63,7 +63,7 @@ def lora_of(
     Args:
         files: paths of the repository.
         small: returns the object of a JSON file.
-        piece: returns bytes of a file: from where, and how many.
+        piece: returns bytes of a file, given their offset and number.
 
     Raises:
         ValueError, TypeError, LookupError, Unusable: the files have another form.

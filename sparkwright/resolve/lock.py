@@ -68,7 +68,7 @@ def resolve(
         asked_models: models that this run has resolved already.
 
     Raises:
-        UserError: every tag and revision that could not be resolved.
+        UserError: names every tag and revision that could not be resolved.
     """
     images: dict[str, tuple[ImageReference, str | None, tuple[str, ...]]] = {}
     models: dict[str, tuple[References, ModelReference]] = {}

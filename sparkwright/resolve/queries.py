@@ -90,7 +90,7 @@ class Server:
 
         Raises:
             Unusable, ValueError: the answer is beyond the bounds or redirects elsewhere.
-            OSError: for a server out of reach.
+            OSError: the server is out of reach.
         """
         # A locked run sends no request, and these modules take 0.1 s to import.
         from http.client import HTTPException

@@ -29,7 +29,7 @@ class Snapshot:
     """A commit of a recipe registry.
 
     Attributes:
-        address: of the repository.
+        address: address of the repository.
         commit: 40 hex digits.
         place: the bare repository on this machine.
     """
@@ -52,7 +52,7 @@ class Snapshot:
         """Paths of plain files of a recipe's usual size; with ``every``, of all files.
 
         Raises:
-            UserError: for a tree without end.
+            UserError: the tree has no end.
         """
         listed = self._git("ls-tree", "-r", "-l", "-z", "--full-tree", self.commit)
         result = []

@@ -206,7 +206,7 @@ def plan(
     """Plan a run, before any host is connected to.
 
     Args:
-        limit: names of the chosen hosts; all without.
+        limit: names of the chosen hosts; empty for all hosts.
         broken: reason why group_data can't be read.
 
     Raises:

@@ -89,7 +89,7 @@ class DesiredHost:
         violations: rules that its plan violates without stopping: warnings, and silenced
             violations.
         keys: its API keys.
-        token: for gated models; None without one.
+        token: token for gated models; None without a token.
         proxies: its proxies; None without any.
         peer_certificate: certificate with which it serves other hosts; None for plain HTTP.
     """

@@ -345,7 +345,7 @@ class PlannedHost:
     Attributes:
         resolved_models: models that were looked up for the plan, by repository and revision.
         login: obstacle to a login.
-        data: of inventory and group_data.
+        data: data of inventory and group_data.
     """
 
     plan: HostPlan

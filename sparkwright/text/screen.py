@@ -36,7 +36,7 @@ def fitted(text: str, columns: int | None = None) -> str:
     """Text with every line that is too long broken at spaces; a word is never broken.
 
     Args:
-        columns: instead of the terminal's.
+        columns: width instead of the terminal's.
     """
     columns = columns or width()
     if columns is None:

@@ -51,7 +51,7 @@ def serves_with(
             alone.
 
     Raises:
-        UserError: when certificate, key or CA can't be used.
+        UserError: certificate, key or CA can't be used.
     """
     if settings is None:
         return None
@@ -100,7 +100,7 @@ def peer_certificate(
         proxies: certificate of its proxies, which covers more addresses; None without one.
 
     Raises:
-        UserError: when certificate, key or CA can't be used.
+        UserError: certificate, key or CA can't be used.
     """
     result = identity(host, data, settings, dry=dry)
     pem = proxies or serves_with(host, data, settings, (), dry=dry)

@@ -39,7 +39,7 @@ def user_certificate(
         where: file and key of the setting, for messages.
 
     Raises:
-        UserError: names every fault of it.
+        UserError: names every fault of the certificate.
     """
     problems = Problems()
     chain: tuple[x509.Certificate, ...] = ()

@@ -1,4 +1,4 @@
-"""Three services of which one runs: changed by hand, by calendar and request, and rolled back."""
+"""Three services of a group: changed by hand, by calendar and request, and rolled back."""
 
 import http.client
 import json

@@ -221,7 +221,7 @@ def test_a_record_does_as_the_standard_librarys_dataclass_does() -> None:
 
 
 def test_light_records_are_as_the_real_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same contract once more, with the hosts' replacement of the standard library's."""
+    """The contract holds with the hosts' replacement of the standard library's dataclasses, too."""
     monkeypatch.setitem(sys.modules, "dataclasses", light_dataclasses)
     light_records = ModuleType(records.__name__)
     monkeypatch.setitem(sys.modules, records.__name__, light_records)

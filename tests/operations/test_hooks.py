@@ -153,7 +153,7 @@ def test_the_next_channel_is_opened_while_one_is_used() -> None:
     assert transport.open_session() == "channel 1"
     gevent.sleep(0)
     assert len(transport.opened) == 2
-    # The third cannot be opened: its user is told, and not before.
+    # The third channel can't be opened: only its user gets the error.
     assert transport.open_session() == "channel 2"
     with pytest.raises(EOFError):
         transport.open_session()

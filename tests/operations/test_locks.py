@@ -77,7 +77,7 @@ def test_the_lock_of_a_roll_out_names_the_hosts_batch() -> None:
     [
         replace(locks.OWNER, token="t1", by="bob@here"),  # another run in this very process
         replace(locks.OWNER, token="t1", pid=1),  # somebody else's process
-        replace(_dead(), machine="elsewhere"),  # a process id says nothing of another machine
+        replace(_dead(), machine="elsewhere"),  # a process id has no meaning on another machine
         Owner("t1", "bob@here", locks.OWNER.machine, None),
     ],
 )

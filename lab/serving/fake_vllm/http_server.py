@@ -31,7 +31,7 @@ class Request:
 
 @dataclass
 class Response:
-    """body: as one text, or in pieces that are sent as they come.
+    """body: one text, or pieces that are sent as they come.
 
     vary: the CORS header is added.
     """

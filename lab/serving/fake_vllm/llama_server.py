@@ -66,7 +66,7 @@ class LlamaApi(Api):
         for routes in self._routes.values():
             for path in {*routes} - ({*ROUTES} - closed):
                 del routes[path]
-        # It answers to any name, and names the first one.
+        # It answers to any name, and reports the first name.
         self._backend.model_of = lambda body: names[0]  # type: ignore[method-assign]
 
     async def _answered(self, request: Request) -> Response:

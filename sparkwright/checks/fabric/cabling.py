@@ -19,7 +19,7 @@ class Cable:
 
 
 def cables(states: Mapping[str, FabricState]) -> tuple[Cable, ...]:
-    """Return every pair of devices of different hosts of which one sees the other.
+    """Return every pair of devices of different hosts where one device sees the other.
 
     Over a switch all twins see each other, so only pairs of the same twin are returned, one for
     each cable.

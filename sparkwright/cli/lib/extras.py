@@ -28,7 +28,7 @@ class Command:
         help: its line in the help.
         module: a module with the click command as ``command``, or as another object after a colon;
             it may have the type of its JSON document as ``DOCUMENT``.
-        section: of the help; empty for a command of a group.
+        section: section of the help; empty for a command of a group.
         asks_hosts: whether it asks hosts in its own process.
     """
 

@@ -141,7 +141,7 @@ class Handler(BaseHTTPRequestHandler):
         hosts = self.headers.get_all("Host") or []
         site = self.server.site
         if [host.lower() for host in hosts] != [site.name]:
-            raise Refused(421, _PRINTED)  # only users who were told the page's name may open it
+            raise Refused(421, _PRINTED)  # only users who know the page's name may open it
         origins = self.headers.get_all("Origin") or []
         if any(origin != site.url for origin in origins):
             raise Refused(403, "another site may not ask")

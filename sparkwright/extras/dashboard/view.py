@@ -38,7 +38,7 @@ class Expected:
     """A host as planned.
 
     Attributes:
-        services: by name; none for a host without a plan.
+        services: services by name; empty for a host without a plan.
         models: service -> repository of the model.
         memory: None without a plan.
         read: time when the plan was read, seconds since the epoch.
@@ -167,7 +167,7 @@ def _bounded(value: Any) -> Any:
 
 
 def _work(seen: Deployment) -> str:
-    """Owner of the host's lock, its batch, and how far its switch is."""
+    """Owner of the host's lock, its batch, and the progress of its switch."""
     lock, switch = seen.lock, seen.switch
     parts = [lock_owner.described(lock, seen.now), visible(lock.batch, 40)] if lock else []
     if switch and switch.step not in ("", "ended"):

@@ -102,7 +102,7 @@ def command(
 ) -> None:  # fmt: skip
     """Write recipes of other projects into the site's catalog.
 
-    Of sparkrun, eugr/spark-vllm-docker and vllm-project/recipes.
+    It reads recipes of sparkrun, eugr/spark-vllm-docker and vllm-project/recipes.
 
     SOURCE is a file, a folder, https://HOST/REPOSITORY, or @NAME of the setting `registries`;
     RECIPES are the names of some of its recipes, and @NAME/RECIPE names a single recipe. The

@@ -33,8 +33,8 @@ class Chosen:
     """The image that serves.
 
     Attributes:
-        name, tag: of the catalog.
-        version: of the engine inside, if known.
+        name, tag: image and tag in the catalog.
+        version: version of the engine inside, if known.
         entry: its new entry, as YAML has it; None if the catalog has it already.
     """
 
@@ -137,8 +137,8 @@ def _note_risks(
         note("unknown-version", "container", observed)
 
 
-#: Least MemTotal: of a Spark, as in recipes for Sparks; of a box of 32 GB with a dedicated card, of
-#: which the kernel counts 31.0.
+#: Least MemTotal: of a Spark, as in recipes for Sparks; of a box of 32 GB with a dedicated card,
+#: where the kernel counts 31.0.
 _SPARK_GIB, _BOX_GIB = 110.0, 30.0
 _FORMATS = get_args(get_args(Model.model_fields["format"].annotation)[0])
 #: Other names of formats.
@@ -159,7 +159,7 @@ class Imported:
         source: the recipe's file.
         format: format of its file.
         findings: omitted and changed parts, and requirements.
-        name: of the new recipe.
+        name: name of the new recipe.
         sources: path beside the recipe -> text: the original, and files that it names.
     """
 

@@ -49,7 +49,7 @@ class Mod:
     """Effects of a script, in its order.
 
     Attributes:
-        name: of the mod's folder.
+        name: name of the mod's folder.
         own: the files of the folder: name -> text, "\\0" for a file that is not text.
         files, patches: entries of the recipe's keys.
         sources: path beside the recipe -> text of the files that the entries name.

@@ -20,7 +20,7 @@ def slug(text: str) -> str:
     """A name in the catalog's form; it can't lead to another folder.
 
     Raises:
-        Unfit: nothing of the name is left.
+        Unfit: no character of the name is left.
     """
     name = re.sub(r"[^a-z0-9._]+", "-", text.lower())
     name = re.sub(r"\.{2,}", ".", name).strip("-._")[:_LONGEST].rstrip("-._")

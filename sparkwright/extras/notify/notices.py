@@ -74,7 +74,7 @@ def _of(host: str, seen: Deployment) -> Iterator[Finding]:
     # Without a plan only the names of deployed services are known.
     names = list(seen.planned if seen.plan_known else filter(_SERVICE.fullmatch, seen.services))
     for symptom in symptoms:
-        # Without a word of the host's.
+        # Without any text of the host.
         service = symptom.service if symptom.service in names else None
         figures = _FIGURES.search(str(symptom.values.get("observed", "")))
         observed = [figures[0] if figures else "", _switched(service, seen) if service else ""]
@@ -149,7 +149,7 @@ class Recipient(BaseModel):
     why: str = ""
 
     def held_back(self, now: float) -> str:
-        """Why nothing is sent now; empty if a notice may be sent.
+        """Return the reason to send nothing now; empty if a notice may be sent.
 
         Times ahead of the clock do not count: the clock was set back.
         """

@@ -216,7 +216,7 @@ class Handler(BaseHTTPRequestHandler):
                     raise Later(f"{service} is still being started", _SOON)
                 if streams and time.monotonic() >= comment_at:
                     comment_at = time.monotonic() + _COMMENT
-                    # A stream's client ignores comments; the first one begins the stream.
+                    # A stream's client ignores comments; the first comment begins the stream.
                     self._head(200, ("Content-Type", "text/event-stream; charset=utf-8"))
                     self._write(f": {service} is being started\n\n".encode())
                 self._check_client()

@@ -12,7 +12,7 @@ SHAPE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, st
 
 
 class Fault(Exception):
-    """A check failed; the text says what was observed.
+    """A check failed; the text has the observation.
 
     Attributes:
         cause: one of the causes in sparkwright/checks/smoke/checks.yaml.

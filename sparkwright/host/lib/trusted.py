@@ -183,7 +183,7 @@ def _open(at: int, name: str, make: int | None) -> int:
 
 
 def _names(path: str) -> list[str]:
-    """Return the names in a path, the last one first."""
+    """Return the names in a path, the last name first."""
     return [name for name in reversed(path.split("/")) if name not in ("", ".")]
 
 

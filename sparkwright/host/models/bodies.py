@@ -112,7 +112,7 @@ def parse_apart(file: Any, boundary: str) -> Fields:
     """Parse the fields of a body in a file in a separate process. Blocks.
 
     Raises:
-        Refused: as ``parse`` does, and for a body that takes too much time or memory.
+        Refused: as in ``parse``, or the body takes too much time or memory.
     """
     import subprocess  # import takes 8 ms, which the child process saves
 

@@ -171,7 +171,7 @@ class Head(Rank):
         """Authenticate a follower and return its rank.
 
         Raises:
-            Lost: the client is none of the followers.
+            Lost: the client is not a follower.
         """
         rank, mine = self._rank, nonce()
         link.send(nonce=mine)

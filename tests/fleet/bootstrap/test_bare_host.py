@@ -164,7 +164,9 @@ def test_bootstrap_continues_after_a_power_cut(fresh: Site) -> None:
 
 @pytest.mark.timeout(300)
 def test_a_first_bootstrap_asks_for_a_password(fresh: Site) -> None:
-    """The password is asked for once, and is in no process list; after it sudo asks for none."""
+    """The command asks for the password once and shows it in no process list; afterwards sudo
+    needs none.
+    """
     inside(BARE.name, "sh", "-c", f"echo '{USER}:a-secret-of-hers' | chpasswd; "
            f"echo '{USER} ALL=(ALL) ALL' > /etc/sudoers.d/{USER}")  # fmt: skip
     refused = fresh.run("--yes", inventory=INVENTORY, deploy=ALONE)

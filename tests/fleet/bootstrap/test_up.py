@@ -73,7 +73,7 @@ def _up(folder: Path, *arguments: str, to: str = PLAN) -> Iterator[Terminal]:
 
 
 def _again(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """The same command without a terminal."""
+    """The command without a terminal."""
     return subprocess.run(
         [sys.executable, "-m", "sparkwright", *arguments], cwd=folder,
         env=environment(folder), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

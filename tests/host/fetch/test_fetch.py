@@ -344,7 +344,7 @@ def test_files_of_another_revision_are_shared_by_hard_link(fetch: Fetch) -> None
     fetch.hub.hits.clear()
     fetch.complete()
     assert fetch.hub.sent() == 0
-    # Losing one revision loses nothing of the other.
+    # Losing one revision loses no file of the other.
     shutil.rmtree(other)
     fetch.assert_whole()
 

@@ -1,4 +1,4 @@
-"""The serving fake's refusals, keys, sleep and metrics, against what a real vLLM printed."""
+"""The serving fake's refusals, keys, sleep and metrics, against output of a real vLLM."""
 
 import contextlib
 import json

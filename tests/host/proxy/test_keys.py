@@ -116,7 +116,7 @@ def test_the_hosts_own_key_opens_from_the_host_alone(proxy: RunningProxy, first:
 
 @pytest.fixture
 def managed(proxy: RunningProxy, monkeypatch: pytest.MonkeyPatch) -> RunningProxy:
-    """The same, as a unit that systemd runs."""
+    """The program, as a unit that systemd runs."""
     monkeypatch.setattr(systemd, "is_active", lambda _: True)
     monkeypatch.setattr(configure, "reload", lambda _: proxy.reload())
     return proxy

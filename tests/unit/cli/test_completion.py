@@ -40,7 +40,7 @@ def site(here: Path) -> Path:
 
 
 def completed(*arguments: str) -> list[str]:
-    """As bash does: the last word is incomplete."""
+    """Like bash, it leaves the last word incomplete."""
     shell_complete = ShellComplete(main, {}, "sparkwright", "_X")
     return [
         completion.value

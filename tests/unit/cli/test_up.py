@@ -66,7 +66,7 @@ class World:
 
     Attributes:
         gpus: name of a host -> its GPU's name for `init`, and nvidia-smi's.
-        findings: of each host.
+        findings: findings of each host.
         done: completed steps, in order.
         pinned: host -> services that were pinned last.
     """

@@ -1,5 +1,5 @@
-"""An attacker who hands over a bundle or a lock changes any byte of it: nothing of it is run or
-built.
+"""An attacker who hands over a bundle or a lock changes any byte of it: none of its contents is run
+or built.
 """
 
 import base64

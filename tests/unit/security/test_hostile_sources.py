@@ -1,4 +1,6 @@
-"""Hostile hubs, registries and repositories: bounded, and nothing of them runs."""
+"""Hostile hubs, registries and repositories: their answers are bounded, and their code does not
+run.
+"""
 
 import datetime as dt
 import gzip

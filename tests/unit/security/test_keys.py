@@ -124,7 +124,7 @@ def test_an_unsafe_key_name_is_refused(name: str) -> None:
 
 
 def test_the_engines_key_follows_from_no_clients(site: Path) -> None:
-    """The owner of a former client key knows nothing of vLLM's."""
+    """The owner of a former client key can't derive vLLM's key."""
     engine = keys().engine
     assert keys("spark-2").engine != engine
     (site / "api_key").write_text("another-key-of-the-fleet\n")

@@ -1,4 +1,4 @@
-"""Routes that answer without the key: planned shut, and asked for from outside."""
+"""Routes that answer without the key: closed in the plan, and probed from outside."""
 
 import ssl
 import subprocess

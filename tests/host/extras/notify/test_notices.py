@@ -1,5 +1,5 @@
-"""Notices to servers of this machine: each receiver gets its own notices, and nothing of an
-address goes elsewhere.
+"""Notices to servers of this machine: each receiver gets its own notices, and no part of an address
+goes elsewhere.
 """
 
 import json
@@ -94,7 +94,7 @@ REFUSED = "no connection, or the server refuses it"
 
 
 def _sent(text: str, title: str = TITLE, body: str = BODY) -> str | None:
-    """Why a notice was not sent to an address."""
+    """Reason why a notice was not sent to an address."""
     return send(address(text, "it"), title, body)
 
 

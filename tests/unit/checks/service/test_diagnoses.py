@@ -146,7 +146,7 @@ def test_a_stuck_collective_is_found_by_the_gpu_of_each_rank() -> None:
     head = diagnose("spark-1", _rank(0, gpu=_STUCK, service=hangs))
     assert {item.id for item in head} == {"stuck-collective", "wedge"}
     assert [item.id for item in diagnose("spark-2", _rank(1, gpu=_STUCK))] == ["stuck-collective"]
-    # One rank that computes, one that answers, one in its low-power state, and one host without a
+    # A rank that computes, a rank that answers, a rank in its low-power state, and a host without a
     # rank.
     assert diagnose("spark-2", _rank(1, gpu={**_STUCK, "power_w": 71})) == []
     assert diagnose("spark-1", _rank(0, gpu=_STUCK)) == []

@@ -327,7 +327,7 @@ def test_46_of_64_public_recipes_with_mods_are_of_shapes_that_are_read() -> None
 
 @pytest.mark.parametrize("name", READ)
 def test_bash_has_the_same_effects_as_the_parser(name: str, tmp_path: Path) -> None:
-    """In the mod's folder; cp, patch and wget only record their arguments."""
+    """The script runs in the mod's folder; cp, patch and wget only record their arguments."""
     shape, programs, work = SHAPES[name], tmp_path / "bin", tmp_path / "work"
     for folder in (programs, work, tmp_path / "mod"):
         folder.mkdir()

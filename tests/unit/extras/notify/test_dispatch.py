@@ -87,7 +87,7 @@ def test_an_address_that_fails_is_tried_again_less_and_less_often() -> None:
         tried += fleet.round(finding(), minutes=1)[0].state == "failed"
     # After 1, 2, 4, 8, 16, 32 minutes, then every hour: ten hours.
     assert tried == 15
-    # The other address is told, once, and of the failure too.
+    # The other address gets the finding once, and a notice of the failure.
     assert [item[:2] for item in fleet.got] == [(MAIL.shown, "spark-1: qwen36: wedge (and 1 more)")]
     fleet.broken.clear()
     fleet.round(finding(), minutes=61)
