@@ -120,7 +120,7 @@ class Judged:
             would = (*step.would, "reboot, where asked for (--reboot)")
             apart = (
                 f"the driver stays ({', '.join(step.packages)}): the host has no GPU without it; "
-                "sudo apt purge takes it away"
+                "sudo apt purge removes it"
             )
             undo = replace(step.undo, packages=(), files={}, apart=apart)
             yield replace(step, would=would, undo=undo)

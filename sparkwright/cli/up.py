@@ -55,7 +55,7 @@ _TARGET = re.compile(
     r"(?P<host>[A-Za-z0-9_][A-Za-z0-9._-]{0,252}|\[?[0-9a-fA-F:.]{2,45}(?:%[A-Za-z0-9._-]+)?\]?)"
 )
 _PROMPT = "Which model are you, and what are you good at? Two sentences."
-_AGAIN = "run the same command again to go on"
+_AGAIN = "run the same command again to continue"
 
 
 @dataclass
@@ -277,7 +277,7 @@ def _agreed(boxes: Sequence[_Box], overrides: tuple[str, ...], *, yes: bool) -> 
     inventory = site_inventory()
     before = after = inventory.read_text(encoding="utf-8")
     if skeleton.is_example(inventory):
-        echo(f"{inventory}: the example's hosts are taken out", err=True)
+        echo(f"{inventory}: the example's hosts are removed", err=True)
         after = skeleton.empty_inventory()
     for box in boxes:
         if box.existing is None:

@@ -263,7 +263,7 @@ def overrides_by_key(overrides: Iterable[str]) -> dict[str, Any]:
         try:
             key, sign, value = text.partition("=")
             if not (sign and key):
-                raise Unusable("this gives no key a value", "write --data KEY=VALUE")
+                raise Unusable("this is not KEY=VALUE", "write --data KEY=VALUE")
             result[key] = _as_pyinfra(value)
         except Unusable as error:
             problems.append(mistake(f"command line: --data {text[:80]}", error.fault, error.remedy))

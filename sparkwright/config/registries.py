@@ -28,7 +28,7 @@ def registry_address(address: str) -> str:
         reason = "this is not an address of a registry"
         raise ValueError(f"{reason}; write https://HOST/REPOSITORY, or a path of this machine")
     if "@" in parts.netloc or parts.query or parts.fragment:
-        raise ValueError("an address has no account, no query and no fragment in it")
+        raise ValueError("an address must not have an account, a query or a fragment")
     return address
 
 

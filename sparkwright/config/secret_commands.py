@@ -91,4 +91,4 @@ def _shown(output: bytes, secret: str) -> str:
     for part in filter(None, secret.splitlines()):
         text = text.replace(part, "(secret)")
     shown = " ".join("".join(item if item.isprintable() else " " for item in text).split())
-    return shown[-300:] or "without a word on standard error"
+    return shown[-300:] or "without a message on standard error"

@@ -48,7 +48,7 @@ def bounded(value: Any, most: int = MOST) -> None:
         for item in waiting[-1]:
             count += 1
             if fault := _fault(item) or (count > most and f"more than {most} values"):
-                raise Unusable(fault, "write less, or smaller")
+                raise Unusable(fault, "write fewer or smaller values")
             if inner := _inner(item):
                 if len(waiting) > DEEPEST:
                     problem = f"more than {DEEPEST} lists and mappings within each other"

@@ -91,7 +91,7 @@ class _Loader(_BASE):  # type: ignore[misc, valid-type]
             if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
                 if (key.tag, key.value) in seen:
                     raise yaml.constructor.ConstructorError(
-                        None, None, f"the key {key.value!r} is there twice", key.start_mark
+                        None, None, f"the key {key.value!r} appears twice", key.start_mark
                     )
                 seen.add((key.tag, key.value))
         result: dict[Hashable, Any] = super().construct_mapping(node, deep)

@@ -118,7 +118,7 @@ class Examination:
         swappiness: the kernel's setting, 0 to 200.
         desktop: whether a desktop runs.
         pressure: resource -> ``some`` and ``full``, percent of the last minute.
-        fetches: unit of a fetch that runs -> seconds since its last written byte.
+        fetches: unit of a running fetch -> seconds since its last written byte.
         docker: Docker's report; None if Docker does not answer.
         ports: speed of each ConnectX port that is up, in Mb/s.
         maintenance: None if the host is not in maintenance.

@@ -52,7 +52,7 @@ def serving(contents: Callable[[], Sequence[str]], *, sources: Sources | None = 
     asked = contents() if ctx_state.get().is_executing else ()
     yield from change(
         [f"serve {content} to other hosts" for content in asked], act,
-        otherwise="no other host asks this one", forget=False,
+        otherwise="no other host asks this host", forget=False,
     )  # fmt: skip
 
 

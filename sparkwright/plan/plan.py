@@ -371,7 +371,7 @@ def _sleepless(service: ServicePlan, engine: Engine) -> Iterator[Fault]:
     if settings.idle is None or settings.idle.do != "sleep":
         return
     if engine.sleep is None:
-        why = f"{engine.title} has no sleep of its own"
+        why = f"{engine.title} has no sleep mode"
     elif settings.exclusive != f"idle.{service.name}":
         why = f"another service of group {settings.exclusive!r} may need all of the memory"
     else:

@@ -52,6 +52,6 @@ def terms(services: Iterable[tuple[ServicePlan, Catalog]]) -> Terms:
 def _term(name: str, entry: Image | Model | None) -> Term:
     own = entry.license if entry else None
     if own is None:
-        return Term(name, "the catalog names none", "-")
+        return Term(name, "the catalog names no licence", "-")
     arguments = [word for word in (own.name, own.note) if word]
     return Term(name, ", ".join(arguments) or "none is named", own.source)

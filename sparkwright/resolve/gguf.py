@@ -65,7 +65,7 @@ def read_header(fetch: Callable[[int, int], bytes], size: int) -> Header:
     keys = set()
     for _ in range(entries):
         if (key := text.name()) in keys:
-            raise _fault("a key is there twice")
+            raise _fault("a key appears twice")
         keys.add(key)
         if (value := text.value(text.number("I"))) is not None:
             values[key] = value

@@ -232,7 +232,7 @@ class _Repository:
         """A manifest or blob by its digest. Raises Unusable for other content."""
         content = self.ask(kind, digest).required().content
         if digest_of(content) != digest:
-            raise bounds.Unusable(f"{digest} is another content", "take another registry")
+            raise bounds.Unusable(f"{digest} is other content", "take another registry")
         return content
 
     def signatures(self, digest: str) -> Iterator[Signature]:

@@ -15,7 +15,7 @@ def _to_utc(when: dt.datetime) -> dt.datetime:
     try:
         return when.astimezone(dt.UTC)
     except OverflowError as error:  # a year that UTC does not have
-        raise ValueError("no time that UTC has") from error
+        raise ValueError("not a time in UTC") from error
 
 
 #: A time with its zone, kept in UTC.

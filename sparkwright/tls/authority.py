@@ -189,7 +189,7 @@ def _read(path: Path, now: dt.datetime) -> Authority:
     if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != (
         certificate.public_key()
     ):
-        raise _broken(path, "the CA's certificate is not of its key")
+        raise _broken(path, "the CA's certificate does not match its key")
     if certificate.not_valid_after_utc <= now + HOST_VALID / 3:
         raise _broken(path, f"the CA ends on {certificate.not_valid_after_utc:%Y-%m-%d}")
     return Authority(path, certificate, key)

@@ -106,7 +106,7 @@ def test_pruning_is_shown_counted_and_then_nothing(converged: Site, unneeded: st
     assert (again.code, again.changed) == (0, set())
     assert "No changes" in again.output
     text = converged.sparkwright("models", "prune", "inventory/virtual.py", *ONE, "--yes")
-    assert re.match(rf"{HOST}: [0-9.]+ [MG]B in \d+ things\n", text)
+    assert re.match(rf"{HOST}: [0-9.]+ [MG]B in \d+ items\n", text)
     assert text.endswith("freed: 0 bytes\n")
 
 

@@ -82,7 +82,7 @@ def test_names_of_batches() -> None:
         (SwitchJournal("", "ended", "failed", ("boom",)), "failed",
          "spark-1 did not get through: boom"),
         (HostError("the connection is lost\nx"), "the connection is lost\nx",
-         "spark-1 was lost sight of: the connection is lost"),
+         "spark-1 can't be followed any more: the connection is lost"),
     ],
 )  # fmt: skip
 def test_after_a_failure_no_host_is_switched(

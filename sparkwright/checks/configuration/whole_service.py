@@ -114,7 +114,9 @@ def _offload(context: Context) -> Iterator[Symptom]:
     if offload := context.service.kv_offload:
         added = context.engine.additions(context.version, {}, 0, offload)
         token = context.engine.kv_bytes(context.body, context.effective, 1)
-        written = f"{token * 1e6 / GIB:.1f} GiB" if token else "what sparkwright lock finds"
+        written = (
+            f"{token * 1e6 / GIB:.1f} GiB" if token else "the size that sparkwright lock finds"
+        )
         case = "disk" if offload.disk else ""
         if any(context.arguments.get(name) != value for name, value in added.items()):
             case = "twice"

@@ -162,7 +162,7 @@ def _length(
         return "auto", f"vLLM's auto: the part that fits the card, of {context} in {subject.config}"
     fits = memory.fitting_context(model, context, share, given, pool)
     if fits is None and not model.kv:
-        return "auto", f"vLLM's auto, of {context}: {subject.config} does not say its KV cache"
+        return "auto", f"vLLM's auto, of {context}: {subject.config} lacks its KV cache's size"
     if fits is None or fits == context:
         return context, subject.config
     return fits, f"the part that fits beside the weights, of {context} in {subject.config}"

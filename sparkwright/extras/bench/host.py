@@ -135,4 +135,4 @@ def remarks(name: str, before: Facts, loaded: Facts | None) -> Iterator[str]:
     if loaded and release != later:
         yield f"release {release} ran at first and {later or None} at the end"
     if loaded is None or not loaded.samples:
-        yield "the GPU was not seen under load: its clock is unknown"
+        yield "the GPU was not observed under load: its clock is unknown"

@@ -148,13 +148,13 @@ class Handler(BaseHTTPRequestHandler):
         if self.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"):
             raise Refused(403, "another site may not ask: open the address in a tab of its own")
         if self.command == "POST" and not origins:
-            raise Refused(403, "a change comes from the page alone")
+            raise Refused(403, "only the page itself may make changes")
 
     def _exchange(self, token: str) -> None:
         """Set the cookie for the right token, and remove the token from the address."""
         site = self.server.site
         if not hmac.compare_digest(token.encode(), site.token.encode()):
-            raise Refused(403, "this token is of another run: open the address last printed")
+            raise Refused(403, "this token belongs to another run: open the address last printed")
         secure = "; Secure" if site.tls else ""
         cookie = f"{site.cookie}={site.session}; Path=/; HttpOnly; SameSite=Strict{secure}"
         self._send(303, _TEXT, "", {"Location": "/", "Set-Cookie": cookie})

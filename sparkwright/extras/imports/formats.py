@@ -37,7 +37,7 @@ def import_texts(texts: list[Text], catalog: Catalog, options: Options) -> Itera
             if title is None:
                 if len(texts) == 1:
                     remedy = f"known: {', '.join(FORMATS)}"
-                    raise Unfit("", "of no format that is known", remedy)
+                    raise Unfit("", "of an unknown format", remedy)
                 continue
             recipes = list(FORMATS[title][1](text, data, options))
         except Unfit as refused:

@@ -69,7 +69,7 @@ class Mod:
                 ``remote_code``, the mod has code.
         """
         # For a missing folder, the table says so.
-        reasons, rest = texts()["mods"], self.own.get("run.sh", "run.sh is not there")
+        reasons, rest = texts()["mods"], self.own.get("run.sh", "run.sh is missing")
         rest = re.sub(r"\$(WORKSPACE_DIR\b|\{WORKSPACE_DIR\})", FILES[:-1], _SILENT.sub("", rest))
         while rest:
             line = rest.partition("\n")[0].strip()

@@ -157,7 +157,7 @@ class Recipient(BaseModel):
             return "it failed, and is tried again later"
         self.sent = [at for at in self.sent if 0 <= now - at < _HOUR]
         if any(now - at < GAP for at in self.sent) or len(self.sent) >= HOURLY:
-            return "enough was sent for now"
+            return "the limit of notices is reached"
         return ""
 
     def remember(self, notice: Sequence[News], now: float) -> None:

@@ -48,6 +48,6 @@ def send(address: Address, title: str, body: str) -> str | None:
         return _OUTCOMES[done.returncode]
     # In sparkwright's words: output of servers and Apprise may contain the address.
     if status := _STATUS.search(done.stderr):
-        to = ": it sends on to another address, which is not followed"
+        to = ": it redirects to another address, which is not followed"
         return f"HTTP {status[1]}{to if status[1].startswith('3') else ''}"
     return "no connection, or the server refuses it"

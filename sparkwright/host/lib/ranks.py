@@ -78,9 +78,7 @@ def missing(home: str | Path) -> str | None:
     result = state(home)
     if result is None or result.step != WAITING:
         return None
-    return (
-        f"it waits for the other ranks: {'; '.join(result.missing) or 'nothing is known of them'}"
-    )
+    return f"it waits for the other ranks: {'; '.join(result.missing) or 'their state is unknown'}"
 
 
 def server(home: str | Path, address: str, port: int) -> http.Server:

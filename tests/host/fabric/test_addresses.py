@@ -94,7 +94,7 @@ def test_an_unanswered_change_is_reverted_at_once(tmp_path: Path, call: str, why
     problem, now = out["said"]
     assert problem[0].startswith("ping -M do -s ")
     assert problem[0].endswith(why) or "unreachable" in problem[0].lower()
-    assert problem[-1] == "the addresses of before are back"
+    assert problem[-1] == "the former addresses are restored"
     assert now == {"addresses": [], "file": False, "units": [], "kept": []}
 
 

@@ -317,7 +317,7 @@ def test_a_sleeping_services_503_names_the_running_service_and_retry_after(
         assert (answer.status, answer.headers["retry-after"]) == (503, "60")
         assert answer.headers["content-type"] == "application/json"
         assert answer.data["error"] == {
-            "message": "llm sleeps: of the group evening coder runs.",
+            "message": "llm sleeps while coder of its group evening runs.",
             "type": "server_error", "code": 503, "running": "coder",
         }  # fmt: skip
     assert first.seen == []

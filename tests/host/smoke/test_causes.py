@@ -131,7 +131,7 @@ def test_noise_is_no_answer_and_a_character_that_was_cut_is_no_noise(
     for check in (short.generate, routes.chat):
         cause, message = fault(check, client)
         assert cause == "noise"
-        assert message.startswith("the answer is noise, as of weights that do not fit: ")
+        assert message.startswith("the answer is noise, as from weights that do not fit: ")
         assert not set(message) & set("\x00\x06\x1d\x1e\x9b")
 
 

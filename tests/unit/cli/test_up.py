@@ -277,7 +277,7 @@ def test_a_box_never_gets_the_name_of_a_group_or_of_another_host(world: World) -
         assert len(world.done) == number * 5
     for targets in (("sparks",), ("all",), ("nova.lan", "nova")):
         done = _up(*targets, "--yes")
-        assert (done.exit_code, "is the name of a host" in done.output) == (2, True), done.output
+        assert (done.exit_code, "is already the name of a host" in done.output) == (2, True), done.output
     assert _up("LAB.local", "--yes").exit_code == 0
     assert list(_inventory()) == ["lab.local", "sparks.home", "rtx50.lan"]
 
@@ -367,7 +367,7 @@ def test_a_value_of_a_host_is_no_code(world: World, tmp_path: Path, value: str) 
 def test_one_line_is_added_to_an_inventory(tmp_path: Path, before: str, line: str | None) -> None:
     """The line is not written if it would not add the host."""
     if line is None:
-        with pytest.raises(UserError, match="put it in yourself"):
+        with pytest.raises(UserError, match="add it yourself"):
             with_host(tmp_path / "lab.py", before, "sparks", "b", {})
         return
     text = with_host(tmp_path / "lab.py", before, "sparks", "b", {})

@@ -19,7 +19,7 @@ def test_an_unnamed_license_is_shown_as_unknown() -> None:
     bare = {name: model.model_copy(update={"license": None}) for name, model in models.items()}
     own = replace(catalog(), models=bare)
     item = plan({"a": {"recipe": STOCK}}).services[0]
-    assert terms([(item, own)]).licenses[1].license == "the catalog names none"
+    assert terms([(item, own)]).licenses[1].license == "the catalog names no licence"
 
 
 def test_plan_shows_them_once_at_the_end() -> None:

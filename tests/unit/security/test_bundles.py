@@ -150,5 +150,5 @@ def test_a_lock_with_paths_or_options_as_hashes_is_refused(
     text = locked(plan())
     assert old in text
     (tmp_path / "fleet.lock").write_text(text.replace(old, new))
-    with pytest.raises(UserError, match="not of the form"):
+    with pytest.raises(UserError, match="not in the required form"):
         read_lock(tmp_path / "fleet.lock")

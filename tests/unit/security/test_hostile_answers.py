@@ -182,9 +182,9 @@ def test_brackets_within_texts_do_not_count() -> None:
 
 def test_an_answer_has_exactly_the_requested_names() -> None:
     of_each("l", ["a"], {"a": 1})
-    with pytest.raises(HostError, match="nothing is said of a"):
+    with pytest.raises(HostError, match="there is no answer about a"):
         of_each("l", ["a"], {})
-    with pytest.raises(HostError, match="was not asked for"):
+    with pytest.raises(HostError, match="was not requested"):
         of_each("l", ["a"], {"a": 1, "../../b": 2})
 
 

@@ -140,7 +140,7 @@ def test_a_redirect_takes_no_token_elsewhere(got: Received, status: int) -> None
             f"ntfy:http://{TOKEN}@127.0.0.1:{got.port}/fleet",
             f"webhook:http://127.0.0.1:{got.port}/{SECRET_PATH}?token={TOKEN}",
         ):
-            why = f"HTTP {status}: it sends on to another address, which is not followed"
+            why = f"HTTP {status}: it redirects to another address, which is not followed"
             assert _sent(text) == why
     assert len(got.requests) == 2
     assert elsewhere.requests == []

@@ -173,7 +173,7 @@ def test_the_hubs_task_decides_the_kind_of_requests(
 def test_an_unknown_gpu_is_asked_for_with_the_choices() -> None:
     with on_the_hub(repository()) as asked:
         (problem,) = planned(group="boxes").problems
-    assert "which GPU" in problem.observed
+    assert "this host's GPU" in problem.observed
     assert all(name in problem.remedy for name in GPUS)
     assert asked == []  # nothing is fetched for a question
 

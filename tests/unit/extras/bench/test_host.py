@@ -67,7 +67,7 @@ def test_a_change_during_the_run_is_reported() -> None:
         "release x ran at first and y at the end"
     ]
     assert list(remarks("a", seen("x"), None)) == [
-        "the GPU was not seen under load: its clock is unknown"
+        "the GPU was not observed under load: its clock is unknown"
     ]
 
 

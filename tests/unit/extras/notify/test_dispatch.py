@@ -68,7 +68,7 @@ def test_notices_are_rate_limited_and_sent_later() -> None:
     fleet = Fleet()
     fleet.round(finding("a"))
     (held_back,) = fleet.round(finding("a"), finding("b"), minutes=1)
-    assert (held_back.state, held_back.why) == ("held back", "enough was sent for now")
+    assert (held_back.state, held_back.why) == ("held back", "the limit of notices is reached")
     fleet.round(finding("a"), finding("b"), finding("c"), minutes=GAP / 60)
     assert fleet.titles == ["a: qwen36: wedge", "b, c: qwen36: wedge"]
     for number in range(40):
