@@ -42,7 +42,7 @@ def command_line() -> dict[str, Any]:
         command line once more.
 
     Worth: a run knows whether it may change anything
-    (`test_pyinfras_command_line_calls_it_between_inventory_and_connection`).
+    (`test_pyinfras_command_line_calls_the_plan_before_the_first_connection`).
     """
     context = click.get_current_context(silent=True)
     program = sys.modules.get("pyinfra_cli.cli")
@@ -75,7 +75,7 @@ def before_connecting(
     between reading the inventory and connecting (``pyinfra_cli.cli._main``).
 
     Worth: a mistake in the user's files touches no host
-    (`test_pyinfras_command_line_calls_it_between_inventory_and_connection`).
+    (`test_pyinfras_command_line_calls_the_plan_before_the_first_connection`).
     """
     state: State = ctx_state.get()
     original = state.init

@@ -165,7 +165,7 @@ def test_metrics_are_as_captured_and_have_neutral_names(server: Running) -> None
 
 
 # The test ends the engine.
-def test_sigterm_ends_it_at_once(server: Running) -> None:
+def test_sigterm_ends_the_engine_at_once(server: Running) -> None:
     start = time.monotonic()
     assert local.stop(server.process) == 0
     assert time.monotonic() - start < 10

@@ -26,7 +26,7 @@ def own(site: Site) -> Iterator[Site]:
     ssh(HOST, "sudo systemctl disable --now sparkwright-hear 2>/dev/null || true")
 
 
-def test_a_spoken_sentence_is_written_down_by_gate_smoke_and_chat(own: Site) -> None:
+def test_gate_smoke_and_chat_transcribe_a_spoken_sentence(own: Site) -> None:
     run = own.deploy("--limit", HOST, inventory=INVENTORY)
     (served,) = run.host(HOST)["services"]
     assert served["smoke"]["failures"] == []

@@ -200,7 +200,7 @@ def test_a_severity_is_read_by_its_value() -> None:
     assert decode(Finding, {"id": "a", "severity": "error"}).severity is Severity.ERROR
 
 
-def test_a_record_does_as_the_standard_librarys_dataclass_does() -> None:
+def test_a_record_behaves_like_a_standard_dataclass() -> None:
     members = {"__annotations__": {"size": "int", "names": "tuple[str, ...]"}, "names": ("a",)}
     stock: type[Any] = dataclasses.dataclass(frozen=True)(type("Kept", (), dict(members)))
     record: type[Any] = records.dataclass(frozen=True)(type("Kept", (), dict(members)))
@@ -220,7 +220,7 @@ def test_a_record_does_as_the_standard_librarys_dataclass_does() -> None:
             del kept.size
 
 
-def test_light_records_are_as_the_real_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_light_records_behave_like_real_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """The contract holds with the hosts' replacement of the standard library's dataclasses, too."""
     monkeypatch.setitem(sys.modules, "dataclasses", light_dataclasses)
     light_records = ModuleType(records.__name__)

@@ -209,7 +209,7 @@ def test_a_full_disk_keeps_nothing_running(host: Host, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     "name", ["never-started", "gone", "--all", "../services/a", "a.service", "a b", "*", ""]
 )
-def test_a_name_that_is_no_service_gets_into_no_command(host: Host, name: str) -> None:
+def test_an_unknown_service_name_gets_into_no_command(host: Host, name: str) -> None:
     assert host.do(services=(name,), now=True) == ControlAnswer(("a", "b"))
     assert host.message == []
     assert host.running == {"a", "b"}
@@ -319,7 +319,7 @@ def test_only_the_running_service_of_a_group_must_answer(host: Host) -> None:
     assert (answer.faults, answer.done) == ((), ("a: answers, and is back in its pools",))
 
 
-def test_a_lock_names_its_holder_and_an_empty_one_can_be_broken(tmp_path: Path) -> None:
+def test_a_lock_names_its_holder_and_an_empty_lock_can_be_broken(tmp_path: Path) -> None:
     held = {"token": "t", "by": "bob@desk", "machine": "m", "pid": 7, "since": 100.5}
     (tmp_path / "lock.json").write_text(json.dumps(held))
     ours = Owner("u", "ann@laptop", "n", 8)

@@ -165,7 +165,7 @@ def test_a_deploy_gets_no_run_without_a_plan(tmp_path: Path, deploy: str) -> Non
     assert "Connect" not in done.stderr
 
 
-def test_connections_are_read_from_a_file_that_is_no_python(tmp_path: Path) -> None:
+def test_connections_are_read_from_a_file_that_is_not_python(tmp_path: Path) -> None:
     file = tmp_path / "all.py"
     file.write_text(
         "\ufeffssh_user = 'spark'\nssh_port=2222  # behind a router\nservices = {\n"

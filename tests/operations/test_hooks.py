@@ -61,7 +61,7 @@ hooks.before_connecting(plan, lambda state: print("ready"))
 """
 
 
-def test_pyinfras_command_line_calls_it_between_inventory_and_connection(tmp_path: Path) -> None:
+def test_pyinfras_command_line_calls_the_plan_before_the_first_connection(tmp_path: Path) -> None:
     """The test runs pyinfra's program instead of its API, since the hook relies on it."""
     (tmp_path / "config.py").write_text(_CONFIG)
     (tmp_path / "inventory.py").write_text(f"hosts = [('@fake/a', {INSTANT!r})]\n")

@@ -99,7 +99,7 @@ def test_a_run_that_died_on_this_machine_is_taken_over() -> None:
     assert host.memory.locked == ROOT
 
 
-def test_the_first_run_at_a_broken_lock_gets_it() -> None:
+def test_the_first_run_at_a_broken_lock_gets_the_lock() -> None:
     """A third run took it meanwhile: it is named, and its lock is not broken."""
     cat = replace(ANN, token="t2", by="cat@desk")
     owners = [ANN, cat]

@@ -65,7 +65,7 @@ def _turn(
         return str(error)
 
 
-def test_names_of_batches() -> None:
+def test_batches_are_named_by_number_and_hosts() -> None:
     run, _ = _four(canaries=1, batch="100%")
     assert list(rollout.named(run)) == [
         ("Batch 1 of 2 (spark-1)", ["spark-1"]),
@@ -154,7 +154,7 @@ def test_unprepared_hosts_are_left_out_or_stop_everything() -> None:
     assert _turn(hosts[1]) == "good"
 
 
-def test_a_canary_in_maintenance_is_no_reason_to_leave_all_others() -> None:
+def test_a_canary_in_maintenance_does_not_stop_the_rollout() -> None:
     run, hosts = _four()
     run.hosts["spark-1"].left = "in maintenance"
     assert [_turn(host) for host in hosts[1:]] == ["good"] * 3

@@ -121,7 +121,7 @@ def test_an_abandoned_switch_is_an_interruption() -> None:
         switching.follow(host)  # type: ignore[arg-type]
 
 
-def test_the_turn_decides_and_the_result_is_reported() -> None:
+def test_a_switch_waits_for_its_turn_and_reports_its_result() -> None:
     texts: list[Any] = []
     host = _host(old=True)
 

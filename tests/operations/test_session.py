@@ -92,7 +92,7 @@ def test_a_question_may_be_for_some_hosts(opened: Opening) -> None:
     assert answers.failures[NAMES[0]] == "no answer"
 
 
-def test_an_exception_that_is_no_answer_ends_the_session(opened: Opening) -> None:
+def test_an_unexpected_exception_ends_the_session(opened: Opening) -> None:
     def question(host: Any, run: HostRun) -> None:
         raise ZeroDivisionError
 

@@ -88,7 +88,7 @@ def _untouched(folder: Path) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_a_box_as_delivered_to_an_answer_in_one_command_and_back(site: Site, mine: Path) -> None:
+def test_up_takes_a_delivered_box_to_an_answer_and_remove_undoes_it(site: Site, mine: Path) -> None:
     """With a card of 12 GB, and a repository of GGUF files by its name."""
     site.gpu(BARE.name, kind="rtx5070")
     watch = "while :; do cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ; sleep 0.05; done"

@@ -30,7 +30,7 @@ def _apart(data: bytes, boundary: str = "") -> Fields:
 
 @pytest.mark.parametrize("parse", [bodies.parse, _apart])
 @cases("text")
-def test_the_model_is_that_of_the_outermost_object(parse: Any, text: str) -> None:
+def test_the_outermost_object_names_the_model(parse: Any, text: str) -> None:
     fields = parse(text.encode(), "")
     assert fields.model == "m"
     assert text[fields.end :].strip() == "}"

@@ -149,7 +149,7 @@ def test_a_stolen_host_key_signs_for_nobody(folder: Path, first: Backend, ca: Au
         handshake(posing, trusting(ca))
 
 
-def test_the_private_key_is_its_owners_alone(proxy: RunningProxy) -> None:
+def test_only_its_owner_reads_the_private_key(proxy: RunningProxy) -> None:
     certificate = Path(proxy.proxies.certificate)
     assert certificate.stat().st_mode & 0o777 == 0o600
     assert proxy.post(CHAT).status == 200

@@ -162,7 +162,7 @@ def test_the_watch_asks_no_follower(tmp_path: Path, active: None) -> None:
     assert (seen.health, seen.metrics) == (200, {})
 
 
-def test_a_rank_has_its_own_failures_for_restarts(
+def test_a_ranks_restarts_count_its_own_failures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It starts with every session of its cluster, and systemd counts the starts."""

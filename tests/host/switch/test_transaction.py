@@ -292,7 +292,7 @@ def boots(host: Host, monkeypatch: pytest.MonkeyPatch) -> Boots:
 
 
 @cases("case", "wanted", more=[({"warm": False, "release": OLD}, True)])
-def test_a_start_that_did_not_compile_costs_no_other(
+def test_a_start_that_did_not_compile_is_not_repeated(
     host: Host, boots: Boots, case: dict[str, Any], wanted: bool
 ) -> None:
     boots.compiled(**case)

@@ -34,7 +34,7 @@ UPDATES = "/etc/apt/apt.conf.d/52sparkwright-nvidia"
 
 
 @cases("base", "changes", "kind")
-def test_a_box_is_known(base: str, changes: dict[str, Any], kind: str) -> None:
+def test_the_system_of_a_box_is_recognized(base: str, changes: dict[str, Any], kind: str) -> None:
     state = but(BOXES[base], **changes)
     box = box_of(state)
     assert isinstance(box, Box)
@@ -232,7 +232,7 @@ class TestFirewall:
         assert (finding.id, finding.stops) == ("bootstrap-firewall", False)
 
 
-def test_sources_of_the_users_own_go_before() -> None:
+def test_the_users_own_sources_take_precedence() -> None:
     mine, text = cases.data["sources"], cases.data["text"]
     docker, earlyoom = decided(TRIXIE, "docker", "earlyoom", sources=mine).steps
     assert docker.packages == ("docker-ce",)

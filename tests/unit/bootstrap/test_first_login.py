@@ -96,7 +96,7 @@ def test_the_password_is_prompted_for_three_times_at_most(tmp_path: Path) -> Non
         assert len(person.asked) == 3
 
 
-def test_sudo_may_take_another_password_or_none_at_all(tmp_path: Path) -> None:
+def test_sudo_may_take_another_password_or_no_password(tmp_path: Path) -> None:
     with box(tmp_path) as server:
         (server.home / "sudo-password").write_text("for sudo\n")
         person = Somebody(passwords=(PASSWORD, "for sudo"))
@@ -119,7 +119,7 @@ def test_keyboard_interactive_is_a_password_login_too(tmp_path: Path) -> None:
 
 
 @cases("settings", "message")
-def test_a_method_without_a_password_gets_none(
+def test_a_method_without_a_password_gets_no_password(
     tmp_path: Path, settings: dict[str, str], message: str
 ) -> None:
     with box(tmp_path, **settings) as server:

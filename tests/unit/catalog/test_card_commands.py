@@ -52,7 +52,7 @@ def test_every_difference_is_declared_once(recipe: str) -> None:
 
 
 @pytest.mark.parametrize("row", DECLARED, ids=[item["card"][:40] for item in DECLARED])
-def test_every_declared_deviation_is_there(row: dict[str, Any]) -> None:
+def test_every_declared_deviation_exists(row: dict[str, Any]) -> None:
     assert row["why"]
     for recipe in concerned(row, list(ENTRIES)):
         result = [

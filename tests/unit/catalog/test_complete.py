@@ -28,7 +28,7 @@ AEON = catalog().images["aeon-vllm-ultimate"]
 UNCENSORED = {*cases.data["uncensored"]}
 
 
-def test_every_image_and_model_has_a_licence_or_says_that_none_is_named() -> None:
+def test_every_image_and_model_has_a_licence_or_a_note() -> None:
     for name, entry in ENTRIES.items():
         assert entry.license is not None, name
         assert entry.license.name or entry.license.note, name

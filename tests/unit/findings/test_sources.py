@@ -54,6 +54,6 @@ def test_no_comment_cuts_a_sentence() -> None:
     assert [(path, value) for path, text in FILES.items() for value in _cut(text)] == []
 
 
-def test_users_without_a_name_are_no_source() -> None:
+def test_anonymous_users_are_refused_as_a_source() -> None:
     for path in [*(ROOT / "sparkwright").rglob("*.py"), *(ROOT / "docs").rglob("*.[mp][dy]")]:
         assert not re.search(r"reports? of users", path.read_text(encoding="utf-8")), path

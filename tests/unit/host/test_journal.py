@@ -37,7 +37,7 @@ def test_pydantics_second_line_is_the_error() -> None:
     assert journal.cause(texts) == texts[1].strip()
 
 
-def test_a_quoted_error_is_no_error() -> None:
+def test_a_quoted_error_is_ignored() -> None:
     assert (
         journal.cause(["WARNING this can cause errors like `OSError: [Errno 24] Too many"]) is None
     )

@@ -55,7 +55,7 @@ def compose(text: str) -> dict[str, Any]:
 CARD: list[str] = cases.data["CARD"]
 
 
-def test_the_command_is_the_cards() -> None:
+def test_the_command_equals_the_cards() -> None:
     assert compose(release().compose)["command"] == CARD
 
 
@@ -102,7 +102,7 @@ def test_every_change_makes_another_release(changed: dict[str, Any]) -> None:
     assert release({"qwen36": {**SPARK["qwen36"], **changed}}).release != release().release
 
 
-def test_an_argument_is_taken_away_by_none() -> None:
+def test_none_removes_an_argument() -> None:
     service = {**SPARK["qwen36"], "arguments": {"enable_prefix_caching": None}}
     assert "--enable-prefix-caching" not in compose(release({"q": service}).compose)["command"]
 
@@ -124,7 +124,7 @@ def test_any_text_survives_rendering(value: str) -> None:
     assert compose(release({"q": service}).compose)["environment"]["A"] == value
 
 
-def test_where_it_is_pulled_from_does_not_change_the_release() -> None:
+def test_the_source_of_an_image_does_not_change_the_release() -> None:
     assert release(image_mirrors={"ghcr.io": "http://10.0.0.5:5000"}).release == release().release
 
 

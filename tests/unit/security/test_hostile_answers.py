@@ -220,7 +220,7 @@ def test_any_disk_usage_is_listed(data: Any) -> None:
     assert render_usage({"h": decode(DiskUsage, _parsed(DiskUsage, data))}, pruning=False)
 
 
-def test_an_invalid_process_id_is_no_dead_run() -> None:
+def test_an_invalid_process_id_does_not_count_as_a_dead_run() -> None:
     from sparkwright.operations import locks
 
     for pid in (-1, 0, 1 << 40, 1 << 63):

@@ -277,7 +277,7 @@ def test_an_invalid_configuration_is_reported_with_its_file(config: bytes, messa
     assert len(str(error.value)) < 1000
 
 
-def test_a_file_that_never_ends_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_file_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
     small = partial(queries.Server.get, most=1 << 20)
     monkeypatch.setattr(queries.Server, "get", lambda self, *query: small(self, *query[:2]))
     with pytest.raises(UserError, match="has more than 1 MiB"):

@@ -51,7 +51,7 @@ def container(tmp_path: Path) -> Container:
 
 
 @pytest.mark.parametrize("variables", [False, True])
-def test_vllm_has_the_key_and_its_command_line_has_not(
+def test_vllm_has_the_key_and_its_command_line_does_not(
     container: Container, *, variables: bool
 ) -> None:
     done = container.start(variables=variables)

@@ -77,7 +77,7 @@ def test_proc_shows_the_command_as_it_was_written_and_no_secret() -> None:
 
 
 @cases("program", "text")
-def test_output_that_is_no_secret_is_refused(program: str, text: str) -> None:
+def test_output_that_is_not_a_secret_is_refused(program: str, text: str) -> None:
     message = refused(python(program))
     assert text in message.replace(program, "")
     assert KEY not in message.replace(repr(program), "").replace(shlex.quote(program), "")

@@ -39,7 +39,7 @@ def test_directories_to_adopt_from_have_no_parent_references() -> None:
 
 
 @pytest.mark.parametrize("name", ["--api-key", "-x", "", " ", "a\nb"])
-def test_a_served_name_is_no_argument_of_vllms(name: str) -> None:
+def test_a_served_name_that_looks_like_an_argument_is_refused(name: str) -> None:
     services = {"s": {"recipe": RECIPE, "served_names": ["good", name]}}
     (problem,) = _problems(services=services)
     assert problem.subject.key == "services.s.served_names.1"
@@ -91,13 +91,15 @@ def test_extra_arguments_go_past_no_rule(extra: str) -> None:
 
 @cases("argument", "setting")
 @pytest.mark.parametrize("recipe", [RECIPE, "qwen36-35b-a3b-heretic-omni-v2"])
-def test_settings_of_the_service_are_no_arguments(recipe: str, argument: str, setting: str) -> None:
+def test_settings_of_the_service_are_refused_as_arguments(
+    recipe: str, argument: str, setting: str
+) -> None:
     (problem,) = _problems(services={"s": {"recipe": recipe, "arguments": {argument: "x"}}})
     assert problem.subject.place == f"group_data/sparks.py: services.s.arguments.{argument}"
     assert problem.remedy.startswith(f"write {setting}")
 
 
-def test_settings_of_the_service_are_no_arguments_of_a_users_recipe(tmp_path: Path) -> None:
+def test_settings_of_the_service_are_refused_in_a_users_recipe(tmp_path: Path) -> None:
     entry = {"kind": "recipe", "name": RECIPE, "extends": True, "arguments": {"api-key": "abc"}}
     (tmp_path / "own.yaml").write_text(yaml.safe_dump(entry))
     (problem,) = _problems(catalog_directories=[str(tmp_path)])

@@ -82,7 +82,7 @@ def test_a_bad_template_is_reported_with_file_line_and_reason(template: str, mes
     assert message in str(raised.value)
 
 
-def test_a_template_without_end_is_told(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_template_is_reported(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit is of the processor's time; it is shorter here."""
     trial = files._TRIAL.read_text()
     assert trial.count("= 5,") == 1
@@ -93,7 +93,7 @@ def test_a_template_without_end_is_told(here: Path, monkeypatch: pytest.MonkeyPa
 
 
 @cases("template", more=[GOOD])
-def test_a_template_that_its_engine_takes_is_taken(template: str) -> None:
+def test_a_template_that_its_engine_accepts_is_accepted(template: str) -> None:
     assert plan(template).services[0].files[0].text == template
 
 

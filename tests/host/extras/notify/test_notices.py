@@ -179,7 +179,7 @@ def test_an_answer_drop_by_drop_ends_the_try_alone(monkeypatch: pytest.MonkeyPat
     assert text == "no answer within 1 s"
 
 
-def test_nothing_of_an_address_is_printed_or_in_the_process_list(
+def test_no_part_of_an_address_is_printed_or_in_the_process_list(
     got: Received, mail: Received, tmp_path: Path
 ) -> None:
     """The whole command, against servers that refuse: its output, its messages, its files."""

@@ -190,7 +190,7 @@ def test_a_service_has_a_recipe_or_a_model_and_not_both(service: dict[str, Any])
     assert "'model'" in problem.observed
 
 
-def test_an_architecture_that_the_tags_vllm_has_not_is_named_with_a_tag_that_has() -> None:
+def test_an_unknown_architecture_is_named_with_a_tag_that_has_it() -> None:
     config = {**CONFIG, "architectures": ["Qwen3_5ForCausalLM"]}
     with on_the_hub(repository(config=config)):
         fleet = planned({"image_tag": "v0.24.0"})
@@ -239,7 +239,7 @@ def test_a_pin_without_the_files_facts_is_incomplete(tmp_path: Path) -> None:
         pinned(hosts)
 
 
-def test_weights_that_lie_there_twice_count_once() -> None:
+def test_weights_stored_twice_count_once() -> None:
     files = {**FILES, "consolidated.safetensors": 9_400_000_000}
     with on_the_hub(repository(files=files)):
         texts = {fact.name: fact.value for fact in chat(planned()).derived}
@@ -247,7 +247,7 @@ def test_weights_that_lie_there_twice_count_once() -> None:
 
 
 @pytest.mark.parametrize("version", ["0.28.0", "0.32.0"])
-def test_every_parser_of_a_family_is_one_of_vllms(version: str) -> None:
+def test_every_parser_of_a_family_exists_in_vllm(version: str) -> None:
     expected = table(version).names
     kinds = {"tools": "tool_call_parser", "reasoning": "reasoning_parser"}
     named = {
@@ -371,7 +371,7 @@ def test_heads_that_draft_for_themselves_are_claimed(registry: Path) -> None:
     assert result["speculative_config"] == {"method": "mtp", "num_speculative_tokens": 3}
 
 
-def test_a_registry_that_can_not_be_had_is_an_error_and_not_another_service(here: Path) -> None:
+def test_an_unreachable_registry_is_an_error_and_not_another_service(here: Path) -> None:
     (problem,) = served(here / "none").problems
     assert str(here / "none") in str(problem)
 

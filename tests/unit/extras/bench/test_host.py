@@ -34,7 +34,7 @@ def loaded(*clocks: float | None) -> Facts:
     return Facts(IDLE, tuple(replace(hot, clock_mhz=clock) for clock in clocks))
 
 
-def test_the_clock_is_that_under_load_and_never_the_idle_one() -> None:
+def test_the_clock_is_measured_under_load_and_never_idle() -> None:
     run = gpu_of(Facts(IDLE), loaded(2400, 2418, None, 2430))
     assert (run.clock_mhz, run.clock_max_mhz, run.temperature_c) == (2418, 3003, 71)
     assert (run.name, run.driver, run.power_w) == ("NVIDIA GB10", "580.95.05", 62.5)

@@ -138,7 +138,7 @@ def test_only_the_page_may_make_changes(
 
 
 @pytest.mark.parametrize("body", [[1], "[" * 4000])
-def test_a_request_that_is_no_change_is_refused(site: Site, body: Any) -> None:
+def test_an_invalid_change_request_is_refused(site: Site, body: Any) -> None:
     assert (ask(site, "/control", "POST", body).status, ACTED) == (400, [])
 
 
@@ -188,7 +188,7 @@ def seen(fleet: Fleet, host: str = "spark-1") -> dict[str, Any]:
     return next(data for data in fleet.since(0, 0)[1] if data["host"] == host)
 
 
-def test_an_answer_of_before_a_pause_is_no_state_and_no_rate_of_now(
+def test_an_answer_from_before_a_pause_gives_no_state_and_no_rate(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fleet.take("spark-1", glance(100.0))

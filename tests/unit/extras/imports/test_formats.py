@@ -66,7 +66,9 @@ def test_another_image_can_be_named() -> None:
 
 
 @cases("variant", "message")
-def test_a_variant_for_other_hardware_or_of_no_name_is_refused(variant: str, message: str) -> None:
+def test_a_variant_for_other_hardware_or_with_an_unknown_name_is_refused(
+    variant: str, message: str
+) -> None:
     text = (FIXTURES / "vllm/Example-30B.yaml").read_text()
     assert message in of_text(text, variants=(variant,)).findings[-1].observed
 
@@ -319,7 +321,7 @@ def test_a_mod_is_read_as_data_or_refused_by_the_line(name: str) -> None:
     assert reason in refused.value.reason
 
 
-def test_46_of_64_public_recipes_with_mods_are_of_shapes_that_are_read() -> None:
+def test_46_of_64_public_recipes_have_readable_mods() -> None:
     rows = cases.data["recipes"]
     whole = [number for names, number in rows if {*names} <= {*READ}]
     assert (sum(whole), sum(number for _, number in rows)) == (46, 64)
