@@ -78,7 +78,7 @@ GATEWAY = "/opt/sparkwright/gateway/haproxy.cfg"
 
 
 def deploy() -> dict[str, Any]:
-    """From a bare host to answers, and a second run."""
+    """Deploy a bare host until it answers, and run a second time."""
     first = controls.deploy("deploy-first")
     journal("first-start.log")
     second = controls.deploy("deploy-second")
@@ -163,7 +163,7 @@ STEPS: dict[str, Callable[[], Mapping[str, Any]]] = {
     )
 }  # fmt: skip
 
-#: These deploy settings of their own at once.
+#: These proofs deploy settings of their own at once.
 _BY_THEMSELVES = {
     "deploy", "replicas", "ranks", "exclusive", "naps", "fp8", "moe", "drafter", "port",
 }  # fmt: skip

@@ -26,7 +26,7 @@ TRIES = 3
 _ACCEPTS = re.compile(r"\(yes/no(/\[fingerprint\])?\)\? *$")
 #: A prompt of PAM's; a prompt for a further factor has other words, and gets no answer.
 _PAM = re.compile(r"[Pp]assword( for [^:]{1,100})?: *")
-#: Neither banner nor master connection: pyinfra logs in by itself, with a key.
+#: ssh shows no banner and keeps no master connection: pyinfra logs in by itself, with a key.
 _ALONE = {"BatchMode": "no", "StrictHostKeyChecking": "ask", "LogLevel": "ERROR",
           "ControlMaster": "no", "ControlPath": "none", "PermitLocalCommand": "no",
           "NumberOfPasswordPrompts": str(TRIES)}  # fmt: skip
@@ -62,7 +62,7 @@ class Login:
         password: the password that the box took, for the login or for sudo.
         made_key: the private key that was made for a user without a key.
         jumps: the jump hosts to the box, as ssh's ProxyJump; without ssh_config's jump hosts.
-        beyond: for a jump host, the host behind it.
+        beyond: the host behind a jump host.
         depth: number of hosts behind it.
     """
 

@@ -130,7 +130,7 @@ class Tag(data.Data):
         digest: the card's own pin of the tag.
         names: other tags that pointed here at some time, such as ``latest``.
         rollback: the tag that the card names for going back.
-        architectures: as the card claims them; the registry's manifest decides.
+        architectures: the card's claim; the registry's manifest decides.
         components: further program in the image -> version, as its card gives it.
         adds, fixes, breaks: differences from the tag before, as text; checkable breakage is in the
         image's issues.

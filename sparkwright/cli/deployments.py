@@ -28,7 +28,7 @@ def deployments(hosts: Hosts, *, planless: bool = True) -> Answers[results.Deplo
     """Ask the hosts; history and the watch's findings are kept for the fleet's page.
 
     Args:
-        planless: as for ``Hosts.ask``.
+        planless: same as for ``Hosts.ask``.
     """
     from sparkwright.run import questions
 

@@ -28,7 +28,7 @@ from sparkwright.config.secrets import Command, Source
 
 #: The least budget of an answer that may think first.
 THINKING_TOKENS = 2048
-#: Where only the host itself reaches a server.
+#: Addresses at which only the host itself reaches a server.
 LOOPBACK = "127.0.0.1"
 #: Addresses that mean every address of the host.
 EVERY_ADDRESS = ("0.0.0.0", "::", "*")

@@ -12,7 +12,8 @@ def load(text: str | bytes, most: int = MOST) -> Any:
     Raises:
         Unusable: the text is not JSON, or beyond the bounds.
     """
-    # Counted before anything is built: an empty list takes 2 bytes of a text and 64 of the memory.
+    # Values are counted before anything is built: an empty list takes 2 bytes of a text and 64 of
+    # the memory.
     raw = text.encode("utf-8", "replace") if isinstance(text, str) else text
     if sum(map(raw.count, (b"[", b"{", b","))) > most:
         raise Unusable(f"more than {most} values", "write less")

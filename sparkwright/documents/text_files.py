@@ -27,7 +27,7 @@ def read(path: Path, largest: int = LARGEST) -> str:
 def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
     """The bytes of a regular file. Raises Unusable, as ``read``."""
     try:
-        # Checked first: opening a pipe waits for its writer.
+        # Check the kind first: opening a pipe waits for its writer.
         if not stat.S_ISREG(path.stat().st_mode):
             kind = "a directory" if path.is_dir() else "no regular file"
             raise Unusable(f"this is {kind}", "name a file")

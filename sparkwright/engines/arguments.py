@@ -153,7 +153,7 @@ class _Checker:
     def __init__(self, parser: Parser, version: str, also: Mapping[str, Collection[str]]) -> None:
         self.parser, self.also, self.plugins = parser, also, set[str]()
         self.table: Table = parser.tables.table(parser.tables.nearest(version))
-        # By another version's table, an unknown argument may still be right.
+        # An argument that another version's table lacks may still be right.
         self.exact = self.table.version == version
         note = "" if self.exact else f"; there is no table of {version}"
         self.source = f"{parser.title} {self.table.version}'s own parser{note}"

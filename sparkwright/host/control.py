@@ -28,7 +28,7 @@ class ControlRequest:
         now: whether to cut running requests off, and to end a switch that is under way.
         keep: whether stopped services stay stopped through boots.
         wait: whether started services must answer.
-        boot_lines: as in a switch's request.
+        boot_lines: same as in a switch's request.
     """
 
     action: str

@@ -379,7 +379,8 @@ class Switch:
             problems = self._asked(services, which)
         lasting = which == "to" and problems and any(map(self._lasting, services))
         if problems and not lasting and any(map(_without_cache, services)):
-            # Its compiled code was set aside; only the next start, without this cache, counts.
+            # The release's compiled code was set aside; only the next start, without this cache,
+            # counts.
             problems = self._asked(services, which)
         return problems
 

@@ -108,7 +108,7 @@ def switched_back(
 
     Args:
         targets: switches that ``to_release`` makes; empty for no change. Called when the operation
-        runs. turn, ended: as for ``running``.
+        runs. turn, ended: same as for ``running``.
 
     **Example:**
 
@@ -145,7 +145,7 @@ def _switched(
 
 
 def _show(services: Sequence[Service], root: str) -> None:
-    """With ``--diff``, the files of releases beside the running releases' files."""
+    """Show the files of releases beside the running releases' files, with ``--diff``."""
     files: dict[str, tuple[str, int]] = {}
     former: dict[str, str] = {}
     for service in services:

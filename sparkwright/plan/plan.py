@@ -197,7 +197,7 @@ class HostPlan:
         """Services whose needs add up: all services, but only the largest of each exclusive group.
 
         Args:
-            needs: by service.
+            needs: need of each service.
         """
         most: dict[str, str] = {}
         for name, need in needs.items():

@@ -22,7 +22,7 @@ class PlannedPool:
 
     Attributes:
         names: names of the models for clients.
-        services: by host.
+        services: services of each host.
         tls: setting of each host.
     """
 

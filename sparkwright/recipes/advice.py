@@ -92,7 +92,7 @@ def _foreign(subject: Subject, recipe: ModelRecipe) -> Foreign:
     name = next(_variants(recipe.data, subject.repository), None)
     if name is None:
         raise Unfit("variants", "no variant has these weights", "the lock differs")
-    # Its text is not read again, and no entry of the catalog gets its date.
+    # The advice's text is not read again, and no entry of the catalog gets its date.
     text = Text(recipe.source, "", recipe.source, dt.date.min)
     options = replace(_options(subject), variants=(name,))
     (foreign,) = vllm_recipes.read(text, recipe.data, options)

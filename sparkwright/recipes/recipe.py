@@ -158,7 +158,7 @@ class Foreign:
         model: the repository that its key names; the command line takes precedence.
         container: image reference; None for stock vLLM of ``least_vllm`` or newer.
         arguments: arguments of the command line, after ``vllm serve``.
-        environment: as text.
+        environment: values as text.
         gpus: least number of GPUs, one in each Spark.
         may_be_one: whether one GPU is enough, although its defaults name two.
         vram_gib: its stated need, over all of its GPUs.

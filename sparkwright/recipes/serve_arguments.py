@@ -57,7 +57,7 @@ class Arguments:
         values: argument, with underscores -> value.
         nested: arguments whose value is a mapping, set as a whole or key by key.
         model: the positional argument, or ``--model``.
-        served_names: of ``--served-model-name``.
+        served_names: values of ``--served-model-name``.
     """
 
     parser: Parser

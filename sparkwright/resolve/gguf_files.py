@@ -46,7 +46,7 @@ class GgufModel:
 
     @property
     def family(self) -> str:
-        """Its name without the quantization: equal for all quantizations of one model."""
+        """The file's name without the quantization: equal for all quantizations of one model."""
         name = _PART.sub("", self.parts[0].rpartition("/")[2].removesuffix(".gguf")).lower()
         return name.replace(self.label.lower(), "").strip("-._")
 

@@ -141,7 +141,7 @@ class ResolvedModel:
     Attributes:
         commit: 40 hex digits.
         date: day of that commit, if the hub reports it.
-        files: by path.
+        files: file by path.
         kv: layers that keep keys and values, by the commit's own config.json.
         facts: facts from its small files; None if they were not requested.
         recipe: recipe in a registry of vLLM's own recipes, if any.

@@ -61,7 +61,7 @@ class Answer:
         return self
 
     def json(self, most: int = MOST) -> dict[str, Any]:
-        """Its JSON object. Raises Unusable for any other value."""
+        """The answer's JSON object. Raises Unusable for any other value."""
         return json_text.load_object(self.content, most)
 
 

@@ -117,7 +117,7 @@ def snapshot(address: str, commit: str | None = None, cache: Path | None = None)
     fetched = run(path, "rev-parse", "--verify", "refs/registry/fetched^{commit}").strip()
     if not re.fullmatch(r"[0-9a-f]{40}", fetched) or commit not in (None, fetched):
         raise MESSAGES.refusal("another-commit", address, fetched=fetched, commit=commit)
-    # Stored under its own name, so that a later fetch keeps it.
+    # The commit is stored under its own name, so that a later fetch keeps it.
     run(path, "update-ref", f"refs/registry/{fetched}", fetched)
     return Snapshot(address, fetched, path)
 

@@ -155,7 +155,7 @@ def install() -> None:
 
     _or_exit(lambda: read_files(invocation))
     hooks.before_connecting(plan, lambda state: ready(state, planned=bool(runs)))
-    atexit.register(gc.freeze)  # called last: Python would collect everything once more, 250 ms
+    atexit.register(gc.freeze)  # the last call: Python would collect everything once more, 250 ms
     atexit.register(reported)
 
 

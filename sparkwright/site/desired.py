@@ -108,7 +108,7 @@ class DesiredHost:
 
     @property
     def directories(self) -> tuple[Directory, ...]:
-        """Its directories, parents first."""
+        """The host's directories, parents first."""
         return directories(self.desired.plan)
 
 

@@ -31,8 +31,8 @@ from sparkwright.tls.host_certificates import address_in_clear
 from sparkwright.tls.host_certificates import problems as tls_problems
 
 _MESSAGES = Messages(__file__)
-#: By a model's key, and whether GGUF files are served of it: the same repository may have other
-#: files.
+#: The key is a model's, with whether GGUF files are served of it: the same repository may have
+#: other files.
 _Wanted = dict[tuple[str, bool], tuple["ReadHost", ModelReference]]
 _Answers = Mapping[tuple[str, bool], ResolvedModel | UserError]
 

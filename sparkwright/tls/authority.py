@@ -31,7 +31,7 @@ _MESSAGES = Messages(__file__)
 CA_VALID = dt.timedelta(days=3650)
 #: Longer than most pauses between two deploys; a deploy renews when less than a third is left.
 HOST_VALID = dt.timedelta(days=365)
-#: For clocks that are behind.
+#: Margin for clocks that are behind.
 _EARLIER = dt.timedelta(hours=1)
 _PRIVATE = 0o600
 #: Addresses that every CA permits, all of them private: hosts' addresses change within a range.
@@ -61,7 +61,7 @@ def authority(
     """The site's CA, made if it is missing.
 
     Args:
-        names: of hosts. If the CA does not permit them, its certificate is made again for these
+        names: hosts' names. If the CA does not permit them, its certificate is made again for these
             names as well: key and subject stay, and with them the certificates of hosts.
         dry: whether nothing is written: a missing CA is made for this run alone.
 

@@ -170,7 +170,7 @@ def problems(
 def _users(
     host: str, data: Mapping[str, Any], settings: TlsSettings, where: str
 ) -> UserCertificate:
-    # Loaded only on use: `sparkwright check` answers in less than a second.
+    # The library is loaded only on use: `sparkwright check` answers in less than a second.
     from sparkwright.tls.users import user_certificate
 
     return user_certificate(settings, host, lan_address(host, data), where, dt.datetime.now(dt.UTC))

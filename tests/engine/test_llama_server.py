@@ -45,7 +45,9 @@ done </models/lab
 
 @pytest.fixture(scope="module")
 def llama() -> build.Engine:
-    """Its tree belongs to its build alone and is small: the lab need not be held meanwhile."""
+    """The engine's tree belongs to its build alone and is small: the lab need not be held
+    meanwhile.
+    """
     return build.ensure(LLAMA_SERVER)
 
 
@@ -119,8 +121,8 @@ def test_the_smoke_test_passes_on_the_real_engine(server: Running) -> None:
 
 
 def test_the_deep_smoke_test_speaks_its_protocol(server: Running) -> None:
-    """Its answers are one word: a request that checks the protocol passes, a request that checks
-    the meaning fails.
+    """The engine's answers are one word: a request that checks the protocol passes, a request that
+    checks the meaning fails.
     """
     checks = {item.name: item for item in deep.run(server.deep).checks}
     print(*checks.values(), sep="\n")

@@ -1,6 +1,6 @@
 """A user of sparkwright: runs pyinfra as the README says, and looks at hosts over plain ssh.
 
-What a test asserts of a host is read by ssh, Docker and curl, never through sparkwright itself.
+Assertions about a host are read by ssh, Docker and curl, never through sparkwright itself.
 """
 
 import http.client
@@ -28,7 +28,7 @@ PROJECT = (
 )
 
 
-#: The words that pin the virtual fleet.
+#: Arguments that pin the virtual fleet.
 LOCKING = (
     *("lock", "inventory/virtual.py"),
     *("--data", "lock_file=.sparkwright/virtual.lock"),

@@ -17,7 +17,7 @@ sparks[1][1]["services"] = {{"hear": {{"model": "{REPOSITORY}", "port": {PORT}}}
 
 @pytest.fixture
 def own(site: Site) -> Iterator[Site]:
-    """One host that serves it, and no other service."""
+    """One host that serves this kind of model, and no other service."""
     site.power_on()
     site.repair()
     inventory = (site.folder / "inventory/virtual.py").read_text()

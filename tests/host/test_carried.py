@@ -142,7 +142,7 @@ def test_a_file_in_place_of_a_directory_is_reported_without_a_traceback(tmp_path
 
 
 def test_a_shell_that_prints_before_and_after_changes_no_answer(tmp_path: Path) -> None:
-    """As .bashrc does, which sshd's shell reads for a command, too."""
+    """A .bashrc prints, which sshd's shell reads for a command, too."""
     start = tmp_path / "start-up"
     start.write_text("echo 'Welcome!'; echo '{}'; trap 'echo bye' EXIT; printf 'no line break'\n")
     text = programs.argument(observe, encode(ObservationRequest()))

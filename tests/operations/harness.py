@@ -79,7 +79,7 @@ class FakeState:
         self.callback_handlers.append(handler)
 
     def fail_hosts(self, hosts: set[Any]) -> None:
-        """Like pyinfra, it raises if no host is left."""
+        """Raise if no host is left, like pyinfra."""
         self.active_hosts -= hosts
         self.failed_hosts |= hosts
         if not self.active_hosts:

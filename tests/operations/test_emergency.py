@@ -139,7 +139,7 @@ def test_every_command_of_an_emergency_works_without_a_plan(tmp_path: Path, name
 
 @pytest.mark.parametrize("command", ["status", "diff"])
 def test_a_read_only_command_makes_no_key(tmp_path: Path, command: str) -> None:
-    """On another machine, the next deploy would take that key for the fleet's."""
+    """The next deploy on another machine would take such a key for the fleet's."""
     keys = 'keys = {"alice": {}}\n'
     write_site(tmp_path, host("spark-1", status=status()), group_data__all=keys)
     sparkwright(tmp_path, command)

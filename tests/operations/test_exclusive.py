@@ -1,4 +1,4 @@
-"""Exclusive services: unchanged, written and stopped parts of a deploy, and an activation."""
+"""Deploys and activation of exclusive services: what is unchanged, written and stopped."""
 
 import json
 from dataclasses import replace

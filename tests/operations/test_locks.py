@@ -59,7 +59,7 @@ def test_the_lock_is_taken_once_in_a_run() -> None:
     assert host.request("lock") == TAKE
     assert TAKE["take"]["pid"] == os.getpid()
     assert host.memory.locked == ROOT
-    # Its token opens the lock.
+    # The holder's token opens the lock.
     assert host.asked[0].hidden
 
 
@@ -113,7 +113,7 @@ def test_a_host_changed_since_its_observation_is_left_alone() -> None:
     host = _host(LockAnswer(True, last="t9"), last_lock="t8")
     with pytest.raises(HostError, match="somebody else changed this host since it was"):
         take(host)
-    # It is ours by now, and is released with the connection.
+    # The lock is this run's by now, and is released with the connection.
     assert host.memory.locked == ROOT
     host = _host(LockAnswer(True, last="t8"), last_lock="t8")
     take(host)

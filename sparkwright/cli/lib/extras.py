@@ -82,7 +82,7 @@ class ExtensibleGroup(click.Group):
     """A group of commands that extras add to, under words such as ``fabric test``."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Its own commands and the extras' commands, sorted."""
+        """The core's commands and the extras' commands, sorted."""
         begin = f"{self.name} "
         added = {name.removeprefix(begin) for name in all_commands() if name.startswith(begin)}
         return sorted({*super().list_commands(ctx), *added})

@@ -69,7 +69,7 @@ class Selection:
         return ", ".join(f"{names} {link} {', '.join(on)}" for names, on in hosts.items())
 
     def only(self, names: Iterable[str]) -> Self:
-        """Only these hosts of the inventory; all hosts without a name."""
+        """The named hosts of the inventory; all hosts without a name."""
         return replace(self, limit=tuple(names))
 
     def read(self) -> list[HostInput]:

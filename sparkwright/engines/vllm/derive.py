@@ -45,7 +45,7 @@ def _open(subject: Subject, advice: Advice) -> Iterator[check.Symptom]:
     if facts.context is None and "max_model_len" not in given:
         yield check.Symptom("context")
     least, own = advice.least_version, subject.version
-    # From an older image, and nobody has named a tag.
+    # The recipe is for an older image, and nobody has named a tag.
     if least and own and not subject.service.image_tag and release(own) < release(least):
         yield check.Symptom("version")
     method = facts.quantization

@@ -6,7 +6,7 @@ from typing import Literal
 
 from sparkwright.text.shipped_yaml import beside
 
-#: In a template whose ``enable_thinking`` switches the thinking of a request.
+#: Sign of a template whose ``enable_thinking`` switches the thinking of a request.
 SWITCH = "enable_thinking"
 Kind = Literal["tools", "reasoning"]
 ARGUMENT: Mapping[Kind, str] = {"tools": "tool_call_parser", "reasoning": "reasoning_parser"}

@@ -52,7 +52,7 @@ class Bench:
     @computed_field  # type: ignore[prop-decorator]
     @property
     def summary(self) -> str:
-        """Its figures in a line."""
+        """The verdict's figures in a line."""
         compared, worse = len(self.verdicts), self.count("worse")
         parts = [f"{self.count('in range')} of {compared} in range" if compared else "no card"]
         parts += [f"{worse} worse than the card"] if worse else []

@@ -1,4 +1,4 @@
-"""Measures the fabric from this host. Runs as root; nothing of the host is changed."""
+"""Measures the fabric from this host. Runs as root, and changes nothing on the host."""
 
 import json
 import re

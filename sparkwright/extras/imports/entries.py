@@ -231,7 +231,7 @@ def make(foreign: Foreign, title: str, catalog: Catalog, options: Options) -> Im
     }  # fmt: skip
     optional = ("drafter", "ranks", "shm_gib", "memlock", "files", "patches")
     recipe = {key: value for key, value in recipe.items() if value or key not in optional}
-    # For a reader of the recipe a month later.
+    # Notes for a reader of the recipe a month later.
     recipe["notes"] = [
         *foreign.notes,
         *(yaml_mapping.line(f"{_KINDS[finding.id]}: {finding.observed} ({finding.reason})", 300)

@@ -68,7 +68,7 @@ class Mod:
             Unfit: a line has no known form, or its effect depends on the container; or, without
                 ``remote_code``, the mod has code.
         """
-        # For a missing folder, the table says so.
+        # The table names a missing folder.
         reasons, rest = texts()["mods"], self.own.get("run.sh", "run.sh is missing")
         rest = re.sub(r"\$(WORKSPACE_DIR\b|\{WORKSPACE_DIR\})", FILES[:-1], _SILENT.sub("", rest))
         while rest:

@@ -177,7 +177,7 @@ def read_version_1(text: Text, data: dict[str, Any], _: Options) -> Iterator[For
     recipe = _foreign(text, data, started, remarks)
     if image := texts()["sparkrun"]["images"].get(recipe.container):
         remarks.note("published-image", "container", f"{recipe.container} is {image}")
-    # It runs on one host as well as on two, unless it requires two.
+    # The recipe runs on one host as well as on two, unless it requires two.
     alone = data.get("cluster_only") is not True and "min_nodes" not in data
     recipe.container, recipe.may_be_one = image or recipe.container, recipe.may_be_one or alone
     yield recipe

@@ -310,7 +310,7 @@ def news(
         elif entry.gone is None and entry.finding.subject.host not in unknown:
             entry.gone = now
         if entry.gone is not None and not 0 <= now - entry.gone < OVER:
-            # Its severity does not matter any more.
+            # The severity of an ended fault does not matter.
             bare = replace(entry.finding, severity=Severity.WARNING)
             over.append(News("over", bare, entry.since))
     return [*worse, *new, *over]

@@ -20,7 +20,7 @@ class ActivateRequest:
         token: token of the run that has the host's lock.
         dry: whether to report the effect of a switch without switching.
         rests: whether to stop the service instead, so that no member runs.
-        boot_lines: as in a switch's request.
+        boot_lines: same as in a switch's request.
     """
 
     service: str

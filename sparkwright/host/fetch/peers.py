@@ -233,7 +233,7 @@ class Peers:
                     raise
             else:
                 late = time.monotonic() - self._began > _GRACE
-                # It may have other files of this request.
+                # The peer may have other files of this request.
                 if held.ended or (late and not held.alive):
                     return
             self._stop.wait(_POLL * (1 + failures))

@@ -75,7 +75,7 @@ STATE = (
     *("name", "driver_version", "temperature.gpu", "power.draw", "utilization.gpu"),
     *("clocks.sm", "clocks.max.sm", "clocks_event_reasons.active"),
 )
-#: These fields and the GPU's own memory, which a GB10 lacks.
+#: Fields above, and the GPU's own memory, which a GB10 lacks.
 LOAD = (*STATE, "memory.total", "memory.used")
 #: Arguments that list the programs computing on a GPU, without the desktop's.
 HOLDERS = ("--query-compute-apps=process_name,used_gpu_memory", "--format=csv,noheader")

@@ -47,7 +47,7 @@ def test_a_request_starts_the_service_waits_and_gets_its_answer(night: Waking) -
     assert (seen.method, seen.path, json.loads(seen.body)) == ("POST", CHAT, {"hold": True})
     assert seen.headers["authorization"] == f"Bearer {ENGINE.value}"
     assert "x-sparkwright-service" not in seen.headers
-    # From here on it is a service like any other, and nothing is switched.
+    # The service is like any other from here on, and nothing is switched.
     assert night.proxy.post(CHAT).status == 200
     assert night.begun == ["llm"]
 
@@ -263,7 +263,9 @@ on_request.main(sys.argv[2])
 
 
 def test_slow_requests_hold_no_more_memory_than_the_unit_has(night: Waking) -> None:
-    """In a separate process, as the unit runs it: 64 clients with a key, 16 MiB of each."""
+    """The program runs in a separate process, as in its unit: 64 clients with a key send 16 MiB
+    each.
+    """
     path = night.place / "slow.sock"
     with ExitStack() as stack:
         made = stack.enter_context(socket.socket(socket.AF_UNIX))

@@ -137,7 +137,7 @@ def test_a_fetch_puts_no_unexpected_content_in_place(fetch: Fetch) -> None:
         )
         assert "small.safetensors is not a safetensors file" in output
         assert not fetch.destination.exists()
-    # Nothing is fetched again for it: the verified files are kept.
+    # Nothing is fetched again: the verified files are kept.
     fetch.hub.add("small.safetensors", bytes(9_999), lfs=True)
     fetch.hub.hits.clear()
     fetch.complete(apart=True)

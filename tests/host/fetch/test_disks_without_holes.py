@@ -125,7 +125,7 @@ def test_a_changed_map_costs_a_second_fetch_and_no_more(fetch: Fetch, ramfs: Pat
 
 
 def test_peers_get_the_ranges_of_the_map(ramfs: Path) -> None:
-    """By its holes all of the part would be there, and a peer would be sent zeros."""
+    """Holes would show the whole part as present, and a peer would be sent zeros."""
     revision = Revision(str(ramfs), ("org--model",), "a" * 40)
     stage = ramfs / "org--model" / f".staging-{revision.name}"
     part = part_of(stage / "parts" / "weights.part", 4 * MIB)

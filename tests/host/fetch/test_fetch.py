@@ -51,7 +51,9 @@ def test_every_file_is_fetched_and_verified(fetch: Fetch, downloader: str) -> No
 
 
 def test_hf_transfer_begins_at_the_beginning(fetch: Fetch) -> None:
-    """Its queue keeps its order, or hashing, which follows in order, begins when it should end."""
+    """hf_transfer's queue keeps its order; otherwise hashing, which follows in order, begins
+    when it should end.
+    """
     fetch.hub.add("large.safetensors", random.Random(1).randbytes(12 * MIB), lfs=True)
     chunk, connections = 64 << 10, 4
     fetch.complete(downloader="hf_transfer", chunk_size=chunk, max_connections=2 * connections)
@@ -206,7 +208,7 @@ def _token(fetch: Fetch, token: str) -> dict[str, Any]:
 
 
 def test_hf_transfer_gets_the_token_of_a_gated_hub_without_a_cdn(fetch: Fetch) -> None:
-    """If the hub itself sends the bytes, hf_transfer needs the token too."""
+    """hf_transfer needs the token, too, if the hub itself sends the bytes."""
     fetch.hub.gated, fetch.hub.redirects = True, False
     output = fetch.complete(**_token(fetch, TOKEN), downloader="hf_transfer")
     assert "hf_transfer ended" not in output
@@ -214,7 +216,7 @@ def test_hf_transfer_gets_the_token_of_a_gated_hub_without_a_cdn(fetch: Fetch) -
 
 def test_token_is_not_sent_unencrypted(fetch: Fetch) -> None:
     fetch.complete("the token is not sent", token_file=_token(fetch, TOKEN)["token_file"])
-    # Neither is the token in the environment.
+    # The token is not in the environment either.
     assert not any("authorization" in hit.headers for hit in fetch.hub.hits)
 
 

@@ -182,7 +182,7 @@ def test_keys_are_refused_where_haproxy_reads_no_such_file(managed: RunningProxy
 
 
 def test_a_host_that_never_served_has_no_keys_to_change(managed: RunningProxy) -> None:
-    """Its first deploy brings the keys: it does not keep a rotation from its end."""
+    """The host's first deploy brings the keys: it does not keep a rotation from its end."""
     Path(managed.proxies.config).unlink()
     assert program.main(request(managed.proxies, named(default=KEY))) == []
     assert program.main(request(managed.proxies, None)) == []

@@ -204,7 +204,7 @@ def test_an_unverifiable_replica_gets_no_request(
 def test_an_attacker_on_a_replicas_port_gets_no_request(
     folder: Path, ca: Authority, other: Authority
 ) -> None:
-    """Between two checks: each connection is verified, too."""
+    """The attacker comes between two checks: each connection is verified, too."""
     with serving("one", served(pem(ca), folder)) as first:
         replicas = (balancing(first, ca),)
     with serving("one", served(pem(other), folder), first.port) as thief:
@@ -249,7 +249,7 @@ def test_switching_tls_cuts_no_request_off(folder: Path, first: Backend, ca: Aut
 
 
 def test_replicas_turn_tls_on_and_off_with_their_address(folder: Path, ca: Authority) -> None:
-    """Its reload keeps drained replicas, but not the protocol to the replicas."""
+    """HAProxy's reload keeps drained replicas, but not the protocol to the replicas."""
     with serving("one") as clear:
         plain = (replica(clear),)
     with opened(proxies_of(folder, plain)) as balancer:

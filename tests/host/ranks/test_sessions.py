@@ -76,7 +76,7 @@ def test_hanging_engines_begin_a_new_session(cluster: Make) -> None:
     before = item.whole()
     time.sleep(4)  # several questions, all of them answered
     assert item.session == before
-    # Its follower's boot caches are kept from then on.
+    # The follower's boot caches are kept from then on.
     assert (item.followers[0].home / SERVED).exists()
     stuck = item.head.place / "stuck"
     stuck.touch()

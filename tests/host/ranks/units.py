@@ -129,7 +129,7 @@ class Unit:
 
     @property
     def runs(self) -> bool:
-        """Whether its last engine is alive."""
+        """Whether the rank's last engine is alive."""
         try:
             text = Path(f"/proc/{self.engines[-1][0]}/stat").read_text()
         except (OSError, IndexError):
@@ -144,7 +144,7 @@ class Unit:
 
     @property
     def state(self) -> dict[str, Any]:
-        """Its own report."""
+        """The rank's own report."""
         path = self.home / STATE
         return dict(json.loads(path.read_text())) if path.exists() else {}
 

@@ -392,7 +392,7 @@ def test_a_proxy_in_the_environment_gets_no_request(
 def test_a_disk_that_loses_written_bytes_ends_the_fetch(
     taker: Take, fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on ZFS, which makes holes of zeros: the same range would be fetched endlessly."""
+    """ZFS makes holes of zeros: the same range would be fetched endlessly."""
     monkeypatch.setattr(Part, "missing", lambda part: [(0, part.file.size)])
 
     def behave(connection: socket.socket, asked: Asked) -> None:

@@ -239,7 +239,7 @@ def test_proxies_change_with_the_switch_and_back_with_it(host: Host) -> None:
     pool = Pool("a", "none", "none", 0, 0)
     service = host.service(pool=pool, gate={"proxy": ("127.0.0.1", 1)})
     host.check.door = "HTTP 401 with the key"
-    assert host.switch(service, proxies=doors).run() == "failed"  # the old door says so, too
+    assert host.switch(service, proxies=doors).run() == "failed"  # the old proxy's state, too
     assert config.read_text() == "old door"
     assert host.state() == WAS
     host.check.door = None

@@ -97,7 +97,9 @@ class TestOnDgxOs:
 
 
 class TestDriver:
-    """Only if packages are enough, and no person is needed at the console."""
+    """The driver is installed only if packages are enough, and no person is needed at the
+    console.
+    """
 
     @cases("base", "packages")
     def test_a_driver_is_installed_and_needs_a_reboot(self, base: str, packages: list[str]) -> None:
@@ -126,7 +128,7 @@ class TestDriver:
         assert (result.steps, result.reboot) == ((), True)
         assert result.cures == {"nvidia-driver"}
         assert not decided(state, "docker").reboot
-        # Installed before this boot, and silent: another reboot fixes nothing.
+        # The driver was installed before this boot and is silent: another reboot fixes nothing.
         assert not decided(but(state, fresh=()), "driver").reboot
 
     @cases("base", "changes", "message")

@@ -219,7 +219,7 @@ def test_a_password_prompt_names_its_jump_host(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("methods", ["publickey,password", "publickey,keyboard-interactive"])
 def test_a_jump_host_that_imitates_the_box_gets_no_password(tmp_path: Path, methods: str) -> None:
-    """It accepts the key once, and no longer when the box is connected to."""
+    """The jump host accepts the key once, and no longer when the box is connected to."""
     with _behind(tmp_path, keys_for=2, methods=methods) as (login, person, jump, server):
         _refused(login)
         assert person.asked == ["host key", JUMP_PROMPT]

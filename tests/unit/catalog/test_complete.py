@@ -24,7 +24,7 @@ SHOWN = "\n".join(
     for _, _, entry in catalog().every()
 ) + (ROOT / "docs/not-ours.yaml").read_text(encoding="utf-8")
 AEON = catalog().images["aeon-vllm-ultimate"]
-#: Abliterated or uncensored models, with the cards' demands on an operator.
+#: Models without refusals, with the cards' demands on an operator.
 UNCENSORED = {*cases.data["uncensored"]}
 
 

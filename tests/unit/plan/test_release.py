@@ -329,7 +329,7 @@ def site(here: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str,
     entry += (
         "  - {patch: fix.patch, into: /usr/lib}\n  - files: [{at: /opt/c, source: fix.patch}]\n"
     )
-    # Neither is a file of the service: the steps claim that the image has them.
+    # The two files are not the service's: the steps claim that the image has them.
     entry += "arguments: {tool_parser_plugin: /usr/lib/x.py, chat_template: /opt/c}\n"
     (folder / "recipe.yaml").write_text(entry)
     for name in ("link.patch", "out.patch"):

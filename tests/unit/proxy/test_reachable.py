@@ -68,7 +68,7 @@ def test_an_address_of_one_interface_alone_is_replaced() -> None:
 
 
 def test_a_replica_that_is_off_stays_where_it_was() -> None:
-    """Its address must not change with every run that does not reach it."""
+    """The replica's address must not change with every run that does not reach it."""
     off = Reached(tried=("spark-2.local: Name or service not known",))
     for address in ("10.0.0.2", "fd00::2"):
         before = render_proxies(_proxies(address)).config

@@ -157,7 +157,7 @@ def test_addresses_are_judged_by_how_far_in_the_network_they_are(ip: str, depth:
 @cases("target")
 @pytest.mark.parametrize("header", ["Location", "WWW-Authenticate"])
 def test_no_server_leads_to_a_machines_credentials(header: str, target: str) -> None:
-    """By a redirect, and as the token service of a registry."""
+    """The server tries a redirect, and names a token service of a registry."""
     status, text = (302, target) if header == "Location" else (401, f'Bearer realm="{target}"')
     with (
         listening(Answers, answer=(status, b"", {header: text}), asked=[]) as port,
@@ -301,7 +301,7 @@ _KEYS = [
 def test_wrong_types_count_as_missing(
     config: dict[str, Any], generation: dict[str, Any], tokenizer: dict[str, Any]
 ) -> None:
-    """For any values there is a plan, or a question with a key: never a traceback."""
+    """Any values give a plan, or a question with a key: never a traceback."""
     own = {**CONFIG, **config}
     facts = facts_of(own, generation, tokenizer, marks=template_marks(), license=generation)
     resolved_model = ResolvedModel(
@@ -363,7 +363,7 @@ def test_code_of_a_repository_is_never_enabled_automatically(classes: dict[str, 
 def test_a_chat_template_is_searched_and_never_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It would write a file, if anything on the controller gave it to jinja."""
+    """The template would write a file, if anything on the controller gave it to jinja."""
     proof = tmp_path / "owned"
     evil = (
         "{{ cycler.__init__.__globals__.os.system('touch " + str(proof) + "') }}"

@@ -109,7 +109,7 @@ def test_no_code_is_taken_from_a_checkout_or_from_a_folder_that_others_may_write
 
 
 def test_no_git_repository_is_taken_from_a_checkout(site: Path) -> None:
-    """Its settings are commands: this command is run for a signed commit."""
+    """A repository's settings are commands: this command is run for a signed commit."""
     address = "https://127.0.0.1:9/registry"
     planted = site / "cache/registries" / hashlib.sha256(address.encode()).hexdigest()[:16]
     planted.mkdir(parents=True)

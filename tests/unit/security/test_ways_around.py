@@ -54,7 +54,7 @@ def test_a_variable_has_a_name(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "--", "-1", "max len"])
 def test_an_argument_has_a_name(name: str) -> None:
-    """This holds also if no card names the vLLM version, so that no table has the arguments."""
+    """The rule holds also if no card names the vLLM version, so that no table has the arguments."""
     services = {"s": {"recipe": "qwen36-35b-a3b-heretic-omni-v2", "arguments": {name: "--port=1"}}}
     (problem,) = _problems(services=services)
     assert (problem.subject.key or "").startswith("services.s.arguments")

@@ -63,7 +63,7 @@ def own_recipe(keys: str) -> str:
 
 
 def render(planned: HostPlan) -> Service:
-    """Its service."""
+    """Render a service of the site."""
     (service,) = rendered(planned, resolution(planned))
     return service
 

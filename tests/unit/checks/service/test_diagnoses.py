@@ -36,7 +36,7 @@ XID = (
     "NVRM: Xid (PCI:0000:01:00): 31, pid=13332, name=VLLM::EngineCor, Ch 00000010, intr 00000000. "
     "MMU Fault: ENGINE GRAPHICS faulted @ 0x7f29_5b8c9000. Fault is of type FAULT_PDE"
 )
-#: Captured on a Spark (dgx-spark-playbooks#97).
+#: Lines captured on a Spark (dgx-spark-playbooks#97).
 NO_MEMORY = (
     "NVRM: nvCheckOkFailedNoLog: Check failed: Out of memory [NV_ERR_NO_MEMORY] (0x00000051) "
     "returned from _memdescAllocInternal(pMemDesc) @ mem_desc.c:1359"
@@ -175,7 +175,7 @@ def test_a_busy_host_is_healthy(version: str) -> None:
 
 
 def test_smoke_tests_and_health_checks_do_not_count_as_clients_answers() -> None:
-    """On a fleet without clients each answer was cut: health checks request one token."""
+    """Each answer was cut on a fleet without clients: health checks request one token."""
     text = (
         'vllm:request_success_total{finished_reason="length"} 900.0\n'
         'vllm:request_params_max_tokens_bucket{le="50.0"} 900.0\n'

@@ -302,7 +302,7 @@ def test_vllms_recipe_is_asked_before_the_models_own_files(registry: Path) -> No
     for name in ("tool_call_parser", "kv_cache_dtype"):
         assert service.origins[f"argument.{name}"] == where
     assert dict(service.environment)["VLLM_USE_DEEP_GEMM"] == "0"
-    # Their recipe does not decide its share of the host.
+    # The recipe of vLLM's authors does not decide the model's share of the host.
     assert result["gpu_memory_utilization"] == 0.8
     assert result["max_num_seqs"] == 16
     # An optional setting was not requested.

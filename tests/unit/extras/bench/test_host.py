@@ -39,7 +39,7 @@ def test_the_clock_is_measured_under_load_and_never_idle() -> None:
     assert (run.clock_mhz, run.clock_max_mhz, run.temperature_c) == (2418, 3003, 71)
     assert (run.name, run.driver, run.power_w) == ("NVIDIA GB10", "580.95.05", 62.5)
     assert gpu_of(Facts(IDLE), None).clock_mhz is None
-    # What the driver does not say is unknown.
+    # A figure that the driver lacks is unknown.
     run = gpu_of(Facts(), loaded(None))
     assert (run.name, run.driver, run.clock_mhz) == ("unknown GPU", None, None)
 

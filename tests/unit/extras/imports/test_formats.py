@@ -216,7 +216,7 @@ def test_check_names_arguments_that_an_earlier_import_kept(here: Path) -> None:
 
 
 def test_a_layout_over_several_sparks_is_taken_with_its_own_arguments() -> None:
-    """As in DeepSeek-V4-Flash of vLLM's recipes: 8 GPUs of one box, or two Sparks."""
+    """DeepSeek-V4-Flash of vLLM's recipes has 8 GPUs of one box, or two Sparks."""
     page = {
         "model": {"model_id": "example/Large"},
         "variants": {"default": {
@@ -248,7 +248,9 @@ def test_a_layout_over_several_sparks_is_taken_with_its_own_arguments() -> None:
 
 
 def test_an_opt_in_feature_that_a_variant_turns_on_is_taken_and_passes_check(here: Path) -> None:
-    """As in DeepSeek-V4-Flash of vLLM's recipes: the body has DSpark's draft module itself."""
+    """DeepSeek-V4-Flash of vLLM's recipes is an example: the body has DSpark's draft module
+    itself.
+    """
 
     def args(tokens: int) -> dict[str, list[str]]:
         config = {"method": "dspark", "num_speculative_tokens": tokens}

@@ -74,7 +74,7 @@ def test_notices_are_rate_limited_and_sent_later() -> None:
     for number in range(40):
         fleet.round(*(finding(f"h{item}") for item in range(number)), minutes=5)
     assert len(fleet.got) <= HOURLY * 4
-    # At the end everything was reported.
+    # Everything was reported at the end.
     fleet.round(*(finding(f"h{number}") for number in range(39)), minutes=60)
     assert len(fleet.record.recipients[NTFY.key].reported) == 39
 
