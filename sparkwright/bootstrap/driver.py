@@ -2,7 +2,7 @@
 
 from sparkwright.bootstrap.box import Box, Kind
 from sparkwright.bootstrap.findings import finding
-from sparkwright.checks.host.gpu import LEAST_DRIVER, driver_symptoms
+from sparkwright.checks.host.hardware import LEAST_DRIVER, driver_symptoms
 from sparkwright.checks.host.remedies import install
 from sparkwright.findings.finding import Finding
 from sparkwright.host.bootstrap.inspection import BootstrapState

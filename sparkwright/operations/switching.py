@@ -14,7 +14,7 @@ from dataclasses import replace
 import gevent
 from pyinfra.api.host import Host
 
-from sparkwright.checks.service.logs import lasting
+from sparkwright.checks.service.log_lines import lasting
 from sparkwright.config.templates import properties, template
 from sparkwright.engines import log_patterns
 from sparkwright.facts.answers import HostError, typed

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from sparkwright.checks.configuration.facts import Context, Hardware, contexts
 from sparkwright.checks.configuration.memory_budget import budget
 from sparkwright.checks.host.facts import HostFacts
-from sparkwright.checks.host.gpu import given
+from sparkwright.checks.host.hardware import given
 from sparkwright.findings.check import Symptom, check
 from sparkwright.host.lib.disks import Disk
 from sparkwright.plan.missing import missing_models

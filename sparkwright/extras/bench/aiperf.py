@@ -18,7 +18,7 @@ from typing import Any
 from sparkwright.config.places import BENCH_PINS, INSTALLED
 from sparkwright.config.templates import template
 from sparkwright.extras.bench import loads, results
-from sparkwright.extras.bench.service import Service
+from sparkwright.extras.bench.measured_service import Service
 from sparkwright.findings.user_error import Messages
 
 NAME = "aiperf"

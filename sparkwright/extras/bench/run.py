@@ -18,8 +18,8 @@ import requests
 
 from sparkwright.extras.bench import aiperf
 from sparkwright.extras.bench.loads import Batch, Load, sample
+from sparkwright.extras.bench.measured_service import Service
 from sparkwright.extras.bench.results import Cell
-from sparkwright.extras.bench.service import Service
 from sparkwright.findings.user_error import Messages, UserError
 from sparkwright.host.lib import faults, http
 from sparkwright.host.lib.kinds import KINDS, body, judged

@@ -21,7 +21,7 @@ from tests.tables import Tables
 from tests.unit.builders import RTX, SPARK, catalog, plan
 from tests.unit.cli.answering import exits, run
 from tests.unit.clusters import fleets
-from tests.unit.security.test_tls import BEHIND, NOW
+from tests.unit.security.test_certificates import BEHIND, NOW
 
 cases = Tables(__file__)
 
