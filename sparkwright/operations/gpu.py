@@ -11,8 +11,8 @@ from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.host.observe import Observation
 from sparkwright.host.proof import ProofRequest, Versions
-from sparkwright.operations import jobs
-from sparkwright.operations.changing import Commands, change, operation, verified
+from sparkwright.operations.lib import jobs
+from sparkwright.operations.lib.changing import Commands, change, operation, verified
 
 
 @operation()

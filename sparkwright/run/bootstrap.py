@@ -19,7 +19,7 @@ from sparkwright.findings.finding import Finding, errors
 from sparkwright.host import line_speed, observe
 from sparkwright.host.bootstrap import inspection, reboot
 from sparkwright.host.bootstrap.inspection import BootstrapRequest, BootstrapState
-from sparkwright.operations import changing, locks
+from sparkwright.operations.lib import changing, locks
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.missing import missing_models
 from sparkwright.plan.uplink import environment

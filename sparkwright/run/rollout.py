@@ -16,8 +16,8 @@ from sparkwright.host.proxy.pool import ProxyRequest
 from sparkwright.host.release import FAILED, GOOD, ServiceSwitch, SwitchJournal
 from sparkwright.host.status import HostStatus
 from sparkwright.operations import proxies, services
+from sparkwright.operations.lib.switching import why
 from sparkwright.operations.services import to_release
-from sparkwright.operations.switching import why
 from sparkwright.plan.changes import changes, runs_instead
 from sparkwright.plan.rollout import behind_another_proxy, earlier
 from sparkwright.results.run_summary import Outcome

@@ -33,8 +33,8 @@ from sparkwright.facts import hooks, others
 from sparkwright.facts.memory import memory
 from sparkwright.findings.render import paint, text
 from sparkwright.findings.user_error import Problems, UserError, refusal
-from sparkwright.operations.peer_keys import THIS_PROCESS, RunKeys
 from sparkwright.plan.desired import Desired
+from sparkwright.plan.peer_keys import THIS_PROCESS, RunKeys
 from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.rollout import Rollout, batches
 from sparkwright.resolve.lock import Resolution

@@ -13,8 +13,9 @@ from sparkwright.host.jobs import JobStatus
 from sparkwright.host.lib.homes import Maintenance
 from sparkwright.host.maintenance import MaintenanceAnswer, MaintenanceRequest
 from sparkwright.host.release import Phase, SwitchJournal
-from sparkwright.operations import control, switching
-from sparkwright.operations.live import LIVE
+from sparkwright.operations import control
+from sparkwright.operations.lib import switching
+from sparkwright.operations.lib.progress import LIVE
 from sparkwright.run import preflight
 from sparkwright.run.state import HostRun
 from tests.operations.emergencies import host, pyinfra, write_site

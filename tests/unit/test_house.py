@@ -1,4 +1,4 @@
-"""Rules of the tree: names of files."""
+"""Rules of the tree: names of files, and folders with one kind of code."""
 
 import re
 import subprocess
@@ -31,3 +31,8 @@ def test_no_more_than_two_python_files_have_one_name() -> None:
             parallel = (pattern for pattern in PARALLEL if re.match(pattern, path))
             places[Path(path).name].add(next(parallel, path))
     assert {name: files for name, files in places.items() if len(files) > 2} == {}
+
+
+def test_each_module_of_operations_has_an_operation() -> None:
+    operations = sources("sparkwright/operations", ":!*/lib/*", ":!*/__init__.py")
+    assert [name for name in operations if "@operation()" not in (ROOT / name).read_text()] == []

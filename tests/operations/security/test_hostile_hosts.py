@@ -16,8 +16,9 @@ from sparkwright.facts.answers import MOST_TEXT, HostError
 from sparkwright.host.jobs import WatchedJob
 from sparkwright.host.lib.records import encode
 from sparkwright.host.proof import ProofRequest
-from sparkwright.operations import jobs, locks, proxies, removal, services, smoke, watch
-from sparkwright.operations.switching import UNIT
+from sparkwright.operations import jobs, proxies, removal, services, smoke, watch
+from sparkwright.operations.lib import locks
+from sparkwright.operations.lib.switching import UNIT
 from sparkwright.run import ending, observation, preflight, questions
 from sparkwright.run.rollout import targets_of
 from tests.host.programs import program as put

@@ -16,7 +16,7 @@ import pytest
 
 from sparkwright.facts.asking import HostError
 from sparkwright.findings.user_error import UserError
-from sparkwright.operations import runtime as operation
+from sparkwright.operations.lib import runtime as operation
 from sparkwright.resolve import build_context
 from sparkwright.resolve.lock import Lock, read_lock, render_lock, with_contexts, without_contexts
 from sparkwright.resolve.registry import ResolvedImage

@@ -11,7 +11,7 @@ from sparkwright.config.secrets import Secret, SecretText
 from sparkwright.config.templates import properties
 from sparkwright.facts.memory import MODELS_ROOT, SERVICES_ROOT, memory
 from sparkwright.host.jobs import WatchedJob, credential
-from sparkwright.operations.peer_keys import SERVED, THIS_PROCESS, Peer, RunKeys
+from sparkwright.plan.peer_keys import SERVED, THIS_PROCESS, Peer, RunKeys
 
 #: Names of a job's credentials.
 HUB_TOKEN, ACCOUNT, PEER_KEYS = "hub-token", "account", "peer-keys"

@@ -27,8 +27,8 @@ from sparkwright.host.lib import sandbox
 from sparkwright.host.lib.records import encode
 from sparkwright.host.lib.systemd import UNITS
 from sparkwright.host.proxy.pool import ProxyRequest
-from sparkwright.operations import jobs
-from sparkwright.operations.live import LIVE
+from sparkwright.operations.lib import jobs
+from sparkwright.operations.lib.progress import LIVE
 from sparkwright.results.progress import phases
 
 UNIT = "sparkwright-switch"
