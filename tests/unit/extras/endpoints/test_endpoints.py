@@ -170,7 +170,8 @@ def test_a_key_of_a_command_is_read_by_that_command() -> None:
     (key,) = {endpoint.key for endpoint in result.endpoints}
     assert key_command(key) == f"export {VARIABLE}=\"$(pass show 'my lab')\""
     entry = json.loads(render("json", result.endpoints))["endpoints"][0]
-    assert entry["api_key"] == {"variable": VARIABLE, "command": ["pass", "show", "my lab"]}
+    command = ["pass", "show", "my lab"]
+    assert entry["api_key"] == {"variable": VARIABLE, "file": None, "command": command}
 
 
 def test_a_clients_own_key_selects_the_services_that_accept_it() -> None:
