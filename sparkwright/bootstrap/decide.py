@@ -47,7 +47,7 @@ class Judged:
         if judge := getattr(self, f"_{name.replace('-', '_')}", None):
             yield from judge()
         elif self.state.gb10 or name not in _OF_GB10:
-            units = (path.rpartition("/")[2] for path in steps.FILES[name])
+            units = (path.rpartition("/")[2] for path in steps.files()[name])
             yield from self._writing(
                 name, tuple(unit for unit in units if unit.endswith(".service"))
             )
@@ -143,7 +143,7 @@ class Judged:
 
     def _swap(self) -> Iterator[StepPlan | Finding]:
         if self.state.observed.memory.swap:
-            (file,) = steps.FILES["swap"]
+            (file,) = steps.files()["swap"]
             for step in self._writing("swap"):
                 back = ("sysctl", "-w", f"vm.swappiness={self.state.swappiness}")
                 undo = replace(step.undo, commands=(back,) if self.state.swappiness else ())
@@ -167,7 +167,7 @@ class Judged:
         self, name: str, enables: tuple[str, ...] = (), installing: StepPlan | None = None
     ) -> Iterator[StepPlan]:
         """Return the step that writes the missing or changed files."""
-        files, texts = steps.FILES[name], self.state.observed.texts
+        files, texts = steps.files()[name], self.state.observed.texts
         paths = [path for path, text in files.items() if texts.get(path) != text]
         if not paths and installing is None:
             return
@@ -215,7 +215,7 @@ def request_of(settings: HostSettings) -> BootstrapRequest:
     for step in get_args(Packaged):
         source = settings.bootstrap_sources.get(step)
         names += [*every_package(step), *((source and source.packages) or ())]
-    texts = tuple(path for files in steps.FILES.values() for path in files)
+    texts = tuple(path for files in steps.files().values() for path in files)
     return BootstrapRequest(ObservationRequest(texts=texts), tuple(dict.fromkeys(names)))
 
 

@@ -334,6 +334,7 @@ class Engine:
         name: its name in images of the catalog.
         title: its name in messages.
         program: the serving program in its images.
+        processes: parts of the names of its processes, as in ``ps -o comm``.
         key_variable: the variable with its API key.
         caches: variable -> folder below the directory of boot caches.
         parallel: argument -> the part of a recipe's ``ranks`` that sets it.
@@ -387,6 +388,7 @@ class Engine:
     name: str
     title: str
     program: str
+    processes: Sequence[str]
     key_variable: str
     routes: Routes
     caches: Mapping[str, str]
