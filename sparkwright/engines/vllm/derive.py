@@ -4,16 +4,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from sparkwright.catalog import ArgumentValue, Model, Needs, data, entries
+from sparkwright.engines import derived_entries
 from sparkwright.engines.arguments import amount
 from sparkwright.engines.derivation import Advice, Derived, DerivedFact, Subject
 from sparkwright.engines.derivation import questions as worded
-from sparkwright.engines.derived_entries import (
-    derived,
-    facts_of_host,
-    facts_of_sampling,
-    model_of,
-    recipe_of,
-)
 from sparkwright.engines.tables import release
 from sparkwright.engines.vllm import memory
 from sparkwright.engines.vllm.families import ARGUMENT, SWITCH, Kind, families
@@ -66,10 +60,10 @@ def derive(subject: Subject, advice: Advice) -> Derived:
     if unanswered := tuple(questions(subject, advice)):
         return Derived(subject.service, questions=unanswered)
     parsers = {name: _parser(subject, kind, advice) for kind, name in ARGUMENT.items()}
-    model = model_of(subject, tuple(_capabilities(subject, parsers, advice)))
+    model = derived_entries.model_of(subject, tuple(_capabilities(subject, parsers, advice)))
     arguments = dict(_arguments(subject, model, parsers, advice))
     recipe_and = "vLLM's recipe and " if advice.source else ""
-    recipe = recipe_of(
+    recipe = derived_entries.recipe_of(
         subject,
         model,
         arguments,
@@ -79,7 +73,9 @@ def derive(subject: Subject, advice: Advice) -> Derived:
         environment=dict(advice.environment),
         boot_seconds=max(900, round(memory.weights_gib(model) * _SECONDS_PER_GIB)),
     )
-    return derived(subject, model, recipe, arguments, _facts(subject, model, advice))
+    return derived_entries.derived(
+        subject, model, recipe, arguments, _facts(subject, model, advice)
+    )
 
 
 def _parser(subject: Subject, kind: Kind, advice: Advice) -> str | None:
@@ -181,7 +177,7 @@ def _facts(subject: Subject, model: Model, advice: Advice) -> Iterator[DerivedFa
     """Facts that are shown beside the arguments."""
     facts, config = subject.facts, subject.config
     yield from advice.facts
-    yield from facts_of_host(subject)
+    yield from derived_entries.facts_of_host(subject)
     yield DerivedFact("architecture", facts.architecture or "-", config)
     form = facts.quantization or f"none ({facts.dtype or 'bfloat16'})"
     yield DerivedFact("quantization", form, config)
@@ -191,7 +187,7 @@ def _facts(subject: Subject, model: Model, advice: Advice) -> Iterator[DerivedFa
     yield DerivedFact("context", str(model.context or "-"), config)
     can = ", ".join(("text", *model.capabilities))
     yield DerivedFact("can do", can, f"{config}, chat template, parsers of vLLM {subject.version}")
-    yield from facts_of_sampling(subject)
+    yield from derived_entries.facts_of_sampling(subject)
     if facts.task:
         yield DerivedFact("task", facts.task, f"the hub's task of {subject.repository}")
     elif not facts.chat_template:
