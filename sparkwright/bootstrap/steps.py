@@ -12,6 +12,7 @@ from sparkwright.text.shipped_yaml import beside
 
 UNITS = "/etc/systemd/system"
 
+
 @cache
 def files() -> dict[str, dict[str, str]]:
     """Texts of the files that a step writes, by step and path."""

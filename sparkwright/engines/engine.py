@@ -62,11 +62,6 @@ class Rank:
         """This rank's address among the ranks."""
         return self.addresses[self.number]
 
-    @property
-    def link_port(self) -> int:
-        """Port of the head's rank program."""
-        return self.port + 1
-
 
 @dataclass(frozen=True)
 class Launch:

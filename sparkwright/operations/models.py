@@ -86,10 +86,11 @@ def present(
             **how.request(watched),
         )
         home = runtime.ensure(host, how.services_root, how.bundle)
+        token = {HUB_TOKEN: how.token.value} if how.token else {}
         job = jobs.task(
             home, "run", watched, document(fetch),
             description=f"fetch {named}",
-            credentials=how.hub_credentials | how.peer_credentials(host.name),
+            credentials=token | how.peer_credentials(host.name),
             writable=(root, str(watched.state)),
             properties=how.properties,
         )  # fmt: skip

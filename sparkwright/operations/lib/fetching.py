@@ -64,11 +64,6 @@ class Sources:
         sandbox = properties("fetch")
         return (*sandbox, f"Environment={pairs}") if pairs else sandbox
 
-    @property
-    def hub_credentials(self) -> dict[str, str]:
-        """The hub's token, for a job."""
-        return {HUB_TOKEN: self.token.value} if self.token else {}
-
     def peer_credentials(self, name: str) -> dict[str, str]:
         """The keys for the peers, for a job on a host of this name."""
         return {PEER_KEYS: self.peer_keys.leech(name, self.peers()).value}
