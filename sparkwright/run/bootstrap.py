@@ -9,7 +9,7 @@ from pyinfra.api.host import Host
 from pyinfra.api.state import State
 from pyinfra.context import ctx_host, ctx_state
 
-from sparkwright.bootstrap import findings
+from sparkwright.bootstrap import box
 from sparkwright.bootstrap.decide import CURES, Decision, decide, request_of
 from sparkwright.checks.host import capacity, facts
 from sparkwright.facts import observation, others
@@ -148,7 +148,7 @@ def rebooted(state: BootstrapState, *, asked: bool = False) -> changing.Commands
             host.log("would reboot, and wait until the host is back")
         yield others.Ours(_reboot, (), {})
         return
-    finding = findings.finding("driver-before-reboot", driver=state.driver or "none")
+    finding = box.finding("driver-before-reboot", driver=state.driver or "none")
     if not ctx_state.get().is_executing:
         changing.tell(host, [finding])
     yield others.failing([f"{finding.observed}: {finding.remedy}"])

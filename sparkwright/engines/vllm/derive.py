@@ -1,7 +1,11 @@
-"""A recipe from a model's own files: every value with its origin."""
+"""A recipe from a model's own files: every value with its origin; and parsers of tool calls and
+reasoning, from these files.
+"""
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
+from typing import Literal
 
 from sparkwright.catalog import ArgumentValue, Model, Needs, data, entries
 from sparkwright.engines import derived_entries
@@ -10,9 +14,14 @@ from sparkwright.engines.derivation import Advice, Derived, DerivedFact, Subject
 from sparkwright.engines.derivation import questions as worded
 from sparkwright.engines.tables import release
 from sparkwright.engines.vllm import memory
-from sparkwright.engines.vllm.families import ARGUMENT, SWITCH, Kind, families
 from sparkwright.engines.vllm.table import defaults, nearest, table
 from sparkwright.findings import check, finding
+from sparkwright.text.shipped_yaml import beside
+
+#: In a template whose ``enable_thinking`` switches the thinking of a request.
+SWITCH = "enable_thinking"
+Kind = Literal["tools", "reasoning"]
+ARGUMENT: Mapping[Kind, str] = {"tools": "tool_call_parser", "reasoning": "reasoning_parser"}
 
 
 def questions(subject: Subject, advice: Advice) -> Iterator[finding.Finding]:
@@ -195,3 +204,17 @@ def _facts(subject: Subject, model: Model, advice: Advice) -> Iterator[DerivedFa
     if "tools" not in model.capabilities and "<tool_call>" in facts.template:
         why = "a parser of vLLM that is known for it; arguments.tool_call_parser names one"
         yield DerivedFact("tools", "not served", f"no parser: {why}")
+
+
+@cache
+def families() -> Mapping[str, Mapping[Kind, Mapping[str, str]]]:
+    """model_type -> kind of parser -> text of the chat template -> parser, in order."""
+    result: dict[str, dict[Kind, dict[str, str]]] = beside(__file__, "families.yaml")
+    return result
+
+
+@cache
+def marks() -> tuple[str, ...]:
+    """Every text that a chat template is searched for."""
+    result = {mark for family in families().values() for kind in family.values() for mark in kind}
+    return tuple(sorted({*result, SWITCH} - {""}))

@@ -6,7 +6,7 @@ from typing import Any
 
 from pyinfra.api.host import Host
 
-from sparkwright.checks.service.container_causes import explained
+from sparkwright.checks.service.log_lines import explained
 from sparkwright.facts.answers import HostError, of_each, typed
 from sparkwright.facts.asking import ask
 from sparkwright.host import jobs as program

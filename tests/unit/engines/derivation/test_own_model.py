@@ -11,7 +11,7 @@ import pytest
 from sparkwright.catalog.gpus import GPUS
 from sparkwright.checks.smoke.deep import deep_request
 from sparkwright.config.settings import THINKING_TOKENS, HostSettings
-from sparkwright.engines.vllm.families import families
+from sparkwright.engines.vllm.derive import families
 from sparkwright.engines.vllm.table import table
 from sparkwright.findings.finding import errors
 from sparkwright.plan.service import render_service
