@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, PlainSerializer, computed_field
+from pydantic import Field, PlainSerializer, TypeAdapter, computed_field
 
 from sparkwright.catalog import Alias, Catalog
 from sparkwright.config import settings, tls
@@ -49,11 +49,6 @@ class ServedName:
     advice: Alias | None
 
     @property
-    def given(self) -> dict[str, Any]:
-        """The advice as data, empty without advice."""
-        return self.advice.model_dump(exclude_none=True) if self.advice else {}
-
-    @property
     def figures(self) -> dict[str, float | int]:
         """The advised sampling, by its names in OpenAI-style requests."""
         named = {"temperature", "top_p", "top_k", "presence_penalty"}
@@ -81,7 +76,10 @@ class ServedName:
 
 
 def _advised(names: Iterable[ServedName]) -> dict[str, dict[str, Any]]:
-    return {served.name: served.given for served in names}
+    named = {served.name: served.advice for served in names}
+    return {
+        name: given.model_dump(exclude_none=True) if given else {} for name, given in named.items()
+    }
 
 
 @dataclass(frozen=True)
