@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, PlainSerializer, TypeAdapter, computed_field
+from pydantic import Field, PlainSerializer, computed_field
 
 from sparkwright.catalog import Alias, Catalog
 from sparkwright.config import settings, tls

@@ -222,13 +222,6 @@ def test_a_file_is_written_whole(tmp_path: Path, checkout: Path) -> None:
     assert [entry["host"] for entry in json.loads(file.read_text())["endpoints"]] == ["rtx-1"]
 
 
-def test_ssh_hostname_is_the_clients_address(tmp_path: Path, checkout: Path) -> None:
-    inventory = tmp_path / "mine.py"
-    inventory.write_text('sparks = [("my-spark", {"ssh_hostname": "my-spark.local"})]\n')
-    (entry,) = json.loads(run("endpoints", str(inventory)).stdout)["endpoints"]
-    assert entry["base_url"] == "http://my-spark.local:8000/v1"
-
-
 def test_shipped_advice_is_for_names_that_are_served() -> None:
     for recipe in catalog().recipes.values():
         assert set(recipe.aliases) <= set(recipe.served_names), recipe.name
