@@ -9,6 +9,7 @@ from pathlib import Path
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.findings.finding import Finding
 from sparkwright.text.screen import fitted
+from sparkwright.text.shipped_yaml import beside
 from sparkwright.text.table import columns
 from sparkwright.text.visible import paragraph, visible
 
@@ -190,23 +191,14 @@ def image_in_short(image: str) -> str:
     return tag[:19] if tag.startswith("sha256-") else f"built {tag}"
 
 
-#: Requests by kinds other than chat; the last kind that a service answers is shown.
-_EXAMPLES = {
-    "completion": '"prompt": "Once upon a time"',
-    "embedding": '"input": "It rains."',
-    "rerank": '"query": "What is 17 + 25?", "documents": ["It rains.", "17 + 25 is 42."]',
-    "speech": '"input": "It rains.", "response_format": "wav"',
-    "image": '"prompt": "a red ball on green grass"',
-}
-
-
 def _curl(service: ServiceRow, key: str) -> str:
     """A request that works when it is pasted into a shell of the controller, in any folder."""
     route = "/v1/chat/completions"
     rest = '"max_tokens": 2048, "messages": [{"role": "user", "content": "What is 17 + 25?"}]'
-    for kind in _EXAMPLES if "chat" not in service.routes else ():
+    examples = {} if "chat" in service.routes else beside(__file__, "requests.yaml")
+    for kind in examples:
         if kind in service.routes:
-            route, rest = service.routes[kind], _EXAMPLES[kind]
+            route, rest = service.routes[kind], examples[kind]
     body = f'{{"model": "{service.served_names[0]}", {rest}}}'
     data = f"-H 'Content-Type: application/json' -d {shlex.quote(body)}"
     if "transcription" in service.routes:
