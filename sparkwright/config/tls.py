@@ -1,13 +1,35 @@
 """TLS files on the controller, and the scheme of clients."""
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
+from sparkwright.config.secrets import SecretText
 from sparkwright.config.settings import HostSettings
 
 #: The site's own CA, its key with it; only the owner may enter.
 CA_DIRECTORY = Path(".sparkwright/ca")
 #: The CA's certificate, for clients.
 CA = CA_DIRECTORY / "ca.crt"
+
+
+@dataclass(frozen=True)
+class UserCertificate:
+    """A certificate of the user's own with its key, PEM: read, and checked.
+
+    Attributes:
+        name: the host's name in the certificate, by which others verify the host; None for a
+            certificate of addresses alone.
+        ca: its CA, if one is given.
+    """
+
+    pem: SecretText
+    name: str | None
+    ca: str | None
+
+
+#: Decided TLS of a host: a certificate of the site's own CA, or of the user's; None for http.
+Tls = Literal["own"] | UserCertificate | None
 
 
 def scheme(settings: HostSettings, *, proxied: bool) -> str:

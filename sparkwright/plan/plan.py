@@ -13,6 +13,7 @@ from sparkwright.config.settings import (
     HostSettings,
     ServiceSettings,
 )
+from sparkwright.config.tls import Tls, UserCertificate
 from sparkwright.engines import ENGINES, engine
 from sparkwright.engines.derivation import Derivation, DerivedFact, Gpu
 from sparkwright.engines.engine import Engine, Rank, Sleep
@@ -169,6 +170,7 @@ class HostPlan:
     Attributes:
         locked: whether its lock file exists.
         gpu: the host's GPU, from its setting or its group; None if neither names it.
+        certificate: certificate of the user's own; None without one.
         python_files: model's name in the catalog -> Python files of its commit; None while unknown.
         resolved: models by the key of their reference, as far as they are known.
     """
@@ -180,6 +182,12 @@ class HostPlan:
     python_files: Mapping[str, tuple[str, ...]] | None = None
     resolved: Mapping[str, ResolvedModel] = field(default_factory=dict)
     gpu: Gpu | None = None
+    certificate: UserCertificate | None = None
+
+    @property
+    def tls(self) -> Tls:
+        """TLS of its proxies, and towards other hosts."""
+        return "own" if self.settings.tls == "own" else self.certificate
 
     @property
     def groups(self) -> dict[str, tuple[str, ...]]:

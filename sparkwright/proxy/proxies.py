@@ -45,7 +45,7 @@ def proxies_of(
     if not proxies:
         return None
     binds = [proxy.bind for proxy in proxies]
-    tls = serves_with(plan.host, everyone.get(plan.host, {}), plan.settings.tls, binds, dry=dry)
+    tls = serves_with(plan.host, everyone.get(plan.host, {}), plan.tls, binds, dry=dry)
     return Proxies(tuple(proxies), tls, home=home, pools=behind, limited=limited)
 
 
@@ -62,7 +62,7 @@ def _own(service: ServicePlan) -> Proxy:
 def _model_pool(pool: PlannedPool, everyone: Everyone, *, dry: bool) -> ModelPool:
     replicas = []
     for host, service in pool.services.items():
-        identity = replica_identity(host, everyone[host], pool.tls[host], dry=dry)
+        identity = replica_identity(host, pool.tls[host], dry=dry)
         tls = ReplicaTls(identity.name, identity.ca) if identity and identity.name else None
         address = inventory.lan_address(host, everyone[host])
         replicas.append(Replica(host, address, service.port, service.port, tls))

@@ -65,6 +65,7 @@ def unplanned_fleet(hosts: Mapping[str, Mapping[str, Any]]) -> DesiredFleet:
                 violations=(),
                 keys=Keys({}, secrets.Secret("")),
                 token=None,
+                accounts={},
                 proxies=None,
                 peer_certificate=None,
             )

@@ -71,7 +71,7 @@ def address_problems(planned: Mapping[str, PlannedHost], everyone: Everyone) -> 
     named = addresses(everyone)
     pools = planned_pools(plans) if named and planned.keys() >= everyone.keys() else None
     if pools is not None:
-        yield from unverified(pools, everyone)
+        yield from unverified(pools)
         yield from _unlike(pools)
     names = sorted(name for pool in pools or () for name in pool.names)
     for plan in plans:

@@ -21,7 +21,7 @@ from sparkwright.plan.service import render_service, service_home
 from sparkwright.proxy import haproxy, open_webui
 from sparkwright.proxy.pools import PlannedPool, planned_pools, with_others
 from sparkwright.proxy.proxies import proxies_of
-from sparkwright.resolve.credentials import account, hub_token
+from sparkwright.resolve.credentials import accounts_of, hub_token
 from sparkwright.resolve.lock import Resolution
 from sparkwright.site.address import door_of
 from sparkwright.site.clusters import unlike_releases
@@ -90,6 +90,7 @@ class DesiredHost:
             violations.
         keys: its API keys.
         token: for gated models; None without one.
+        accounts: registry -> ``user:password`` for it.
         proxies: its proxies; None without any.
         peer_certificate: certificate with which it serves other hosts; None for plain HTTP.
     """
@@ -98,6 +99,7 @@ class DesiredHost:
     violations: tuple[finding.Finding, ...]
     keys: Keys
     token: Secret | None
+    accounts: Mapping[str, Secret]
     proxies: haproxy.Proxies | None
     peer_certificate: PeerCertificate | None
 
@@ -160,9 +162,6 @@ def desired_fleet(
     }
     resolution = Resolution(images={}, models={})
     with problems.collected():
-        for host in planned.values() if resolves else ():
-            for service in host.plan.services:
-                account(host.plan.settings.registry_auth_source, service.image.pulled.registry)
         if resolves:
             resolution = pinned(planned)
             planned = with_geometry(planned, resolution)
@@ -202,6 +201,8 @@ def _desired_host(
 ) -> DesiredHost:
     plan, settings = desired.plan, desired.plan.settings
     token = hub_token(settings.hub_token_source)
+    images = [image for image in plan.references.images if image.name in desired.resolution.images]
+    accounts = accounts_of(settings.registry_auth_source, images)
     proxies = proxies_of(plan, everyone, pools, dry=dry)
     proxies = proxies and replace(
         proxies,
@@ -211,5 +212,5 @@ def _desired_host(
     peer = None
     if settings.peer_sharing:
         pem = proxies.tls if proxies else None
-        peer = peer_certificate(plan.host, everyone[plan.host], settings.tls, pem, dry=dry)
-    return DesiredHost(desired, violations, keys, token, proxies, peer)
+        peer = peer_certificate(plan.host, everyone[plan.host], plan.tls, pem, dry=dry)
+    return DesiredHost(desired, violations, keys, token, accounts, proxies, peer)

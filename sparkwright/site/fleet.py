@@ -27,8 +27,11 @@ from sparkwright.resolve.hub import ResolvedModel, resolve_model
 from sparkwright.resolve.lock import Lock, locked_model, read_lock
 from sparkwright.resolve.references import ModelReference
 from sparkwright.site.service_files import with_files
-from sparkwright.tls.host_certificates import address_in_clear
-from sparkwright.tls.host_certificates import problems as tls_problems
+from sparkwright.tls.host_certificates import (
+    address_in_clear,
+    certificate_of_user,
+    clear_services,
+)
 
 _MESSAGES = Messages(__file__)
 #: By a model's key, and whether GGUF files are served of it: the same repository may have other
@@ -417,6 +420,10 @@ def plan_fleet(inputs: Iterable[inventory.HostInput], *, anew: bool = False) -> 
             plan = replace(plan, locked=Path(file).is_file(), gpu=named_gpu(given, recipe.settings))
             problems += taken(plan, given.origin, given.data.get("ssh_port"))
             problems += _of_the_whole(recipe, plan)
+            with problems.collected():
+                where = f"{given.origin('tls')}: tls"
+                certificate = certificate_of_user(given.name, given.data, plan.settings, where)
+                plan = replace(plan, certificate=certificate)
             login = tuple(ssh_keys.unusable_key(given.name, given.data, given.origin))
             hosts[given.name] = PlannedHost(
                 plan, recipe.catalog, recipe.resolved_models, login, given.data
@@ -425,13 +432,12 @@ def plan_fleet(inputs: Iterable[inventory.HostInput], *, anew: bool = False) -> 
 
 
 def _of_the_whole(host: ReadHost, plan: HostPlan) -> Iterator[Finding]:
-    """TLS over all services of a host, and names of unknown rules."""
-    given, settings = host.given, host.settings
+    """Services without TLS on a host with TLS, and names of unknown rules."""
+    given = host.given
     in_clear = [
         service.name
         for service in plan.services
-        if not service.proxy and not is_loopback(service.bind)
+        if host.settings.tls and not service.proxy and not is_loopback(service.bind)
     ]
-    where = f"{given.origin('tls')}: tls"
-    yield from tls_problems(given.name, given.data, settings.tls, in_clear, where)
+    yield from clear_services(given.name, in_clear, f"{given.origin('tls')}: tls")
     yield from unknown_silences(plan, host.catalog, given.origin("services"))
