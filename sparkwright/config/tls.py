@@ -1,11 +1,11 @@
 """TLS files on the controller, and the scheme of clients."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from sparkwright.config.secrets import SecretText
 from sparkwright.config.settings import HostSettings
+from sparkwright.host.lib.records import dataclass
 
 #: The site's own CA, its key with it; only the owner may enter.
 CA_DIRECTORY = Path(".sparkwright/ca")

@@ -8,7 +8,6 @@ table of this package.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from sparkwright.engines.allowlist import Allowlist
 from sparkwright.engines.arguments import Parser, amount, mapping
 from sparkwright.host.lib.nap import Nap
-from sparkwright.host.lib.records import decode
+from sparkwright.host.lib.records import dataclass, decode, field
 from sparkwright.text.shipped_yaml import beside
 
 if TYPE_CHECKING:  # commands that ask hosts load no catalog

@@ -3,12 +3,13 @@
 import json
 import secrets
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from urllib.parse import quote
 
 from sparkwright.config.secrets import Secret
 from sparkwright.host.fetch import peer_auth
 from sparkwright.host.fetch.request import PeerKeys, TlsIdentity
+from sparkwright.host.lib.records import dataclass, field
 
 #: Directory on hosts, in memory only, with one file per run for the peer server.
 SERVED = "/run/sparkwright/peers/served"

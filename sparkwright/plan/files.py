@@ -6,13 +6,13 @@ import subprocess
 import sys
 from base64 import b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from sparkwright.catalog.file_entries import File, is_code
 from sparkwright.documents import bounds, text_files
 from sparkwright.findings.user_error import refusal
+from sparkwright.host.lib.records import dataclass
 from sparkwright.plan.tags import MESSAGES
 from sparkwright.resolve.pinned_text import PinnedText
 from sparkwright.text.shipped_yaml import beside

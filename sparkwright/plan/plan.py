@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 
@@ -20,6 +19,7 @@ from sparkwright.engines.engine import Engine, Rank, Sleep
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Fault, Problems, mistake, mistakes, suggest
 from sparkwright.host.lib.exclusive import NOBODY
+from sparkwright.host.lib.records import dataclass, field, replace
 from sparkwright.plan import ranks, schedule
 from sparkwright.plan.container import ContainerPlan, plan_container
 from sparkwright.plan.files import PlannedFile

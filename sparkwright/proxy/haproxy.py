@@ -13,7 +13,6 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from sparkwright.config.keys import ADDRESS, OWN
 from sparkwright.config.secrets import Secret, SecretText
@@ -22,6 +21,7 @@ from sparkwright.engines import client_routes
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Problems, mistake
 from sparkwright.host.lib.exclusive import WAKE_SOCKET
+from sparkwright.host.lib.records import dataclass, field
 from sparkwright.host.models.document import REPEATABLE, WAKE, Door
 from sparkwright.host.proxy.pool import ASLEEP_MAP, RUNTIME
 from sparkwright.tls.host_certificates import CERTIFICATE

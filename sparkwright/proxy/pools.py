@@ -1,7 +1,6 @@
 """The pools behind the address for all models: their services, and obstacles."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from sparkwright.config.settings import is_loopback
@@ -9,6 +8,7 @@ from sparkwright.config.tls import Tls
 from sparkwright.config.values import mapping
 from sparkwright.findings import finding, user_error
 from sparkwright.host.fetch.request import TlsIdentity
+from sparkwright.host.lib.records import dataclass, replace
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.tls.host_certificates import identity
 

@@ -3,11 +3,12 @@
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.findings.finding import Finding
+from sparkwright.host.lib.records import dataclass, field
 from sparkwright.text.screen import fitted
 from sparkwright.text.table import columns
 from sparkwright.text.visible import paragraph, visible

@@ -5,7 +5,6 @@ Services that name a model's repository get their recipes before anything else i
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from sparkwright.engines import DEFAULT, ENGINES, engine, serving, stock_image, 
 from sparkwright.engines.derivation import Derivation, DerivedFact, Gpu, Subject, form_of
 from sparkwright.findings.finding import Finding, errors
 from sparkwright.findings.user_error import Messages, Problems, UserError, suggest
+from sparkwright.host.lib.records import dataclass, field, replace
 from sparkwright.plan.plan import HostPlan, plan_host, taken
 from sparkwright.resolve import credentials, recipe_registry
 from sparkwright.resolve.gguf_files import TOKENS, is_chosen

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -14,6 +13,7 @@ from sparkwright.config.settings import HostSettings, TlsSettings, is_loopback
 from sparkwright.config.tls import CA, Tls, UserCertificate
 from sparkwright.findings import finding, user_error
 from sparkwright.host.fetch.request import TlsIdentity
+from sparkwright.host.lib.records import dataclass, replace
 from sparkwright.tls.names import names_of, own_name
 
 _MESSAGES = user_error.Messages(__file__)
