@@ -5,6 +5,7 @@ from typing import Literal
 
 from sparkwright.config.secrets import SecretText
 from sparkwright.config.settings import HostSettings
+from sparkwright.host.fetch.request import TlsIdentity
 from sparkwright.host.lib.records import dataclass
 
 #: The site's own CA, its key with it; only the owner may enter.
@@ -14,22 +15,15 @@ CA = CA_DIRECTORY / "ca.crt"
 
 
 @dataclass(frozen=True)
-class UserCertificate:
-    """A certificate of the user's own with its key, PEM: read, and checked.
-
-    Attributes:
-        name: the host's name in the certificate, by which others verify the host; None for a
-            certificate of addresses alone.
-        ca: its CA, if one is given.
-    """
+class Certificate:
+    """Certificate of a host with its key, PEM, and the identity that others verify."""
 
     pem: SecretText
-    name: str | None
-    ca: str | None
+    identity: TlsIdentity
 
 
 #: Decided TLS of a host: a certificate of the site's own CA, or of the user's; None for http.
-Tls = Literal["own"] | UserCertificate | None
+Tls = Literal["own"] | Certificate | None
 
 
 def scheme(settings: HostSettings, *, proxied: bool) -> str:

@@ -12,7 +12,7 @@ from sparkwright.config.settings import (
     HostSettings,
     ServiceSettings,
 )
-from sparkwright.config.tls import Tls, UserCertificate
+from sparkwright.config.tls import Certificate, Tls
 from sparkwright.engines import ENGINES, engine
 from sparkwright.engines.derivation import Derivation, DerivedFact, Gpu
 from sparkwright.engines.engine import Engine, Rank, Sleep
@@ -182,7 +182,7 @@ class HostPlan:
     python_files: Mapping[str, tuple[str, ...]] | None = None
     resolved: Mapping[str, ResolvedModel] = field(default_factory=dict)
     gpu: Gpu | None = None
-    certificate: UserCertificate | None = None
+    certificate: Certificate | None = None
 
     @property
     def tls(self) -> Tls:

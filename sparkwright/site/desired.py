@@ -10,6 +10,7 @@ from sparkwright.config.inventory import HostInput
 from sparkwright.config.keys import Keys, keys_of
 from sparkwright.config.secrets import Secret
 from sparkwright.config.settings import RolloutSettings
+from sparkwright.config.tls import Certificate
 from sparkwright.engines import engine
 from sparkwright.findings import finding, user_error
 from sparkwright.host.directories import Directory
@@ -27,7 +28,7 @@ from sparkwright.site.address import door_of
 from sparkwright.site.clusters import unlike_releases
 from sparkwright.site.fleet import PlannedHost, plan_fleet, stopping
 from sparkwright.site.resolution import pinned, site_problems, with_geometry
-from sparkwright.tls.host_certificates import PeerCertificate, peer_certificate, prepare_ca
+from sparkwright.tls.host_certificates import peer_certificate, prepare_ca
 
 
 def rendered(
@@ -101,7 +102,7 @@ class DesiredHost:
     token: Secret | None
     accounts: Mapping[str, Secret]
     proxies: haproxy.Proxies | None
-    peer_certificate: PeerCertificate | None
+    peer_certificate: Certificate | None
 
     @cached_property
     def secrets(self) -> dict[str, Secret]:

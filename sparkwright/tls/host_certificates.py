@@ -1,7 +1,5 @@
 """A host's part in TLS: the certificates of its proxies, and their verification."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
@@ -10,10 +8,10 @@ from typing import Any
 from sparkwright.config import secrets
 from sparkwright.config.inventory import lan_address
 from sparkwright.config.settings import HostSettings, TlsSettings, is_loopback
-from sparkwright.config.tls import CA, Tls, UserCertificate
+from sparkwright.config.tls import CA, Certificate, Tls
 from sparkwright.findings import finding, user_error
 from sparkwright.host.fetch.request import TlsIdentity
-from sparkwright.host.lib.records import dataclass, replace
+from sparkwright.host.lib.records import replace
 from sparkwright.tls.names import names_of, own_name
 
 _MESSAGES = user_error.Messages(__file__)
@@ -56,18 +54,10 @@ def serves_with(
 def identity(host: str, tls: Tls, *, dry: bool = False) -> TlsIdentity | None:
     """Verification of a host by others; None if it serves http. See ``serves_with``."""
     if not isinstance(tls, str):
-        return tls and TlsIdentity(tls.name, tls.ca)
+        return tls and tls.identity
     from sparkwright.tls.authority import authority
 
     return TlsIdentity(own_name(host), authority(dt.datetime.now(dt.UTC), dry=dry).pem)
-
-
-@dataclass(frozen=True)
-class PeerCertificate:
-    """Certificate that a host serves other hosts with, and the identity that they verify."""
-
-    pem: secrets.SecretText
-    identity: TlsIdentity
 
 
 def peer_certificate(
@@ -77,7 +67,7 @@ def peer_certificate(
     proxies: secrets.SecretText | None,
     *,
     dry: bool = False,
-) -> PeerCertificate | None:
+) -> Certificate | None:
     """A host's part in peer sharing; None without TLS.
 
     Args:
@@ -88,7 +78,7 @@ def peer_certificate(
     """
     result = identity(host, tls, dry=dry)
     pem = proxies or serves_with(host, data, tls, (), dry=dry)
-    return PeerCertificate(pem, result) if result and pem else None
+    return Certificate(pem, result) if result and pem else None
 
 
 def _binds(data: Mapping[str, Any]) -> Iterator[str]:
@@ -140,7 +130,7 @@ def clear_services(host: str, services: Iterable[str], where: str) -> Iterator[f
 
 def certificate_of_user(
     host: str, data: Mapping[str, Any], settings: HostSettings, where: str
-) -> UserCertificate | None:
+) -> Certificate | None:
     """The user's certificate of a host; None without one.
 
     Args:

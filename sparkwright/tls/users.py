@@ -12,8 +12,9 @@ from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
 from sparkwright.config.secrets import SecretText, exposure
 from sparkwright.config.settings import TlsSettings
-from sparkwright.config.tls import UserCertificate
+from sparkwright.config.tls import Certificate
 from sparkwright.findings.user_error import Fault, Messages, Problems, mistakes, refusal
+from sparkwright.host.fetch.request import TlsIdentity
 from sparkwright.tls.authority import pem, subject_names
 from sparkwright.tls.names import covers, is_name
 
@@ -22,7 +23,7 @@ _MESSAGES = Messages(__file__)
 
 def user_certificate(
     settings: TlsSettings, host: str, address: str, where: str, now: dt.datetime
-) -> UserCertificate:
+) -> Certificate:
     """The user's certificate for a host.
 
     Args:
@@ -54,7 +55,7 @@ def user_certificate(
     assert key is not None
     named = [address, *(name for name in subject_names(chain[0]) if "*" not in name)]
     name = next((item for item in named if is_name(item)), None)
-    return UserCertificate(SecretText(pem(*chain, key)), name, pem(*roots) or None)
+    return Certificate(SecretText(pem(*chain, key)), TlsIdentity(name, pem(*roots) or None))
 
 
 def _read(file: str, where: str, host: str) -> bytes:
