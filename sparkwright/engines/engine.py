@@ -308,7 +308,6 @@ def from_data(file: str, data: Mapping[str, Any]) -> dict[str, Any]:
         "probes": Probes(**data["probes"]),
         "limit_names": data["limits"],
         "check_texts": Path(file).with_name("checks.yaml"),
-        "allowlist": Allowlist(**beside(file, "allowlist.yaml")),
         **{name: data.get(name, {}) for name in named},
         **data["engine"],
         "sleep": Sleep(**{**data["sleep"], "nap": decode(Nap, data["sleep"]["nap"])})
@@ -341,7 +340,6 @@ class Engine:
             ``queue`` (histograms of seconds), ``accepted_by_position``.
         checks: modules that check a ``Configuration`` for known mistakes.
         check_texts: YAML file with the texts of these checks.
-        allowlist: settings that an imported recipe may use.
         stock_image: the catalog's image for a model that no recipe is for.
         probes: requests of host programs to its server in addition to OpenAI's routes.
         in_image: paths of chat templates in its images, as patterns of fnmatch.
@@ -394,7 +392,6 @@ class Engine:
     graphs: Mapping[str, str]
     checks: Sequence[ModuleType]
     check_texts: Path
-    allowlist: Allowlist
     stock_image: str
     probes: Probes
     in_image: Collection[str]
@@ -428,6 +425,11 @@ class Engine:
     template_marks: Callable[[], tuple[str, ...]] = tuple
     sleep: Sleep | None = None
     derive: Callable[[Subject, Advice], Derived]
+
+    @cached_property
+    def allowlist(self) -> Allowlist:
+        """Settings that an imported recipe may use."""
+        return Allowlist(**beside(str(self.check_texts), "allowlist.yaml"))
 
     def file_arguments(self, *, code: bool) -> set[str]:
         """Arguments that may name a file of a third party's recipe: the chat template, and with
