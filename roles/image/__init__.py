@@ -12,13 +12,12 @@ def image(host: Host, host_run: HostRun) -> None:
     """Start pulling missing images; ``roles.fetched`` waits for them."""
     stores = [wanted.store for wanted in host_run.desired.images]
     for wanted in host.loop(host_run.desired.images):
-        account = host_run.accounts.get(wanted.planned.pulled.registry)
         shared = wanted.shared_name(host_run.observed.architecture)
         images.present(
             name=f"Image: {wanted.planned.name}",
             **wanted.arguments,
             build=build_of(host_run, wanted),
-            account=account.value if account else None,
+            account=host_run.accounts.get(wanted.planned.pulled.registry),
             sources=sources(run_of(host), host_run, shared),
             # Two images of one base need the same parts, which one job at a time fetches.
             wait=stores.count(wanted.store) > 1,

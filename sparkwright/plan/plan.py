@@ -12,7 +12,6 @@ from sparkwright.config.settings import (
     HostSettings,
     ServiceSettings,
 )
-from sparkwright.config.tls import Certificate, Tls
 from sparkwright.engines import ENGINES, engine
 from sparkwright.engines.derivation import Derivation, DerivedFact, Gpu
 from sparkwright.engines.engine import Engine, Rank, Sleep
@@ -32,6 +31,7 @@ from sparkwright.resolve.references import (
     ModelReference,
     References,
 )
+from sparkwright.tls.names import Certificate, Tls
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sparkwright.config.settings import is_loopback
-from sparkwright.config.tls import Tls
 from sparkwright.config.values import mapping
 from sparkwright.findings import finding, user_error
 from sparkwright.host.fetch.request import TlsIdentity
 from sparkwright.host.lib.records import dataclass, replace
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.tls.host_certificates import identity
+from sparkwright.tls.names import Tls
 
 #: Data of every host of the inventory, also outside the run's limit. Data outside the limit has not
 #: been validated.

@@ -8,7 +8,6 @@ import base64
 import os
 import re
 import shlex
-from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -18,7 +17,6 @@ from sparkwright.documents import bounds, json_text
 from sparkwright.documents import text_files as files
 from sparkwright.findings.user_error import UserError
 from sparkwright.resolve.messages import MESSAGES
-from sparkwright.resolve.references import ImageReference
 
 #: Characters of an HTTP header.
 _TOKEN = re.compile(r"[\x21-\x7e]{1,4096}")
@@ -66,14 +64,6 @@ def account(source: secrets.Source | None, registry: str) -> str | None:
     if result and url.scheme != "https" and url.hostname not in ("127.0.0.1", "localhost"):
         raise _unusable(source, "clear-text", registry=url.netloc)
     return result
-
-
-def accounts_of(
-    source: secrets.Source | None, images: Iterable[ImageReference]
-) -> dict[str, secrets.Secret]:
-    """Accounts for the registries of images, by registry; raises UserError as ``account`` does."""
-    accounts = {image.pulled.registry: account(source, image.pulled.registry) for image in images}
-    return {registry: secrets.Secret(text) for registry, text in accounts.items() if text}
 
 
 @cache

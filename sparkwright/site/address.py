@@ -38,7 +38,8 @@ def door_of(
     for pool in pools:
         host, service = next(iter(pool.services.items()))
         for name in pool.names:
-            context = _context(service, every[host])
+            limits = engine(service.engine).limits(dict(service.arguments))
+            context = limits.context or every[host].catalog.models[service.body.name].context
             models[name] = Model(pool.name, kind_of(service), context, bool(pool.wakes))
     keys = {
         name: Key(**{limit: getattr(key, limit) for limit in Key.__annotations__})
@@ -53,11 +54,6 @@ def kind_of(service: ServicePlan) -> str:
     """The kind of requests that a service answers."""
     kinds = engine(service.engine).kinds(dict(service.arguments), service.task)
     return next(iter(kinds), service.task)
-
-
-def _context(service: ServicePlan, host: PlannedHost) -> int | None:
-    limits = engine(service.engine).limits(dict(service.arguments))
-    return limits.context or host.catalog.models[service.body.name].context
 
 
 def address_problems(planned: Mapping[str, PlannedHost], everyone: Everyone) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +10,6 @@ from sparkwright.config.inventory import HostInput
 from sparkwright.config.keys import Keys, keys_of
 from sparkwright.config.secrets import Secret
 from sparkwright.config.settings import RolloutSettings
-from sparkwright.config.tls import Certificate
 from sparkwright.engines import engine
 from sparkwright.findings import finding, user_error
 from sparkwright.host.directories import Directory
@@ -22,13 +21,14 @@ from sparkwright.plan.service import render_service, service_home
 from sparkwright.proxy import haproxy, open_webui
 from sparkwright.proxy.pools import PlannedPool, planned_pools, with_others
 from sparkwright.proxy.proxies import proxies_of
-from sparkwright.resolve.credentials import accounts_of, hub_token
+from sparkwright.resolve.credentials import account, hub_token
 from sparkwright.resolve.lock import Resolution
 from sparkwright.site.address import door_of
 from sparkwright.site.clusters import unlike_releases
 from sparkwright.site.fleet import PlannedHost, plan_fleet, stopping
 from sparkwright.site.resolution import pinned, site_problems, with_geometry
 from sparkwright.tls.host_certificates import peer_certificate, prepare_ca
+from sparkwright.tls.names import Certificate
 
 
 def rendered(
@@ -100,7 +100,7 @@ class DesiredHost:
     violations: tuple[finding.Finding, ...]
     keys: Keys
     token: Secret | None
-    accounts: Mapping[str, Secret]
+    accounts: Mapping[str, str | None] = field(repr=False)
     proxies: haproxy.Proxies | None
     peer_certificate: Certificate | None
 
@@ -203,7 +203,8 @@ def _desired_host(
     plan, settings = desired.plan, desired.plan.settings
     token = hub_token(settings.hub_token_source)
     images = [image for image in plan.references.images if image.name in desired.resolution.images]
-    accounts = accounts_of(settings.registry_auth_source, images)
+    registries = {image.pulled.registry for image in images}
+    accounts = {each: account(settings.registry_auth_source, each) for each in registries}
     proxies = proxies_of(plan, everyone, pools, dry=dry)
     proxies = proxies and replace(
         proxies,

@@ -27,11 +27,7 @@ from sparkwright.resolve.hub import ResolvedModel, resolve_model
 from sparkwright.resolve.lock import Lock, locked_model, read_lock
 from sparkwright.resolve.references import ModelReference
 from sparkwright.site.service_files import with_files
-from sparkwright.tls.host_certificates import (
-    address_in_clear,
-    certificate_of_user,
-    clear_services,
-)
+from sparkwright.tls import host_certificates
 
 _MESSAGES = Messages(__file__)
 #: By a model's key, and whether GGUF files are served of it: the same repository may have other
@@ -366,7 +362,7 @@ class PlannedHost:
     def violations(self) -> tuple[Finding, ...]:
         """Rules that it violates."""
         findings = check_host(self.plan, self.catalog, assumed_hardware(self.plan))
-        in_clear = address_in_clear(self.plan.host, self.plan.settings)
+        in_clear = host_certificates.address_in_clear(self.plan.host, self.plan.settings)
         return (*findings, *in_clear, *self.login)
 
 
@@ -421,9 +417,9 @@ def plan_fleet(inputs: Iterable[inventory.HostInput], *, anew: bool = False) -> 
             problems += taken(plan, given.origin, given.data.get("ssh_port"))
             problems += _of_the_whole(recipe, plan)
             with problems.collected():
-                where = f"{given.origin('tls')}: tls"
-                certificate = certificate_of_user(given.name, given.data, plan.settings, where)
-                plan = replace(plan, certificate=certificate)
+                tls = given.origin("tls")
+                own = host_certificates.of_user(plan.settings, given.data, plan.host, tls)
+                plan = replace(plan, certificate=own)
             login = tuple(ssh_keys.unusable_key(given.name, given.data, given.origin))
             hosts[given.name] = PlannedHost(
                 plan, recipe.catalog, recipe.resolved_models, login, given.data
@@ -439,5 +435,5 @@ def _of_the_whole(host: ReadHost, plan: HostPlan) -> Iterator[Finding]:
         for service in plan.services
         if host.settings.tls and not service.proxy and not is_loopback(service.bind)
     ]
-    yield from clear_services(given.name, in_clear, f"{given.origin('tls')}: tls")
+    yield from host_certificates.clear_services(given.name, in_clear, f"{given.origin('tls')}: tls")
     yield from unknown_silences(plan, host.catalog, given.origin("services"))

@@ -8,11 +8,11 @@ from typing import Any
 from sparkwright.config import secrets
 from sparkwright.config.inventory import lan_address
 from sparkwright.config.settings import HostSettings, TlsSettings, is_loopback
-from sparkwright.config.tls import CA, Certificate, Tls
+from sparkwright.config.tls import CA
 from sparkwright.findings import finding, user_error
 from sparkwright.host.fetch.request import TlsIdentity
 from sparkwright.host.lib.records import replace
-from sparkwright.tls.names import names_of, own_name
+from sparkwright.tls.names import Certificate, Tls, names_of, own_name
 
 _MESSAGES = user_error.Messages(__file__)
 #: Certificate and key of a host's proxies, below their home.
@@ -128,13 +128,13 @@ def clear_services(host: str, services: Iterable[str], where: str) -> Iterator[f
         yield _MESSAGES.mistake("in-clear", path, host, service=service)
 
 
-def certificate_of_user(
-    host: str, data: Mapping[str, Any], settings: HostSettings, where: str
+def of_user(
+    settings: HostSettings, data: Mapping[str, Any], host: str, file: str
 ) -> Certificate | None:
     """The user's certificate of a host; None without one.
 
     Args:
-        where: file and key of the setting, for messages.
+        file: of the setting, for messages.
 
     Raises:
         UserError: when certificate, key or CA can't be used.
@@ -144,5 +144,5 @@ def certificate_of_user(
     # Loaded only on use: `sparkwright check` answers in less than a second.
     from sparkwright.tls.users import user_certificate
 
-    now = dt.datetime.now(dt.UTC)
-    return user_certificate(settings.tls, host, lan_address(host, data), where, now)
+    address, now = lan_address(host, data), dt.datetime.now(dt.UTC)
+    return user_certificate(settings.tls, host, address, f"{file}: tls", now)

@@ -12,11 +12,10 @@ from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
 from sparkwright.config.secrets import SecretText, exposure
 from sparkwright.config.settings import TlsSettings
-from sparkwright.config.tls import Certificate
 from sparkwright.findings.user_error import Fault, Messages, Problems, mistakes, refusal
 from sparkwright.host.fetch.request import TlsIdentity
 from sparkwright.tls.authority import pem, subject_names
-from sparkwright.tls.names import covers, is_name
+from sparkwright.tls.names import Certificate, covers, is_name
 
 _MESSAGES = Messages(__file__)
 

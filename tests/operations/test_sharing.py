@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from sparkwright.config.secrets import Secret, SecretText
-from sparkwright.config.tls import Certificate
 from sparkwright.facts.asking import HostError
 from sparkwright.host import jobs
 from sparkwright.host.fetch.peers import PeerClient
@@ -27,6 +26,7 @@ from sparkwright.operations.fetching import Sources
 from sparkwright.operations.peer_keys import CONTROLLER, Peer, RunKeys
 from sparkwright.run import bundle_server, sharing
 from sparkwright.run.state import Run
+from sparkwright.tls.names import Certificate
 from tests.golden import compare
 from tests.host.serving import free_port
 from tests.operations.harness import FakeHost

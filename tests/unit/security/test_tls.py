@@ -31,12 +31,7 @@ from sparkwright.proxy.proxies import proxies_of
 from sparkwright.site.fleet import plan_fleet
 from sparkwright.tls import names
 from sparkwright.tls.authority import HOST_VALID, authority, host_certificate, pem, subject_names
-from sparkwright.tls.host_certificates import (
-    address_in_clear,
-    certificate_of_user,
-    identity,
-    prepare_ca,
-)
+from sparkwright.tls.host_certificates import address_in_clear, identity, of_user, prepare_ca
 from sparkwright.tls.names import names_of, own_name
 from tests.tables import Tables
 from tests.unit.builders import ROOT, SPARK, plan
@@ -232,7 +227,7 @@ def proxies(data: Mapping[str, Any], everyone: Mapping[str, Any] | None = None) 
 
 def _plan(host: str, data: Mapping[str, Any]) -> HostPlan:
     planned = plan(data["services"], host, **{k: v for k, v in data.items() if k != "services"})
-    return replace(planned, certificate=certificate_of_user(host, data, planned.settings, "tls"))
+    return replace(planned, certificate=of_user(planned.settings, data, host, "tls"))
 
 
 def test_a_second_plan_is_the_same() -> None:

@@ -84,7 +84,7 @@ def test_an_account_is_carried_to_the_host_and_its_command_runs_once(
     data = {"registry_auth_command": ["sh", "-c", "echo >> runs; cat config.json"]}
     everyone = {"spark-1": {"services": SPARK, **data}}
     host = desired_fleet(_inputs(data), everyone, dry=True).hosts["spark-1"]
-    assert host.accounts["https://ghcr.io"].value == "me:one"
+    assert host.accounts == {"https://ghcr.io": "me:one"}
     assert "me:one" not in repr(host)
     assert Path("runs").read_text() == "\n"
     assert (
