@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Messages, Problems, mistake
+from sparkwright.host.lib.records import dataclass
 from sparkwright.text.values import short
 
 _MESSAGES = Messages(__file__)

@@ -7,7 +7,6 @@ too (``tgram://…``, ``discord://…``).
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,6 +19,7 @@ from sparkwright.config import secret_commands, secrets
 from sparkwright.documents import text_files as files
 from sparkwright.documents.bounds import Unusable
 from sparkwright.findings import user_error, validation
+from sparkwright.host.lib.records import dataclass
 from sparkwright.text.shipped_yaml import beside
 
 #: Largest number of addresses of one site.

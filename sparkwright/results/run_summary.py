@@ -3,11 +3,11 @@
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.findings.finding import Finding
+from sparkwright.host.lib.records import dataclass, encode, field
 from sparkwright.text.screen import fitted
 from sparkwright.text.shipped_yaml import beside
 from sparkwright.text.table import columns
@@ -163,7 +163,7 @@ def as_json(rows: Sequence[Row], *, dry: bool, others: Sequence[object] = ()) ->
     Args:
         others: such objects of hosts outside the run.
     """
-    hosts = [*others, *(asdict(row) for row in rows)]
+    hosts = [*others, *(encode(row) for row in rows)]
     return json.dumps({"dry": dry, "hosts": hosts}, indent=1) + "\n"
 
 

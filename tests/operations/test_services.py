@@ -170,7 +170,9 @@ class Fleet:
         for name, host in self.hosts.items():
             host.name = name
             at = f"10.0.0.{name[-1]}"
-            every[name] = HostRun(hosts[name], (), KEYS, None, None, None, name, host.memory, at)
+            every[name] = HostRun(
+                hosts[name], (), KEYS, None, {}, None, None, name, host.memory, at
+            )
         settings = RolloutSettings(canaries=1, batch="100%")
         self.run = Run(
             "inventory/lab.py", every, RunKeys(Secret("peers")),
@@ -297,7 +299,7 @@ def test_a_head_is_not_switched_without_a_follower(
 @cases("seen", "arguments")
 def test_missing_parts_of_a_follower_are_named(seen: dict[str, Any], arguments: list[str]) -> None:
     host_run = HostRun(
-        pair()["spark-2"], (), KEYS, None, None, None, "spark-2", fake(None).memory, "10.0.0.2"
+        pair()["spark-2"], (), KEYS, None, {}, None, None, "spark-2", fake(None).memory, "10.0.0.2"
     )
     (service,) = host_run.services
     state = dict(seen.get("state", {}))
