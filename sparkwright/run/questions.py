@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import ModuleType
 from typing import TypeVar
 
@@ -60,7 +61,14 @@ def answered(
         answer: the record that the program returns.
         timeout: seconds until a host counts as lost.
     """
-    return lambda host, run: ask(host, program, request(run), answer, timeout=timeout)
+    return partial(_answer, program=program, request=request, answer=answer, timeout=timeout)
+
+
+def _answer(
+    host: Host, run: HostRun, *, program: ModuleType, request: Callable[[HostRun], object],
+    answer: type[T], timeout: float,
+) -> T:  # fmt: skip
+    return ask(host, program, request(run), answer, timeout=timeout)
 
 
 def deployment(host: Host, run: HostRun) -> Deployment:
