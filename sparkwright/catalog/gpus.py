@@ -6,12 +6,12 @@ the catalog.
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from sparkwright.catalog.entries import Recipe
 from sparkwright.catalog.reader import Catalog
 from sparkwright.host.lib.gpu import UNIFIED
+from sparkwright.host.lib.records import dataclass
 from sparkwright.text.shipped_yaml import beside
 
 

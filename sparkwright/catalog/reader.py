@@ -9,7 +9,6 @@ Editors get a JSON Schema of every kind of entry, from the types and their docst
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,6 +23,7 @@ from sparkwright.documents.bounds import Unusable
 from sparkwright.documents.parsed_yaml import ParsedFiles
 from sparkwright.findings import user_error, validation
 from sparkwright.findings.finding import Finding
+from sparkwright.host.lib.records import dataclass, field
 from sparkwright.text.shipped_yaml import beside
 
 KINDS: dict[str, type[BaseModel]] = {

@@ -13,7 +13,6 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from sparkwright.config import python_files
 from sparkwright.config.groups import Group, groups_of
 from sparkwright.documents.bounds import Unusable, bounded
 from sparkwright.findings.user_error import Messages, Problems, UserError, mistake, suggest
+from sparkwright.host.lib.records import dataclass
 
 _MESSAGES = Messages(__file__)
 #: Names the inventory of a site that has several.

@@ -7,7 +7,6 @@ too (``tgram://…``, ``discord://…``).
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,6 +19,7 @@ from sparkwright.config import secret_commands, secrets
 from sparkwright.documents import text_files as files
 from sparkwright.documents.bounds import Unusable
 from sparkwright.findings import user_error, validation
+from sparkwright.host.lib.records import dataclass
 from sparkwright.text.shipped_yaml import beside
 
 #: Largest number of addresses of one site.
@@ -112,7 +112,8 @@ def _of(settings: NoticeSettings) -> Iterator[Address]:
             text = files.read(path)
         except Unusable as error:
             raise _MESSAGES.refusal("notices", f"notify_file: {path}", error=error.fault) from None
-        secrets.refuse_readable(path, "the addresses of notices")
+        if fault := secrets.exposure(path, "the addresses of notices"):
+            raise user_error.refusal(str(path), *fault)
         yield from _lines(text, f"notify_file: {path}")
     if settings.notify_command:
         text = secret_commands.printed(settings.notify_command, "notify_command")

@@ -10,13 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from jinja2 import (
-    Environment,
-    FileSystemBytecodeCache,
-    FileSystemLoader,
-    StrictUndefined,
-    Template,
-)
+from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined, Template
 from jinja2.bccache import Bucket
 
 from sparkwright.config.places import template_folders
@@ -27,9 +21,8 @@ from sparkwright.host.lib import sandbox
 
 def template(name: str) -> Template:
     """A template by its path below ``templates/``."""
-    return _environment(tuple(folder.absolute() for folder in template_folders())).get_template(
-        name
-    )
+    folders = tuple(folder.absolute() for folder in template_folders())
+    return _environment(folders).get_template(name)
 
 
 def properties(name: str) -> tuple[str, ...]:

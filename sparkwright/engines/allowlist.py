@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
+
+from sparkwright.host.lib.records import dataclass
 
 #: Paths, addresses, Python modules, structures in text, a shell's variables: no word, no number.
 _PLACE = re.compile(r"(?s)\s*[~{\[].*|.*[/\\$`].*|\s*[A-Za-z_]\w*(\.[A-Za-z_]\w*)+\s*(:.*)?")

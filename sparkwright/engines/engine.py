@@ -8,7 +8,6 @@ table of this package.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from sparkwright.engines.allowlist import Allowlist
 from sparkwright.engines.arguments import Parser, amount, mapping
 from sparkwright.host.lib.nap import Nap
-from sparkwright.host.lib.records import decode
+from sparkwright.host.lib.records import dataclass, decode, field
 from sparkwright.text.shipped_yaml import beside
 
 if TYPE_CHECKING:  # commands that ask hosts load no catalog
@@ -61,11 +60,6 @@ class Rank:
     def address(self) -> str:
         """This rank's address among the ranks."""
         return self.addresses[self.number]
-
-    @property
-    def link_port(self) -> int:
-        """Port of the head's rank program."""
-        return self.port + 1
 
 
 @dataclass(frozen=True)
@@ -309,7 +303,6 @@ def from_data(file: str, data: Mapping[str, Any]) -> dict[str, Any]:
         "probes": Probes(**data["probes"]),
         "limit_names": data["limits"],
         "check_texts": Path(file).with_name("checks.yaml"),
-        "allowlist": Allowlist(**beside(file, "allowlist.yaml")),
         **{name: data.get(name, {}) for name in named},
         **data["engine"],
         "sleep": Sleep(**{**data["sleep"], "nap": decode(Nap, data["sleep"]["nap"])})
@@ -334,6 +327,7 @@ class Engine:
         name: its name in images of the catalog.
         title: its name in messages.
         program: the serving program in its images.
+        processes: parts of the names of its processes, as in ``ps -o comm``.
         key_variable: the variable with its API key.
         caches: variable -> folder below the directory of boot caches.
         parallel: argument -> the part of a recipe's ``ranks`` that sets it.
@@ -342,7 +336,6 @@ class Engine:
             ``queue`` (histograms of seconds), ``accepted_by_position``.
         checks: modules that check a ``Configuration`` for known mistakes.
         check_texts: YAML file with the texts of these checks.
-        allowlist: settings that an imported recipe may use.
         stock_image: the catalog's image for a model that no recipe is for.
         probes: requests of host programs to its server in addition to OpenAI's routes.
         in_image: paths of chat templates in its images, as patterns of fnmatch.
@@ -387,6 +380,7 @@ class Engine:
     name: str
     title: str
     program: str
+    processes: Sequence[str]
     key_variable: str
     routes: Routes
     caches: Mapping[str, str]
@@ -395,7 +389,6 @@ class Engine:
     graphs: Mapping[str, str]
     checks: Sequence[ModuleType]
     check_texts: Path
-    allowlist: Allowlist
     stock_image: str
     probes: Probes
     in_image: Collection[str]
@@ -429,6 +422,11 @@ class Engine:
     template_marks: Callable[[], tuple[str, ...]] = tuple
     sleep: Sleep | None = None
     derive: Callable[[Subject, Advice], Derived]
+
+    @cached_property
+    def allowlist(self) -> Allowlist:
+        """Settings that an imported recipe may use."""
+        return Allowlist(**beside(str(self.check_texts), "allowlist.yaml"))
 
     def file_arguments(self, *, code: bool) -> set[str]:
         """Arguments that may name a file of a third party's recipe: the chat template, and with

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
+
+from sparkwright.host.lib.records import dataclass, field, replace
 
 #: Id of every mistake in the user's files.
 INPUT = "input"

@@ -4,15 +4,14 @@ import hashlib
 import json
 import subprocess
 import sys
-from base64 import b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from sparkwright.catalog.file_entries import File, is_code
 from sparkwright.documents import bounds, text_files
 from sparkwright.findings.user_error import refusal
+from sparkwright.host.lib.records import dataclass
 from sparkwright.plan.tags import MESSAGES
 from sparkwright.resolve.pinned_text import PinnedText
 from sparkwright.text.shipped_yaml import beside
@@ -73,11 +72,6 @@ class PlannedFile:
     def name(self) -> str:
         """Name of the file in a release's folder: another content has another name."""
         return f"{self.sha256[:16]}-{self.file.at.rpartition('/')[2]}"
-
-    @property
-    def base64(self) -> str:
-        """The content for formats that hold text alone."""
-        return b64encode(self.content).decode()
 
     @property
     def text(self) -> str:

@@ -13,7 +13,6 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from sparkwright.config.keys import ADDRESS, OWN
 from sparkwright.config.secrets import Secret, SecretText
@@ -21,7 +20,9 @@ from sparkwright.config.templates import template
 from sparkwright.engines import client_routes
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Problems, mistake
+from sparkwright.host.fetch.request import TlsIdentity
 from sparkwright.host.lib.exclusive import WAKE_SOCKET
+from sparkwright.host.lib.records import dataclass, field
 from sparkwright.host.models.document import REPEATABLE, WAKE, Door
 from sparkwright.host.proxy.pool import ASLEEP_MAP, RUNTIME
 from sparkwright.tls.host_certificates import CERTIFICATE
@@ -44,19 +45,6 @@ _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 
 
 @dataclass(frozen=True)
-class ReplicaTls:
-    """Verification of a replica that serves https.
-
-    Attributes:
-        name: the name that its certificate must have.
-        ca: PEM of the CA that signs it; None for the host's public CAs.
-    """
-
-    name: str
-    ca: str | None
-
-
-@dataclass(frozen=True)
 class Replica:
     """A server behind a proxy.
 
@@ -73,7 +61,7 @@ class Replica:
     address: str
     port: int = 0
     health_port: int = 0
-    tls: ReplicaTls | None = None
+    tls: TlsIdentity | None = None
     dns: bool = False
     health: str | None = None
 
@@ -391,7 +379,7 @@ def _replicas(where: str, replicas: Sequence[Replica]) -> Iterator[Finding]:
         if replica.port:
             yield from _addressed(own, replica.address, (replica.port, replica.health_port))
         if replica.tls:
-            yield from _named(own, replica.tls.name)
+            yield from _named(own, replica.tls.name or "")
 
 
 def _named(where: str, name: str) -> Iterator[Finding]:

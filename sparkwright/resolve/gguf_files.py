@@ -3,10 +3,10 @@
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from sparkwright.catalog import entries, gguf
 from sparkwright.documents.bounds import Unusable
+from sparkwright.host.lib.records import dataclass
 from sparkwright.resolve.model_facts import ModelFacts
 from sparkwright.text.sizes import GIB
 

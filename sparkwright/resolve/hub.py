@@ -125,7 +125,7 @@ _READ = ("config.json", "generation_config.json", "tokenizer_config.json")
 _TEMPLATE = "chat_template.jinja"
 
 
-@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+@dataclass(frozen=True, config=ConfigDict(extra="forbid", defer_build=True))
 class PinnedFile:
     """A file: git's own hash for small files, sha256 for the others."""
 
@@ -134,7 +134,7 @@ class PinnedFile:
     blob: references.Commit | None = None
 
 
-@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+@dataclass(frozen=True, config=ConfigDict(extra="forbid", defer_build=True))
 class ResolvedModel:
     """A resolved revision; the lock's entry of a model, but for the repository.
 

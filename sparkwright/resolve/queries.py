@@ -12,7 +12,6 @@ import time
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
@@ -23,6 +22,7 @@ from urllib.parse import urlsplit
 
 from sparkwright.documents import json_text
 from sparkwright.documents.bounds import MOST, Unusable
+from sparkwright.host.lib.records import dataclass
 from sparkwright.resolve.messages import MESSAGES
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ import datetime as dt
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from sparkwright.config.registries import is_local, local_path, registry_address
 from sparkwright.documents import caches, text_files
 from sparkwright.findings.user_error import Problems, UserError
+from sparkwright.host.lib.records import dataclass
 from sparkwright.resolve.git import git
 from sparkwright.resolve.lock import Lock
 from sparkwright.resolve.messages import MESSAGES

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
 from sparkwright.config.secrets import Source
+from sparkwright.host.lib.records import dataclass, field
 from sparkwright.resolve.pinned_text import PinnedText
 
 #: Commits and digests become names of directories, and words of commands.

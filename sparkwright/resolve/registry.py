@@ -29,7 +29,7 @@ _TYPE = "cosign container image signature"
 _Base64 = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9+/]+=*$", max_length=2 * LARGEST)]
 
 
-@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+@dataclass(frozen=True, config=ConfigDict(extra="forbid", defer_build=True))
 class Signature:
     """The signed document and its signature, in base64."""
 
@@ -95,7 +95,7 @@ ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "amd64": "amd64", "arm64
 Architecture = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_.-]+$")]
 
 
-@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+@dataclass(frozen=True, config=ConfigDict(extra="forbid", defer_build=True))
 class PlatformImage:
     """An image for one architecture; sizes in bytes of the parts to pull, by digest.
 
@@ -117,13 +117,8 @@ class PlatformImage:
         every = {**self.manifests, **self.config, **dict(self.layers)}
         return {references.hex_digits(digest): size for digest, size in every.items()}
 
-    @property
-    def pull_bytes(self) -> int:
-        """Compressed bytes of the layers."""
-        return sum(size for _, size in self.layers)
 
-
-@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+@dataclass(frozen=True, config=ConfigDict(extra="forbid", defer_build=True))
 class ResolvedImage:
     """A resolved tag; the lock's entry of an image.
 

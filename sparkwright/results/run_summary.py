@@ -3,12 +3,13 @@
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.findings.finding import Finding
+from sparkwright.host.lib.records import dataclass, encode, field
 from sparkwright.text.screen import fitted
+from sparkwright.text.shipped_yaml import beside
 from sparkwright.text.table import columns
 from sparkwright.text.visible import paragraph, visible
 
@@ -141,10 +142,11 @@ def render(rows: Sequence[Row], *, dry: bool, seconds: float, keys: Mapping[str,
 def _cells(service: ServiceRow, state: str) -> tuple[str, ...]:
     if state in UNTOUCHED:
         return (state, "-", "-", "-", "-")
+    smoke = service.smoke
     return (
         state,
         f"with {service.head}" if service.head else f"{service.url}/v1",
-        smoke_in_short(service.smoke),
+        f"{smoke.passed}/{smoke.total} in {smoke.seconds:.1f} s" if smoke else "-",
         service.release,
         f"{service.tag} {image_in_short(service.image)}".strip(),
     )
@@ -161,7 +163,7 @@ def as_json(rows: Sequence[Row], *, dry: bool, others: Sequence[object] = ()) ->
     Args:
         others: such objects of hosts outside the run.
     """
-    hosts = [*others, *(asdict(row) for row in rows)]
+    hosts = [*others, *(encode(row) for row in rows)]
     return json.dumps({"dry": dry, "hosts": hosts}, indent=1) + "\n"
 
 
@@ -181,11 +183,6 @@ def state(row: Row, service: ServiceRow, dry: bool) -> str:
     return "serving, changed" if row.changes else "serving"
 
 
-def smoke_in_short(smoke: Smoke | None) -> str:
-    """``6/6 in 2.8 s``."""
-    return f"{smoke.passed}/{smoke.total} in {smoke.seconds:.1f} s" if smoke else "-"
-
-
 def image_in_short(image: str) -> str:
     """The digest of a pulled image, or the name of a built image, short; empty without an image."""
     if not image:
@@ -194,23 +191,14 @@ def image_in_short(image: str) -> str:
     return tag[:19] if tag.startswith("sha256-") else f"built {tag}"
 
 
-#: Requests by kinds other than chat; the last kind that a service answers is shown.
-_EXAMPLES = {
-    "completion": '"prompt": "Once upon a time"',
-    "embedding": '"input": "It rains."',
-    "rerank": '"query": "What is 17 + 25?", "documents": ["It rains.", "17 + 25 is 42."]',
-    "speech": '"input": "It rains.", "response_format": "wav"',
-    "image": '"prompt": "a red ball on green grass"',
-}
-
-
 def _curl(service: ServiceRow, key: str) -> str:
     """A request that works when it is pasted into a shell of the controller, in any folder."""
     route = "/v1/chat/completions"
     rest = '"max_tokens": 2048, "messages": [{"role": "user", "content": "What is 17 + 25?"}]'
-    for kind in _EXAMPLES if "chat" not in service.routes else ():
+    examples = {} if "chat" in service.routes else beside(__file__, "requests.yaml")
+    for kind in examples:
         if kind in service.routes:
-            route, rest = service.routes[kind], _EXAMPLES[kind]
+            route, rest = service.routes[kind], examples[kind]
     body = f'{{"model": "{service.served_names[0]}", {rest}}}'
     data = f"-H 'Content-Type: application/json' -d {shlex.quote(body)}"
     if "transcription" in service.routes:

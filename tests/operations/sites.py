@@ -9,8 +9,8 @@ from sparkwright.config.settings import RolloutSettings
 from sparkwright.host.observe import Observation
 from sparkwright.host.proxy.pool import HEALTH_UNIT, UNIT
 from sparkwright.host.service import FORMAT
-from sparkwright.operations.peer_keys import RunKeys
 from sparkwright.plan.missing import digest
+from sparkwright.plan.peer_keys import RunKeys
 from sparkwright.plan.rollout import Rollout, batches
 from sparkwright.proxy.pools import planned_pools
 from sparkwright.proxy.proxies import proxies_of
@@ -32,8 +32,8 @@ def host_run(host: FakeHost, services: Mapping[str, Any] = SPARK, **data: Any) -
     planned = plan(services, host=host.name, **data)
     everyone = {host.name: {"services": dict(services), **data}}
     return HostRun(
-        wanted(planned), (), KEYS, None, proxies_of(planned, everyone, planned_pools([planned])),
-        None,
+        wanted(planned), (), KEYS, None, {},
+        proxies_of(planned, everyone, planned_pools([planned])), None,
         host.name, host.memory, f"10.0.0.{host.name[-1]}",
     )  # fmt: skip
 

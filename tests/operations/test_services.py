@@ -15,11 +15,12 @@ from sparkwright.config.settings import RolloutSettings
 from sparkwright.host.jobs import JobStatus
 from sparkwright.host.lib.records import decode
 from sparkwright.host.release import SwitchJournal, SwitchRequest
-from sparkwright.operations import exclusive, services, switching
-from sparkwright.operations.peer_keys import RunKeys
-from sparkwright.operations.switching import UNIT, Interrupted
+from sparkwright.operations import exclusive, services
+from sparkwright.operations.lib import switching
+from sparkwright.operations.lib.switching import UNIT, Interrupted
 from sparkwright.plan.changes import changes
 from sparkwright.plan.missing import digest
+from sparkwright.plan.peer_keys import RunKeys
 from sparkwright.plan.rollout import Rollout, batches
 from sparkwright.run.state import HostRun, Run, attach
 from tests.operations.harness import FakeHost, as_json, fake, run
@@ -169,7 +170,9 @@ class Fleet:
         for name, host in self.hosts.items():
             host.name = name
             at = f"10.0.0.{name[-1]}"
-            every[name] = HostRun(hosts[name], (), KEYS, None, None, None, name, host.memory, at)
+            every[name] = HostRun(
+                hosts[name], (), KEYS, None, {}, None, None, name, host.memory, at
+            )
         settings = RolloutSettings(canaries=1, batch="100%")
         self.run = Run(
             "inventory/lab.py", every, RunKeys(Secret("peers")),
@@ -296,7 +299,7 @@ def test_a_head_is_not_switched_without_a_follower(
 @cases("seen", "arguments")
 def test_missing_parts_of_a_follower_are_named(seen: dict[str, Any], arguments: list[str]) -> None:
     host_run = HostRun(
-        pair()["spark-2"], (), KEYS, None, None, None, "spark-2", fake(None).memory, "10.0.0.2"
+        pair()["spark-2"], (), KEYS, None, {}, None, None, "spark-2", fake(None).memory, "10.0.0.2"
     )
     (service,) = host_run.services
     state = dict(seen.get("state", {}))

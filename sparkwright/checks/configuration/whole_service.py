@@ -231,15 +231,17 @@ def _remote_code(context: Context) -> Iterator[Symptom]:
 @check("imported-setting")
 def _imported_setting(context: Context) -> Iterator[Symptom]:
     recipe, left_out = context.recipe, list[allowlist.LeftOut]()
+    if not recipe.system.startswith("Imported: "):
+        return
     # An import keeps trust_remote_code if the user asks for it; `remote-code` judges it.
     allowed = {*context.plan.settings.allowed_in_recipes, "trust_remote_code"}
-    kept, imported = context.engine.allowlist.kept, recipe.system.startswith("Imported: ")
+    kept = context.engine.allowlist.kept
     files = [file.at for file in recipe.files]
     names = context.engine.file_arguments(code=True)
     allowed |= {name for name in names if recipe.arguments.get(name) in files}
-    for name, value in (recipe.arguments if imported else {}).items():
+    for name, value in recipe.arguments.items():
         kept("arguments", name, arguments.mapping(value) or value, allowed, left_out)
-    for name, text in (recipe.environment if imported else {}).items():
+    for name, text in recipe.environment.items():
         kept("env", name, text, allowed, left_out)
     for name, _, reason in left_out:
         yield Symptom(name=name, reason=reason)

@@ -27,6 +27,7 @@ from sparkwright.findings.user_error import Messages, UserError
 from sparkwright.host import logs, status
 from sparkwright.host.models import document, report
 from sparkwright.results.status import Planned
+from sparkwright.text.shipped_yaml import beside
 from sparkwright.text.timestamps import utc
 from sparkwright.text.visible import log_line, visible
 
@@ -39,16 +40,8 @@ _MESSAGES = Messages(__file__)
 _INTERVAL, _GLANCE = 5.0, 20.0
 #: Lines of a log.
 _LINES = 200
-_WHY = ("--why", "from the dashboard")
 #: Actions of a page with --control -> the command, and its words after the name.
-_ACTIONS: dict[str, tuple[str, ...]] = {
-    "start": ("start", "--yes"),
-    "stop": ("stop", "--yes", *_WHY),
-    "restart": ("restart", "--yes"),
-    "activate": ("activate", "--yes", *_WHY),
-    "maintenance on": ("maintenance", "on", *_WHY),
-    "maintenance off": ("maintenance", "off"),
-}
+_ACTIONS: dict[str, list[str]] = beside(__file__, "actions.yaml")
 _NAME = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_.:@/-]{0,252}")
 
 
@@ -149,7 +142,7 @@ def _page(hosts: Hosts, *, control: bool) -> str:
         page = stored(hosts, findings=False)
     except UserError as error:  # a plan that is edited while the page is open
         page = stored(Hosts(), findings=False, problems=error.findings)
-    return render.live(page, actions=tuple(_ACTIONS) if control else ())
+    return render.html(page, live=True, actions=tuple(_ACTIONS) if control else ())
 
 
 def _record() -> float:
@@ -181,7 +174,7 @@ def _act(
     """Run a command of the page, like the command line; return whether it succeeded, and its
     output.
     """
-    subcommand, *options = _ACTIONS.get(action, ("",))
+    subcommand, *options = _ACTIONS.get(action, [""])
     names = [host] if subcommand == "maintenance" else [host, service]
     services = fleet.services(host)
     chosen = services is not None and {host, *services} >= {*names}

@@ -16,9 +16,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from sparkwright.config.secrets import SecretText
+from sparkwright.host.fetch.request import TlsIdentity
 from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke import check
-from sparkwright.proxy.haproxy import Replica, ReplicaTls
+from sparkwright.proxy.haproxy import Replica
 from sparkwright.tls.authority import Authority, authority, host_certificate
 from sparkwright.tls.names import own_name
 from tests.host.proxy.backend import Backend, serving
@@ -169,7 +170,7 @@ def test_only_its_owner_reads_the_private_key(proxy: RunningProxy) -> None:
 
 def balancing(backend: Backend, ca: Authority, host: str = "spark-1") -> Replica:
     """A replica in the address's form, by its host's name."""
-    return replace(replica(backend), tls=ReplicaTls(own_name(host), ca.pem))
+    return replace(replica(backend), tls=TlsIdentity(own_name(host), ca.pem))
 
 
 def test_a_replica_of_this_ca_gets_requests(folder: Path, ca: Authority) -> None:

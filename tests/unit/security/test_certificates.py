@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID, NameOID
 
-from sparkwright.catalog import load_catalog
 from sparkwright.config.inventory import HostInput
-from sparkwright.config.places import CATALOG
 from sparkwright.config.tls import CA, CA_DIRECTORY
 from sparkwright.documents.text_files import write
 from sparkwright.findings.finding import Severity
@@ -30,7 +29,7 @@ from sparkwright.proxy.proxies import proxies_of
 from sparkwright.site.fleet import plan_fleet
 from sparkwright.tls import names
 from sparkwright.tls.authority import HOST_VALID, authority, host_certificate, pem, subject_names
-from sparkwright.tls.host_certificates import address_in_clear, identity, prepare_ca
+from sparkwright.tls.host_certificates import address_in_clear, identity, of_user, prepare_ca
 from sparkwright.tls.names import names_of, own_name
 from tests.tables import Tables
 from tests.unit.builders import ROOT, SPARK, plan
@@ -45,8 +44,6 @@ DAY = dt.timedelta(days=1)
 NAMES = ("127.0.0.1", "localhost", "spark-1")
 
 BEHIND = {"qwen36": {**SPARK["qwen36"], "proxy": True}}
-
-SHIPPED = load_catalog([CATALOG])
 
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -225,7 +222,8 @@ def proxies(data: Mapping[str, Any], everyone: Mapping[str, Any] | None = None) 
 
 
 def _plan(host: str, data: Mapping[str, Any]) -> HostPlan:
-    return plan(data["services"], host, **{k: v for k, v in data.items() if k != "services"})
+    planned = plan(data["services"], host, **{k: v for k, v in data.items() if k != "services"})
+    return replace(planned, certificate=of_user(planned.settings, data, host, "tls"))
 
 
 def test_a_second_plan_is_the_same() -> None:
@@ -349,8 +347,8 @@ def test_a_good_certificate_is_taken(users: _Files) -> None:
     assert result.tls is not None
     assert result.tls.count("BEGIN CERTIFICATE") == result.tls.count("BEGIN PRIVATE KEY") == 1
     assert not CA_DIRECTORY.exists()
-    expected = identity("spark-1", {"lan_address": "spark-1.home.arpa"}, plan(BEHIND, tls=OURS)
-                     .settings.tls)  # fmt: skip
+    named = _plan("spark-1", {"services": BEHIND, "tls": OURS, "lan_address": "spark-1.home.arpa"})
+    expected = identity("spark-1", named.tls)
     assert expected
     assert (expected.name, expected.ca) == ("spark-1.home.arpa", Path("ca.pem").read_text())
 
