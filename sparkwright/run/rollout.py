@@ -158,10 +158,9 @@ def remember(
 
     Args:
         run: the host's roll-out: hosts switched before a failure may go back too.
-        good: state of a switch that ended well, if the report names it too.
     """
-    if good or ended.result != "good":
-        record(host_run, services, ended, good=good)
+    if ended.result != "good":
+        record(host_run, services, ended)
     elif run is not None:
         run.rollout.switched[host_run.name] = {
             service.name: service.from_release
@@ -254,7 +253,7 @@ def rollback(
             name=f"Rollback: {title}",
             targets=partial(list, targets if host.name in names else []),
             turn=partial(in_turn, left=lambda: None),
-            ended=partial(remember, host_run, good="rolled back"),
+            ended=partial(record, host_run, good="rolled back"),
         )
 
 

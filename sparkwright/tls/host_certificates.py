@@ -44,7 +44,7 @@ def serves_with(
         UserError: when the site's CA can't be used.
     """
     if not isinstance(tls, str):
-        return tls and tls.pem
+        return tls.pem if tls else None
     from sparkwright.tls.authority import authority, host_certificate
 
     now, names = dt.datetime.now(dt.UTC), names_of(host, data, binds)
@@ -54,7 +54,7 @@ def serves_with(
 def identity(host: str, tls: Tls, *, dry: bool = False) -> TlsIdentity | None:
     """Verification of a host by others; None if it serves http. See ``serves_with``."""
     if not isinstance(tls, str):
-        return tls and tls.identity
+        return tls.identity if tls else None
     from sparkwright.tls.authority import authority
 
     return TlsIdentity(own_name(host), authority(dt.datetime.now(dt.UTC), dry=dry).pem)
