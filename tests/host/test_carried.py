@@ -202,7 +202,10 @@ def test_a_severity_is_read_by_its_value() -> None:
 
 
 def test_a_record_does_as_the_standard_librarys_dataclass_does() -> None:
-    members = {"__annotations__": {"size": "int", "names": "tuple[str, ...]"}, "names": ("a",)}
+    members: dict[str, Any] = {
+        "__annotations__": {"size": "int", "names": "tuple[str, ...]"},
+        "names": ("a",),
+    }
     members["double"] = cached_property(lambda kept: kept.size * 2)
     for make in (dataclasses.dataclass, records.dataclass):
         kind: Any = make(frozen=True)(type("Kept", (), dict(members)))
