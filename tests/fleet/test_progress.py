@@ -30,7 +30,7 @@ def _on_a_terminal(site: Site, *arguments: str) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
 
 
-def test_downloads_and_a_boot_are_seen_as_they_go_on(site: Site) -> None:
+def test_progress_shows_downloads_and_a_boot(site: Site) -> None:
     site.power_on()
     site.repair()
     bare(HOST)

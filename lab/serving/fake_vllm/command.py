@@ -62,7 +62,7 @@ def _serve(arguments: argparse.Namespace, table: Table, identity: Identity) -> i
     # The real one prints an --api-key in clear here, and so does its fake.
     log.server("INFO", "utils.py:233", f"non-default args: {given(arguments, table)}")
     check_frontend(arguments, table)
-    # Opened at once, as in vLLM, so that a used port fails early.
+    # The port is opened at once, as in vLLM, so that a used port fails early.
     address = arguments.uds or (arguments.host or "0.0.0.0", arguments.port)
     listener = None if arguments.headless else bind(address)
     time.sleep(min(0.5, boot_seconds / 4))
