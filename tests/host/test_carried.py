@@ -143,7 +143,7 @@ def test_a_file_in_place_of_a_directory_is_reported_without_a_traceback(tmp_path
 
 
 def test_a_shell_that_prints_before_and_after_changes_no_answer(tmp_path: Path) -> None:
-    """As .bashrc does, which sshd's shell reads for a command, too."""
+    """A .bashrc prints, which sshd's shell reads for a command, too."""
     start = tmp_path / "start-up"
     start.write_text("echo 'Welcome!'; echo '{}'; trap 'echo bye' EXIT; printf 'no line break'\n")
     text = programs.argument(observe, encode(ObservationRequest()))
@@ -201,12 +201,10 @@ def test_a_severity_is_read_by_its_value() -> None:
     assert decode(Finding, {"id": "a", "severity": "error"}).severity is Severity.ERROR
 
 
-def test_a_record_does_as_the_standard_librarys_dataclass_does() -> None:
-    members: dict[str, Any] = {
-        "__annotations__": {"size": "int", "names": "tuple[str, ...]"},
-        "names": ("a",),
-    }
-    members["double"] = cached_property(lambda kept: kept.size * 2)
+def test_a_record_behaves_like_a_standard_dataclass() -> None:
+    double = cached_property(lambda kept: kept.size * 2)
+    annotations = {"size": "int", "names": "tuple[str, ...]"}
+    members = {"__annotations__": annotations, "names": ("a",), "double": double}
     for make in (dataclasses.dataclass, records.dataclass):
         kind: Any = make(frozen=True)(type("Kept", (), dict(members)))
         assert [field.name for field in dataclasses.fields(kind)] == ["size", "names"]
@@ -224,8 +222,8 @@ def test_a_record_does_as_the_standard_librarys_dataclass_does() -> None:
                 change()
 
 
-def test_light_records_are_as_the_real_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same contract once more, with the hosts' replacement of the standard library's."""
+def test_light_records_behave_like_real_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The contract holds with the hosts' replacement of the standard library's dataclasses, too."""
     monkeypatch.setitem(sys.modules, "dataclasses", light_dataclasses)
     light_records = ModuleType(records.__name__)
     monkeypatch.setitem(sys.modules, records.__name__, light_records)
