@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,9 @@ from sparkwright.host.lib.gpu import Gpus
 from sparkwright.host.lib.http import Health, Server
 from sparkwright.host.lib.processes import Outcome, run
 from sparkwright.host.lib.records import dataclass, decode, encode, field, replace
+from sparkwright.host.service import current
+from sparkwright.host.smoke import check
+from sparkwright.host.smoke.client import Client
 from sparkwright.host.watch.state import WatchReport
 
 
@@ -93,6 +97,7 @@ class ServiceSeen:
         metrics: two looks, some seconds apart; fewer if the service reports no metrics.
         stopped: the last stop by request; the service may have been started since.
         waits: missing ranks of its cluster; None if no rank is missing or there is no cluster.
+        faults: faults of its answers, by the kind of request.
     """
 
     unit: dict[str, str]
@@ -103,6 +108,7 @@ class ServiceSeen:
     metrics: tuple[Look, ...] = ()
     stopped: homes.Stopped | None = None
     waits: str | None = None
+    faults: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -148,6 +154,8 @@ _LINES, _WIDTH = 400, 600
 #: about 16 s on a Spark.
 _PATIENCE = 25.0
 _LOOK = 2.5
+#: Seconds for all answers of a service in which no request waits.
+_ANSWER = 60.0
 _INSIDE = ("nvidia-smi", "-L")
 _KERNEL = re.compile(
     r"NVRM|Xid|Out of memory|oom-kill|oom_reaper|thermal|throttl|I/O error|EXT4-fs error|"
@@ -259,18 +267,36 @@ def service(
         output = docker.docker("logs", "--tail", str(_LINES), own.name, timeout=10)
         earlier = set(log)
         log += [line for line in cut((output.out + output.err).splitlines()) if line not in earlier]
+    health = ranks.health(home, server) or Health(None)
+    readings = tuple(looks(server, request.seconds, request.metric_names))
     return ServiceSeen(
         unit=ranks.unit(home, shown),
-        health=ranks.health(home, server) or Health(None),
+        health=health,
         log=tuple(log),
         container=own,
         gpu_inside=docker.docker("exec", own.name, *_INSIDE, timeout=10)
         if own and own.running
         else None,
-        metrics=tuple(looks(server, request.seconds, request.metric_names)),
+        metrics=readings,
         stopped=homes.stopped(home),
         waits=ranks.missing(home),
+        faults=faults(home, readings) if health.code == 200 else {},
     )
+
+
+def faults(home: Path, readings: tuple[Look, ...]) -> dict[str, str]:
+    """Ask a service by its own routes, unless requests wait or run without progress. Returns the
+    faults of the answers.
+    """
+    record, last = current(home), readings[-1] if readings else None
+    stuck = last and last[metrics.RUNNING] and not moved(readings[0], last)
+    if record is None or record.follower or stuck or (last and last[metrics.WAITING]):
+        return {}
+    client = Client(record.gate, _ANSWER)
+    results = [
+        check.observed(name, partial(ask, client)) for name, ask in check.answering(record.gate)
+    ]
+    return {result.name: result.detail for result in results if result.verdict == "failed"}
 
 
 def looks(server: Server, seconds: float, names: Mapping[str, str]) -> Iterator[Look]:
