@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.host import boot_phases, second_boot
+from sparkwright.host.exclusive import room
 from sparkwright.host.lib import docker, documents, exclusive, files, homes, journal, nap, systemd
 from sparkwright.host.lib.http import Server
 from sparkwright.host.lib.processes import run
@@ -107,6 +108,8 @@ class Switch:
         problems = self._lacking()
         if problems:
             return self._end(FAILED, problems, touched=False)
+        if problems := self._without_room():
+            return self._end(REVERTED, problems, touched=False)
         self._write_recovery()
         self._remember()
         for switch in self._services:
@@ -120,7 +123,10 @@ class Switch:
         self._note("stopping")
         served = bool(self._unmanaged) or any(_running(item) for item in self._restarting)
         self._stopped = time.monotonic() if served else None
+        before = None if self._waking else room.measured()
         self._stop(self._restarting)
+        if before and (after := room.measured()):
+            print(f"{after.free - before.free:.1f} GiB of memory are free again", flush=True)
         self._set_unmanaged(running=False)
         self._note("switching")
         self._switch("to")
@@ -189,6 +195,13 @@ class Switch:
                         "on the host any more: name it in the service's secrets, and deploy"
                     )
         return problems
+
+    def _without_room(self) -> list[str]:
+        """Return why there is no room in memory for services that slept."""
+        stops = [switch.name for switch in self._restarting if switch.sleeps]
+        slept = (switch.name for switch in self._waking if switch.slept)
+        reasons = (room.lacking(self._folder.parent, name, stops) for name in slept)
+        return list(filter(None, reasons))
 
     def _write_recovery(self) -> None:
         """Install the unit that completes an interrupted switch at boot."""

@@ -13,6 +13,8 @@ import click
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
+from sparkwright.checks.configuration.facts import assumed_hardware
+from sparkwright.checks.configuration.memory_budget import budgets
 from sparkwright.checks.service.watch_plan import Watch, watch_of
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.config.settings import HostSettings, RolloutSettings
@@ -95,7 +97,12 @@ class HostRun(DesiredHost):
     @cached_property
     def exclusive_files(self) -> dict[str, tuple[str, int]]:
         """Files that the host needs for its exclusive services: text and mode, by path."""
-        return exclusive.files_of(self.services, self.settings)
+        plan, catalog = self.desired.plan, self.desired.catalog
+        if not plan.groups:
+            return {}
+        needs = budgets(plan, catalog, assumed_hardware(plan)).items()
+        known = {name: own.share for name, own in needs if own.share}
+        return exclusive.files_of(self.services, self.settings, known)
 
     @cached_property
     def address_files(self) -> dict[str, tuple[str, int]]:
