@@ -100,9 +100,9 @@ class HostRun(DesiredHost):
         plan, catalog = self.desired.plan, self.desired.catalog
         if not plan.groups:
             return {}
-        needs = budgets(plan, catalog, assumed_hardware(plan)).items()
-        known = {name: own.share for name, own in needs if own.share}
-        return exclusive.files_of(self.services, self.settings, known)
+        every = budgets(plan, catalog, assumed_hardware(plan)).items()
+        needs = {name: own.share for name, own in every if own.share}
+        return exclusive.files_of(self.services, self.settings, needs)
 
     @cached_property
     def address_files(self) -> dict[str, tuple[str, int]]:
