@@ -154,7 +154,7 @@ _LINES, _WIDTH = 400, 600
 #: about 16 s on a Spark.
 _PATIENCE = 25.0
 _LOOK = 2.5
-#: Seconds for all answers of a service in which no request waits.
+#: Seconds for all answers of a service that has nothing to do.
 _ANSWER = 60.0
 _INSIDE = ("nvidia-smi", "-L")
 _KERNEL = re.compile(
@@ -285,12 +285,9 @@ def service(
 
 
 def faults(home: Path, readings: tuple[Look, ...]) -> dict[str, str]:
-    """Ask a service by its own routes, unless requests wait or run without progress. Returns the
-    faults of the answers.
-    """
-    record, last = current(home), readings[-1] if readings else None
-    stuck = last and last[metrics.RUNNING] and not moved(readings[0], last)
-    if record is None or record.follower or stuck or (last and last[metrics.WAITING]):
+    """Ask a service by its own routes, unless it is at work. Returns the faults of the answers."""
+    record, busy = current(home), bool(readings) and readings[-1][metrics.RUNNING] > 0
+    if record is None or record.follower or busy:
         return {}
     client = Client(record.gate, _ANSWER)
     results = [

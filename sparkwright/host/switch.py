@@ -108,8 +108,10 @@ class Switch:
         problems = self._lacking()
         if problems:
             return self._end(FAILED, problems, touched=False)
-        if problems := self._without_room():
-            return self._end(REVERTED, problems, touched=False)
+        stops = [switch.name for switch in self._restarting if switch.sleeps]
+        slept = [switch.name for switch in self._waking if switch.slept]
+        if lacking := room.lacking(self._folder.parent, slept, stops):
+            return self._end(REVERTED, [lacking], touched=False)
         self._write_recovery()
         self._remember()
         for switch in self._services:
@@ -125,8 +127,9 @@ class Switch:
         self._stopped = time.monotonic() if served else None
         before = None if self._waking else room.measured()
         self._stop(self._restarting)
-        if before and (after := room.measured()):
-            print(f"{after.free - before.free:.1f} GiB of memory are free again", flush=True)
+        if before is not None:
+            given = (room.measured() or before) - before
+            print(f"{given:.1f} GiB of memory are free again", flush=True)
         self._set_unmanaged(running=False)
         self._note("switching")
         self._switch("to")
@@ -195,13 +198,6 @@ class Switch:
                         "on the host any more: name it in the service's secrets, and deploy"
                     )
         return problems
-
-    def _without_room(self) -> list[str]:
-        """Return why there is no room in memory for services that slept."""
-        stops = [switch.name for switch in self._restarting if switch.sleeps]
-        slept = (switch.name for switch in self._waking if switch.slept)
-        reasons = (room.lacking(self._folder.parent, name, stops) for name in slept)
-        return list(filter(None, reasons))
 
     def _write_recovery(self) -> None:
         """Install the unit that completes an interrupted switch at boot."""

@@ -1,4 +1,4 @@
-"""Memory for a service that is to start: of the GPU, or of a host that shares it with its GPU.
+"""Memory for services that are to start: of the GPU, or of a host that shares it with its GPU.
 
 The plan keeps the memory of every sleeping service free, so only other programs can take it.
 """
@@ -6,58 +6,42 @@ The plan keeps the memory of every sleeping service free, so only other programs
 from collections.abc import Sequence
 from pathlib import Path
 
-from sparkwright.host.lib import exclusive, gpu, homes, memory, records, systemd
+from sparkwright.host.lib import exclusive, gpu, homes, memory, systemd
 
-_GIB = 1 << 30
 #: GiB that stay free of memory that GPU and CPU share, since without memory a host stops to answer;
 #: and GiB that an engine which sleeps still holds (1.97 on an H200).
 _RESERVE, _ASLEEP = 2.0, 2.0
 
 
-@records.dataclass(frozen=True)
-class Room:
-    """Measured memory in GiB; of several GPUs, of the GPU with the most free memory."""
-
-    free: float
-    total: float
-    reserve: float = 0.0
-
-
-def measured() -> Room | None:
-    """Measure the memory now; None if nvidia-smi does not report it."""
+def measured() -> float | None:
+    """Return the free GiB beyond the reserve, of several GPUs those of the emptiest; None if
+    nvidia-smi does not report them.
+    """
     gpus = gpu.ask(gpu.LOAD).gpus
     if any(each.unified for each in gpus):
-        values = memory.meminfo()
-        free, total = values.get("MemAvailable", 0), values.get("MemTotal", 0)
-        return Room(free / _GIB, total / _GIB, _RESERVE) if total else None
-    rooms = [
-        ((each.memory_mib - each.memory_used_mib) / 1024, each.memory_mib / 1024)
+        return memory.meminfo().get("MemAvailable", 0) / (1 << 30) - _RESERVE
+    free = (
+        (each.memory_mib - each.memory_used_mib) / 1024
         for each in gpus
         if each.memory_mib and each.memory_used_mib is not None
-    ]
-    return Room(*max(rooms)) if rooms else None
+    )
+    return max(free, default=None)
 
 
-def lacking(state: Path, service: str, stops: Sequence[str] = ()) -> str:
-    """Return why there is no room for a service, and who holds the memory; empty if it fits.
+def lacking(state: Path, starts: Sequence[str], stops: Sequence[str]) -> str:
+    """Return why there is no room for services that slept, and which services hold the memory;
+    empty if they fit.
 
     Args:
-        stops: services that stop before, whose memory counts as free.
+        stops: services that stop before.
     """
-    needs = exclusive.groups(state).memory
-    room = measured() if service in needs else None
-    if room is None:
+    needs, free = exclusive.groups(state).memory, measured() if starts else None
+    needed = sum(needs.get(name, 0.0) for name in starts)
+    active = [name for name in sorted(needs) if systemd.is_active(homes.unit(name))]
+    held = {name: needs[name] for name in active if name not in exclusive.sleeping(state)}
+    given = sum(held.pop(name, 0.0) for name in stops) + _ASLEEP * len({*active} & {*starts})
+    if free is None or needed <= free + given:
         return ""
-    asleep = exclusive.sleeping(state)
-    active = {name for name in needs if systemd.is_active(homes.unit(name))}
-    held = {name: needs[name] for name in sorted(active - set(asleep))}
-    given = sum(held.get(name, 0.0) for name in stops)
-    free = room.free + given + _ASLEEP * (service in active)
-    if free >= needs[service] + room.reserve:
-        return ""
-    others = room.total - room.free - sum(held.values()) - _ASLEEP * len(active & set(asleep))
-    holders = [f"{name} holds {size:.1f}" for name, size in held.items() if name not in stops]
-    text = ", ".join([*holders, f"other programs {max(0.0, others):.1f}"])
-    reserve = f" and {room.reserve:.0f} GiB of reserve" if room.reserve else ""
-    needed = f"{service} needs {needs[service]:.1f} GiB of memory{reserve}"
-    return f"{needed}, and {free:.1f} GiB are free: {text}"
+    holders = ", ".join(f"{name} holds {size:.0f}" for name, size in held.items())
+    rest = f"{holders or 'no other service runs'}, and another program may hold the rest"
+    return f"{needed:.0f} GiB of memory are needed and {free + given:.0f} are free: {rest}"
