@@ -8,7 +8,6 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,6 @@ from sparkwright.host.lib.processes import Outcome, run
 from sparkwright.host.lib.records import dataclass, decode, encode, field, replace
 from sparkwright.host.service import current
 from sparkwright.host.smoke import check
-from sparkwright.host.smoke.client import Client
 from sparkwright.host.watch.state import WatchReport
 
 
@@ -97,7 +95,7 @@ class ServiceSeen:
         metrics: two looks, some seconds apart; fewer if the service reports no metrics.
         stopped: the last stop by request; the service may have been started since.
         waits: missing ranks of its cluster; None if no rank is missing or there is no cluster.
-        faults: faults of its answers, by the kind of request.
+        faults: faults of its answers.
     """
 
     unit: dict[str, str]
@@ -108,7 +106,7 @@ class ServiceSeen:
     metrics: tuple[Look, ...] = ()
     stopped: homes.Stopped | None = None
     waits: str | None = None
-    faults: dict[str, str] = field(default_factory=dict)
+    faults: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -154,8 +152,8 @@ _LINES, _WIDTH = 400, 600
 #: about 16 s on a Spark.
 _PATIENCE = 25.0
 _LOOK = 2.5
-#: Seconds for all answers of a service that has nothing to do.
-_ANSWER = 60.0
+#: Seconds for an answer of a service that has nothing to do.
+_ANSWER = 60
 _INSIDE = ("nvidia-smi", "-L")
 _KERNEL = re.compile(
     r"NVRM|Xid|Out of memory|oom-kill|oom_reaper|thermal|throttl|I/O error|EXT4-fs error|"
@@ -280,20 +278,17 @@ def service(
         metrics=readings,
         stopped=homes.stopped(home),
         waits=ranks.missing(home),
-        faults=faults(home, readings) if health.code == 200 else {},
+        faults=tuple(faults(home, readings)) if health.code == 200 else (),
     )
 
 
-def faults(home: Path, readings: tuple[Look, ...]) -> dict[str, str]:
-    """Ask a service by its own routes, unless it is at work. Returns the faults of the answers."""
+def faults(home: Path, readings: tuple[Look, ...]) -> list[str]:
+    """Ask a service by its own routes, unless it is at work. Returns the faults of its answers."""
     record, busy = current(home), bool(readings) and readings[-1][metrics.RUNNING] > 0
     if record is None or record.follower or busy:
-        return {}
-    client = Client(record.gate, _ANSWER)
-    results = [
-        check.observed(name, partial(ask, client)) for name, ask in check.answering(record.gate)
-    ]
-    return {result.name: result.detail for result in results if result.verdict == "failed"}
+        return []
+    gate = replace(record.gate, boot_seconds=1, first_answer_seconds=_ANSWER, speculates=False)
+    return check.without_proxy(record.name, gate)[0]
 
 
 def looks(server: Server, seconds: float, names: Mapping[str, str]) -> Iterator[Look]:

@@ -99,8 +99,8 @@ def _counters(service: Serving) -> Iterator[Symptom]:
 def _answers(service: Serving) -> Iterator[Symptom]:
     # The first request after a start may take minutes.
     young = bool(service.seen.metrics) and compiling(service)
-    for kind, fault in {} if young else service.seen.faults.items():
-        yield Symptom(kind=kind, fault=fault)
+    if service.seen.faults and not young:
+        yield Symptom(faults="; ".join(service.seen.faults))
 
 
 @each(services, "queue-saturated")

@@ -133,12 +133,12 @@ def test_a_model_is_asked_by_its_own_kind_and_its_answer_is_judged(
         service = health.Service(config, 30.0, {})
         service.look()
         home = tmp_path / "services/a"
-        own = {"routes": routes, "model_files": str(model), "served_names": ("tiny",)}
+        own = {"routes": routes, "model_files": str(model), "served_names": ("tiny", "tiny2")}
         record = kept_service("r", "a", tmp_path, port=server.port, **own).record
         files.write(home / "releases/r/release.json", record, 0o640)
         files.write(home / "secrets.env", Path(key).read_text(), 0o600)
         files.point(home / "current", "releases/r")
-        faults = doctor.faults(home, ())
+        faults = "; ".join(doctor.faults(home, ()))
     assert message in "; ".join(item.detail for item in answer.checks[1:])
     assert [item.name for item in answer.checks][3:] == [
         kind for kind in KINDS if kind in routes
@@ -147,6 +147,4 @@ def test_a_model_is_asked_by_its_own_kind_and_its_answer_is_judged(
     # The proxy's health asks as the gate does, if the request is cheap.
     judged = fault in ("wedge", "deaf", "silent-speech", "blank-picture")
     assert (status, service.well) == (404, not judged)
-    assert set(faults) <= set(routes)
-    assert bool(faults) == (fault not in ("", "no-alias"))
-    assert not faults or message in "; ".join(faults.values())
+    assert message in faults if fault else not faults
