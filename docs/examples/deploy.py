@@ -3,7 +3,7 @@
 from pyinfra import host
 
 from sparkwright.operations import directories, docker, gpu, images, models, proxies, services
-from sparkwright.operations.planned import planned
+from sparkwright.run.planned import planned
 
 box = planned(services={"chat": {"recipe": "qwen36-35b-a3b-heretic-dflash", "port": 8000}})
 gpu.verify()

@@ -55,7 +55,8 @@ def _rows(runs: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
         f"a share of {memory['share']} of {memory['total_gib']} GiB: weights "
         f"{took['weights_gib']} GiB, KV cache {took['cache_gib']} GiB "
         f"({took['cache_tokens']:,.0f} tokens), CUDA graphs {took['graphs_gib']} GiB; "
-        f"nvidia-smi says {memory['held_mib']:,} MiB"
+        f"nvidia-smi says {memory['held_mib']:,} MiB, "
+        f"{memory['held_mib'] / memory['share'] / memory['total_gib'] / 1024:.3f}x the plan's sum"
     )
     yield "memory", text
     boots = runs["boots"]
@@ -117,8 +118,7 @@ def _releases(runs: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
         f"{share['down_seconds']} s: " + "; ".join(share["observed"])
     )
     yield "share", text
-    text = f"a release with weights of noise was {runs['noise']['outcome']}"
-    yield "noise", text
+    yield "noise", f"a release with weights of noise was {runs['noise']['outcome']}"
 
 
 def _several(replicas: dict[str, Any], ranks: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -40,7 +40,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lab.gpu import controls, faults, models, releases
+from lab.gpu import controls, models, outages, releases
 from lab.gpu.controls import (
     HOME,
     INVENTORY,
@@ -156,10 +156,10 @@ def boots() -> dict[str, Any]:
 STEPS: dict[str, Callable[[], Mapping[str, Any]]] = {
     step.__name__: step
     for step in (
-        deploy, proxy, faults.container, releases.replicas, releases.ranks, models.fp8,
-        releases.share, releases.noise, releases.dies, faults.devices, faults.power, faults.disk,
+        deploy, proxy, outages.container, releases.replicas, releases.ranks, models.fp8,
+        releases.share, releases.noise, releases.dies, outages.devices, outages.power, outages.disk,
         models.exclusive, models.naps, models.moe, models.drafter, models.bench, captures, boots,
-        faults.killed, faults.docker, faults.reload, port,
+        outages.killed, outages.docker, outages.reload, port,
     )
 }  # fmt: skip
 

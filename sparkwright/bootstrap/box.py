@@ -1,12 +1,17 @@
-"""Kind of a box, by /etc/os-release, the files of DGX OS, architecture and GPU."""
+"""Kind of a box, by /etc/os-release, the files of DGX OS, architecture and GPU; and findings of
+bootstrap, by texts of findings.yaml.
+"""
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache, partial
 
-from sparkwright.bootstrap.findings import finding
 from sparkwright.checks.host.remedies import install, major
-from sparkwright.findings.finding import Finding
+from sparkwright.findings.finding import Finding, Severity, Subject
 from sparkwright.host.bootstrap.inspection import BootstrapState
+from sparkwright.text.shipped_yaml import beside
+
+_texts = cache(partial(beside, __file__, "findings.yaml"))
 
 
 class Kind(StrEnum):
@@ -50,3 +55,11 @@ def box_of(state: BootstrapState) -> Box | Finding:
             return Box(Kind.DEBIAN, release, codename, architecture)
     name = " ".join(filter(None, (on.id or "no /etc/os-release", on.version, machine)))
     return finding("system", name=name, docker=install("docker", on))
+
+
+def finding(cause: str, **values: str) -> Finding:
+    """Return the finding of a cause, with values in its texts."""
+    texts = {name: text.format(**values) for name, text in _texts()[cause].items()}
+    severity = Severity(texts.pop("severity", "error"))
+    source = texts.pop("source", "sparkwright")
+    return Finding(texts.pop("id"), severity, Subject(), **texts, source=source)

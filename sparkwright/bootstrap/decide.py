@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
-from sparkwright.bootstrap import driver, steps
-from sparkwright.bootstrap.box import Box, Kind, box_of
-from sparkwright.bootstrap.findings import finding
+from sparkwright.bootstrap import steps
+from sparkwright.bootstrap.box import Box, Kind, box_of, finding
 from sparkwright.bootstrap.firewall import network_of, openings, ports_of
 from sparkwright.bootstrap.package_sources import Packages, every_package, packages_of
 from sparkwright.bootstrap.steps import StepPlan, sums
 from sparkwright.checks.host.docker import LEAST_DOCKER, docker_symptoms
+from sparkwright.checks.host.hardware import LEAST_DRIVER, driver_symptoms
 from sparkwright.checks.host.judge import CHECKS
 from sparkwright.checks.host.remedies import install
 from sparkwright.config.bootstrap_settings import Packaged, Step
@@ -47,7 +47,7 @@ class Judged:
         if judge := getattr(self, f"_{name.replace('-', '_')}", None):
             yield from judge()
         elif self.state.gb10 or name not in _OF_GB10:
-            units = (path.rpartition("/")[2] for path in steps.FILES[name])
+            units = (path.rpartition("/")[2] for path in steps.files()[name])
             yield from self._writing(
                 name, tuple(unit for unit in units if unit.endswith(".service"))
             )
@@ -112,9 +112,9 @@ class Judged:
             yield StepPlan(name, why, restarts=restart)
 
     def _driver(self) -> Iterator[StepPlan | Finding]:
-        if driver.is_new_enough(self.state):
+        if has_driver(self.state):
             return
-        if obstacle := driver.obstacle(self.box, self.state):
+        if obstacle := driver_obstacle(self.box, self.state):
             yield obstacle
         elif step := self._installing("driver"):
             would = (*step.would, "reboot, where asked for (--reboot)")
@@ -129,7 +129,7 @@ class Judged:
     def waits_for_reboot(self) -> bool:
         """Return whether a driver was installed since the boot and does not answer yet."""
         came = set(self._packages("driver").names) & set(self.state.fresh)
-        return bool(came) and not driver.is_new_enough(self.state)
+        return bool(came) and not has_driver(self.state)
 
     def _docker_group(self) -> Iterator[StepPlan | Finding]:
         user = self.state.observed.user
@@ -143,7 +143,7 @@ class Judged:
 
     def _swap(self) -> Iterator[StepPlan | Finding]:
         if self.state.observed.memory.swap:
-            (file,) = steps.FILES["swap"]
+            (file,) = steps.files()["swap"]
             for step in self._writing("swap"):
                 back = ("sysctl", "-w", f"vm.swappiness={self.state.swappiness}")
                 undo = replace(step.undo, commands=(back,) if self.state.swappiness else ())
@@ -167,7 +167,7 @@ class Judged:
         self, name: str, enables: tuple[str, ...] = (), installing: StepPlan | None = None
     ) -> Iterator[StepPlan]:
         """Return the step that writes the missing or changed files."""
-        files, texts = steps.FILES[name], self.state.observed.texts
+        files, texts = steps.files()[name], self.state.observed.texts
         paths = [path for path, text in files.items() if texts.get(path) != text]
         if not paths and installing is None:
             return
@@ -215,7 +215,7 @@ def request_of(settings: HostSettings) -> BootstrapRequest:
     for step in get_args(Packaged):
         source = settings.bootstrap_sources.get(step)
         names += [*every_package(step), *((source and source.packages) or ())]
-    texts = tuple(path for files in steps.FILES.values() for path in files)
+    texts = tuple(path for files in steps.files().values() for path in files)
     return BootstrapRequest(ObservationRequest(texts=texts), tuple(dict.fromkeys(names)))
 
 
@@ -242,3 +242,31 @@ def decide(plan: HostPlan, state: BootstrapState, addresses: Sequence[str]) -> D
     installs = any(step.name == "driver" for step in todo)
     reboot = "driver" in asked and (installs or judged.waits_for_reboot)
     return Decision(todo, reboot, findings)
+
+
+def has_driver(state: BootstrapState) -> bool:
+    """Return whether a driver answers that preflight accepts for serving."""
+    gpus, distribution = state.observed.gpu, state.observed.distribution
+    return not any(driver_symptoms(gpus, LEAST_DRIVER, distribution))
+
+
+def driver_obstacle(box: Box, state: BootstrapState) -> Finding | None:
+    """Return why no driver is installed on this host; None if one may be installed."""
+    causes = {
+        "driver-of-dgx-os": box.kind is Kind.DGX,
+        "driver-of-gb10": box.kind is Kind.GB10,
+        "driver-without-gpu": not state.nvidia,
+        "driver-of-installer": state.driver_installer,
+        # From Ubuntu 26.04 on Canonical signs the modules (GLM-5.3-Flash-EXL3#47).
+        "driver-under-secure-boot": state.secure_boot
+        and (box.kind, box.major) != (Kind.UBUNTU, 26),
+    }
+    cause = next((cause for cause, applies in causes.items() if applies), None)
+    if cause is None:
+        return None
+    return finding(
+        cause,
+        driver=f"driver {state.driver}" if state.driver else "no driver that answers",
+        needed=f"NVIDIA driver >= {LEAST_DRIVER}",
+        update=install("driver", state.observed.distribution),
+    )

@@ -3,14 +3,24 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 from sparkwright.bootstrap.package_sources import Repository
+from sparkwright.engines import ENGINES, engine
 from sparkwright.host.bootstrap.prepare import Undo
 from sparkwright.text.shipped_yaml import beside
 
 UNITS = "/etc/systemd/system"
-#: Texts of the files that a step writes, by step and path.
-FILES: dict[str, dict[str, str]] = beside(__file__, "files.yaml")
+
+
+@cache
+def files() -> dict[str, dict[str, str]]:
+    """Texts of the files that a step writes, by step and path."""
+    processes = "|".join(process for name in ENGINES for process in engine(name).processes)
+    return {
+        step: {path: text.replace("ENGINES", processes) for path, text in texts.items()}
+        for step, texts in beside(__file__, "files.yaml").items()
+    }
 
 
 @dataclass(frozen=True)

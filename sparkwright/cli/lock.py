@@ -92,21 +92,17 @@ def locked(
     for name, host in hosts.items():
         by_file.setdefault(host.plan.settings.lock_file, {})[name] = host
     return [
-        _check(Path(file), _plans(own))
+        _check(Path(file), [host.plan for host in own.values()])
         if check
         else _write(Path(file), own, upgrade=upgrade, confirmed=confirmed)
         for file, own in sorted(by_file.items())
     ]
 
 
-def _plans(hosts: dict[str, PlannedHost]) -> list[HostPlan]:
-    return [host.plan for host in hosts.values()]
-
-
 def _write(
     path: Path, hosts: dict[str, PlannedHost], *, upgrade: bool, confirmed: Collection[str]
 ) -> LockReport:
-    plans = _plans(hosts)
+    plans = [host.plan for host in hosts.values()]
     references = [plan.references for plan in plans]
     kept, resolution = locks.read_lock(path), None
     if kept and upgrade:  # the lock's images of patches do not change with the image

@@ -48,7 +48,8 @@ def groups_of(file: str, variables: Mapping[str, Any]) -> dict[str, Group]:
         if problem := list(_problems(where, hosts, data)):
             problems += problem
         else:
-            groups[name] = Group([_pair(host) for host in hosts], dict(data), {})
+            pairs = [(host, {}) if isinstance(host, str) else host for host in hosts]
+            groups[name] = Group([(host, dict(own)) for host, own in pairs], dict(data), {})
     problems.stop()
     return groups
 
@@ -88,7 +89,3 @@ def _is_pair(value: Any, first: Any) -> bool:
         and isinstance(value[0], first)
         and isinstance(value[1], dict)
     )
-
-
-def _pair(host: Any) -> tuple[str, dict[str, Any]]:
-    return (host, {}) if isinstance(host, str) else (host[0], dict(host[1]))

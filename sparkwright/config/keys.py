@@ -24,7 +24,7 @@ OWN = "sparkwright"
 #: The name under which an address for all models identifies its requests to proxies of services.
 ADDRESS = "address"
 DIRECTORY = Path(".sparkwright/keys")
-#: Source of the keys between proxies and vLLM, and between the ranks of a cluster.
+#: Source of the keys between proxies and engines, and between the ranks of a cluster.
 ENGINE = Path(".sparkwright/engine_key")
 
 
@@ -35,7 +35,7 @@ class Keys:
     Attributes:
         clients: name -> the values that open its proxies, none for a revoked key; the fleet's own
             key is among them, its current value first.
-        engine: key that its proxies show vLLM in place of a client's. It never leaves the host.
+        engine: key that its proxies show engines in place of a client's. It never leaves the host.
         address: key that the fleet's address shows services' proxies beside a client's key.
         page: secret with which Open WebUI signs its sessions.
         ranks: cluster -> the secret by which its ranks recognize each other.
@@ -148,7 +148,9 @@ def keys_of(
     ranks = {name: made_of(f"ranks of cluster {name}") for name in settings.clusters}
     address = made_of("the address of all models")
     page = made_of(f"sessions of Open WebUI on {host}")
-    return Keys(clients, made_of(f"vLLM on {host}"), ranks, services, address, page)
+    # The purpose names the first engine, and stays: with another text every host's key changes.
+    engine = made_of(f"vLLM on {host}")
+    return Keys(clients, engine, ranks, services, address, page)
 
 
 def key_problems(

@@ -112,7 +112,8 @@ def _of(settings: NoticeSettings) -> Iterator[Address]:
             text = files.read(path)
         except Unusable as error:
             raise _MESSAGES.refusal("notices", f"notify_file: {path}", error=error.fault) from None
-        secrets.refuse_readable(path, "the addresses of notices")
+        if fault := secrets.exposure(path, "the addresses of notices"):
+            raise user_error.refusal(str(path), *fault)
         yield from _lines(text, f"notify_file: {path}")
     if settings.notify_command:
         text = secret_commands.printed(settings.notify_command, "notify_command")

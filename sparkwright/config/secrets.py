@@ -142,12 +142,6 @@ def private_text(path: Path, subject: str, where: str | None = None) -> str:
     return text
 
 
-def refuse_readable(path: Path, subject: str) -> None:
-    """Raises UserError when others may read a file with a secret; see ``exposure``."""
-    if fault := exposure(path, subject):
-        raise refusal(str(path), *fault)
-
-
 def exposure(path: Path, subject: str) -> tuple[str, str] | None:
     """Return other users who may read a file with a secret, and the remedy; None without such
     users.

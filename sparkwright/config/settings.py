@@ -341,15 +341,11 @@ class TlsSettings(_Settings):
     ca: values.ControllerFile | None = None
 
 
-def _kind_of_tls(value: object) -> str:
-    return "[own]" if isinstance(value, str) else "[files]"
-
-
 #: Names (* for any part), addresses and networks of servers.
 _Servers = tuple[Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:*/-]+$")], ...]
 _Tls = Annotated[
     Annotated[Literal["own"], Tag("[own]")] | Annotated[TlsSettings, Tag("[files]")],
-    Discriminator(_kind_of_tls),
+    Discriminator(lambda value: "[own]" if isinstance(value, str) else "[files]"),
 ]
 
 #: Reserved names, by setting: their kind, and their pattern.

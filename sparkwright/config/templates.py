@@ -27,9 +27,8 @@ from sparkwright.host.lib import sandbox
 
 def template(name: str) -> Template:
     """A template by its path below ``templates/``."""
-    return _environment(tuple(folder.absolute() for folder in template_folders())).get_template(
-        name
-    )
+    folders = tuple(folder.absolute() for folder in template_folders())
+    return _environment(folders).get_template(name)
 
 
 def properties(name: str) -> tuple[str, ...]:

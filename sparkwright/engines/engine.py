@@ -62,11 +62,6 @@ class Rank:
         """This rank's address among the ranks."""
         return self.addresses[self.number]
 
-    @property
-    def link_port(self) -> int:
-        """Port of the head's rank program."""
-        return self.port + 1
-
 
 @dataclass(frozen=True)
 class Launch:
@@ -334,6 +329,7 @@ class Engine:
         name: its name in images of the catalog.
         title: its name in messages.
         program: the serving program in its images.
+        processes: parts of the names of its processes, as in ``ps -o comm``.
         key_variable: the variable with its API key.
         caches: variable -> folder below the directory of boot caches.
         parallel: argument -> the part of a recipe's ``ranks`` that sets it.
@@ -387,6 +383,7 @@ class Engine:
     name: str
     title: str
     program: str
+    processes: Sequence[str]
     key_variable: str
     routes: Routes
     caches: Mapping[str, str]

@@ -103,7 +103,7 @@ class HostObservation(ProgramFact[Observation]):
         # An observation without sudo, or with a smaller request, does not replace a better one.
         if self._host is not None and answer.sudo is None:
             host_memory = memory(self._host).asked
-            if host_memory is None or _covers(self._asked, host_memory):
+            if host_memory is None or joined(self._asked, host_memory) == self._asked:
                 _remember(self._host, self._asked, answer)
         return answer
 
@@ -142,9 +142,9 @@ def observed(host: Host, needed: ObservationRequest | None = None) -> Observatio
         ObservationRequest(host_memory.models_root, host_memory.services_root), needed or _ANY
     )
     if host_memory.asked is not None and host_memory.observation is not None:
-        if not host_memory.stale and _covers(host_memory.asked, wanted):
-            return host_memory.observation
         wanted = joined(host_memory.asked, wanted)
+        if not host_memory.stale and wanted == host_memory.asked:
+            return host_memory.observation
     return observe_anew(host, wanted)
 
 
@@ -169,11 +169,6 @@ def _remember(host: Host, request: ObservationRequest, answer: Observation) -> O
         others.follow(host.state)
         hooks.share_facts(host, lambda fact, arguments: _shared(host, fact, arguments))
     return answer
-
-
-def _covers(before: ObservationRequest, wanted: ObservationRequest) -> bool:
-    """Return whether an answer to one request also answers the other."""
-    return joined(before, wanted) == before
 
 
 def joined(before: ObservationRequest, wanted: ObservationRequest) -> ObservationRequest:

@@ -16,8 +16,8 @@ from sparkwright.host.models import setup as program
 from sparkwright.host.models.document import DOOR, PAGE, PAGE_DATA, PAGE_SOCKET, Door
 from sparkwright.host.models.setup import SERVICE, SOCKET, USERS, AddressRequest
 from sparkwright.host.observe import ObservationRequest
-from sparkwright.operations.changing import Commands, act_by, change, operation
 from sparkwright.operations.files import Files, unlike
+from sparkwright.operations.lib.changing import Commands, act_by, change, operation
 from sparkwright.proxy.haproxy import USER, Page, Proxies
 
 

@@ -11,8 +11,8 @@ from sparkwright.host import control as program
 from sparkwright.host import maintenance as maintenance_program
 from sparkwright.host.control import STOP, ControlAnswer, ControlRequest
 from sparkwright.host.maintenance import MaintenanceAnswer, MaintenanceRequest
-from sparkwright.operations.changing import Commands, accept, change, operation, unheard
-from sparkwright.operations.switching import shown
+from sparkwright.operations.lib.changing import Commands, accept, change, operation, unheard
+from sparkwright.operations.lib.switching import shown
 
 #: Seconds for a first boot of the largest models, and for systemd to stop a hanging service.
 _BOOT, _STOP = 5400, 300

@@ -10,7 +10,7 @@ from sparkwright.facts.observation import observed
 from sparkwright.host import directories as program
 from sparkwright.host.directories import Directory
 from sparkwright.host.observe import ObservationRequest
-from sparkwright.operations.changing import Commands, change, operation
+from sparkwright.operations.lib.changing import Commands, change, operation
 
 
 @operation()

@@ -9,7 +9,7 @@ from pyinfra.context import ctx_host
 from sparkwright.facts.asking import ask
 from sparkwright.host import disk_usage as program
 from sparkwright.host.disk_usage import DiskUsage, DiskUsageRequest
-from sparkwright.operations.changing import Commands, change, operation, unheard
+from sparkwright.operations.lib.changing import Commands, change, operation, unheard
 
 
 @operation()

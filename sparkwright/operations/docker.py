@@ -5,7 +5,7 @@ from pyinfra.context import ctx_host
 from sparkwright.checks.host.docker import LEAST_DOCKER, docker_symptoms, toolkit_symptoms
 from sparkwright.checks.host.judge import CHECKS
 from sparkwright.facts.observation import observed
-from sparkwright.operations.changing import Commands, operation, verified
+from sparkwright.operations.lib.changing import Commands, operation, verified
 
 
 @operation()

@@ -25,7 +25,8 @@ from sparkwright.host.observe import ObservationRequest
 from sparkwright.host.proxy.pool import ADMIN
 from sparkwright.host.release import GOOD, REVERTED
 from sparkwright.host.service import Service
-from sparkwright.operations.changing import (
+from sparkwright.operations.files import Files, unlike
+from sparkwright.operations.lib.changing import (
     Commands,
     accept,
     act_by,
@@ -34,9 +35,8 @@ from sparkwright.operations.changing import (
     operation,
     unheard,
 )
-from sparkwright.operations.files import Files, unlike
-from sparkwright.operations.locks import OWNER
-from sparkwright.operations.switching import follow, place, recover, settle
+from sparkwright.operations.lib.locks import OWNER
+from sparkwright.operations.lib.switching import follow, place, recover, settle
 from sparkwright.plan import schedule
 
 #: Seconds for the program: it begins a switch, and waits for nothing.

@@ -10,7 +10,7 @@ from pyinfra.context import ctx_host
 from sparkwright.facts.observation import observed
 from sparkwright.host import write_files as program
 from sparkwright.host.observe import Observation, ObservationRequest
-from sparkwright.operations.changing import Commands, act_by, change, operation
+from sparkwright.operations.lib.changing import Commands, act_by, change, operation
 from sparkwright.plan.missing import differs
 from sparkwright.text.visible import visible
 

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
-from sparkwright.checks.host import gpu
+from sparkwright.checks.host import hardware
 from sparkwright.checks.host.judge import CHECKS
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observed
 from sparkwright.host.observe import Observation
 from sparkwright.host.proof import ProofRequest, Versions
-from sparkwright.operations import jobs
-from sparkwright.operations.changing import Commands, change, operation, verified
+from sparkwright.operations.lib import jobs
+from sparkwright.operations.lib.changing import Commands, change, operation, verified
 
 
 @operation()
@@ -37,10 +37,10 @@ def verify(
     """
     host = observed(ctx_host.get())
     seen = host.gpu
-    symptoms = [*gpu.driver_symptoms(seen, minimum_driver, host.distribution)]
+    symptoms = [*hardware.driver_symptoms(seen, minimum_driver, host.distribution)]
     if compute_capability is not None:
         caps = [compute_capability] if isinstance(compute_capability, str) else compute_capability
-        symptoms += gpu.symptoms(seen.gpus, caps, memory_gib, user="")
+        symptoms += hardware.symptoms(seen.gpus, caps, memory_gib, user="")
     first = seen.gpus[0] if seen.gpus else None
     yield from verified(
         CHECKS.report(symptoms), f"{first.name}, driver {first.driver}" if first else ""

@@ -20,9 +20,10 @@ from sparkwright.host.fetch.request import (
 from sparkwright.host.jobs import WatchedJob, credential
 from sparkwright.host.observe import ObservationRequest
 from sparkwright.host.proof import ProofRequest
-from sparkwright.operations import fetching, jobs, peers, runtime
-from sparkwright.operations.changing import Commands, change, operation
-from sparkwright.operations.fetching import ACCOUNT, Sources, defaults
+from sparkwright.operations import peers
+from sparkwright.operations.lib import fetching, jobs, runtime
+from sparkwright.operations.lib.changing import Commands, change, operation
+from sparkwright.operations.lib.fetching import ACCOUNT, Sources, defaults
 from sparkwright.resolve.references import hex_digits
 from sparkwright.resolve.registry import ARCHITECTURES, PlatformImage, ask_registry
 

@@ -11,9 +11,9 @@ from sparkwright.host.fetch.request import ExpectedContents, FetchFile, FetchReq
 from sparkwright.host.jobs import WatchedJob, credential
 from sparkwright.host.observe import ObservationRequest
 from sparkwright.host.proof import ModelAt, ProofRequest
-from sparkwright.operations import fetching, jobs, runtime
-from sparkwright.operations.changing import Commands, change, operation
-from sparkwright.operations.fetching import HUB_TOKEN, Sources, defaults
+from sparkwright.operations.lib import fetching, jobs, runtime
+from sparkwright.operations.lib.changing import Commands, change, operation
+from sparkwright.operations.lib.fetching import HUB_TOKEN, Sources, defaults
 from sparkwright.resolve.hub import directory_of, resolve_model
 from sparkwright.resolve.pickles import is_pickle
 from sparkwright.text.sizes import GIB
@@ -86,10 +86,11 @@ def present(
             **how.request(watched),
         )
         home = runtime.ensure(host, how.services_root, how.bundle)
+        token = {HUB_TOKEN: how.token.value} if how.token else {}
         job = jobs.task(
             home, "run", watched, document(fetch),
             description=f"fetch {named}",
-            credentials=how.hub_credentials | how.peer_credentials(host.name),
+            credentials=token | how.peer_credentials(host.name),
             writable=(root, str(watched.state)),
             properties=how.properties,
         )  # fmt: skip

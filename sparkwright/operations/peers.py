@@ -15,10 +15,11 @@ from sparkwright.config.templates import template
 from sparkwright.host.fetch.request import PeerServerRequest, document
 from sparkwright.host.jobs import MODEST, Job
 from sparkwright.host.lib.systemd import TRANSIENT
-from sparkwright.operations import jobs, lan, peer_keys, runtime
-from sparkwright.operations.changing import Commands, change, operation
-from sparkwright.operations.fetching import Sources, defaults
 from sparkwright.operations.files import show
+from sparkwright.operations.lib import jobs, runtime
+from sparkwright.operations.lib.changing import Commands, change, operation
+from sparkwright.operations.lib.fetching import Sources, defaults
+from sparkwright.plan import lan, peer_keys
 
 #: Seconds without a request after which the server ends.
 _IDLE = 900

@@ -15,8 +15,8 @@ from sparkwright.host.proxy import configure as program
 from sparkwright.host.proxy import health as health_program
 from sparkwright.host.proxy import install
 from sparkwright.host.proxy.pool import HEALTH_UNIT, UNIT, ProxyRequest
-from sparkwright.operations.changing import Commands, act_by, change, operation
 from sparkwright.operations.files import Files, missing_files, stopped, unwritten
+from sparkwright.operations.lib.changing import Commands, act_by, change, operation
 from sparkwright.plan.plan import HostPlan
 from sparkwright.proxy import haproxy
 from sparkwright.proxy.haproxy import Proxies

@@ -17,7 +17,7 @@ from sparkwright.host.fabric_addresses import KEPT
 from sparkwright.host.models.document import USAGE
 from sparkwright.host.observe import ObservationRequest
 from sparkwright.host.removal import RemovalAnswer, RemovalRequest
-from sparkwright.operations.changing import Commands, change, operation, unheard
+from sparkwright.operations.lib.changing import Commands, change, operation, unheard
 
 _FABRIC = f"{KEPT}/devices"
 _USAGE = str(PurePosixPath(USAGE).parent)

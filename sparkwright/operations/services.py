@@ -16,9 +16,9 @@ from sparkwright.host.proxy.pool import ProxyRequest
 from sparkwright.host.ranks import rank
 from sparkwright.host.release import ServiceSwitch, SwitchJournal
 from sparkwright.host.service import FORMAT, Service
-from sparkwright.operations.changing import Commands, change, operation
 from sparkwright.operations.files import show
-from sparkwright.operations.switching import RECOVERY, recover, switch, why
+from sparkwright.operations.lib.changing import Commands, change, operation
+from sparkwright.operations.lib.switching import RECOVERY, recover, switch, why
 from sparkwright.plan.changes import (
     Secrets,
     active_of,

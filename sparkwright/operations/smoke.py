@@ -17,7 +17,7 @@ from sparkwright.findings.finding import Finding
 from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke import check as program
 from sparkwright.host.smoke.check import SmokeAnswer
-from sparkwright.operations.changing import Commands, look, operation, tell
+from sparkwright.operations.lib.changing import Commands, look, operation, tell
 
 _LABEL = "sparkwright-check"
 

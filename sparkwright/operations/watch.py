@@ -14,8 +14,8 @@ from sparkwright.host.observe import ObservationRequest
 from sparkwright.host.watch import install as program
 from sparkwright.host.watch import watch as watch_program
 from sparkwright.host.watch.install import WatchInstallRequest
-from sparkwright.operations.changing import Commands, act_by, change, operation
 from sparkwright.operations.files import unwritten
+from sparkwright.operations.lib.changing import Commands, act_by, change, operation
 
 
 @operation()

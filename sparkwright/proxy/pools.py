@@ -109,8 +109,7 @@ def _serving(host: str, data: Mapping[str, Any]) -> frozenset[str]:
     for name, service in mapping(data.get("services")).items():
         cluster = mapping(mapping(data.get("clusters")).get(str(mapping(service).get("cluster"))))
         hosts = cluster.get("hosts")
-        if isinstance(service, Mapping) and not (
-            isinstance(hosts, list | tuple) and host in hosts[1:]
-        ):
+        followers = hosts[1:] if isinstance(hosts, list | tuple) else ()
+        if isinstance(service, Mapping) and host not in followers:
             names.add(name)
     return frozenset(names)

@@ -58,12 +58,9 @@ def _at(replica: Replica, seen: Reached | None, before: Mapping[str, str]) -> Re
     if given and not given.is_link_local:
         return replica  # the user's own setting
     if seen is None or seen.address is None:
-        address = before.get(replica.name)
-        return (
-            replace(replica, address=address, dns=ip_address(address) is None)
-            if address
-            else replica
-        )
+        if address := before.get(replica.name):
+            return replace(replica, address=address, dns=ip_address(address) is None)
+        return replica
     if seen.dns and seen.written == replica.address:
         return replace(replica, dns=True)
     return replace(replica, address=seen.address) if ip_address(seen.address) else replica

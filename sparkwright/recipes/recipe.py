@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import PurePosixPath
 from typing import Any
 
-from sparkwright.engines import engine
+from sparkwright.engines import DEFAULT, engine
 from sparkwright.engines.allowlist import LeftOut
 from sparkwright.engines.engine import Engine
 from sparkwright.findings.finding import Finding, Severity, Subject
@@ -52,7 +52,7 @@ class Remarks:
     """
 
     source: str
-    engine: str = "vllm"
+    engine: str = DEFAULT
     findings: list[Finding] = field(default_factory=list)
 
     def note(self, remark: str, key: str, observed: str, **facts: Any) -> None:

@@ -109,7 +109,7 @@ class Arguments:
         negated: bool,
     ) -> None:  # fmt: skip
         key, shown, note = f"command {option}", " ".join([option, *given]), self.remarks.note
-        if any(expands(word) for word in given):
+        if {"$", "`"} & set("".join(given)):  # a shell would look it up, or run it
             note("no-shell", key, f"{option} {' '.join(given)}")
         elif any(PLACEHOLDER.fullmatch(word) for word in given):
             note("no-value-for-it", key, f"{option} {given[0]}")
@@ -167,11 +167,6 @@ class Arguments:
             self.nested.setdefault(name, {}).update(parsed)
             return
         self.values[name] = value
-
-
-def expands(word: str) -> bool:
-    """Return whether a shell would look up a part of the text, or run it."""
-    return "$" in word or "`" in word
 
 
 def _is_option(word: str) -> bool:

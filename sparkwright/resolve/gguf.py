@@ -54,18 +54,18 @@ def read_header(fetch: Callable[[int, int], bytes], size: int) -> Header:
     """
     text = _Text(fetch, size)
     if text.take(4) != b"GGUF":
-        raise _fault("it is no GGUF file")
+        raise fault("it is no GGUF file")
     version = text.number("I")
     if version & 0xFFFF == 0:  # the other byte order
         text.order, version = ">", version >> 24
     if version not in (2, 3):
-        raise _fault(f"GGUF version {version} is not known")
+        raise fault(f"GGUF version {version} is not known")
     tensors, entries = text.count(_MOST), text.count(_MOST)
     values: dict[str, Value] = {}
     keys = set()
     for _ in range(entries):
         if (key := text.name()) in keys:
-            raise _fault("a key is there twice")
+            raise fault("a key is there twice")
         keys.add(key)
         if (value := text.value(text.number("I"))) is not None:
             values[key] = value
@@ -81,7 +81,7 @@ def _tensors(text: "_Text", count: int, alignment: object) -> dict[str, tuple[in
         kind = text.number("I")
         places[text.number("Q")] = name, numbers, kind
     if not isinstance(alignment, int) or not 0 < alignment <= _MOST or alignment & alignment - 1:
-        raise _fault("its alignment is not a power of two")
+        raise fault("its alignment is not a power of two")
     result = {}
     ends = [*sorted(places)[1:], text.size - -(-text.at // alignment) * alignment]
     for offset, end in zip(sorted(places), ends, strict=False):
@@ -90,9 +90,9 @@ def _tensors(text: "_Text", count: int, alignment: object) -> dict[str, tuple[in
         result[name] = numbers, numbers * length // per
         room = min(end - offset, _LARGEST)
         if offset % alignment or not 0 <= result[name][1] <= room or numbers > _LARGEST:
-            raise _fault("a tensor lies outside of the file")
+            raise fault("a tensor lies outside of the file")
     if len(result) != count:
-        raise _fault("two tensors have one name, or one place")
+        raise fault("two tensors have one name, or one place")
     return result
 
 
@@ -112,14 +112,14 @@ class _Text:
     def need(self, end: int) -> None:
         """Fetch every byte before ``end``."""
         if end > self.size:
-            raise _fault("it is cut off, or claims more than it has")
+            raise fault("it is cut off, or claims more than it has")
         if end > MOST_BYTES:
-            raise _fault(f"its header has more than {MOST_BYTES >> 20} MiB")
+            raise fault(f"its header has more than {MOST_BYTES >> 20} MiB")
         while end > (there := len(self._data)):
             length = min(max(there, _FIRST), _NEXT, self.size - there)
             piece = self._fetch(there, length)
             if len(piece) != length:
-                raise _fault("it is cut off")
+                raise fault("it is cut off")
             self._data += piece
 
     def take(self, length: int) -> bytes:
@@ -141,7 +141,7 @@ class _Text:
         """The next number, a count of following values."""
         result: int = self.number(letter)
         if result > most:
-            raise _fault(f"it claims {result} entries where {most} is the most")
+            raise fault(f"it claims {result} entries where {most} is the most")
         return result
 
     def name(self) -> str:
@@ -155,12 +155,12 @@ class _Text:
         if kind == _STRING:
             return self.take(self.number("Q")).decode("utf-8", "replace")
         if kind != _ARRAY:
-            raise _fault(f"a value has the kind {kind}, which is not known")
+            raise fault(f"a value has the kind {kind}, which is not known")
         kind, count = self.number("I"), self.number("Q")
         if letter := _NUMBERS.get(kind):
             return self.numbers(count, letter) or None
         if kind != _STRING:
-            raise _fault("it has arrays within arrays")
+            raise fault("it has arrays within arrays")
         self._skip_texts(count)
         return None
 
@@ -175,5 +175,5 @@ class _Text:
         self.at = at
 
 
-def _fault(problem: str) -> Unusable:
+def fault(problem: str) -> Unusable:
     return Unusable(problem, "take another file")

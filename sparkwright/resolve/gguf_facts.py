@@ -9,9 +9,8 @@ from pydantic import ValidationError
 
 from sparkwright.catalog.entries import KvLayers
 from sparkwright.catalog.gguf import Gguf
-from sparkwright.documents.bounds import Unusable
 from sparkwright.resolve import kv_cache, model_facts
-from sparkwright.resolve.gguf import Header
+from sparkwright.resolve.gguf import Header, fault
 from sparkwright.text.shipped_yaml import beside
 
 _DATA: dict[str, dict[Any, Any]] = beside(__file__, "gguf.yaml")
@@ -43,11 +42,11 @@ def facts_of_headers(
     values = headers[0].values
     name, kind = values.get("general.architecture"), values.get("general.type", "model")
     if kind != "model" or name in (None, "clip"):
-        raise _fault("it is no model: an adapter, a projector or an importance matrix")
+        raise fault("it is no model: an adapter, a projector or an importance matrix")
     own = {key.removeprefix(f"{name}."): value for key, value in values.items()}
     layers = kv_cache.whole(own, "block_count") or 0
     if not 0 < layers <= _MOST_LAYERS:
-        raise _fault("it does not say how many blocks it has")
+        raise fault("it does not say how many blocks it has")
     heads = max(_by_layer(own, "attention.head_count", layers), default=0)
     kv_heads, windows = _kv_heads(own, heads, layers), _windows(own, str(name), layers)
     lengths = _lengths(own, heads)
@@ -63,7 +62,7 @@ def facts_of_headers(
         gguf = Gguf.model_validate(data)
     except ValidationError as error:
         keys = ", ".join(str(item["loc"][0]) for item in error.errors())
-        raise _fault(f"its header makes no sense ({keys})") from None
+        raise fault(f"its header makes no sense ({keys})") from None
     sampling = {key: values.get(f"general.sampling.{given}") for key, given in _SAMPLING.items()}
     facts = model_facts.facts_of(
         {"model_type": name, "max_position_embeddings": gguf.context}, sampling,
@@ -81,7 +80,7 @@ def _by_layer(values: Mapping[str, Any], key: str, layers: int) -> list[int]:
     given = values.get(key, ())
     result = [given] * layers if not isinstance(given, tuple) else list(given)
     if len(result) not in (0, layers) or not all(_counts(item) for item in result):
-        raise _fault("a list of its header does not go with its blocks")
+        raise fault("a list of its header does not go with its blocks")
     return result
 
 
@@ -151,7 +150,3 @@ def _sizes(headers: Sequence[Header], layers: int) -> dict[str, Any]:
             else:
                 other += length
     return {"layer_bytes": blocks, "expert_bytes": experts, "other_bytes": other}
-
-
-def _fault(problem: str) -> Unusable:
-    return Unusable(problem, "take another file")

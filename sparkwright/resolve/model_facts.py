@@ -4,7 +4,6 @@ config.json, generation_config.json, tokenizer_config.json and the chat template
 values of an unexpected form count as missing, and no code of theirs is run.
 """
 
-import math
 import re
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any
@@ -157,10 +156,6 @@ def _sampling(data: Mapping[str, Any]) -> dict[str, float]:
     result = {}
     for key, (low, high) in limits.items():
         value = data.get(key)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            continue
-        if isinstance(value, float) and not math.isfinite(value):
-            continue
-        if low <= value <= high:
+        if isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high:
             result[key] = float(value)
     return result

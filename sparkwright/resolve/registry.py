@@ -117,11 +117,6 @@ class PlatformImage:
         every = {**self.manifests, **self.config, **dict(self.layers)}
         return {references.hex_digits(digest): size for digest, size in every.items()}
 
-    @property
-    def pull_bytes(self) -> int:
-        """Compressed bytes of the layers."""
-        return sum(size for _, size in self.layers)
-
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class ResolvedImage:

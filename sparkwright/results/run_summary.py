@@ -141,10 +141,11 @@ def render(rows: Sequence[Row], *, dry: bool, seconds: float, keys: Mapping[str,
 def _cells(service: ServiceRow, state: str) -> tuple[str, ...]:
     if state in UNTOUCHED:
         return (state, "-", "-", "-", "-")
+    smoke = service.smoke
     return (
         state,
         f"with {service.head}" if service.head else f"{service.url}/v1",
-        smoke_in_short(service.smoke),
+        f"{smoke.passed}/{smoke.total} in {smoke.seconds:.1f} s" if smoke else "-",
         service.release,
         f"{service.tag} {image_in_short(service.image)}".strip(),
     )
@@ -179,11 +180,6 @@ def state(row: Row, service: ServiceRow, dry: bool) -> str:
     if service.smoke is None:
         return "unknown"
     return "serving, changed" if row.changes else "serving"
-
-
-def smoke_in_short(smoke: Smoke | None) -> str:
-    """``6/6 in 2.8 s``."""
-    return f"{smoke.passed}/{smoke.total} in {smoke.seconds:.1f} s" if smoke else "-"
 
 
 def image_in_short(image: str) -> str:

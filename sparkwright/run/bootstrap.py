@@ -9,7 +9,7 @@ from pyinfra.api.host import Host
 from pyinfra.api.state import State
 from pyinfra.context import ctx_host, ctx_state
 
-from sparkwright.bootstrap import findings
+from sparkwright.bootstrap import box
 from sparkwright.bootstrap.decide import CURES, Decision, decide, request_of
 from sparkwright.checks.host import capacity, facts
 from sparkwright.facts import observation, others
@@ -19,7 +19,7 @@ from sparkwright.findings.finding import Finding, errors
 from sparkwright.host import line_speed, observe
 from sparkwright.host.bootstrap import inspection, reboot
 from sparkwright.host.bootstrap.inspection import BootstrapRequest, BootstrapState
-from sparkwright.operations import changing, locks
+from sparkwright.operations.lib import changing, locks
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.missing import missing_models
 from sparkwright.plan.uplink import environment
@@ -148,7 +148,7 @@ def rebooted(state: BootstrapState, *, asked: bool = False) -> changing.Commands
             host.log("would reboot, and wait until the host is back")
         yield others.Ours(_reboot, (), {})
         return
-    finding = findings.finding("driver-before-reboot", driver=state.driver or "none")
+    finding = box.finding("driver-before-reboot", driver=state.driver or "none")
     if not ctx_state.get().is_executing:
         changing.tell(host, [finding])
     yield others.failing([f"{finding.observed}: {finding.remedy}"])

@@ -12,8 +12,8 @@ from threading import Lock
 from sparkwright.config.places import PACKAGE
 from sparkwright.facts.asking import HostError
 from sparkwright.host.fetch.request import PeerServerRequest, document
-from sparkwright.operations.lan import at
-from sparkwright.operations.peer_keys import CONTROLLER, Peer, RunKeys
+from sparkwright.plan.lan import at
+from sparkwright.plan.peer_keys import CONTROLLER, Peer, RunKeys
 
 #: Connections that wait to be accepted, as in templates/peers/port.socket.j2.
 _BACKLOG = 4096

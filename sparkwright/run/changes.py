@@ -11,8 +11,9 @@ from sparkwright.host.disk_usage import DiskUsage
 from sparkwright.host.exclusive.activate import ActivateAnswer, ActivateRequest
 from sparkwright.host.maintenance import MaintenanceAnswer, MaintenanceRequest
 from sparkwright.host.removal import RemovalAnswer
-from sparkwright.operations import control, disk_usage, exclusive, locks, removal
-from sparkwright.operations.changing import Commands, look, operation
+from sparkwright.operations import control, disk_usage, exclusive, removal
+from sparkwright.operations.lib import locks
+from sparkwright.operations.lib.changing import Commands, look, operation
 from sparkwright.run import questions
 from sparkwright.run.state import HostRun
 

@@ -8,9 +8,9 @@ from pyinfra.api.host import Host
 from sparkwright.checks.fabric import addresses as planned
 from sparkwright.facts.asking import HostError, is_root
 from sparkwright.facts.asking import addresses as connection
-from sparkwright.operations.changing import tell
+from sparkwright.facts.fabric import state_of
 from sparkwright.operations.fabric import addresses as operations
-from sparkwright.operations.fabric.looking import state_of
+from sparkwright.operations.lib.changing import tell
 from sparkwright.run.state import HostRun, refuse, run_of
 
 

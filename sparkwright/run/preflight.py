@@ -12,8 +12,9 @@ from pyinfra.context import ctx_host
 from sparkwright.checks.host.judge import judge, new_violations
 from sparkwright.facts.asking import HostError, addresses
 from sparkwright.findings.finding import Finding, errors
-from sparkwright.operations import locks, services, switching
-from sparkwright.operations.changing import Commands, look, operation, tell
+from sparkwright.operations import services
+from sparkwright.operations.lib import locks, switching
+from sparkwright.operations.lib.changing import Commands, look, operation, tell
 from sparkwright.proxy import reachable
 from sparkwright.run import observation, state
 

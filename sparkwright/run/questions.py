@@ -20,6 +20,7 @@ from sparkwright.engines import ENGINES, metric_names
 from sparkwright.facts import hooks
 from sparkwright.facts.answers import HostError, of_each
 from sparkwright.facts.asking import ask
+from sparkwright.facts.fabric import state_of
 from sparkwright.facts.memory import memory
 from sparkwright.findings.finding import errors
 from sparkwright.host import doctor, load, observe, verify_models
@@ -28,8 +29,8 @@ from sparkwright.host.proxy import keys
 from sparkwright.host.service import Service
 from sparkwright.host.smoke import deep
 from sparkwright.host.verify_models import Verified
-from sparkwright.operations import disk_usage, locks, proxies
-from sparkwright.operations.fabric.looking import state_of
+from sparkwright.operations import disk_usage, proxies
+from sparkwright.operations.lib import locks
 from sparkwright.plan.changes import changes
 from sparkwright.plan.plan import ServicePlan
 from sparkwright.plan.service import engine_at

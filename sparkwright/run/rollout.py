@@ -16,8 +16,8 @@ from sparkwright.host.proxy.pool import ProxyRequest
 from sparkwright.host.release import FAILED, GOOD, ServiceSwitch, SwitchJournal
 from sparkwright.host.status import HostStatus
 from sparkwright.operations import proxies, services
+from sparkwright.operations.lib.switching import why
 from sparkwright.operations.services import to_release
-from sparkwright.operations.switching import why
 from sparkwright.plan.changes import changes, runs_instead
 from sparkwright.plan.rollout import behind_another_proxy, earlier
 from sparkwright.results.run_summary import Outcome
@@ -155,14 +155,17 @@ def remember(
     services: Sequence[ServiceSwitch],
     ended: SwitchJournal,
     run: Run | None = None,
+    good: str = "",
 ) -> None:
     """Make the report name a switch that did not end as planned.
 
     Args:
         run: the host's roll-out: hosts switched before a failure may go back too.
+        good: state of a switch that ended well, if the report names it too.
     """
-    if ended.result != "good":
-        record(host_run, services, ended, ended.result or FAILED)
+    if good or ended.result != "good":
+        state = good if ended.result == "good" else ended.result or FAILED
+        record(host_run, services, ended, state)
     elif run is not None:
         run.rollout.switched[host_run.name] = {
             service.name: service.from_release
@@ -234,14 +237,6 @@ def record(
         )
 
 
-def remember_rolled_back(
-    host_run: HostRun, services: Sequence[ServiceSwitch], ended: SwitchJournal
-) -> None:
-    """The host runs an earlier release because of a rollback command."""
-    state = "rolled back" if ended.result == "good" else ended.result or FAILED
-    record(host_run, services, ended, state)
-
-
 def rollback(
     host: Host, host_run: HostRun, _: dict[str, None], *, to: str | None,
     chosen: Callable[[str], Collection[str] | None],
@@ -260,7 +255,7 @@ def rollback(
             name=f"Rollback: {title}",
             targets=partial(list, targets if host.name in names else []),
             turn=partial(in_turn, left=lambda: None),
-            ended=partial(remember_rolled_back, host_run),
+            ended=partial(remember, host_run, good="rolled back"),
         )
 
 

@@ -32,7 +32,7 @@ from pyinfra.context import ctx_config, ctx_host, ctx_inventory, ctx_state
 from sparkwright.config.inventory import limited, overrides_by_key
 from sparkwright.facts import asking, hooks
 from sparkwright.facts.memory import memory
-from sparkwright.operations.live import LIVE
+from sparkwright.operations.lib.progress import LIVE
 from sparkwright.results.answers import Answers
 from sparkwright.run import ending, site
 from sparkwright.run.state import HostRun, Run

@@ -18,11 +18,11 @@ from sparkwright.findings.user_error import UserError
 from sparkwright.host.fabric import NAME
 from sparkwright.host.fetch import steps
 from sparkwright.host.fetch.request import BuildFile, ImageBuild
-from sparkwright.operations.fetching import Sources
-from sparkwright.operations.lan import at
-from sparkwright.operations.peer_keys import Peer
+from sparkwright.operations.lib.fetching import Sources
 from sparkwright.plan import desired, uplink
+from sparkwright.plan.lan import at
 from sparkwright.plan.missing import shared
+from sparkwright.plan.peer_keys import Peer
 from sparkwright.plan.peers import peers
 from sparkwright.resolve import build_context
 from sparkwright.run import bundle_server

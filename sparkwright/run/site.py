@@ -33,8 +33,8 @@ from sparkwright.facts import hooks, others
 from sparkwright.facts.memory import memory
 from sparkwright.findings.render import paint, text
 from sparkwright.findings.user_error import Problems, UserError, refusal
-from sparkwright.operations.peer_keys import THIS_PROCESS, RunKeys
 from sparkwright.plan.desired import Desired
+from sparkwright.plan.peer_keys import THIS_PROCESS, RunKeys
 from sparkwright.plan.plan import HostPlan
 from sparkwright.plan.rollout import Rollout, batches
 from sparkwright.resolve.lock import Resolution
@@ -243,18 +243,15 @@ def _planless(
 
 
 def _of_pyinfra(parameters: dict[str, Any]) -> Invocation:
-    overrides, limit, exclude, group_data = (
-        tuple(parameters.get(name) or ()) for name in ("data", "limit", "exclude", "group_data")
-    )
+    named = {"overrides": "data"}
+    named |= {name: name for name in ("limit", "exclude", "group_data")}
+    lists: dict[str, Any] = {key: tuple(parameters.get(name) or ()) for key, name in named.items()}
     return Invocation(
         parameters["inventory"],
-        overrides,
-        limit,
-        exclude,
-        group_data,
         dry=parameters["dry"],
         makes_secrets=not parameters["dry"],
         switches=_deploys(parameters) or "roles.serving.serving" in parameters["operations"],
+        **lists,
     )
 
 

@@ -24,9 +24,11 @@ from sparkwright.findings.finding import Finding
 from sparkwright.host import observe, service
 from sparkwright.host.lib.homes import Maintenance
 from sparkwright.host.proof import ModelAt
-from sparkwright.operations import address, exclusive, lan, locks, proxies, services, watch
-from sparkwright.operations.lan import at
-from sparkwright.operations.peer_keys import RunKeys
+from sparkwright.operations import address, exclusive, proxies, services, watch
+from sparkwright.operations.lib import locks
+from sparkwright.plan import lan
+from sparkwright.plan.lan import at
+from sparkwright.plan.peer_keys import RunKeys
 from sparkwright.plan.rollout import Rollout
 from sparkwright.proxy.haproxy import Proxies
 from sparkwright.resolve.references import hex_digits

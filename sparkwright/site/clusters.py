@@ -59,9 +59,8 @@ def _clusters(data: Mapping[str, Any]) -> Mapping[str, Any]:
 def _members(setting: object) -> list[str]:
     """Names of hosts as written: other faults are reported with all other settings."""
     hosts = mapping(setting).get("hosts")
-    return (
-        [host for host in hosts if isinstance(host, str)] if isinstance(hosts, list | tuple) else []
-    )
+    listed = hosts if isinstance(hosts, list | tuple) else ()
+    return [host for host in listed if isinstance(host, str)]
 
 
 def _users(data: Mapping[str, Any]) -> dict[str, str]:

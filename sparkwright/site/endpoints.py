@@ -3,6 +3,9 @@
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, PlainSerializer, computed_field
 
 from sparkwright.catalog import Alias, Catalog
 from sparkwright.config import settings, tls
@@ -23,7 +26,19 @@ class Key:
     """
 
     variable: str
-    source: Source
+    source: Annotated[Source, Field(exclude=True)]
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def file(self) -> str | None:
+        """The file with the key, if it is in a file."""
+        return self.source if isinstance(self.source, str) else None
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def command(self) -> tuple[str, ...] | None:
+        """The command that prints the key, if a command does."""
+        return None if isinstance(self.source, str) else self.source
 
 
 @dataclass(frozen=True)
@@ -60,11 +75,19 @@ class ServedName:
         return f"{self.advice.title}: {', '.join(parts) or 'no figures'}"
 
 
+def _advised(names: Iterable[ServedName]) -> dict[str, dict[str, Any]]:
+    named = {served.name: served.advice for served in names}
+    return {
+        name: given.model_dump(exclude_none=True) if given else {} for name, given in named.items()
+    }
+
+
 @dataclass(frozen=True)
 class Endpoint:
     """Endpoint of a service on a host.
 
     Attributes:
+        names: served names; in JSON with the sampling that the card advises.
         model: repository of the model that answers to every name.
         context: tokens of prompt and answer together; None if unknown.
         images, tools, reasoning: supported features of requests.
@@ -78,9 +101,9 @@ class Endpoint:
     host: str
     service: str
     base_url: str
-    key: Key
+    key: Annotated[Key, Field(serialization_alias="api_key")]
     model: str
-    names: tuple[ServedName, ...]
+    names: Annotated[tuple[ServedName, ...], PlainSerializer(_advised)]
     context: int | None
     images: bool
     tools: bool
@@ -90,6 +113,7 @@ class Endpoint:
     ca: str | None = None
     shared: bool = False
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def id(self) -> str:
         """Host and service, joined by a dot; unique, since no service's name has a dot."""
@@ -100,16 +124,15 @@ class Endpoint:
         """A name for its address: the service's, or one for all models."""
         return f"{self.host}.models" if self.shared else self.id
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def max_output(self) -> int | None:
-        """Longest answer in tokens.
-
-        Engines refuse a request whose prompt and ``max_tokens`` are longer than the context, so a
-        client that always asks for the most must leave room. An eighth is the share in the 35B
-        card's repository for OpenClaw (32768 of 262144, AEON-7/Qwen3.6-NVFP4-DFlash,
-        docs/openclaw.md). The least is 2048: with fewer, reasoning uses up the answer (that model's
-        card, 'Recommended sampling parameters').
-        """
+        """Longest answer in tokens."""
+        # Engines refuse a request whose prompt and max_tokens are longer than the context, so a
+        # client that always asks for the most must leave room. An eighth is the share in the 35B
+        # card's repository for OpenClaw (32768 of 262144, AEON-7/Qwen3.6-NVFP4-DFlash,
+        # docs/openclaw.md). The least is 2048: with fewer, reasoning uses up the answer (that
+        # model's card, 'Recommended sampling parameters').
         if self.context is None:
             return None
         return max(self.context // 8, min(2048, self.context // 2))

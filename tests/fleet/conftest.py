@@ -20,9 +20,9 @@ from tests.install.conftest import user, wheel
 __all__ = ["user", "wheel"]
 #: A series of faults takes longer than users wait: a separate command.
 FAULTS = (
-    *("test_fetch_faults.py", "test_downloaders.py", "test_proxies.py", "test_switch_faults.py"),
-    *("test_address.py", "test_address_load.py"),
-    *("test_sharing.py", "test_takeover.py", "test_tls.py", "test_keys.py"),
+    *("test_fetch_faults.py", "test_downloaders.py", "test_switch_faults.py"),
+    *("test_address.py", "test_address_load.py", "test_proxy_removal.py"),
+    *("test_sharing.py", "test_takeover.py", "test_tls.py", "test_key_rotation.py"),
     *("test_bare_host.py", "test_up.py", "test_containerd_store.py", "test_first_week.py"),
     *("test_imported_recipe.py", "test_own_model.py", "test_exclusive.py", "test_fabric.py"),
     "test_attacks_at_once.py",

@@ -25,7 +25,7 @@ def libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         built.append((architecture, cache))
         return Runtime(archive, "f" * 64)
 
-    monkeypatch.setattr("sparkwright.operations.runtime.build_runtime", build)
-    monkeypatch.setattr("sparkwright.operations.runtime.carried_runtime", build)
-    monkeypatch.setattr("sparkwright.operations.live.LIVE.on", False)
+    monkeypatch.setattr("sparkwright.operations.lib.runtime.build_runtime", build)
+    monkeypatch.setattr("sparkwright.operations.lib.runtime.carried_runtime", build)
+    monkeypatch.setattr("sparkwright.operations.lib.progress.LIVE.on", False)
     return built

@@ -9,8 +9,8 @@ from sparkwright.config.settings import RolloutSettings
 from sparkwright.host.observe import Observation
 from sparkwright.host.proxy.pool import HEALTH_UNIT, UNIT
 from sparkwright.host.service import FORMAT
-from sparkwright.operations.peer_keys import RunKeys
 from sparkwright.plan.missing import digest
+from sparkwright.plan.peer_keys import RunKeys
 from sparkwright.plan.rollout import Rollout, batches
 from sparkwright.proxy.pools import planned_pools
 from sparkwright.proxy.proxies import proxies_of

@@ -11,7 +11,8 @@ from pyinfra.context import ctx_host, ctx_state
 
 from sparkwright.facts.asking import HostError, Sudo, execute
 from sparkwright.findings.finding import Finding, Severity
-from sparkwright.operations import changing, docker, files
+from sparkwright.operations import docker, files
+from sparkwright.operations.lib import changing
 from tests.operations.harness import Ran, fake, run
 from tests.tables import Tables
 from tests.unit.builders import probe

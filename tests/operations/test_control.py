@@ -13,8 +13,8 @@ from sparkwright.host.jobs import JobStatus
 from sparkwright.host.lib.homes import Maintenance
 from sparkwright.host.maintenance import MaintenanceAnswer, MaintenanceRequest
 from sparkwright.host.release import Phase, SwitchJournal
-from sparkwright.operations import control, switching
-from sparkwright.operations.live import LIVE
+from sparkwright.operations import control
+from sparkwright.operations.lib import progress, switching
 from sparkwright.run import preflight
 from sparkwright.run.state import HostRun
 from tests.operations.emergencies import host, pyinfra, write_site
@@ -40,7 +40,7 @@ def test_phases_of_a_boot_are_shown_while_it_is_waited_for(
 ) -> None:
     events: list[tuple[str, str]] = []
     monkeypatch.setattr(switching, "_EVERY", 0.01)
-    monkeypatch.setattr(LIVE, "notice", lambda *event: events.append(event))
+    monkeypatch.setattr(progress.LIVE, "notice", lambda *event: events.append(event))
     now = SwitchJournal(step="proving", phases={"qwen36": Phase("compiling", 100.0, 40.0)})
     jobs = {"sparkwright-control": JobStatus(False, False, as_json(now), now=112.0)}
 

@@ -19,7 +19,7 @@ from sparkwright.host.logs import LogLine, LogsAnswer
 from sparkwright.host.release import SwitchJournal
 from sparkwright.host.removal import RemovalAnswer
 from sparkwright.host.status import HostStatus
-from sparkwright.operations.switching import UNIT
+from sparkwright.operations.lib.switching import UNIT
 from sparkwright.run import questions, rollout, site
 from sparkwright.run.site import unplanned_fleet
 from sparkwright.run.state import HostRun, attach

@@ -11,7 +11,7 @@ from sparkwright.host.jobs import JobStatus
 from sparkwright.host.lib.records import decode
 from sparkwright.host.release import SwitchJournal, SwitchRequest
 from sparkwright.operations import exclusive, services
-from sparkwright.operations.switching import UNIT
+from sparkwright.operations.lib.switching import UNIT
 from tests.operations.harness import FakeHost, Ran, as_json, busy, fake, run
 from tests.operations.sites import host_run, looked_at, running, spark, written
 from tests.operations.test_services import ROOT, ends, request_of

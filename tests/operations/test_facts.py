@@ -10,14 +10,7 @@ from typing import Any
 import pytest
 
 from sparkwright import facts
-from sparkwright.facts import (
-    Docker,
-    Gpus,
-    HostObservation,
-    LockHolder,
-    NvidiaDriver,
-    observed,
-)
+from sparkwright import facts as views
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
 from sparkwright.facts.observation import observe_anew
@@ -44,7 +37,7 @@ def test_captures_are_read_as_pyinfras_own_tests_do() -> None:
 
 
 def test_the_question_needs_neither_input_nor_a_password() -> None:
-    command = HostObservation().command(ports=[8000]).get_raw_value()
+    command = views.HostObservation().command(ports=[8000]).get_raw_value()
     once, again = command.split(" || ")
     assert once == f"sudo -n {again}"
     assert again.startswith("python3 -IS -c ")
@@ -58,23 +51,23 @@ def test_the_question_needs_neither_input_nor_a_password() -> None:
 def test_three_facts_are_one_execution() -> None:
     host = host_of(real_state(observe=probe()))
     with on(host):
-        assert host.get_fact(NvidiaDriver) == "580.95.05"
-        assert host.get_fact(Docker) == probe().docker
-        assert host.get_fact(Gpus) == probe().gpu.gpus
-        assert host.get_fact(HostObservation) == probe()
-        assert observed(host) == probe()
+        assert host.get_fact(views.NvidiaDriver) == "580.95.05"
+        assert host.get_fact(views.Docker) == probe().docker
+        assert host.get_fact(views.Gpus) == probe().gpu.gpus
+        assert host.get_fact(views.HostObservation) == probe()
+        assert views.observed(host) == probe()
     assert executed(host) == [OBSERVE]
 
 
 def test_a_fact_with_arguments_asks_for_more() -> None:
     host = host_of(real_state(observe=probe()))
     with on(host):
-        host.get_fact(NvidiaDriver)
-        host.get_fact(HostObservation, services_root="/srv/sw", images=["vllm:a"])
+        host.get_fact(views.NvidiaDriver)
+        host.get_fact(views.HostObservation, services_root="/srv/sw", images=["vllm:a"])
         assert memory(host).asked == ObservationRequest(
             services_root="/srv/sw", images=("vllm:a",)
         )  # fmt: skip
-        host.get_fact(LockHolder, files=["/etc/x"])
+        host.get_fact(views.LockHolder, files=["/etc/x"])
     assert executed(host) == [OBSERVE] * 3
     # Known facts are kept: this answer holds less.
     assert memory(host).asked == ObservationRequest(services_root="/srv/sw", images=("vllm:a",))
@@ -84,9 +77,9 @@ def test_an_observation_without_sudo_is_repeated() -> None:
     """pyinfra's own fact has no password for sudo; a sparkwright operation may have one."""
     host = host_of(real_state(observe=probe(sudo="a password is required", docker=None)))
     with on(host):
-        assert host.get_fact(Docker) is None
+        assert host.get_fact(views.Docker) is None
         says(host, "observe", probe())
-        assert observed(host).docker is not None
+        assert views.observed(host).docker is not None
     assert executed(host) == [OBSERVE] * 2
 
 
@@ -108,10 +101,12 @@ def test_a_host_without_an_answer_fails_alone(answer: Any, message: str) -> None
     assert message in str(raised.value)
     assert memory(bad).observation is None
     with on(bad):
-        assert bad.get_fact(NvidiaDriver) is None  # pyinfra's way: the default, and the host failed
+        assert (
+            bad.get_fact(views.NvidiaDriver) is None
+        )  # pyinfra's way: the default, and the host failed
     assert state.failed_hosts == {bad}
     with on(good):
-        assert good.get_fact(NvidiaDriver) == "580.95.05"
+        assert good.get_fact(views.NvidiaDriver) == "580.95.05"
     assert state.active_hosts == {good}
 
 

@@ -19,9 +19,10 @@ from sparkwright.host.lib.records import decode
 from sparkwright.host.observe import ObservationRequest
 from sparkwright.host.proof import ModelAt, ProofRequest
 from sparkwright.host.release import SwitchRequest
-from sparkwright.operations import images, jobs, models, peers, runtime, services
-from sparkwright.operations.fetching import Sources
-from sparkwright.operations.peer_keys import Peer, RunKeys
+from sparkwright.operations import images, jobs, models, peers, services
+from sparkwright.operations.lib import runtime
+from sparkwright.operations.lib.fetching import Sources
+from sparkwright.plan.peer_keys import Peer, RunKeys
 from sparkwright.resolve.registry import ResolvedImage
 from sparkwright.resolve.runtime import Runtime, RuntimeBundleError
 from tests import systemd
@@ -217,7 +218,7 @@ def test_a_job_that_failed_fails_the_host_with_its_own_words(job: Any, message: 
 
 def test_a_job_is_not_waited_for_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """The job itself continues; missing files are not proved."""
-    monkeypatch.setattr(jobs, "_PATIENCE", 0)
+    monkeypatch.setattr("sparkwright.operations.lib.jobs._PATIENCE", 0)
     problems = [f"{PLACE} is not there"]
     host = fake(probe(), **_answers(proof=problems))
     ran = run(host, jobs.finished, WATCHED, PROVED, execute=True)

@@ -29,7 +29,7 @@ from sparkwright.facts import hooks, others
 from sparkwright.facts.asking import HostError
 from sparkwright.facts.memory import memory
 from sparkwright.host.lock import LockAnswer
-from sparkwright.operations import locks
+from sparkwright.operations.lib import locks
 from sparkwright.run import connections
 from tests.operations.real import INSTANT, execute, executed, host_of, on, real_state
 from tests.tables import Tables

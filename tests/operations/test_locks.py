@@ -11,7 +11,8 @@ import pytest
 from sparkwright.facts.asking import HostError
 from sparkwright.host.lock import LockAnswer, LockRequest, Owner
 from sparkwright.host.observe import ObservationRequest
-from sparkwright.operations import Directory, directories, locks
+from sparkwright.operations import Directory, directories
+from sparkwright.operations.lib import locks
 from sparkwright.run import site
 from sparkwright.run.site import Invocation
 from tests.operations.harness import ANN, FakeHost, Said, as_json, fake, run

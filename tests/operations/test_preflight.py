@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sparkwright.host.jobs import JobStatus
-from sparkwright.operations.switching import UNIT
+from sparkwright.operations.lib.switching import UNIT
 from sparkwright.run import fabric_addresses, observation, preflight
 from sparkwright.run.state import HostRun, host_run
 from tests.operations.harness import ANN, FakeHost, as_json

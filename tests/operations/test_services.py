@@ -15,11 +15,12 @@ from sparkwright.config.settings import RolloutSettings
 from sparkwright.host.jobs import JobStatus
 from sparkwright.host.lib.records import decode
 from sparkwright.host.release import SwitchJournal, SwitchRequest
-from sparkwright.operations import exclusive, services, switching
-from sparkwright.operations.peer_keys import RunKeys
-from sparkwright.operations.switching import UNIT, Interrupted
+from sparkwright.operations import exclusive, services
+from sparkwright.operations.lib import switching
+from sparkwright.operations.lib.switching import UNIT, Interrupted
 from sparkwright.plan.changes import changes
 from sparkwright.plan.missing import digest
+from sparkwright.plan.peer_keys import RunKeys
 from sparkwright.plan.rollout import Rollout, batches
 from sparkwright.run.state import HostRun, Run, attach
 from tests.operations.harness import FakeHost, as_json, fake, run

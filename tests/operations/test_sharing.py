@@ -22,8 +22,8 @@ from sparkwright.host.jobs import Job
 from sparkwright.host.lib import journal, systemd
 from sparkwright.host.lib.processes import Outcome
 from sparkwright.operations import peers
-from sparkwright.operations.fetching import Sources
-from sparkwright.operations.peer_keys import CONTROLLER, Peer, RunKeys
+from sparkwright.operations.lib.fetching import Sources
+from sparkwright.plan.peer_keys import CONTROLLER, Peer, RunKeys
 from sparkwright.run import bundle_server, sharing
 from sparkwright.run.state import Run
 from sparkwright.tls.host_certificates import PeerCertificate

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from sparkwright.checks.configuration.facts import Context, Hardware, contexts
 from sparkwright.checks.configuration.memory_budget import budget
 from sparkwright.checks.host.facts import HostFacts
-from sparkwright.checks.host.gpu import given
+from sparkwright.checks.host.hardware import given
 from sparkwright.findings.check import Symptom, check
 from sparkwright.host.lib.disks import Disk
 from sparkwright.plan.missing import missing_models
@@ -140,7 +140,7 @@ def fetches(host: HostFacts) -> list[tuple[str, Disk | None, int]]:
     for image in host.desired.images:
         if not observed.images.get(image.name, False):
             platform = image.resolved.platforms.get(host.architecture)
-            images[image.name] = platform.pull_bytes if platform else 0
+            images[image.name] = sum(size for _, size in platform.layers) if platform else 0
     pulled = sum(images.values())
     models, services = settings.models_root, settings.services_root
     store = (observed.docker and observed.docker.store) or "Docker's root"

@@ -6,14 +6,16 @@ from pathlib import Path
 
 from sparkwright.checks.configuration import check_host
 from sparkwright.checks.host import capacity as memory
-from sparkwright.checks.host import docker, gpu, system
+from sparkwright.checks.host import docker, hardware, system
 from sparkwright.checks.host.facts import HostFacts
 from sparkwright.findings.check import Checks
 from sparkwright.findings.finding import Finding
 from sparkwright.host.observe import Observation
 from sparkwright.plan.desired import Desired
 
-CHECKS = Checks[HostFacts]([Path(__file__).with_name("checks.yaml")], [system, gpu, docker, memory])
+CHECKS = Checks[HostFacts](
+    [Path(__file__).with_name("checks.yaml")], [system, hardware, docker, memory]
+)
 
 
 def judge(desired: Desired, observed: Observation, now: float) -> list[Finding]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sparkwright.checks.service import cluster as ranks
-from sparkwright.checks.service import host, logs, watch
+from sparkwright.checks.service import host, log_lines, watch
 from sparkwright.checks.service import running as service
 from sparkwright.checks.service.facts import Facts
 from sparkwright.findings.check import Check, Checks, Symptom
@@ -16,9 +16,9 @@ from sparkwright.findings.render import Paint, counts, headline, text
 from sparkwright.host.watch.state import WatchReport
 from sparkwright.text.screen import folded
 
-_TEXTS = [*logs.FILES, Path(__file__).with_name("checks.yaml")]
+_TEXTS = [*log_lines.FILES, Path(__file__).with_name("checks.yaml")]
 #: Checks of one host, and checks between hosts that serve together.
-CHECKS = Checks[Facts](_TEXTS, [logs, service, ranks, host, watch])
+CHECKS = Checks[Facts](_TEXTS, [log_lines, service, ranks, host, watch])
 BETWEEN_HOSTS = Checks[Mapping[str, Facts]](_TEXTS, ranks.BETWEEN_HOSTS)
 #: Preflight's warnings that do not affect a running service.
 _HARMLESS = ("docker-user",)

@@ -9,13 +9,7 @@ from sparkwright.findings.check import Symptom, check
 from sparkwright.findings.finding import Severity
 from sparkwright.host.doctor import Look
 from sparkwright.host.lib import metrics
-from sparkwright.host.watch import evaluation
-from sparkwright.host.watch.state import (
-    Sample,
-    ServiceSample,
-    WatchFinding,
-    WatchReport,
-)
+from sparkwright.host.watch import evaluation, state
 from sparkwright.text.lock_owner import age
 
 #: Seconds after the start within which a first request is compiling, not hanging.
@@ -34,11 +28,11 @@ def _evaluated(facts: Facts) -> Iterator[Symptom]:
     # Two looks some seconds apart: a condition in both counts as lasting.
     at_once = {**limits, "stuck_seconds": 1, "cache_seconds": 1}
     disks = {path: (disk.free, disk.total) for path, disk in facts.disks.items() if disk.total}
-    result = evaluation.judge([Sample(facts.now, disks=disks)], {}, limits)
+    result = evaluation.judge([state.Sample(facts.now, disks=disks)], {}, limits)
     every = {subject.service or "": service for subject, service in services(facts)}
     for name, service in every.items():
         boot = service.planned.boot_seconds if service.planned else _FOREVER
-        ring = [Sample(at, services={name: sample}) for at, sample in _samples(service)]
+        ring = [state.Sample(at, services={name: sample}) for at, sample in _samples(service)]
         result += evaluation.judge(ring, {name: boot}, at_once)
     for finding in result:
         own = every.get(finding.service or "")
@@ -53,7 +47,7 @@ def _evaluated(facts: Facts) -> Iterator[Symptom]:
             yield Symptom(name, severity=Severity.ERROR, observed=observed)
 
 
-def reported(watch: WatchReport | None, now: float) -> Iterator[Symptom]:
+def reported(watch: state.WatchReport | None, now: float) -> Iterator[Symptom]:
     """Faults that the watch on the host observed over hours; and whether it still runs."""
     if watch is None:
         return
@@ -66,7 +60,7 @@ def reported(watch: WatchReport | None, now: float) -> Iterator[Symptom]:
         yield _symptom(finding, f"{finding.seen} (watched for {since})")
 
 
-def _symptom(finding: WatchFinding, observed: str, case: str = "") -> Symptom:
+def _symptom(finding: state.WatchFinding, observed: str, case: str = "") -> Symptom:
     """Return the symptom of a finding of the watch, which may come from another version."""
     severity = {str(level): level for level in Severity}.get(finding.severity, Severity.WARNING)
     return Symptom(
@@ -103,10 +97,10 @@ def drafting(service: Serving) -> tuple[Look, ...]:
     return (Look(at=0, values={}), *service.seen.metrics) if service.seen.metrics else ()
 
 
-def _samples(service: Serving) -> Iterator[tuple[float, ServiceSample]]:
+def _samples(service: Serving) -> Iterator[tuple[float, state.ServiceSample]]:
     """A service's looks as samples of the watch, oldest first."""
     seen, now = service.seen, service.facts.now
-    plain = ServiceSample(seen.health.code, seen.unit.get("ActiveState"), service.restarts)
+    plain = state.ServiceSample(seen.health.code, seen.unit.get("ActiveState"), service.restarts)
     uptime = service.uptime
     if uptime and plain.health is None and not seen.metrics:
         yield now - uptime, plain

@@ -5,20 +5,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from sparkwright.catalog import ArgumentValue, Model, Needs, entries, gpus
+from sparkwright.engines import derived_entries
 from sparkwright.engines.derivation import (
     Advice,
     Derived,
     DerivedFact,
     Subject,
     questions,
-)
-from sparkwright.engines.derived_entries import (
-    capabilities_of,
-    derived,
-    facts_of_host,
-    facts_of_sampling,
-    model_of,
-    recipe_of,
 )
 from sparkwright.engines.llamacpp import limits, memory
 from sparkwright.findings.check import Symptom
@@ -37,7 +30,7 @@ def derive(subject: Subject, advice: Advice) -> Derived:
         texts = Path(__file__).with_name("questions.yaml")
         asked = questions(texts, subject, advice, [Symptom("weights")])
         return Derived(subject.service, questions=tuple(asked))
-    model = model_of(subject, tuple(_capabilities(subject)))
+    model = derived_entries.model_of(subject, tuple(_capabilities(subject)))
     arguments, service = dict(_arguments(subject, model)), subject.service
     given = {key: value for key, (value, _) in arguments.items()}
     weights = memory.weights_gib(model, {}) or 0.0
@@ -51,15 +44,17 @@ def derive(subject: Subject, advice: Advice) -> Derived:
         vram_gib=None if unified else pool or math.ceil(least * 10) / 10,
     )
     title = f"{subject.repository}, by its file's own header"
-    recipe = recipe_of(subject, model, arguments, needs, title=title)
-    return derived(subject, model, recipe, arguments, _facts(subject, model, in_ram))
+    recipe = derived_entries.recipe_of(subject, model, arguments, needs, title=title)
+    return derived_entries.derived(
+        subject, model, recipe, arguments, _facts(subject, model, in_ram)
+    )
 
 
 def _capabilities(subject: Subject) -> Iterator[entries.Capability]:
     """Capabilities that the header claims and that llama-server can tell apart in its answers."""
     if subject.facts.gguf and subject.facts.gguf.projector:
         yield "image"
-    yield from capabilities_of(subject.facts.template)
+    yield from derived_entries.capabilities_of(subject.facts.template)
 
 
 def _pool_gib(subject: Subject) -> float | None:
@@ -127,7 +122,7 @@ def _placed(
 def _facts(subject: Subject, model: Model, in_ram: float) -> Iterator[DerivedFact]:
     """Facts that are shown beside the arguments."""
     header, config = subject.facts.gguf, subject.config
-    yield from facts_of_host(subject)
+    yield from derived_entries.facts_of_host(subject)
     if header is None:
         return
     yield DerivedFact("file", header.file, f"{subject.repository}@{subject.resolved.commit[:7]}")
@@ -140,6 +135,6 @@ def _facts(subject: Subject, model: Model, in_ram: float) -> Iterator[DerivedFac
     yield DerivedFact("context", str(model.context or "-"), config)
     can = "vectors or scores" if header.pooling else ", ".join(("text", *model.capabilities))
     yield DerivedFact("can do", can, f"{config}, chat template")
-    yield from facts_of_sampling(subject)
+    yield from derived_entries.facts_of_sampling(subject)
     if not subject.facts.chat_template and not header.pooling:
         yield DerivedFact("chat template", "chatml", "llama-server's own: the file has none")

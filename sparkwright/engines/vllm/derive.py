@@ -1,24 +1,27 @@
-"""A recipe from a model's own files: every value with its origin."""
+"""A recipe from a model's own files: every value with its origin; and parsers of tool calls and
+reasoning, from these files.
+"""
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
+from typing import Literal
 
 from sparkwright.catalog import ArgumentValue, Model, Needs, data, entries
+from sparkwright.engines import derived_entries
 from sparkwright.engines.arguments import amount
 from sparkwright.engines.derivation import Advice, Derived, DerivedFact, Subject
 from sparkwright.engines.derivation import questions as worded
-from sparkwright.engines.derived_entries import (
-    derived,
-    facts_of_host,
-    facts_of_sampling,
-    model_of,
-    recipe_of,
-)
 from sparkwright.engines.tables import release
 from sparkwright.engines.vllm import memory
-from sparkwright.engines.vllm.families import ARGUMENT, SWITCH, Kind, families
 from sparkwright.engines.vllm.table import defaults, nearest, table
 from sparkwright.findings import check, finding
+from sparkwright.text.shipped_yaml import beside
+
+#: In a template whose ``enable_thinking`` switches the thinking of a request.
+SWITCH = "enable_thinking"
+Kind = Literal["tools", "reasoning"]
+ARGUMENT: Mapping[Kind, str] = {"tools": "tool_call_parser", "reasoning": "reasoning_parser"}
 
 
 def questions(subject: Subject, advice: Advice) -> Iterator[finding.Finding]:
@@ -66,10 +69,10 @@ def derive(subject: Subject, advice: Advice) -> Derived:
     if unanswered := tuple(questions(subject, advice)):
         return Derived(subject.service, questions=unanswered)
     parsers = {name: _parser(subject, kind, advice) for kind, name in ARGUMENT.items()}
-    model = model_of(subject, tuple(_capabilities(subject, parsers, advice)))
+    model = derived_entries.model_of(subject, tuple(_capabilities(subject, parsers, advice)))
     arguments = dict(_arguments(subject, model, parsers, advice))
     recipe_and = "vLLM's recipe and " if advice.source else ""
-    recipe = recipe_of(
+    recipe = derived_entries.recipe_of(
         subject,
         model,
         arguments,
@@ -79,7 +82,9 @@ def derive(subject: Subject, advice: Advice) -> Derived:
         environment=dict(advice.environment),
         boot_seconds=max(900, round(memory.weights_gib(model) * _SECONDS_PER_GIB)),
     )
-    return derived(subject, model, recipe, arguments, _facts(subject, model, advice))
+    return derived_entries.derived(
+        subject, model, recipe, arguments, _facts(subject, model, advice)
+    )
 
 
 def _parser(subject: Subject, kind: Kind, advice: Advice) -> str | None:
@@ -181,7 +186,7 @@ def _facts(subject: Subject, model: Model, advice: Advice) -> Iterator[DerivedFa
     """Facts that are shown beside the arguments."""
     facts, config = subject.facts, subject.config
     yield from advice.facts
-    yield from facts_of_host(subject)
+    yield from derived_entries.facts_of_host(subject)
     yield DerivedFact("architecture", facts.architecture or "-", config)
     form = facts.quantization or f"none ({facts.dtype or 'bfloat16'})"
     yield DerivedFact("quantization", form, config)
@@ -191,7 +196,7 @@ def _facts(subject: Subject, model: Model, advice: Advice) -> Iterator[DerivedFa
     yield DerivedFact("context", str(model.context or "-"), config)
     can = ", ".join(("text", *model.capabilities))
     yield DerivedFact("can do", can, f"{config}, chat template, parsers of vLLM {subject.version}")
-    yield from facts_of_sampling(subject)
+    yield from derived_entries.facts_of_sampling(subject)
     if facts.task:
         yield DerivedFact("task", facts.task, f"the hub's task of {subject.repository}")
     elif not facts.chat_template:
@@ -199,3 +204,17 @@ def _facts(subject: Subject, model: Model, advice: Advice) -> Iterator[DerivedFa
     if "tools" not in model.capabilities and "<tool_call>" in facts.template:
         why = "a parser of vLLM that is known for it; arguments.tool_call_parser names one"
         yield DerivedFact("tools", "not served", f"no parser: {why}")
+
+
+@cache
+def families() -> Mapping[str, Mapping[Kind, Mapping[str, str]]]:
+    """model_type -> kind of parser -> text of the chat template -> parser, in order."""
+    result: dict[str, dict[Kind, dict[str, str]]] = beside(__file__, "families.yaml")
+    return result
+
+
+@cache
+def marks() -> tuple[str, ...]:
+    """Every text that a chat template is searched for."""
+    result = {mark for family in families().values() for kind in family.values() for mark in kind}
+    return tuple(sorted({*result, SWITCH} - {""}))

@@ -18,7 +18,6 @@ from sparkwright.engines.tables import release
 from sparkwright.engines.vllm import (
     arguments,
     derive,
-    families,
     image_variables,
     limits,
     memory,
@@ -166,6 +165,6 @@ ENGINE = Engine(
     rank_environment=rank_environment,
     rank_misuses=rank_misuses,
     seen_faults=unified_memory.seen_faults,
-    template_marks=families.marks,
+    template_marks=derive.marks,
     derive=derive.derive,
 )

@@ -17,8 +17,7 @@ from typing import Any
 
 from sparkwright.config.places import BENCH_PINS, INSTALLED
 from sparkwright.config.templates import template
-from sparkwright.extras.bench import loads, results
-from sparkwright.extras.bench.service import Service
+from sparkwright.extras.bench import loads, measured_service, results
 from sparkwright.findings.user_error import Messages
 
 NAME = "aiperf"
@@ -76,7 +75,7 @@ class Endpoint:
 CHAT = Endpoint()
 
 
-def endpoint(service: Service, kinds: Mapping[str, str]) -> Endpoint:
+def endpoint(service: measured_service.Service, kinds: Mapping[str, str]) -> Endpoint:
     """Form of requests to a service: for answers, for vectors, for the score of a document, or of
     a kind that the generator does not know.
 

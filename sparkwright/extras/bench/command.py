@@ -20,9 +20,9 @@ from sparkwright.engines import engine
 from sparkwright.extras.bench import aiperf, judgement, loads, run
 from sparkwright.extras.bench.host import Facts, ask, gpu_of, image_of, remarks, settings_of
 from sparkwright.extras.bench.loads import Batch, batches
+from sparkwright.extras.bench.measured_service import Service, reach
 from sparkwright.extras.bench.results import Program, Result
 from sparkwright.extras.bench.section import text
-from sparkwright.extras.bench.service import Service, reach
 from sparkwright.extras.bench.store import save
 from sparkwright.findings.user_error import Messages, Problems, UserError
 from sparkwright.plan.plan import ServicePlan

@@ -18,8 +18,8 @@ import requests
 
 from sparkwright.extras.bench import aiperf
 from sparkwright.extras.bench.loads import Batch, Load, sample
+from sparkwright.extras.bench.measured_service import Service
 from sparkwright.extras.bench.results import Cell
-from sparkwright.extras.bench.service import Service
 from sparkwright.findings.user_error import Messages, UserError
 from sparkwright.host.lib import faults, http
 from sparkwright.host.lib.kinds import KINDS, body, judged
@@ -98,7 +98,11 @@ def measure(
             with _started(command, service, log) as process:
                 if batch.loads is fitting[-1].loads:
                     while_last()
-            measured.command = (aiperf.NAME, *map(_repeatable, command[1:]))
+            # In a repeatable form: without the temporary folder.
+            measured.command = (
+                aiperf.NAME,
+                *(f"FOLDER/{Path(word).name}" if _PREFIX in word else word for word in command[1:]),
+            )
             after = service.counters()
             counted = {name: value - before.get(name, 0.0) for name, value in after.items()}
             measured.cells += _read(Path(folder, "out"), batch, counted, measured.remarks, endpoint)
@@ -188,8 +192,3 @@ def _json(path: Path) -> Any:
         return json.loads(path.read_bytes()) if path.exists() else {}
     except ValueError as error:
         raise _MESSAGES.refusal("no-report", str(path), error=error) from None
-
-
-def _repeatable(word: str) -> str:
-    """A word of the command in a repeatable form: without the temporary folder."""
-    return f"FOLDER/{Path(word).name}" if _PREFIX in word else word

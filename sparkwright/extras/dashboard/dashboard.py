@@ -149,7 +149,7 @@ def _page(hosts: Hosts, *, control: bool) -> str:
         page = stored(hosts, findings=False)
     except UserError as error:  # a plan that is edited while the page is open
         page = stored(Hosts(), findings=False, problems=error.findings)
-    return render.live(page, actions=tuple(_ACTIONS) if control else ())
+    return render.html(page, live=True, actions=tuple(_ACTIONS) if control else ())
 
 
 def _record() -> float:

@@ -21,31 +21,25 @@ from sparkwright.text.visible import paragraph, visible, visible_text
 _PAGE: TypeAdapter[Page] = TypeAdapter(Page)
 
 
-def html(page: Page, *, title: str = "Fleet") -> str:
-    """The whole page. The same contents give the same bytes."""
-    return _rendered(page, title=title, live=False, actions=())
-
-
-def live(page: Page, *, actions: Sequence[str] = (), title: str = "Fleet") -> str:
-    """The same page with the present hosts, which its script fills in.
+def html(
+    page: Page, *, title: str = "Fleet", live: bool = False, actions: Sequence[str] = ()
+) -> str:
+    """The whole page. The same contents give the same bytes.
 
     Args:
+        live: whether a script fills in the present hosts.
         actions: the page's actions.
     """
-    return _rendered(page, title=title, live=True, actions=actions)
+    folders = tuple(dict.fromkeys(["dashboard", *(section.folder for section in page.sections)]))
+    return _environment(folders).get_template("page.html.j2").render(
+        page=page, title=title, live=live, actions=actions, line=line, groups=groups,
+        memories=memories, age_mark=age_mark, bad_state=bad_state, figure=figure,
+    )  # fmt: skip
 
 
 def part(name: str) -> str:
     """The stylesheet or the script."""
     return _environment(("dashboard",)).get_template(name).render()
-
-
-def _rendered(page: Page, **context: Any) -> str:
-    folders = tuple(dict.fromkeys(["dashboard", *(section.folder for section in page.sections)]))
-    return _environment(folders).get_template("page.html.j2").render(
-        page=page, line=line, groups=groups, memories=memories, age_mark=age_mark,
-        bad_state=bad_state, figure=figure, **context,
-    )  # fmt: skip
 
 
 def plain(page: Page) -> dict[str, Any]:

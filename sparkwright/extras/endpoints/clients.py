@@ -3,13 +3,10 @@
 import json
 import re
 from collections.abc import Sequence
-from typing import (
-    Any,
-    NotRequired,  # pydantic wants these before Python 3.12
-)
+from dataclasses import dataclass
 
 import yaml
-from typing_extensions import TypedDict
+from pydantic import TypeAdapter
 
 from sparkwright.config.templates import template
 from sparkwright.findings.user_error import Messages
@@ -21,46 +18,25 @@ FORMATS = (
     "openclaw", "claude-code", "opencode", "codex", "litellm", "open-webui", "env", "json",
 )  # fmt: skip
 #: Templates that are read as YAML, and written as JSON.
-_JSON = ("openclaw", "claude-code", "opencode", "json")
+_JSON = ("openclaw", "claude-code", "opencode")
 #: Clients that are agents: they call tools.
 _AGENTS = ("claude-code", "opencode", "codex")
 
 
-class KeyPlace(TypedDict, total=False):
-    """Source of the key for a client: a variable, and the file or command with the key."""
-
-    variable: str
-    file: str
-    command: list[str]
-
-
-class ClientEndpoint(TypedDict):
-    """A service as its clients see it; ``names`` with the sampling that the card advises."""
-
-    id: str
-    host: str
-    service: str
-    base_url: str
-    api_key: KeyPlace
-    ca: NotRequired[str]
-    model: str
-    context: int | None
-    max_output: int | None
-    images: bool
-    tools: bool
-    reasoning: bool
-    chats: bool
-    names: dict[str, dict[str, Any]]
-
-
-class Endpoints(TypedDict):
+@dataclass(frozen=True)
+class Endpoints:
     """Every endpoint of the fleet."""
 
-    endpoints: list[ClientEndpoint]
+    endpoints: Sequence[Endpoint]
 
 
 def render(form: str, endpoints: Sequence[Endpoint]) -> str:
     """The configuration of a client, with keys by name, file or command."""
+    if form == "json":
+        document = TypeAdapter(Endpoints).dump_python(
+            Endpoints(endpoints), mode="json", by_alias=True
+        )
+        return json.dumps(document, indent=2) + "\n"
     advice = [f"{name.name}: {name.summary}" for endpoint in endpoints for name in endpoint.names]
     text = template(f"clients/{form}.j2").render(
         endpoints=endpoints,

@@ -1,6 +1,6 @@
 """Recipes of every known format, read and made into entries of the catalog."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -19,11 +19,6 @@ FORMATS = {
 }
 
 
-def format_of(data: Mapping[str, Any]) -> str | None:
-    """Return the format of a file's keys; None if it is no recipe."""
-    return next((title for title, (is_one, _) in FORMATS.items() if is_one(data)), None)
-
-
 def import_texts(texts: list[Text], catalog: Catalog, options: Options) -> Iterator[Imported]:
     """Every recipe of every file, each with the catalog entries of earlier files.
 
@@ -33,7 +28,7 @@ def import_texts(texts: list[Text], catalog: Catalog, options: Options) -> Itera
     for text in sorted(texts, key=lambda text: (text.name.count("/"), text.name)):
         try:
             data = yaml_mapping.read_yaml(text.text)
-            title = format_of(data)
+            title = next((title for title, (is_one, _) in FORMATS.items() if is_one(data)), None)
             if title is None:
                 if len(texts) == 1:
                     remedy = f"known: {', '.join(FORMATS)}"

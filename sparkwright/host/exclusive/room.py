@@ -14,8 +14,8 @@ _RESERVE, _ASLEEP = 2.0, 2.0
 
 
 def measured() -> float | None:
-    """Return the free GiB beyond the reserve, of several GPUs those of the emptiest; None if
-    nvidia-smi does not report them.
+    """Return the free GiB beyond the reserve; with several GPUs, the emptiest GPU counts. None if
+    nvidia-smi reports no memory.
     """
     gpus = gpu.ask(gpu.LOAD).gpus
     if any(each.unified for each in gpus):

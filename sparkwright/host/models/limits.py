@@ -16,7 +16,7 @@ from sparkwright.host.models import document, refusal, usage
 _MINUTE, _DAY = 60, 86400
 
 
-class Limits:
+class Charges:
     """Charges of this minute and day, by the names of keys."""
 
     def __init__(self, ledger: usage.Ledger) -> None:

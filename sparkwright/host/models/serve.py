@@ -66,7 +66,7 @@ class Address:
     def __init__(self, path: str) -> None:
         self._path, self.door, self.loaded = path, document.read(path), int(time.time())
         self.ledger = usage.Ledger(self.door.usage)
-        self.limits, self.room = limits.Limits(self.ledger), bodies.Room()
+        self.charges, self.room = limits.Charges(self.ledger), bodies.Room()
         self.refused = Counter[int]()
         self.prefixes = prefixes.Prefixes()
         self.parsers = asyncio.Semaphore(_PARSERS)
@@ -131,7 +131,7 @@ class Address:
         servers = await self.servers() or {}
         samples += [("refused_total", f'status="{each}"', n) for each, n in self.refused.items()]
         samples += [("servers", f'pool="{each}"', n) for each, n in servers.items()]
-        samples.append(("under_way", "", self.limits.under_way.total()))
+        samples.append(("under_way", "", self.charges.under_way.total()))
         samples.append(("unwritten_requests", "", self.ledger.unwritten))
         lines = (f"sparkwright_address_{name}{{{its}}} {count}" for name, its, count in samples)
         return "\n".join(lines) + "\n"
@@ -212,7 +212,7 @@ class Exchange:
     async def _post(self, head: wire.Head, path: str, key: str) -> None:
         address, door = self._address, self._address.door
         rights, addresses = door.keys.get(key, document.Key()), 1 + len(door.peers)
-        address.limits.judge(key, rights, addresses)
+        address.charges.judge(key, rights, addresses)
         with ExitStack() as held:
             folder = str(Path(door.usage).parent)
             file = held.enter_context(tempfile.SpooledTemporaryFile(bodies.IN_MEMORY, dir=folder))
@@ -247,7 +247,7 @@ class Exchange:
             text = head.first + b"\r\n" + head.rest(*_OURS) + lines.encode("latin-1")
             sent = partial(_sent, text, file, size, tail)
             again = size + len(tail) <= document.REPEATABLE and pool == model.pool
-            with address.limits.admitted(key, rights, addresses):
+            with address.charges.admitted(key, rights, addresses):
                 try:
                     await self._watched(self._pass_on(sent, held, again))
                 finally:
@@ -283,7 +283,7 @@ class Exchange:
         tokens_in = meter.tokens_in or (self._prompt if cut else 0)
         tokens, seconds = (tokens_in, tokens_out), round(time.monotonic() - self._begun, 3)
         self._address.ledger.add(key, model, 1, failed, *tokens, seconds, cut)
-        self._address.limits.charge(key, sum(tokens))
+        self._address.charges.charge(key, sum(tokens))
 
     async def _watched(self, answering: Coroutine[Any, Any, object]) -> None:
         """Answer the request as long as the client stays connected."""

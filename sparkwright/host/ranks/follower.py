@@ -13,7 +13,7 @@ from pathlib import Path
 from sparkwright.host.fetch.peer_auth import nonce
 from sparkwright.host.lib import documents, files, ranks, systemd
 from sparkwright.host.ranks import link as links
-from sparkwright.host.ranks.engine import LINGER, Rank
+from sparkwright.host.ranks.start import LINGER, Rank
 
 #: Seconds between two attempts to reach the head, and after an attempt from an address that the
 #: host lacks.

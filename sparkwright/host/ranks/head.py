@@ -14,7 +14,7 @@ from sparkwright.host.fetch.peer_auth import nonce
 from sparkwright.host.lib import homes, ranks
 from sparkwright.host.proxy import health, pool
 from sparkwright.host.ranks import link as links
-from sparkwright.host.ranks.engine import AGAIN, FAILED, HEAD_LINGER, Rank
+from sparkwright.host.ranks.start import AGAIN, FAILED, HEAD_LINGER, Rank
 from sparkwright.host.service import Service
 
 #: Largest number of connections: the ranks', and some of clients that have not identified

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sparkwright.host import fabric, service_firewall
 from sparkwright.host.lib import documents, files, ranks
-from sparkwright.host.ranks import collective, engine, follower, head, link
+from sparkwright.host.ranks import collective, follower, head, link, start
 from sparkwright.host.service import Service
 
 #: Values that Compose reads from a file unchanged.
@@ -45,11 +45,11 @@ def main(action: str, path: str) -> int:
     if service is None or service.rank is None:
         raise SystemExit(f"{path} can't be read")
     if action == "close":
-        engine.ended(service, service.rank)  # the host may have lost power while the engine ran
+        start.ended(service, service.rank)  # the host may have lost power while the engine ran
         write_environment(service.home, service.rank)
         service_firewall.write(service, closed=True)
     elif action == "open":
-        engine.ended(service, service.rank)
+        start.ended(service, service.rank)
         service_firewall.write(service, closed=False)
     else:
         release = files.target(Path(service.home, "current")) or service.release

@@ -29,8 +29,8 @@ class DeepAnswer:
 
 
 @records.dataclass(frozen=True)
-class Check:
-    """A check of the deep test.
+class Probe:
+    """A probe of the deep test: one ability of the engine.
 
     Attributes:
         ask: function that returns the observation in a line, or raises Fault or Skip.
@@ -46,24 +46,24 @@ class Check:
 #: The times allow for reading prompts at 200 tokens per second and for writing 10 tokens per second
 #: over all
 #: sequences: slower than any system of the catalog.
-CHECKS = (
-    Check("aliases", routes.names, lambda request: 10.0 * len(request.served_names)),
-    Check("key", routes.key),
-    Check("chat", routes.chat),
-    Check("completion", partial(answered, kind="completion")),
-    Check("stream", routes.stream),
-    Check("thinking-off", routes.switched_off),
-    Check("thinking-on", routes.switched_on, lambda request: request.thinking_tokens / 2),
-    Check("tools", structured.tools, lambda _: 50.0),
-    Check("json-schema", structured.json_schema, lambda _: 25.0),
-    Check("image", picture.image),
+PROBES = (
+    Probe("aliases", routes.names, lambda request: 10.0 * len(request.served_names)),
+    Probe("key", routes.key),
+    Probe("chat", routes.chat),
+    Probe("completion", partial(answered, kind="completion")),
+    Probe("stream", routes.stream),
+    Probe("thinking-off", routes.switched_off),
+    Probe("thinking-on", routes.switched_on, lambda request: request.thinking_tokens / 2),
+    Probe("tools", structured.tools, lambda _: 50.0),
+    Probe("json-schema", structured.json_schema, lambda _: 25.0),
+    Probe("image", picture.image),
     # The end of the drafters' sliding windows, where drafters from before 2026-04-19 crash.
-    Check("long-2k", partial(load.needle, tokens=2048), lambda _: 10.0),
-    Check("long-16k", partial(load.needle, tokens=16384), lambda _: 82.0),
-    Check("context-limit", load.limit),
-    Check("prefix-cache", load.prefix_cache, lambda _: 120.0),
-    Check("speculation", load.speculation),
-    Check("concurrency", load.concurrency, lambda request: 12.8 * (request.max_num_seqs or 0)),
+    Probe("long-2k", partial(load.needle, tokens=2048), lambda _: 10.0),
+    Probe("long-16k", partial(load.needle, tokens=16384), lambda _: 82.0),
+    Probe("context-limit", load.limit),
+    Probe("prefix-cache", load.prefix_cache, lambda _: 120.0),
+    Probe("speculation", load.speculation),
+    Probe("concurrency", load.concurrency, lambda request: 12.8 * (request.max_num_seqs or 0)),
 )
 
 #: If one of these checks is late, the engine hangs, and longer checks are skipped.
@@ -75,11 +75,11 @@ def run(request: client.DeepRequest) -> DeepAnswer:
     """Run all checks of one service. A failed check does not stop the others, except for health."""
     results = [observed("health", partial(_health, request))]
     if results[0].verdict == "passed":
-        for check in CHECKS:
-            seconds = request.first_answer_seconds + check.seconds(request)
+        for probe in PROBES:
+            seconds = request.first_answer_seconds + probe.seconds(request)
             if any(result.name in _SMALLEST and result.cause == "late" for result in results):
                 seconds = min(seconds, _HANGING_SECONDS)
-            results.append(observed(check.name, partial(_asked, check, request, seconds)))
+            results.append(observed(probe.name, partial(_asked, probe, request, seconds)))
     failed = any(result.verdict == "failed" for result in results)
     return DeepAnswer(
         release=files.target(Path(request.secrets).parent / "current"),
@@ -88,10 +88,10 @@ def run(request: client.DeepRequest) -> DeepAnswer:
     )
 
 
-def _asked(check: Check, request: client.DeepRequest, seconds: float) -> str:
-    if check.name in request.skip:
-        raise client.Skip(request.skip[check.name])
-    return check.ask(client.DeepClient(request, seconds))
+def _asked(probe: Probe, request: client.DeepRequest, seconds: float) -> str:
+    if probe.name in request.skip:
+        raise client.Skip(request.skip[probe.name])
+    return probe.ask(client.DeepClient(request, seconds))
 
 
 def _health(request: client.DeepRequest) -> str:

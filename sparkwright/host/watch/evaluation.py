@@ -12,7 +12,7 @@ from sparkwright.host.lib.gpu import Gpu, Gpus
 from sparkwright.host.watch.state import Sample, ServiceSample, WatchFinding
 
 #: Thresholds of findings, by name.
-Limits = Mapping[str, float]
+Thresholds = Mapping[str, float]
 #: A service's sample and its time.
 Timed = tuple[float, ServiceSample]
 #: A finding's name, severity and observation.
@@ -45,7 +45,7 @@ def kept(ring: list[Sample]) -> list[Sample]:
     return samples
 
 
-def judge(ring: list[Sample], boots: Mapping[str, float], limits: Limits) -> list[WatchFinding]:
+def judge(ring: list[Sample], boots: Mapping[str, float], limits: Thresholds) -> list[WatchFinding]:
     """Return the present findings.
 
     Args:
@@ -94,7 +94,7 @@ def _lasting(samples: list[Timed], holds: Callable[[ServiceSample], bool]) -> fl
     return samples[-1][0] - since
 
 
-def _service(boot: float, samples: list[Timed], limits: Limits) -> Iterator[Fault]:
+def _service(boot: float, samples: list[Timed], limits: Thresholds) -> Iterator[Fault]:
     now = samples[-1][1]
     if now.active == "failed":
         yield "given-up", _ERROR, f"the unit has failed after {now.restarts} restarts"
@@ -117,7 +117,7 @@ def _service(boot: float, samples: list[Timed], limits: Limits) -> Iterator[Faul
         yield "drift", _WARNING, "; ".join(now.drift)
 
 
-def _restarted(samples: list[Timed], limits: Limits) -> Iterator[Fault]:
+def _restarted(samples: list[Timed], limits: Thresholds) -> Iterator[Fault]:
     counts = [item.restarts for at, item in samples if samples[-1][0] - at <= _HOUR]
     risen = sum(max(0, now - before) for before, now in pairwise(counts))
     if risen >= limits["restarts_hour"]:
@@ -133,7 +133,7 @@ def _still(sample: ServiceSample, now: ServiceSample) -> bool:
     )
 
 
-def _acceptance(samples: list[Timed], limits: Limits) -> Iterator[Fault]:
+def _acceptance(samples: list[Timed], limits: Thresholds) -> Iterator[Fault]:
     """Compare the drafter's recent acceptance with the earlier one. Recent samples span ten minutes
     and enough drafts, or all since the server's start.
     """
@@ -168,7 +168,7 @@ def _drafted(before: ServiceSample, now: ServiceSample) -> tuple[float, float] |
     return (drafted, accepted) if drafted >= 0 and accepted >= 0 else None
 
 
-def gpu_state(answer: Gpus, limits: Limits) -> dict[str, str]:
+def gpu_state(answer: Gpus, limits: Thresholds) -> dict[str, str]:
     """Return faults of the GPU in nvidia-smi's answer, as text by name; empty without faults."""
     faults = {} if answer.gpus else {SILENT: answer.message[:200] or "no GPU"}
     for gpu in answer.gpus:
@@ -191,7 +191,7 @@ def _figures(gpu: Gpu) -> str:
     return f"{gpu.name}: {', '.join(texts)}"
 
 
-def _gpu(ring: list[Sample], limits: Limits) -> Iterator[Fault]:
+def _gpu(ring: list[Sample], limits: Thresholds) -> Iterator[Fault]:
     recent = (item.gpu for item in ring if ring[-1].at - item.at <= _COARSE)
     lately = [faults for faults in recent if faults is not None]
     if len(lately) >= 3 and all(SILENT in faults for faults in lately[-3:]):
@@ -203,7 +203,7 @@ def _gpu(ring: list[Sample], limits: Limits) -> Iterator[Fault]:
             yield name, _ERROR, f"{looks}: {texts[-1]}"
 
 
-def _disks(ring: list[Sample], limits: Limits) -> Iterator[Fault]:
+def _disks(ring: list[Sample], limits: Thresholds) -> Iterator[Fault]:
     for path, (free, total) in ring[-1].disks.items():
         left = f"{path}: {free / _GIB:.0f} of {total / _GIB:.0f} GiB free"
         if free < limits["disk_least"] * total:

@@ -22,9 +22,9 @@ from sparkwright.facts.memory import memory
 from sparkwright.facts.others import Ours, fail
 from sparkwright.host.bootstrap import prepare
 from sparkwright.host.bootstrap.prepare import PrepareRequest
-from sparkwright.operations import locks
-from sparkwright.operations.changing import Commands, announce, operation
 from sparkwright.operations.files import show_diff
+from sparkwright.operations.lib import locks
+from sparkwright.operations.lib.changing import Commands, announce, operation
 
 #: Seconds to wait for another program's installation, and for a package's own.
 _SECONDS = 1800

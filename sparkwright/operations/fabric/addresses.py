@@ -19,8 +19,8 @@ from sparkwright.host import fabric_addresses
 from sparkwright.host.fabric import NETPLAN
 from sparkwright.host.fabric_addresses import AddressesRequest
 from sparkwright.host.lib.icmp import Ping
-from sparkwright.operations.changing import Commands, acting, announce, operation
 from sparkwright.operations.files import show_diff
+from sparkwright.operations.lib.changing import Commands, acting, announce, operation
 
 #: Seconds until the host takes the change back, for the peers to answer meanwhile, and once more.
 _BACK, _PROVE, _KEEP = 180, 30, 5

@@ -19,9 +19,9 @@ from sparkwright.config.secrets import Secret
 from sparkwright.engines.vllm.engine import ENGINE
 from sparkwright.extras.bench import aiperf
 from sparkwright.extras.bench.loads import Batch, Load
+from sparkwright.extras.bench.measured_service import Service, reach
 from sparkwright.extras.bench.results import Cell
 from sparkwright.extras.bench.run import measure
-from sparkwright.extras.bench.service import Service, reach
 from sparkwright.findings.user_error import UserError
 from tests.engine.captures import counters
 from tests.host.lab.fake_server import KEY, NGRAM, launched, make_model

@@ -28,7 +28,7 @@ from sparkwright.host.fetch.request import (
     PullRequest,
     document,
 )
-from sparkwright.operations import runtime
+from sparkwright.operations.lib import runtime
 from tests import docker_api
 from tests.host.fetch.conftest import HOST, Fetch
 from tests.host.peer_sharing import DOCKER, RUN, SERVER_KEY

@@ -9,7 +9,7 @@ import pytest
 
 from sparkwright.host.models import usage
 from sparkwright.host.models.document import Key
-from sparkwright.host.models.limits import Limits
+from sparkwright.host.models.limits import Charges
 from sparkwright.host.models.refusal import Refused
 from sparkwright.host.models.report import UsageRequest, main
 from sparkwright.host.models.usage import Ledger, Meter
@@ -155,56 +155,56 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     return now
 
 
-def _ask(limits: Limits, ledger: Ledger, key: Key, tokens: int = 0, addresses: int = 1) -> str:
+def _ask(charges: Charges, ledger: Ledger, key: Key, tokens: int = 0, addresses: int = 1) -> str:
     try:
-        with limits.admitted("laptop", key, addresses):
+        with charges.admitted("laptop", key, addresses):
             ledger.add("laptop", "small", 1, 0, 0, tokens, 0.1, 0)
-            limits.charge("laptop", tokens)
+            charges.charge("laptop", tokens)
     except Refused as error:
         return f"{str(error).partition(' its ')[2]} {error.retry}"
     return ""
 
 
 def test_limits_hold_for_their_window(clock: dict[str, float], ledger: Ledger) -> None:
-    limits = Limits(ledger)
+    charges = Charges(ledger)
     two = Key(requests_minute=2)
-    assert [_ask(limits, ledger, two) for _ in range(3)] == ["", "", "2 requests a minute. 60"]
+    assert [_ask(charges, ledger, two) for _ in range(3)] == ["", "", "2 requests a minute. 60"]
     clock["monotonic"] += 59.5
-    assert _ask(limits, ledger, two) == "2 requests a minute. 1"
+    assert _ask(charges, ledger, two) == "2 requests a minute. 1"
     clock["monotonic"] += 0.5
-    assert _ask(limits, ledger, two) == ""
+    assert _ask(charges, ledger, two) == ""
     tokens = Key(tokens_minute=100)
-    answers = [_ask(limits, ledger, tokens, 80) for _ in range(3)]
+    answers = [_ask(charges, ledger, tokens, 80) for _ in range(3)]
     assert answers == ["", "", "100 tokens a minute. 60"]
-    assert _ask(limits, ledger, Key(tokens_day=160)).startswith("160 tokens a day. ")
-    assert _ask(limits, ledger, Key(requests_day=5)).startswith("5 requests a day. ")
-    assert _ask(limits, ledger, Key()) == ""
+    assert _ask(charges, ledger, Key(tokens_day=160)).startswith("160 tokens a day. ")
+    assert _ask(charges, ledger, Key(requests_day=5)).startswith("5 requests a day. ")
+    assert _ask(charges, ledger, Key()) == ""
     # Requests under way count, too.
-    limits, key = Limits(Ledger("none")), Key(requests_day=2)
-    with limits.admitted("laptop", key, 1), limits.admitted("laptop", key, 1):
-        assert _ask(limits, ledger, key).startswith("2 requests a day")
-    assert limits.under_way["laptop"] == 0
+    charges, key = Charges(Ledger("none")), Key(requests_day=2)
+    with charges.admitted("laptop", key, 1), charges.admitted("laptop", key, 1):
+        assert _ask(charges, ledger, key).startswith("2 requests a day")
+    assert charges.under_way["laptop"] == 0
 
 
 def test_addresses_share_a_limit(clock: dict[str, float], ledger: Ledger) -> None:
-    limits = Limits(ledger)
-    assert [_ask(limits, ledger, Key(requests_minute=3), 0, 3) for _ in range(2)][1] != ""
-    assert _ask(Limits(ledger), ledger, Key(requests_minute=1), 0, 2) == ""
+    charges = Charges(ledger)
+    assert [_ask(charges, ledger, Key(requests_minute=3), 0, 3) for _ in range(2)][1] != ""
+    assert _ask(Charges(ledger), ledger, Key(requests_minute=1), 0, 2) == ""
 
 
 def test_a_clock_that_is_set_back_gives_no_second_day(
     clock: dict[str, float], ledger: Ledger
 ) -> None:
-    limits, key = Limits(ledger), Key(tokens_day=10, requests_minute=3)
-    assert _ask(limits, ledger, key, 20) == ""
+    charges, key = Charges(ledger), Key(tokens_day=10, requests_minute=3)
+    assert _ask(charges, ledger, key, 20) == ""
     asyncio.run(ledger.flush())
     for seconds in (86400, -86400):
         clock["time"] += seconds
         asyncio.run(ledger.flush())
-        assert _ask(limits, ledger, key).startswith("10 tokens a day") == (seconds < 0)
+        assert _ask(charges, ledger, key).startswith("10 tokens a day") == (seconds < 0)
     clock["time"] -= 3600 * 24 * 30
-    assert _ask(limits, ledger, key) == ""
-    assert _ask(limits, ledger, key) == "3 requests a minute. 60"  # by a clock that nobody sets
+    assert _ask(charges, ledger, key) == ""
+    assert _ask(charges, ledger, key) == "3 requests a minute. 60"  # by a clock that nobody sets
 
 
 def test_days_are_kept_for_more_than_a_year(

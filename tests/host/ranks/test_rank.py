@@ -14,7 +14,7 @@ from sparkwright.host.lib import ranks, systemd
 from sparkwright.host.lib.ranks import FABRIC, SERVING, STATE, WAITING, RankConfig, RankState
 from sparkwright.host.lib.records import encode
 from sparkwright.host.ranks import rank
-from sparkwright.host.ranks.engine import Rank, ended
+from sparkwright.host.ranks.start import Rank, ended
 from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke import check
 from sparkwright.host.watch import watch

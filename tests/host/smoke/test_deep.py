@@ -20,7 +20,7 @@ from tests.tables import Tables
 cases = Tables(__file__)
 
 LATE = "no answer within {} s while /health answers: the engine hangs"
-ALL = ["health", *(check.name for check in deep.CHECKS)]
+ALL = ["health", *(probe.name for probe in deep.PROBES)]
 
 
 @pytest.fixture(scope="module")

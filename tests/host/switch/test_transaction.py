@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sparkwright.checks.service.logs import lasting
+from sparkwright.checks.service.log_lines import lasting
 from sparkwright.host import second_boot
 from sparkwright.host import switch as transaction
 from sparkwright.host.lib import docker, files, gpu, systemd

@@ -16,8 +16,8 @@ from sparkwright.facts.answers import MOST_TEXT, HostError
 from sparkwright.host.jobs import WatchedJob
 from sparkwright.host.lib.records import encode
 from sparkwright.host.proof import ProofRequest
-from sparkwright.operations import jobs, locks, proxies, removal, services, smoke, watch
-from sparkwright.operations.switching import UNIT
+from sparkwright.operations import jobs, proxies, removal, services, smoke, watch
+from sparkwright.operations.lib import locks, switching
 from sparkwright.run import ending, observation, preflight, questions
 from sparkwright.run.rollout import targets_of
 from tests.host.programs import program as put
@@ -153,7 +153,7 @@ def test_a_hostile_answer_in_a_switch_fails_its_host_alone(attack: str, field: s
         except (ValueError, RecursionError):
             inner = {"step": ["x"], "result": EVIL, "checks": {"a": 5}}
         job = {"running": False, "failed": False, "progress": {"step": inner, "checks": inner}}
-        evil.answers["jobs"] = Said(json.dumps({UNIT: job}))
+        evil.answers["jobs"] = Said(json.dumps({switching.UNIT: job}))
     ran = run(evil, services.running, item.services, item.secrets, execute=True)
     assert not ran.well
     assert (evil.memory.failure or "").startswith("sparkwright-jobs: ")
@@ -171,7 +171,7 @@ def test_an_unknown_result_is_a_failure() -> None:
         path = next(path for path in job["files"] if path.endswith("request.json"))
         name = json.loads(job["files"][path])["id"]
         progress = {"id": name, "step": "ended", "result": EVIL, "reasons": [EVIL]}
-        return {UNIT: {"running": False, "failed": False, "progress": progress}}
+        return {switching.UNIT: {"running": False, "failed": False, "progress": progress}}
 
     evil.answers["jobs"] = ended
     assert not run(evil, services.running, item.services, item.secrets, execute=True).well

@@ -162,9 +162,10 @@ def test_the_user_becomes_a_member_of_the_docker_group() -> None:
 def test_files_are_written_where_they_differ() -> None:
     (step,) = decided(UBUNTU, "earlyoom").steps
     assert step.packages == ("earlyoom",)
-    assert step.files == steps.FILES["earlyoom"]
-    assert set(step.undo.files) == set(steps.FILES["earlyoom"])
-    there = {**steps.FILES["earlyoom"], **steps.FILES["unattended-upgrades"]}
+    assert step.files == steps.files()["earlyoom"]
+    assert "--prefer (vllm|VLLM|llama-server|sglang) --avoid" in str(step.files)
+    assert set(step.undo.files) == set(steps.files()["earlyoom"])
+    there = {**steps.files()["earlyoom"], **steps.files()["unattended-upgrades"]}
     state = but(UBUNTU, packages=("earlyoom",), texts=dict(there))
     assert decided(state, "earlyoom", "unattended-upgrades").steps == ()
     (step,) = decided(but(state, texts={**there, UPDATES: "# mine"}),

@@ -14,7 +14,7 @@ from sparkwright.checks.configuration import RULES
 from sparkwright.checks.fabric import judge as fabric
 from sparkwright.checks.host import judge as preflight
 from sparkwright.checks.service import diagnose as doctor
-from sparkwright.checks.service.logs import FILES
+from sparkwright.checks.service.log_lines import FILES
 from sparkwright.engines import ENGINES
 from sparkwright.findings.check import Checks, load
 from tests.unit.builders import ROOT

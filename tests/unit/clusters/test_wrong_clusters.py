@@ -9,29 +9,20 @@ from sparkwright.site.clusters import cluster_problems, left_out, unlike_release
 from tests.tables import Tables
 from tests.unit.builders import ROOT
 from tests.unit.cli.answering import run
-from tests.unit.clusters.fleets import (
-    SERVICE,
-    cluster,
-    data,
-    desired,
-    names,
-    of_ranks,
-    pair,
-    planned,
-)
+from tests.unit.clusters import fleets
 
 cases = Tables(__file__)
 
 
 def _message(hosts: dict[str, Any]) -> str:
     """Messages about a fleet with mistakes."""
-    fleet = planned(hosts)
+    fleet = fleets.planned(hosts)
     result = [*fleet.problems, *cluster_problems(hosts)]
     return str(UserError(result)) if result else ""
 
 
 def _both(**changes: Any) -> dict[str, Any]:
-    return dict.fromkeys(names(2), data(**changes))
+    return dict.fromkeys(fleets.names(2), fleets.data(**changes))
 
 
 def _changed(
@@ -39,9 +30,9 @@ def _changed(
 ) -> dict[str, Any]:
     """Settings with changes of the cluster or of its service."""
     if of_cluster is not None:
-        more["clusters"] = {"pair": cluster(**of_cluster)}
+        more["clusters"] = {"pair": fleets.cluster(**of_cluster)}
     if service is not None:
-        more["services"] = {"chat": {**SERVICE, **service}}
+        more["services"] = {"chat": {**fleets.SERVICE, **service}}
     return more
 
 
@@ -60,12 +51,14 @@ def test_a_mistake_is_reported_without_a_traceback(changes: dict[str, Any], mess
 def test_mistakes_between_hosts_are_reported_at_once(
     hosts: dict[str, dict[str, Any]], arguments: list[str]
 ) -> None:
-    message = _message({name: data(**_changed(**changes)) for name, changes in hosts.items()})
+    message = _message(
+        {name: fleets.data(**_changed(**changes)) for name, changes in hosts.items()}
+    )
     assert [word for word in arguments if word not in message] == []
 
 
 def test_a_run_has_all_of_a_cluster_or_none() -> None:
-    hosts = {**_both(), "spark-9": data(services={})}
+    hosts = {**_both(), "spark-9": fleets.data(services={})}
     (result,) = left_out(["spark-1", "spark-9"], hosts)
     assert "this run leaves out spark-2" in str(UserError([result]))
     assert list(left_out(["spark-9"], hosts)) == []
@@ -74,14 +67,16 @@ def test_a_run_has_all_of_a_cluster_or_none() -> None:
 
 @cases("changes")
 def test_ranks_of_different_releases_are_refused(changes: dict[str, Any]) -> None:
-    assert list(unlike_releases(pair())) == []
-    hosts = desired({"spark-1": data(), "spark-2": data(**_changed(**changes))})
+    assert list(unlike_releases(fleets.pair())) == []
+    hosts = fleets.desired(
+        {"spark-1": fleets.data(), "spark-2": fleets.data(**_changed(**changes))}
+    )
     (release,) = unlike_releases(hosts)
     assert "spark-2 would run another release than spark-1" in str(UserError([release]))
 
 
 def test_a_recipe_of_ranks_is_checked_with_as_many_hosts(tmp_path: Path) -> None:
-    of_ranks(tmp_path, tensor=4)
+    fleets.of_ranks(tmp_path, tensor=4)
     text = (tmp_path / "many.yaml").read_text()
     (tmp_path / "catalog").mkdir()
     (tmp_path / "inventory").mkdir()

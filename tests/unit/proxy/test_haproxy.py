@@ -11,14 +11,7 @@ from sparkwright.config.secrets import Secret
 from sparkwright.engines import client_routes
 from sparkwright.findings.user_error import UserError
 from sparkwright.host.proxy import place
-from sparkwright.host.proxy.place import (
-    PROCESSES,
-    SERVERS,
-    ServerState,
-    kept,
-    server_states,
-    workers,
-)
+from sparkwright.host.proxy import place as places
 from sparkwright.proxy.haproxy import Proxies, Proxy, Replica, kept_servers, key_map, render_proxies
 from tests.tables import Tables
 
@@ -105,32 +98,36 @@ STATES = cases.data["STATES"]
 
 
 def test_servers_are_read() -> None:
-    assert server_states(STAT) == {
-        ("qwen36", "spark-1"): ServerState("DRAIN", 2),
-        ("qwen36", "spark-2"): ServerState("UP 1/2", 0),
+    assert places.server_states(STAT) == {
+        ("qwen36", "spark-1"): places.ServerState("DRAIN", 2),
+        ("qwen36", "spark-2"): places.ServerState("UP 1/2", 0),
     }
-    assert server_states("\n") == {}
+    assert places.server_states("\n") == {}
 
 
 def test_former_workers_count_and_the_master_does_not() -> None:
-    assert workers(PROC) == [32742, 32582]
+    assert places.workers(PROC) == [32742, 32582]
 
 
 def test_requests_are_counted_over_all_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     former = STAT.replace("spark-1,0,0,2", "spark-1,0,0,5").replace("spark-2,", "gone,")
-    answers = {PROCESSES: PROC, f"@!32742 {SERVERS}": STAT, f"@!32582 {SERVERS}": former}
+    answers = {
+        places.PROCESSES: PROC,
+        f"@!32742 {places.SERVERS}": STAT,
+        f"@!32582 {places.SERVERS}": former,
+    }
     monkeypatch.setattr(place, "ask", lambda _, line: answers[line])
     assert place.busy("master", "qwen36", "spark-1") == 7
     assert place.busy("master", "qwen36", "spark-2") == 0
 
 
 def test_a_reload_keeps_the_states_of_replicas_that_stay() -> None:
-    assert kept(STATES, kept_servers(GATEWAY)) == STATES.rstrip("\n") + "\n"
+    assert places.kept(STATES, kept_servers(GATEWAY)) == STATES.rstrip("\n") + "\n"
 
 
 @cases("changes")
 def test_a_reload_forgets_the_states_of_others(changes: dict[str, Any]) -> None:
     moved = Proxies((replace(QWEN, replicas=(replace(SPARK_1, **changes), SPARK_2)),))
-    stay = kept(STATES, kept_servers(moved)).splitlines()
+    stay = places.kept(STATES, kept_servers(moved)).splitlines()
     assert stay[0] == "1"
     assert [line.split()[3] for line in stay[2:]] == ["spark-2"]

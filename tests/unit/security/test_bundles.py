@@ -16,18 +16,10 @@ import pytest
 
 from sparkwright.facts.asking import HostError
 from sparkwright.findings.user_error import UserError
-from sparkwright.operations import runtime as operation
-from sparkwright.resolve import build_context
+from sparkwright.operations.lib import runtime as operation
+from sparkwright.resolve import build_context, runtime
 from sparkwright.resolve.lock import Lock, read_lock, render_lock, with_contexts, without_contexts
 from sparkwright.resolve.registry import ResolvedImage
-from sparkwright.resolve.runtime import (
-    ARCHITECTURES,
-    DIGESTS,
-    REQUIREMENTS,
-    RuntimeBundleError,
-    carried_runtime,
-    pinned_runtime,
-)
 from sparkwright.run import sharing
 from tests.tables import Tables
 from tests.unit.builders import COMMIT, DIGEST, locked, plan
@@ -51,9 +43,9 @@ def _forged(bundle: Path, named: str) -> Path:
 
 
 def test_this_version_pins_a_runtime_for_every_kind_of_host() -> None:
-    data = json.loads(DIGESTS.read_text())
-    assert data.pop("pins") == hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()
-    assert data.keys() == {*ARCHITECTURES}
+    data = json.loads(runtime.DIGESTS.read_text())
+    assert data.pop("pins") == hashlib.sha256(runtime.REQUIREMENTS.read_bytes()).hexdigest()
+    assert data.keys() == {*runtime.ARCHITECTURES}
     assert all(len(digest) == 64 for digest in data.values())
 
 
@@ -61,22 +53,22 @@ def test_this_version_pins_a_runtime_for_every_kind_of_host() -> None:
 def test_a_forged_runtime_of_a_bundle_is_refused(tmp_path: Path, own_name: bool) -> None:
     named = "evil.tar.gz"
     if own_name:
-        named = pinned_runtime("x86_64", tmp_path).path.name
+        named = runtime.pinned_runtime("x86_64", tmp_path).path.name
     _forged(tmp_path / "runtime", named)
     arguments = (
         "it was changed, and is not used" if own_name else "The bundle has no runtime-x86_64"
     )
-    with pytest.raises(RuntimeBundleError, match=arguments):
-        carried_runtime("x86_64", tmp_path / "runtime")
+    with pytest.raises(runtime.RuntimeBundleError, match=arguments):
+        runtime.carried_runtime("x86_64", tmp_path / "runtime")
     with pytest.raises(HostError, match=arguments):
         operation._libraries("x86_64", str(tmp_path))
 
 
 def test_a_runtime_that_fills_the_memory_is_refused(tmp_path: Path) -> None:
-    path = pinned_runtime("x86_64", tmp_path).path
+    path = runtime.pinned_runtime("x86_64", tmp_path).path
     path.write_bytes(gzip.compress(bytes(300 << 20), compresslevel=1))
-    with pytest.raises(RuntimeBundleError, match="is not the runtime that this version"):
-        carried_runtime("x86_64", tmp_path)
+    with pytest.raises(runtime.RuntimeBundleError, match="is not the runtime that this version"):
+        runtime.carried_runtime("x86_64", tmp_path)
 
 
 CONTEXT = {"Dockerfile": (base64.b64encode(b"FROM base").decode(), False)}

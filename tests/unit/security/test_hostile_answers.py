@@ -39,7 +39,7 @@ from sparkwright.host.smoke.check import SmokeAnswer
 from sparkwright.host.smoke.deep import DeepAnswer
 from sparkwright.host.status import HostStatus
 from sparkwright.host.verify_models import Verified
-from sparkwright.operations.live import Live
+from sparkwright.operations.lib.progress import Live
 from sparkwright.plan.missing import shared
 from sparkwright.results.disk_usage import render as render_usage
 from sparkwright.results.progress import line, phases, together
@@ -221,7 +221,7 @@ def test_any_disk_usage_is_listed(data: Any) -> None:
 
 
 def test_an_invalid_process_id_is_no_dead_run() -> None:
-    from sparkwright.operations import locks
+    from sparkwright.operations.lib import locks
 
     for pid in (-1, 0, 1 << 40, 1 << 63):
         assert not locks._is_dead(Owner("t", "ann", locks.OWNER.machine, pid))

@@ -19,7 +19,7 @@ from sparkwright.findings.user_error import UserError
 from sparkwright.resolve import recipe_registry
 from sparkwright.tls.authority import authority
 from tests.unit.builders import ROOT
-from tests.unit.security.test_tls import NOW
+from tests.unit.security.test_certificates import NOW
 
 NOBODY = 65534
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="gives files to another user")

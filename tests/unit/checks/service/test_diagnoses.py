@@ -8,7 +8,7 @@ import pytest
 
 from sparkwright.checks.service.diagnose import CHECKS, diagnose, diagnose_all, render
 from sparkwright.checks.service.facts import Facts, services
-from sparkwright.checks.service.logs import patterns
+from sparkwright.checks.service.log_lines import patterns
 from sparkwright.engines import metric_names
 from sparkwright.findings.finding import Severity
 from sparkwright.host.lib import metrics

@@ -10,7 +10,7 @@ import pytest
 from lab.gpu import logs
 from sparkwright.catalog import load_catalog
 from sparkwright.checks.service.diagnose import diagnose
-from sparkwright.checks.service.logs import lasting
+from sparkwright.checks.service.log_lines import lasting
 from sparkwright.config.places import CATALOG
 from sparkwright.engines import metric_names
 from sparkwright.engines.vllm.memory import OVERHEAD_GIB, kv_bytes

@@ -41,7 +41,7 @@ def raised() -> set[str]:
 
 
 def test_the_checks_are_those_of_the_host_in_their_order() -> None:
-    assert list(checks()) == ["health", *(check.name for check in deep.CHECKS), ANY]
+    assert list(checks()) == ["health", *(probe.name for probe in deep.PROBES), ANY]
 
 
 def test_every_cause_is_documented_and_can_happen() -> None:
@@ -127,7 +127,7 @@ def test_the_production_recipe_gets_every_check() -> None:
 @pytest.mark.parametrize("recipe", sorted(alone()))
 def test_every_recipe_can_be_asked_and_skips_only_with_a_reason(recipe: str) -> None:
     made = of(recipe)
-    assert set(made.skip) <= {check.name for check in deep.CHECKS}
+    assert set(made.skip) <= {probe.name for probe in deep.PROBES}
     assert all(made.skip.values())
     model = catalog().models[catalog().recipes[recipe].body.model]
     assert ("image" in made.skip) == ("image" not in model.capabilities)
@@ -165,14 +165,14 @@ def test_the_short_request_is_part_of_it() -> None:
 @pytest.mark.parametrize("sequences", [1, 64, 256])
 def test_the_time_limit_covers_every_check(sequences: int) -> None:
     made = request(arguments={"max_num_seqs": sequences}, smoke={"max_tokens": 4096})
-    limits = [made.first_answer_seconds + check.seconds(made) for check in deep.CHECKS]
+    limits = [made.first_answer_seconds + probe.seconds(made) for probe in deep.PROBES]
     assert made.boot_seconds + sum(limits) <= deep_seconds(made)
     assert deep_seconds(made) < made.boot_seconds + 2 * sum(limits)
 
 
 def test_a_model_that_pools_is_asked_by_its_own_routes() -> None:
     made = of("qwen36-35b-a3b-heretic-dflash", runner="pooling", speculative_config=None)
-    assert {check.name for check in deep.CHECKS} - set(made.skip) == {"aliases", "key"}
+    assert {probe.name for probe in deep.PROBES} - set(made.skip) == {"aliases", "key"}
     pooled = {"embedding": "/v1/embeddings", "rerank": "/v1/rerank", "score": "/score"}
     assert made.routes == pooled
     assert made.model_files.startswith("/")

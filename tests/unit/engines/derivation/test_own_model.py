@@ -11,7 +11,7 @@ import pytest
 from sparkwright.catalog.gpus import GPUS
 from sparkwright.checks.smoke.deep import deep_request
 from sparkwright.config.settings import THINKING_TOKENS, HostSettings
-from sparkwright.engines.vllm.families import families
+from sparkwright.engines.vllm.derive import families
 from sparkwright.engines.vllm.table import table
 from sparkwright.findings.finding import errors
 from sparkwright.plan.service import render_service
@@ -20,34 +20,25 @@ from sparkwright.site.fleet import Fleet
 from sparkwright.site.resolution import ask, pinned
 from tests.tables import Tables
 from tests.unit.builders import resolution
-from tests.unit.engines.derivation.repositories import (
-    COMMIT,
-    CONFIG,
-    FILES,
-    REPOSITORY,
-    chat,
-    on_the_hub,
-    planned,
-    repository,
-)
+from tests.unit.engines.derivation import repositories as hub
 from tests.unit.git_registries import git, git_registry
 
 cases = Tables(__file__)
 
-FROM_CONFIG = f"config.json of {REPOSITORY}@abc1234"
+FROM_CONFIG = f"config.json of {hub.REPOSITORY}@abc1234"
 
 
 def test_the_name_is_enough_and_every_value_has_its_origin() -> None:
-    with on_the_hub(repository()):
-        fleet = planned()
-    service = chat(fleet)
+    with hub.on_the_hub(hub.repository()):
+        fleet = hub.planned()
+    service = hub.chat(fleet)
     assert not errors(fleet.hosts["spark-1"].violations)
     assert dict(service.arguments) == cases.data["derived_arguments"]
     assert service.origins["argument.max_model_len"] == FROM_CONFIG
     derived = {fact.name: f"{fact.value} ({fact.origin})" for fact in service.derived}
     for name, text in cases.data["derived_facts"].items():
         assert text in derived[name]
-    assert service.served_names == (REPOSITORY,)
+    assert service.served_names == (hub.REPOSITORY,)
     assert service.body.mount == "/models/Qwen3-8B-FP8"
 
 
@@ -55,25 +46,25 @@ def test_the_name_is_enough_and_every_value_has_its_origin() -> None:
 def test_the_services_own_settings_override_each_derived_value(
     service: dict[str, Any], argument: str, value: object
 ) -> None:
-    with on_the_hub(repository()):
-        result = chat(planned(service))
+    with hub.on_the_hub(hub.repository()):
+        result = hub.chat(hub.planned(service))
     assert dict(result.arguments)[argument] == value
     assert result.origins[f"argument.{argument}"].startswith("group_data/sparks.py")
 
 
 def test_image_tag_names_and_revision_are_the_users_too() -> None:
-    with on_the_hub(repository()) as asked:
-        result = chat(planned(cases.data["own_settings"]))
+    with hub.on_the_hub(hub.repository()) as asked:
+        result = hub.chat(hub.planned(cases.data["own_settings"]))
     assert result.image.tag == "v0.28.0"
     assert result.served_names == ("mine",)
     assert result.body.revision == "v2"
-    assert asked == [(REPOSITORY, "v2")]
+    assert asked == [(hub.REPOSITORY, "v2")]
 
 
 def test_a_parser_taken_away_takes_the_claim_with_it() -> None:
-    with on_the_hub(repository()):
-        fleet = planned({"arguments": {"tool_call_parser": None}})
-    result = chat(fleet)
+    with hub.on_the_hub(hub.repository()):
+        fleet = hub.planned({"arguments": {"tool_call_parser": None}})
+    result = hub.chat(fleet)
     assert not {"tool_call_parser", "enable_auto_tool_choice"} & set(dict(result.arguments))
     assert "tools" not in fleet.hosts["spark-1"].catalog.models[result.body.name].capabilities
 
@@ -82,9 +73,9 @@ def test_a_parser_taken_away_takes_the_claim_with_it() -> None:
 def test_smoke_checks_the_claimed_abilities_only(
     changes: dict[str, Any], template: str, can: list[str]
 ) -> None:
-    with on_the_hub(repository(config={**CONFIG, **changes}, template=template)):
-        fleet = planned()
-    (host,), service = fleet.hosts.values(), chat(fleet)
+    with hub.on_the_hub(hub.repository(config={**hub.CONFIG, **changes}, template=template)):
+        fleet = hub.planned()
+    (host,), service = fleet.hosts.values(), hub.chat(fleet)
     assert [*host.catalog.models[service.body.name].capabilities] == can
     release = render_service(host.plan, service, resolution(host.plan))
     skipped = deep_request(service, release.gate, host.catalog).skip
@@ -99,21 +90,21 @@ def test_smoke_checks_the_claimed_abilities_only(
 
 
 def test_a_recipe_of_the_catalog_is_asked_first_and_the_hub_not_at_all() -> None:
-    with on_the_hub() as asked:
-        heretic = chat(planned({"model": "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4"}))
-        small = planned({"model": "nvidia/Qwen3.6-35B-A3B-NVFP4"}, "rtx50", gpu="rtx5090")
-        large = planned({"model": "nvidia/Qwen3.6-35B-A3B-NVFP4"}, "rtx50", gpu="rtx-pro-6000")
+    with hub.on_the_hub() as asked:
+        heretic = hub.chat(hub.planned({"model": "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4"}))
+        small = hub.planned({"model": "nvidia/Qwen3.6-35B-A3B-NVFP4"}, "rtx50", gpu="rtx5090")
+        large = hub.planned({"model": "nvidia/Qwen3.6-35B-A3B-NVFP4"}, "rtx50", gpu="rtx-pro-6000")
     assert asked == []
     assert heretic.recipe.name == "qwen36-35b-a3b-heretic-dflash"
-    assert chat(small).recipe.name == "qwen36-35b-a3b-nvfp4-rtx5090"
-    assert chat(large).recipe.name == "qwen36-35b-a3b-nvfp4-rtx-pro-6000"
+    assert hub.chat(small).recipe.name == "qwen36-35b-a3b-nvfp4-rtx5090"
+    assert hub.chat(large).recipe.name == "qwen36-35b-a3b-nvfp4-rtx-pro-6000"
 
 
 def test_a_users_own_catalog_is_asked_too(tmp_path: Path) -> None:
     for kind, entry in cases.data["own_catalog"].items():
         (tmp_path / f"{kind}.yaml").write_text(json.dumps(entry))  # JSON is YAML
-    with on_the_hub() as asked:
-        assert chat(planned(catalog_directories=[str(tmp_path)])).recipe.name == "mine"
+    with hub.on_the_hub() as asked:
+        assert hub.chat(hub.planned(catalog_directories=[str(tmp_path)])).recipe.name == "mine"
     assert asked == []
 
 
@@ -121,9 +112,9 @@ def test_a_users_own_catalog_is_asked_too(tmp_path: Path) -> None:
 def test_sizes_go_by_the_gpu(
     group: str, data: dict[str, Any], length: object, share: float, vram: float | None
 ) -> None:
-    with on_the_hub(repository()):
-        fleet = planned({}, group, **data)
-    result = chat(fleet)
+    with hub.on_the_hub(hub.repository()):
+        fleet = hub.planned({}, group, **data)
+    result = hub.chat(fleet)
     assert dict(result.arguments)["max_model_len"] == length
     assert dict(result.arguments)["gpu_memory_utilization"] == share
     assert result.recipe.needs.vram_gib == vram
@@ -135,10 +126,10 @@ def test_sizes_go_by_the_gpu(
 def test_sglang_serves_a_text_model_by_its_name_alone(
     group: str, data: dict[str, Any], config: dict[str, Any], arguments: dict[str, Any] | None
 ) -> None:
-    with on_the_hub(repository(config={**CONFIG, **config})):
-        fleet = planned({"engine": "sglang"}, group, **data)
+    with hub.on_the_hub(hub.repository(config={**hub.CONFIG, **config})):
+        fleet = hub.planned({"engine": "sglang"}, group, **data)
     assert not any(errors(host.violations) for host in fleet.hosts.values())
-    assert (None if fleet.problems else dict(chat(fleet).arguments)) == arguments
+    assert (None if fleet.problems else dict(hub.chat(fleet).arguments)) == arguments
 
 
 @cases("config", "given", "key", "message")
@@ -146,10 +137,10 @@ def test_unknown_facts_are_asked_for_by_name(
     config: dict[str, Any] | None, given: dict[str, Any], key: str, message: str
 ) -> None:
     if config is not None:
-        whole = {**CONFIG, **config}
+        whole = {**hub.CONFIG, **config}
         given = {**given, "config": {key: whole[key] for key in whole if whole[key] is not None}}
-    with on_the_hub(repository(**given)):
-        (problem,) = planned().problems
+    with hub.on_the_hub(hub.repository(**given)):
+        (problem,) = hub.planned().problems
     assert problem.subject.place == f"group_data/sparks.py: services.chat.{key}"
     assert message in problem.observed
     assert problem.reason
@@ -160,9 +151,9 @@ def test_unknown_facts_are_asked_for_by_name(
 def test_the_hubs_task_decides_the_kind_of_requests(
     task: str, changes: dict[str, Any], kinds: list[str], runner: str | None
 ) -> None:
-    with on_the_hub(repository(config={**CONFIG, **changes}, task=task)):
-        fleet = planned()
-    (host,), service = fleet.hosts.values(), chat(fleet)
+    with hub.on_the_hub(hub.repository(config={**hub.CONFIG, **changes}, task=task)):
+        fleet = hub.planned()
+    (host,), service = fleet.hosts.values(), hub.chat(fleet)
     assert dict(service.arguments).get("runner") == runner
     gate = render_service(host.plan, service, resolution(host.plan)).gate
     assert [*gate.routes] == kinds
@@ -171,8 +162,8 @@ def test_the_hubs_task_decides_the_kind_of_requests(
 
 
 def test_an_unknown_gpu_is_asked_for_with_the_choices() -> None:
-    with on_the_hub(repository()) as asked:
-        (problem,) = planned(group="boxes").problems
+    with hub.on_the_hub(hub.repository()) as asked:
+        (problem,) = hub.planned(group="boxes").problems
     assert "which GPU" in problem.observed
     assert all(name in problem.remedy for name in GPUS)
     assert asked == []  # nothing is fetched for a question
@@ -185,28 +176,28 @@ def test_the_settings_know_every_gpu_of_the_catalog() -> None:
 
 @cases("service")
 def test_a_service_has_a_recipe_or_a_model_and_not_both(service: dict[str, Any]) -> None:
-    (problem,) = planned(service).problems
+    (problem,) = hub.planned(service).problems
     assert "services.chat" in problem.subject.place
     assert "'model'" in problem.observed
 
 
 def test_an_architecture_that_the_tags_vllm_has_not_is_named_with_a_tag_that_has() -> None:
-    config = {**CONFIG, "architectures": ["Qwen3_5ForCausalLM"]}
-    with on_the_hub(repository(config=config)):
-        fleet = planned({"image_tag": "v0.24.0"})
+    config = {**hub.CONFIG, "architectures": ["Qwen3_5ForCausalLM"]}
+    with hub.on_the_hub(hub.repository(config=config)):
+        fleet = hub.planned({"image_tag": "v0.24.0"})
     findings = {item.id: item for item in fleet.hosts["spark-1"].violations}
     result = findings["model-architecture"]
     assert "vLLM 0.24.0 has no implementation of Qwen3_5ForCausalLM" in result.observed
     assert "v0.28.0" in result.remedy
-    with on_the_hub(repository(config=config)):
-        newest = planned()
+    with hub.on_the_hub(hub.repository(config=config)):
+        newest = hub.planned()
     assert "model-architecture" not in {item.id for item in newest.hosts["spark-1"].violations}
 
 
 def _lock(tmp_path: Path, **given: Any) -> Path:
     path = tmp_path / "fleet.lock"
-    with on_the_hub(repository(**given)):
-        (host,) = planned(lock_file=str(path)).or_raise().values()
+    with hub.on_the_hub(hub.repository(**given)):
+        (host,) = hub.planned(lock_file=str(path)).or_raise().values()
     result = resolution(host.plan)
     result.models.update(host.resolved_models)
     path.write_text(render_lock(from_resolution([host.plan.references], result, None)))
@@ -215,14 +206,14 @@ def _lock(tmp_path: Path, **given: Any) -> Path:
 
 def test_a_locked_fleet_has_the_same_plan_without_a_request(tmp_path: Path) -> None:
     path = _lock(tmp_path)
-    with on_the_hub() as asked:
-        locked = planned(lock_file=str(path))
-    with on_the_hub(repository()):
-        fresh = planned(lock_file=str(tmp_path / "none"))
+    with hub.on_the_hub() as asked:
+        locked = hub.planned(lock_file=str(path))
+    with hub.on_the_hub(hub.repository()):
+        fresh = hub.planned(lock_file=str(tmp_path / "none"))
     assert asked == []
-    assert chat(locked) == chat(fresh)
+    assert hub.chat(locked) == hub.chat(fresh)
     (model,) = pinned(locked.or_raise()).models.values()
-    assert model.commit == COMMIT
+    assert model.commit == hub.COMMIT
 
 
 def test_a_pin_without_the_files_facts_is_incomplete(tmp_path: Path) -> None:
@@ -232,17 +223,17 @@ def test_a_pin_without_the_files_facts_is_incomplete(tmp_path: Path) -> None:
     assert lock
     bare = {key: replace(item, facts=None) for key, item in lock.models.items()}
     path.write_text(render_lock(Lock(images=lock.images, models=bare)))
-    with on_the_hub(repository()) as asked:
-        hosts = planned(lock_file=str(path)).or_raise()
-    assert asked == [(REPOSITORY, COMMIT)]
+    with hub.on_the_hub(hub.repository()) as asked:
+        hosts = hub.planned(lock_file=str(path)).or_raise()
+    assert asked == [(hub.REPOSITORY, hub.COMMIT)]
     with pytest.raises(Exception, match="is not locked"):
         pinned(hosts)
 
 
 def test_weights_that_lie_there_twice_count_once() -> None:
-    files = {**FILES, "consolidated.safetensors": 9_400_000_000}
-    with on_the_hub(repository(files=files)):
-        texts = {fact.name: fact.value for fact in chat(planned()).derived}
+    files = {**hub.FILES, "consolidated.safetensors": 9_400_000_000}
+    with hub.on_the_hub(hub.repository(files=files)):
+        texts = {fact.name: fact.value for fact in hub.chat(hub.planned()).derived}
     assert texts["weights"] == "8.8 GiB"
 
 
@@ -272,9 +263,9 @@ def registry(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "models/Qwen/Qwen3-8B.yaml").write_text(RECIPE)
     (folder / "models/Another.yaml").write_text(
         "model: {model_id: example/Another}\nvariants: {default: {}}\n"
-        f"guide: not to be confused with {REPOSITORY}\n"
+        f"guide: not to be confused with {hub.REPOSITORY}\n"
     )
-    (folder / "models/Broken.yaml").write_text(f"model: [{REPOSITORY}\n")
+    (folder / "models/Broken.yaml").write_text(f"model: [{hub.REPOSITORY}\n")
     return git_registry(folder)
 
 
@@ -285,14 +276,14 @@ def rewrite(registry: Path, text: str) -> None:
 
 
 def served(registry: Path, service: dict[str, Any] | None = None, **data: Any) -> Fleet:
-    with on_the_hub(repository()):
-        return planned(service, registries={"vllm": str(registry)}, **data)
+    with hub.on_the_hub(hub.repository()):
+        return hub.planned(service, registries={"vllm": str(registry)}, **data)
 
 
 def test_vllms_recipe_is_asked_before_the_models_own_files(registry: Path) -> None:
     fleet = served(registry)
     assert not errors(fleet.hosts["spark-1"].violations)
-    service, source = chat(fleet), f"{registry}@{git(registry, 'rev-parse', 'HEAD')}"
+    service, source = hub.chat(fleet), f"{registry}@{git(registry, 'rev-parse', 'HEAD')}"
     where = f"{source}:models/Qwen/Qwen3-8B.yaml"
     result = dict(service.arguments)
     # The start of vLLM's authors; a Spark's own block size is part of it.
@@ -311,16 +302,16 @@ def test_vllms_recipe_is_asked_before_the_models_own_files(registry: Path) -> No
 
 
 def test_the_services_own_settings_override_vllms_recipe(registry: Path) -> None:
-    result = dict(chat(served(registry, {"arguments": {"tool_call_parser": None}})).arguments)
+    result = dict(hub.chat(served(registry, {"arguments": {"tool_call_parser": None}})).arguments)
     assert not {"tool_call_parser", "enable_auto_tool_choice"} & set(result)
     assert result["reasoning_parser"] == "deepseek_r1"
 
 
 def test_a_repository_without_a_vllm_recipe_is_read_by_its_files(registry: Path) -> None:
-    other = repository(name="Qwen/Qwen3-8B-AWQ")
-    with on_the_hub(other):
-        fleet = planned({"model": "Qwen/Qwen3-8B-AWQ"}, registries={"vllm": str(registry)})
-    assert dict(chat(fleet).arguments)["tool_call_parser"] == "hermes"
+    other = hub.repository(name="Qwen/Qwen3-8B-AWQ")
+    with hub.on_the_hub(other):
+        fleet = hub.planned({"model": "Qwen/Qwen3-8B-AWQ"}, registries={"vllm": str(registry)})
+    assert dict(hub.chat(fleet).arguments)["tool_call_parser"] == "hermes"
 
 
 def test_the_lock_has_vllms_recipe_and_no_registry_is_asked_again(
@@ -333,11 +324,13 @@ def test_the_lock_has_vllms_recipe_and_no_registry_is_asked_again(
     (tmp_path / "fleet.lock").write_text(render_lock(lock))
     assert read_lock(tmp_path / "fleet.lock") == lock
     assert "Long words" not in render_lock(lock)
-    before = chat(fleet).arguments
+    before = hub.chat(fleet).arguments
     rewrite(registry, RECIPE.replace("fp8, --gpu", "auto, --gpu"))
-    with on_the_hub():
-        again = planned(registries={"vllm": str(registry)}, lock_file=str(tmp_path / "fleet.lock"))
-    assert chat(again).arguments == before
+    with hub.on_the_hub():
+        again = hub.planned(
+            registries={"vllm": str(registry)}, lock_file=str(tmp_path / "fleet.lock")
+        )
+    assert hub.chat(again).arguments == before
 
 
 def test_a_newer_vllm_than_the_images_is_required(registry: Path) -> None:
@@ -353,7 +346,7 @@ def test_a_newer_vllm_than_the_images_is_required(registry: Path) -> None:
 def test_settings_of_another_image_are_not_taken(registry: Path, image: str, taken: bool) -> None:
     text = RECIPE.replace("precision: fp8", f"precision: fp8\n    docker_image: {image}")
     rewrite(registry, text)
-    service = chat(served(registry))
+    service = hub.chat(served(registry))
     assert service.image.name == "registry-1.docker.io/vllm/vllm-openai:v0.32.0"
     assert (dict(service.arguments)["tool_call_parser"] == "qwen3_xml") == taken
     (value,) = (fact.value for fact in service.derived if fact.name == "vLLM's recipe")
@@ -367,7 +360,7 @@ def test_heads_that_draft_for_themselves_are_claimed(registry: Path) -> None:
     rewrite(registry, text)
     fleet = served(registry)
     assert not errors(fleet.hosts["spark-1"].violations)
-    result = dict(chat(fleet).arguments)
+    result = dict(hub.chat(fleet).arguments)
     assert result["speculative_config"] == {"method": "mtp", "num_speculative_tokens": 3}
 
 
@@ -383,7 +376,7 @@ def test_vllms_recipe_runs_no_code_and_does_not_open_the_host(registry: Path) ->
     attacks: list[str] = cases.data["attacks"]
     option = "--enable-prefix-caching,"
     rewrite(registry, RECIPE.replace(option, option + "".join(f" '{item}'," for item in attacks)))
-    service = chat(served(registry))
+    service = hub.chat(served(registry))
     left_out = " ".join(fact.value for fact in service.derived if fact.name == "not taken")
     for attack in attacks:
         name = re.split("[.=]", attack.lstrip("-"))[0].replace("-", "_")

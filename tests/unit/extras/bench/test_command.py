@@ -19,8 +19,8 @@ from sparkwright.extras.bench import aiperf, run
 from sparkwright.extras.bench import command as bench_command
 from sparkwright.extras.bench.host import Facts
 from sparkwright.extras.bench.loads import Batch, Load, batches
+from sparkwright.extras.bench.measured_service import Service
 from sparkwright.extras.bench.results import Cell, Result, columns_of
-from sparkwright.extras.bench.service import Service
 from sparkwright.extras.bench.store import load
 from sparkwright.findings.user_error import UserError
 from sparkwright.host.lib.gpu import Gpu

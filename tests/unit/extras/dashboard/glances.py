@@ -8,7 +8,7 @@ from typing import Any
 
 from sparkwright.extras.dashboard.contents import Page
 from sparkwright.extras.dashboard.glance import Glance
-from sparkwright.extras.dashboard.render import live, part
+from sparkwright.extras.dashboard.render import html, part
 from sparkwright.extras.dashboard.server import Server, Site
 from sparkwright.extras.dashboard.view import Expected, Fleet
 from sparkwright.host.lib.docker import Container
@@ -86,7 +86,7 @@ def serving(
             "host": "127.0.0.1" if "tls" in more else "page.localhost",
             "port": port,
             "files": {
-                "/": ("text/html", lambda: live(page(), actions=actions, title=title)),
+                "/": ("text/html", lambda: html(page(), live=True, actions=actions, title=title)),
                 "/style.css": ("text/css", lambda: part("style.css")),
                 "/script.js": ("text/javascript", lambda: part("script.js")),
             },

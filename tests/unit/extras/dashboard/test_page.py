@@ -17,14 +17,7 @@ from hypothesis import strategies as st
 from lab import example_report
 from sparkwright.checks.configuration.parts import Memory, Part, memory_of
 from sparkwright.extras.bench.judgement import findings, likely
-from sparkwright.extras.dashboard.contents import (
-    LastRun,
-    Page,
-    Switch,
-    read_deep,
-    read_last_run,
-    read_status,
-)
+from sparkwright.extras.dashboard import contents
 from sparkwright.extras.dashboard.render import html, plain, text
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake
@@ -55,10 +48,10 @@ ROW: Row = example_report.rows(1)[0]
 MEASURED = {("spark-1", "qwen36"): result()}
 
 
-def page(*, rows: Sequence[Row] | None = None, dry: bool = False, **changes: Any) -> Page:
+def page(*, rows: Sequence[Row] | None = None, dry: bool = False, **changes: Any) -> contents.Page:
     """The invented fleet's page, or that of a run with these rows."""
     if rows is not None:
-        changes["last_run"] = LastRun(NOON, dry, tuple(rows))
+        changes["last_run"] = contents.LastRun(NOON, dry, tuple(rows))
     return page_of(**{"made": NOON, "catalog": catalog(), **example(), **changes})
 
 
@@ -153,7 +146,7 @@ def _read(name: str) -> Seen:
         engine={"name": name, "version": name}, settings={"kv_cache_dtype": name},
         generator={"name": name, "version": name, "command": [name]},
     )  # fmt: skip
-    switch = Switch(host="h", service=name, who=name, when=NOON, after=name, ended=name)
+    switch = contents.Switch(host="h", service=name, who=name, when=NOON, after=name, ended=name)
     made = page(
         rows=[replace(ROW, services=(service,), refused=name, gpu=name, driver=name)],
         results={("spark-1", "qwen36"): run}, history=(switch,),
@@ -284,14 +277,14 @@ def test_a_stored_run_is_read_back(tmp_path: Path) -> None:
     file = tmp_path / "last-run.json"
     file.write_text(as_json(rows, dry=True))
     problems: list[Finding] = []
-    run = read_last_run(file, problems)
+    run = contents.read_last_run(file, problems)
     assert run == replace(run, hosts=rows, dry=True) if run else False
     # A record from before the page has neither checks nor GPU.
     old = json.loads(file.read_text())
     for host in old["hosts"]:
         del host["gpu"], host["driver"], host["services"][0]["smoke"]["checks"]
     file.write_text(json.dumps(old))
-    run = read_last_run(file, problems)
+    run = contents.read_last_run(file, problems)
     assert run
     assert run.hosts[0].gpu is None
     assert problems == []
@@ -302,7 +295,7 @@ def test_a_record_that_can_not_be_read_is_named(tmp_path: Path, written: str, me
     file = tmp_path / "last-run.json"
     file.write_text(written)
     problems: list[Finding] = []
-    assert read_last_run(file, problems) is None
+    assert contents.read_last_run(file, problems) is None
     assert str(file) in problems[0].subject.place
     assert any(message in f"{problem.subject} {problem.observed}" for problem in problems)
 
@@ -312,12 +305,12 @@ def test_a_history_keeps_its_readable_entries_oldest_first(tmp_path: Path) -> No
     good = example_report.history(1)
     file.write_text(json.dumps({"history": [*reversed(good), {"host": "x"}], "more": 1}))
     problems: list[Finding] = []
-    read = read_status(file, problems).history
+    read = contents.read_status(file, problems).history
     assert [switch.after for switch in read] == ["0aa1c5ffab17", "1b45a560efec"]
     assert {problem.subject.place.partition("history.")[2][0] for problem in problems} == {"2"}
-    assert read_status(tmp_path / "nowhere.json", problems).history == []
+    assert contents.read_status(tmp_path / "nowhere.json", problems).history == []
     file.write_text('{"history": 7}')
-    assert read_status(file, problems).history == []
+    assert contents.read_status(file, problems).history == []
     assert problems[-1].observed == "7: should be a valid list"
 
 
@@ -325,7 +318,7 @@ def test_the_history_is_that_of_the_status_command(tmp_path: Path) -> None:
     kept = tmp_path / "status.json"
     kept.write_text(json.dumps({"history": switches({"spark-1": answer()})}))
     problems: list[Finding] = []
-    (switch,) = read_status(kept, problems).history
+    (switch,) = contents.read_status(kept, problems).history
     assert not problems
     assert (switch.host, switch.after, switch.ended) == ("spark-1", "b" * 12, "serving")
 
@@ -344,7 +337,7 @@ def test_a_deep_smoke_test_of_the_same_release_is_shown_instead_of_a_runs(tmp_pa
     (tmp_path / "one.json").write_text(json.dumps(verdict))
     (tmp_path / "broken.json").write_text('{"host": 1}')
     problems: list[Finding] = []
-    deep = read_deep(tmp_path, problems)
+    deep = contents.read_deep(tmp_path, problems)
     assert "broken.json" in problems[0].subject.place
     (shown,) = page(rows=[ROW], deep=deep).smoke
     assert (list(shown.checks), shown.passed, shown.total) == (["image"], 0, 1)

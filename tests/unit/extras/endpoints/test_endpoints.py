@@ -21,7 +21,7 @@ from tests.tables import Tables
 from tests.unit.builders import RTX, SPARK, catalog, plan
 from tests.unit.cli.answering import exits, run
 from tests.unit.clusters import fleets
-from tests.unit.security.test_tls import BEHIND, NOW
+from tests.unit.security.test_certificates import BEHIND, NOW
 
 cases = Tables(__file__)
 
@@ -170,7 +170,8 @@ def test_a_key_of_a_command_is_read_by_that_command() -> None:
     (key,) = {endpoint.key for endpoint in result.endpoints}
     assert key_command(key) == f"export {VARIABLE}=\"$(pass show 'my lab')\""
     entry = json.loads(render("json", result.endpoints))["endpoints"][0]
-    assert entry["api_key"] == {"variable": VARIABLE, "command": ["pass", "show", "my lab"]}
+    command = ["pass", "show", "my lab"]
+    assert entry["api_key"] == {"variable": VARIABLE, "file": None, "command": command}
 
 
 def test_a_clients_own_key_selects_the_services_that_accept_it() -> None:
@@ -219,13 +220,6 @@ def test_a_file_is_written_whole(tmp_path: Path, checkout: Path) -> None:
     result = run("endpoints", "inventory/lab.py", "--limit", "rtx-1", "--output", str(file))
     assert (result.exit_code, result.stdout) == (0, "")
     assert [entry["host"] for entry in json.loads(file.read_text())["endpoints"]] == ["rtx-1"]
-
-
-def test_ssh_hostname_is_the_clients_address(tmp_path: Path, checkout: Path) -> None:
-    inventory = tmp_path / "mine.py"
-    inventory.write_text('sparks = [("my-spark", {"ssh_hostname": "my-spark.local"})]\n')
-    (entry,) = json.loads(run("endpoints", str(inventory)).stdout)["endpoints"]
-    assert entry["base_url"] == "http://my-spark.local:8000/v1"
 
 
 def test_shipped_advice_is_for_names_that_are_served() -> None:

@@ -11,8 +11,8 @@ from sparkwright.extras.fabric_test.command import FAILED, SKIPPED, FabricResult
 from sparkwright.extras.fabric_test.fabric_measure import MeasureAnswer, Measurement, MeasureRequest
 from sparkwright.extras.fabric_test.measure import Step, plan
 from sparkwright.facts.asking import HostError
+from sparkwright.facts.fabric import state_of
 from sparkwright.host.fabric import FabricState, Gid, Neighbour, Rdma
-from sparkwright.operations.fabric.looking import state_of
 from tests.golden import compare
 from tests.operations.harness import fake
 from tests.unit.checks.fabric.states import pair, ring, switch

@@ -25,7 +25,7 @@ from sparkwright.facts.others import Ours, fail, failing
 from sparkwright.findings.finding import Finding, errors
 from sparkwright.findings.render import paint, text
 from sparkwright.findings.user_error import UserError
-from sparkwright.operations import locks
+from sparkwright.operations.lib import locks
 from sparkwright.text.visible import visible
 
 #: Commands that an operation yields.

@@ -1,12 +1,30 @@
-"""Check a host's answer on its fabric: its names and addresses go into others' commands."""
+"""A host's part of the fabric: its answer is checked, since its names and addresses go into others'
+commands.
+"""
 
 import re
 from ipaddress import ip_address, ip_interface
 
-from sparkwright.host.fabric import FabricState
+from pyinfra.api.host import Host
+
+from sparkwright.facts.answers import invalid
+from sparkwright.facts.asking import Sudo, ask
+from sparkwright.host import fabric
+from sparkwright.host.fabric import FabricRequest, FabricState
 
 _DEVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,31}")
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5,19}")
+
+
+def state_of(host: Host, image: str | None = None) -> FabricState:
+    """State of the fabric now, and the id of an image. One remote execution. Raises HostError."""
+    fabric_state = ask(
+        host, fabric, FabricRequest(image=image), FabricState, sudo=Sudo.IF_POSSIBLE, timeout=60,
+        secrets=False,
+    )  # fmt: skip
+    if why := malformed(fabric_state):
+        invalid("sparkwright-fabric", why)
+    return fabric_state
 
 
 def malformed(state: FabricState) -> str | None:

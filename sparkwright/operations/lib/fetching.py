@@ -11,7 +11,7 @@ from sparkwright.config.secrets import Secret, SecretText
 from sparkwright.config.templates import properties
 from sparkwright.facts.memory import MODELS_ROOT, SERVICES_ROOT, memory
 from sparkwright.host.jobs import WatchedJob, credential
-from sparkwright.operations.peer_keys import SERVED, THIS_PROCESS, Peer, RunKeys
+from sparkwright.plan.peer_keys import SERVED, THIS_PROCESS, Peer, RunKeys
 
 #: Names of a job's credentials.
 HUB_TOKEN, ACCOUNT, PEER_KEYS = "hub-token", "account", "peer-keys"
@@ -63,11 +63,6 @@ class Sources:
         pairs = " ".join(f"{name}={value}" for name, value in sorted(self.environment.items()))
         sandbox = properties("fetch")
         return (*sandbox, f"Environment={pairs}") if pairs else sandbox
-
-    @property
-    def hub_credentials(self) -> dict[str, str]:
-        """The hub's token, for a job."""
-        return {HUB_TOKEN: self.token.value} if self.token else {}
 
     def peer_credentials(self, name: str) -> dict[str, str]:
         """The keys for the peers, for a job on a host of this name."""

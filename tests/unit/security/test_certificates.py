@@ -16,9 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID, NameOID
 
-from sparkwright.catalog import load_catalog
 from sparkwright.config.inventory import HostInput
-from sparkwright.config.places import CATALOG
 from sparkwright.config.tls import CA, CA_DIRECTORY
 from sparkwright.documents.text_files import write
 from sparkwright.findings.finding import Severity
@@ -45,8 +43,6 @@ DAY = dt.timedelta(days=1)
 NAMES = ("127.0.0.1", "localhost", "spark-1")
 
 BEHIND = {"qwen36": {**SPARK["qwen36"], "proxy": True}}
-
-SHIPPED = load_catalog([CATALOG])
 
 
 pytestmark = pytest.mark.usefixtures("here")

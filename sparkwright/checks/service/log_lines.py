@@ -1,14 +1,18 @@
 """Known lines of a service's log. Patterns and texts are data: an engine's own, and containers'."""
 
+import re
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
-from sparkwright.checks.service import container_causes, facts
+from sparkwright.checks.service import facts
 from sparkwright.engines import log_causes
 from sparkwright.findings.check import Check, Symptom, each, load
 from sparkwright.host.lib import journal
 
-FILES = (container_causes.CONTAINER_CAUSES, *log_causes())
+#: Causes of failures that Docker, NVIDIA's toolkit and containers report.
+_CONTAINERS = Path(__file__).with_name("container_causes.yaml")
+FILES = (_CONTAINERS, *log_causes())
 
 
 @cache
@@ -22,6 +26,14 @@ def lasting() -> dict[str, str]:
     """Patterns of causes that a restart does not fix -> their reasons and remedies."""
     entries = (entry for entry in patterns().values() if entry.lasting)
     return {entry.pattern: f"{entry.reason} (remedy: {entry.remedy})" for entry in entries}
+
+
+def explained(line: str) -> str:
+    """Return a failure, with cause and remedy if its line is known."""
+    for entry in load(_CONTAINERS).values():
+        if re.search(entry.pattern, line):
+            return f"{line} ({entry.reason}; remedy: {entry.remedy})"
+    return line
 
 
 @each(facts.services)

@@ -14,7 +14,7 @@ from dataclasses import replace
 import gevent
 from pyinfra.api.host import Host
 
-from sparkwright.checks.service.logs import lasting
+from sparkwright.checks.service.log_lines import lasting
 from sparkwright.config.templates import properties, template
 from sparkwright.engines import log_patterns
 from sparkwright.facts.answers import HostError, typed
@@ -27,8 +27,8 @@ from sparkwright.host.lib import sandbox
 from sparkwright.host.lib.records import encode
 from sparkwright.host.lib.systemd import UNITS
 from sparkwright.host.proxy.pool import ProxyRequest
-from sparkwright.operations import jobs
-from sparkwright.operations.live import LIVE
+from sparkwright.operations.lib import jobs
+from sparkwright.operations.lib.progress import LIVE
 from sparkwright.results.progress import phases
 
 UNIT = "sparkwright-switch"

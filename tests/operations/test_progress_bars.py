@@ -12,8 +12,8 @@ import pytest
 
 from sparkwright.facts.hooks import _Frames
 from sparkwright.host.fetch.progress import FetchProgress
-from sparkwright.operations import live
-from sparkwright.operations.live import Live
+from sparkwright.operations.lib import progress
+from sparkwright.operations.lib.progress import Live
 
 GB = 10**9
 
@@ -41,7 +41,7 @@ class Terminal(StringIO):
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     result = Terminal()
     # pytest puts back the real one before each test.
-    monkeypatch.setattr(live, "sys", SimpleNamespace(stderr=result))
+    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=result))
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TERM", "xterm")
     # A command that another test ran in this process may have left its own.

@@ -39,7 +39,8 @@ def ensure(host: Host, services_root: str, bundle: str | None = None) -> str:
     """
     seen = observed(host)
     libraries = _libraries(seen.architecture, bundle)
-    name = f"{libraries.digest[:16]}-{_program_digest()[:8]}"
+    program = hashlib.sha256(repr(sorted(_program().items())).encode()).hexdigest()
+    name = f"{libraries.digest[:16]}-{program[:8]}"
     home = f"{services_root}/runtime/{name}"
     installed = memory(host).runtimes | set(seen.runtimes)
     if name not in installed:
@@ -83,8 +84,3 @@ def _program() -> dict[str, str]:
     # Each module that fetch.py names by its task.
     programs = laid_out("", fetch, job, pull, peer_server, worker)
     return programs | {path: texts.read_text(encoding="utf-8")}
-
-
-@cache
-def _program_digest() -> str:
-    return hashlib.sha256(repr(sorted(_program().items())).encode()).hexdigest()
