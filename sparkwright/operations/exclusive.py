@@ -41,7 +41,6 @@ from sparkwright.plan import schedule
 
 #: Seconds for the program: it begins a switch, and waits for nothing.
 _BEGIN = 60
-_UNKNOWN: Mapping[str, float] = {}
 
 
 @operation()
@@ -127,7 +126,7 @@ def _followed(host: Host, answer: ActivateAnswer) -> ActivateAnswer:
 
 
 def files_of(
-    services: Sequence[Service], settings: HostSettings, needs: Mapping[str, float] = _UNKNOWN
+    services: Sequence[Service], settings: HostSettings, needs: Mapping[str, float]
 ) -> dict[str, tuple[str, int]]:
     """Files with which a host switches between exclusive services without a controller, if any.
 

@@ -99,10 +99,10 @@ class HostRun(DesiredHost):
     @cached_property
     def exclusive_files(self) -> dict[str, tuple[str, int]]:
         """Files that the host needs for its exclusive services: text and mode, by path."""
-        plan, catalog = self.desired.plan, self.desired.catalog
+        plan = self.desired.plan
         if not plan.groups:
             return {}
-        every = budgets(plan, catalog, assumed_hardware(plan)).items()
+        every = budgets(plan, self.desired.catalog, assumed_hardware(plan)).items()
         needs = {name: own.share for name, own in every if own.share}
         return exclusive.files_of(self.services, self.settings, needs)
 

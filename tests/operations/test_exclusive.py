@@ -25,7 +25,7 @@ EVENING: dict[str, Any] = {
 OLD = "0123456789ab"
 ONE = host_run(fake(None), EVENING)
 SERVICES = ONE.services
-FILES = exclusive.files_of(SERVICES, ONE.settings)
+FILES = ONE.exclusive_files
 CHAT, WRITER = SERVICES
 
 
