@@ -3,7 +3,6 @@
 from pyinfra.api.host import Host
 
 from sparkwright.operations import images
-from sparkwright.resolve.credentials import account
 from sparkwright.run.sharing import build_of, sources
 from sparkwright.run.state import HostRun, role, run_of
 
@@ -11,7 +10,6 @@ from sparkwright.run.state import HostRun, role, run_of
 @role
 def image(host: Host, host_run: HostRun) -> None:
     """Start pulling missing images; ``roles.fetched`` waits for them."""
-    settings = host_run.settings
     stores = [wanted.store for wanted in host_run.desired.images]
     for wanted in host.loop(host_run.desired.images):
         shared = wanted.shared_name(host_run.observed.architecture)
@@ -19,7 +17,7 @@ def image(host: Host, host_run: HostRun) -> None:
             name=f"Image: {wanted.planned.name}",
             **wanted.arguments,
             build=build_of(host_run, wanted),
-            account=account(settings.registry_auth_source, wanted.planned.pulled.registry),
+            account=host_run.accounts.get(wanted.planned.pulled.registry),
             sources=sources(run_of(host), host_run, shared),
             # Two images of one base need the same parts, which one job at a time fetches.
             wait=stores.count(wanted.store) > 1,

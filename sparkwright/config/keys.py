@@ -8,13 +8,13 @@ import hashlib
 import hmac
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparkwright.config.secret_commands import line
 from sparkwright.config.secrets import VARIABLE, Secret, Source, api_key, checked, made, of_service
 from sparkwright.config.settings import HostSettings
 from sparkwright.findings import finding, user_error
+from sparkwright.host.lib.records import dataclass, field
 
 _MESSAGES = user_error.Messages(__file__)
 #: The name of the fleet's own key (``api_key_file``).

@@ -10,13 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from jinja2 import (
-    Environment,
-    FileSystemBytecodeCache,
-    FileSystemLoader,
-    StrictUndefined,
-    Template,
-)
+from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined, Template
 from jinja2.bccache import Bucket
 
 from sparkwright.config.places import template_folders

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
+
+from sparkwright.host.lib.records import dataclass
 
 #: Paths, addresses, Python modules, structures in text, a shell's variables: no word, no number.
 _PLACE = re.compile(r"(?s)\s*[~{\[].*|.*[/\\$`].*|\s*[A-Za-z_]\w*(\.[A-Za-z_]\w*)+\s*(:.*)?")
@@ -37,7 +38,7 @@ class Allowlist:
         left.
 
         Args:
-            kind: of ``listed``.
+            kind: key of ``listed``.
             allowed: names that the site allows, with any value.
             left_out: gets name, value and reason of each part.
         """

@@ -3,7 +3,6 @@ recipe.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import cast, get_args
@@ -14,6 +13,7 @@ from sparkwright.config.settings import HostSettings, ServiceSettings
 from sparkwright.findings.check import Symptom, load
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import mistake
+from sparkwright.host.lib.records import dataclass, field
 from sparkwright.resolve import hub, model_facts
 
 #: ``quant_method`` of config.json -> the catalog's name, where they differ.
@@ -69,7 +69,7 @@ class Advice:
     """A recipe that the engine's authors publish for a model, as far as it fits this host.
 
     Attributes:
-        source: its address; empty if there is no recipe.
+        source: the recipe's address; empty if there is no recipe.
         least_version: least required version of the engine.
         facts: used and unused parts, with the reason.
     """

@@ -8,7 +8,6 @@ table of this package.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from sparkwright.engines.allowlist import Allowlist
 from sparkwright.engines.arguments import Parser, amount, mapping
 from sparkwright.host.lib.nap import Nap
-from sparkwright.host.lib.records import decode
+from sparkwright.host.lib.records import dataclass, decode, field
 from sparkwright.text.shipped_yaml import beside
 
 if TYPE_CHECKING:  # commands that ask hosts load no catalog
@@ -37,7 +36,7 @@ class Rank:
 
     Attributes:
         number: 0 is the head, which alone has the key, the proxy and clients.
-        hosts, addresses: of all ranks, in their order.
+        hosts, addresses: hosts and addresses of all ranks, in order.
         interface: network device that connects the ranks.
         shape: cabling of ConnectX-7, ``pair``, ``ring`` or ``switch``; None on a plain network.
         port: port at which the head's engine gathers the ranks; the next port is the rank programs'
@@ -119,7 +118,7 @@ class Sleep:
     """An engine's sleep, in which its process frees its GPU memory.
 
     Attributes:
-        arguments, environment: by which a service gets the routes.
+        arguments, environment: settings by which a service gets the routes.
         nap: the requests.
     """
 
@@ -166,7 +165,7 @@ class Probes:
         tokenizer: route that answers with the tokens of a text.
         tokenized: key of that text.
         key_probe: route that answers with 401 without the key, in every version.
-        context_errors: texts, one of which is in each error about a prompt that is too long.
+        context_errors: texts; each error about a prompt that is too long contains one text.
         compiled: folder of compiled graphs, below the directory of boot caches.
         kinds: kind of a model (``catalog.entries.Task``) -> route of its requests.
     """
@@ -269,8 +268,8 @@ class Configuration:
 
     @cached_property
     def parts(self) -> Arguments:
-        """The same, with names such as ``attention_config.backend`` for an argument of several
-        values, which is a mapping or JSON.
+        """Arguments as written, else their defaults, with names such as
+        ``attention_config.backend`` for an argument of several values, which is a mapping or JSON.
         """
         several = {key: mapping(value) for key, value in self.effective.items()}
         return {key: value for key, value in self.effective.items() if several[key] is None} | {
@@ -279,7 +278,7 @@ class Configuration:
 
     @cached_property
     def limits(self) -> Limits:
-        """The same by neutral names."""
+        """Limits of the arguments as written, else of their defaults."""
         return self.engine.limits(self.effective)
 
     def number(self, argument: str) -> float | None:
@@ -304,7 +303,6 @@ def from_data(file: str, data: Mapping[str, Any]) -> dict[str, Any]:
         "probes": Probes(**data["probes"]),
         "limit_names": data["limits"],
         "check_texts": Path(file).with_name("checks.yaml"),
-        "allowlist": Allowlist(**beside(file, "allowlist.yaml")),
         **{name: data.get(name, {}) for name in named},
         **data["engine"],
         "sleep": Sleep(**{**data["sleep"], "nap": decode(Nap, data["sleep"]["nap"])})
@@ -338,7 +336,6 @@ class Engine:
             ``queue`` (histograms of seconds), ``accepted_by_position``.
         checks: modules that check a ``Configuration`` for known mistakes.
         check_texts: YAML file with the texts of these checks.
-        allowlist: settings that an imported recipe may use.
         stock_image: the catalog's image for a model that no recipe is for.
         probes: requests of host programs to its server in addition to OpenAI's routes.
         in_image: paths of chat templates in its images, as patterns of fnmatch.
@@ -392,7 +389,6 @@ class Engine:
     graphs: Mapping[str, str]
     checks: Sequence[ModuleType]
     check_texts: Path
-    allowlist: Allowlist
     stock_image: str
     probes: Probes
     in_image: Collection[str]
@@ -426,6 +422,11 @@ class Engine:
     template_marks: Callable[[], tuple[str, ...]] = tuple
     sleep: Sleep | None = None
     derive: Callable[[Subject, Advice], Derived]
+
+    @cached_property
+    def allowlist(self) -> Allowlist:
+        """Settings that an imported recipe may use."""
+        return Allowlist(**beside(str(self.check_texts), "allowlist.yaml"))
 
     def file_arguments(self, *, code: bool) -> set[str]:
         """Arguments that may name a file of a third party's recipe: the chat template, and with

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from sparkwright.host.lib.records import dataclass, field
 
 if TYPE_CHECKING:  # commands that ask hosts load no catalog
     from sparkwright.catalog.data import ArgumentValue

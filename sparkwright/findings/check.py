@@ -8,13 +8,13 @@ YAML file.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from sparkwright.findings.finding import TEXTS, Finding, Severity, Subject, errors_first
+from sparkwright.host.lib.records import dataclass, field
 from sparkwright.text.shipped_yaml import read
 
 Facts = TypeVar("Facts")
@@ -29,7 +29,8 @@ class Symptom:
         case: case of the check's texts, if it has several.
         host, service: its subject, if known.
         severity: severity, if it differs from the check's.
-        values: for the placeholders of the texts. A value with the name of a text replaces it.
+        values: values for the placeholders of the texts. A value with the name of a text replaces
+            it.
     """
 
     def __init__(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
+
+from sparkwright.host.lib.records import dataclass, field, replace
 
 #: Id of every mistake in the user's files.
 INPUT = "input"
@@ -75,7 +76,7 @@ class Finding:
         return str(self.severity) if self.silenced is None else "silenced"
 
     def on(self, host: str | None) -> Finding:
-        """The same of a host."""
+        """The message about a host, from the table."""
         return replace(self, subject=replace(self.subject, host=host))
 
 

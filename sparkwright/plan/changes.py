@@ -17,7 +17,7 @@ Secrets = Mapping[str, Secret]
 OWN_UNITS = ("sparkwright-gateway.service", "sparkwright-health.service", PAGE,
              "sparkwright-recover.service", "sparkwright-schedule.service",
              "sparkwright-wake.service", "sparkwright-watch.service")  # fmt: skip
-#: What systemd says of a unit that does not run, and is not to.
+#: States that systemd reports of a unit that is not meant to run.
 RESTING = ("inactive", "failed")
 
 
@@ -47,7 +47,10 @@ def changes(service: Service, secrets: Secrets, observed: Observation) -> list[s
     stale = state.unit != digest(service.unit_text) or unit.get("NeedDaemonReload") == "yes"
     if stale and (current or not follower):
         result.append("unit")
-    result += [f"file {name}" for name in _changed_files(service, state) if not result]
+    changed = [
+        name for name, text in service.contents.items() if state.files.get(name) != digest(text)
+    ]
+    result = result or [f"file {name}" for name in changed]
     if _key_differs(state.secrets, secrets[service.secrets], 0o600):
         result.append("ranks' key" if follower else "API key")
     result += [
@@ -88,12 +91,6 @@ def changes(service: Service, secrets: Secrets, observed: Observation) -> list[s
     ):
         result.append("restart")
     return result
-
-
-def _changed_files(service: Service, state: ServiceState) -> list[str]:
-    """Return files of the release that somebody has changed on the host."""
-    texts = service.contents.items()
-    return [name for name, text in texts if state.files.get(name) != digest(text)]
 
 
 def _key_differs(there: FileState | None, secret: Secret, mode: int) -> bool:

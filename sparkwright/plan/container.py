@@ -7,10 +7,10 @@ environment.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sparkwright.catalog import Exceptions, Image
 from sparkwright.config.settings import ServiceSettings
+from sparkwright.host.lib.records import dataclass
 
 #: File with the API key in a container: one line, ``NAME=...``.
 SECRETS_MOUNT = "/run/secrets/engine.env"

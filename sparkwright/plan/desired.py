@@ -1,12 +1,12 @@
 """The desired state of one host: its plan, resolved, rendered and named."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from sparkwright.catalog import Catalog
 from sparkwright.host.fetch.request import ContentCheck, ExpectedContents
+from sparkwright.host.lib.records import dataclass
 from sparkwright.host.service import Service
 from sparkwright.plan.plan import HostPlan, ServicePlan
 from sparkwright.resolve import hub, lock, pickles, registry
@@ -91,7 +91,7 @@ class Desired:
     """The desired state of a host.
 
     Attributes:
-        services: rendered, in the plan's order.
+        services: rendered services, in the plan's order.
     """
 
     plan: HostPlan

@@ -4,15 +4,14 @@ import hashlib
 import json
 import subprocess
 import sys
-from base64 import b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from sparkwright.catalog.file_entries import File, is_code
 from sparkwright.documents import bounds, text_files
 from sparkwright.findings.user_error import refusal
+from sparkwright.host.lib.records import dataclass
 from sparkwright.plan.tags import MESSAGES
 from sparkwright.resolve.pinned_text import PinnedText
 from sparkwright.text.shipped_yaml import beside
@@ -75,13 +74,8 @@ class PlannedFile:
         return f"{self.sha256[:16]}-{self.file.at.rpartition('/')[2]}"
 
     @property
-    def base64(self) -> str:
-        """The content for formats that hold text alone."""
-        return b64encode(self.content).decode()
-
-    @property
     def text(self) -> str:
-        """Return the content as text; bytes that are no text survive as halves of surrogate
+        """Return the content as text; bytes that are not text survive as halves of surrogate
         pairs.
         """
         return self.content.decode("utf-8", "surrogateescape")

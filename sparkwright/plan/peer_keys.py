@@ -3,12 +3,12 @@
 import json
 import secrets
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
 from urllib.parse import quote
 
 from sparkwright.config.secrets import Secret
 from sparkwright.host.fetch import peer_auth
 from sparkwright.host.fetch.request import PeerKeys, TlsIdentity
+from sparkwright.host.lib.records import dataclass, encode, field
 
 #: Directory on hosts, in memory only, with one file per run for the peer server.
 SERVED = "/run/sparkwright/peers/served"
@@ -57,7 +57,7 @@ class RunKeys:
             for peer in peers
         }
         tls = {peer.address: peer.tls for peer in peers if peer.tls}
-        return Secret(json.dumps(asdict(PeerKeys(self.run, own_name, keys, tls))))
+        return Secret(json.dumps(encode(PeerKeys(self.run, own_name, keys, tls))))
 
 
 #: Keys for callers without any: hosts then share nothing, and only their own Docker sends requests.

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 
@@ -19,6 +18,7 @@ from sparkwright.engines.engine import Engine, Rank, Sleep
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Fault, Problems, mistake, mistakes, suggest
 from sparkwright.host.lib.exclusive import NOBODY
+from sparkwright.host.lib.records import dataclass, field, replace
 from sparkwright.plan import ranks, schedule
 from sparkwright.plan.container import ContainerPlan, plan_container
 from sparkwright.plan.files import PlannedFile
@@ -31,6 +31,7 @@ from sparkwright.resolve.references import (
     ModelReference,
     References,
 )
+from sparkwright.tls.names import Certificate, Tls
 
 
 @dataclass(frozen=True)
@@ -169,6 +170,7 @@ class HostPlan:
     Attributes:
         locked: whether its lock file exists.
         gpu: the host's GPU, from its setting or its group; None if neither names it.
+        certificate: certificate of the user's own; None without one.
         python_files: model's name in the catalog -> Python files of its commit; None while unknown.
         resolved: models by the key of their reference, as far as they are known.
     """
@@ -180,6 +182,12 @@ class HostPlan:
     python_files: Mapping[str, tuple[str, ...]] | None = None
     resolved: Mapping[str, ResolvedModel] = field(default_factory=dict)
     gpu: Gpu | None = None
+    certificate: Certificate | None = None
+
+    @property
+    def tls(self) -> Tls:
+        """TLS of its proxies, and towards other hosts."""
+        return "own" if self.settings.tls == "own" else self.certificate
 
     @property
     def groups(self) -> dict[str, tuple[str, ...]]:
@@ -197,7 +205,7 @@ class HostPlan:
         """Services whose needs add up: all services, but only the largest of each exclusive group.
 
         Args:
-            needs: by service.
+            needs: need of each service.
         """
         most: dict[str, str] = {}
         for name, need in needs.items():
@@ -371,7 +379,7 @@ def _sleepless(service: ServicePlan, engine: Engine) -> Iterator[Fault]:
     if settings.idle is None or settings.idle.do != "sleep":
         return
     if engine.sleep is None:
-        why = f"{engine.title} has no sleep of its own"
+        why = f"{engine.title} has no sleep mode"
     elif settings.exclusive != f"idle.{service.name}":
         why = f"another service of group {settings.exclusive!r} may need all of the memory"
     else:

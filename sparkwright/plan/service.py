@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from sparkwright.catalog.gpus import GPUS, LEAST_SPARK_GIB
-from sparkwright.config.settings import EVERY_ADDRESS, LOOPBACK, RolloutSettings
+from sparkwright.config.settings import EVERY_ADDRESS, LOOPBACK
 from sparkwright.config.templates import template
 from sparkwright.engines import engine, metric_names
 from sparkwright.engines.engine import Command, Launch
@@ -101,6 +101,7 @@ def render_service(
     nameless = [f"{compose.render(each, release='')}\0{unit.render(each)}" for each in contexts]
     release = hashlib.sha256("\0".join(nameless).encode()).hexdigest()[:12]
     home, settings = service_home(plan, service), plan.settings
+    times = settings.rollout.notice_seconds, settings.rollout.drain_seconds
     return carried(
         Service,
         service.settings,
@@ -116,7 +117,7 @@ def render_service(
         gate=_gate(plan, service, resolution),
         models={model.repository: resolution.model(model).commit for model in service.models},
         ports=() if service.follower else (service.port,),
-        pool=_place(settings.rollout, service.name, others=others) if service.proxy else None,
+        pool=Pool(service.name, ADMIN, MASTER, *times, others) if service.proxy else None,
         second_boot=settings.second_boot and service.container.boot_caches,
         members=plan.groups.get(service.settings.exclusive or "", ()),
         nap=service.sleep.nap if service.sleep else None,
@@ -137,12 +138,6 @@ def carried(record: type[T], *sources: object, **values: object) -> T:
     fields = record.__dataclass_fields__  # type: ignore[attr-defined]
     same = {name: getattr(each, name) for each in sources for name in fields if hasattr(each, name)}
     return record(**{**same, **values})
-
-
-def _place(settings: RolloutSettings, service: str, *, others: bool) -> Pool:
-    """A service's place behind the host's proxy, which a switch leaves and comes back to."""
-    times = settings.notice_seconds, settings.drain_seconds
-    return Pool(service, ADMIN, MASTER, *times, others)
 
 
 def engine_at(service: ServicePlan) -> tuple[str, int]:

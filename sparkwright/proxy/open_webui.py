@@ -21,7 +21,7 @@ def page_of(
     bind, own = settings.address.bind, everyone[plan.host]
     name = inventory.lan_address(plan.host, own) if bind in EVERY_ADDRESS else bind
     place = haproxy.endpoint(name, settings.address.port)
-    verified = identity(plan.host, own, settings.tls, dry=dry)
+    verified = identity(plan.host, plan.tls, dry=dry)
     key, *_ = keys.clients.get(page.key) or (secrets.Secret(""),)
     return haproxy.Page(
         resolution.image(images[0]).local_name(images[0]),

@@ -1,15 +1,16 @@
 """The pools behind the address for all models: their services, and obstacles."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from sparkwright.config.settings import is_loopback
 from sparkwright.config.values import mapping
 from sparkwright.findings import finding, user_error
 from sparkwright.host.fetch.request import TlsIdentity
+from sparkwright.host.lib.records import dataclass, replace
 from sparkwright.plan.plan import HostPlan, ServicePlan
-from sparkwright.tls.host_certificates import Tls, identity
+from sparkwright.tls.host_certificates import identity
+from sparkwright.tls.names import Tls
 
 #: Data of every host of the inventory, also outside the run's limit. Data outside the limit has not
 #: been validated.
@@ -22,8 +23,8 @@ class PlannedPool:
 
     Attributes:
         names: names of the models for clients.
-        services: by host.
-        tls: setting of each host.
+        services: services of each host.
+        tls: TLS of each host.
     """
 
     name: str
@@ -46,7 +47,7 @@ def planned_pools(plans: Iterable[HostPlan]) -> tuple[PlannedPool, ...]:
     serving: dict[str, dict[str, ServicePlan]] = {}
     tls: dict[str, Tls] = {}
     for plan in sorted(plans, key=lambda plan: plan.host):
-        tls[plan.host] = plan.settings.tls
+        tls[plan.host] = plan.tls
         for service in plan.services:
             for name in service.served_names if behind_address(service) else ():
                 serving.setdefault(name, {})[plan.host] = service
@@ -67,30 +68,27 @@ def behind_address(service: ServicePlan) -> bool:
     return service.proxy and not is_loopback(service.bind)
 
 
-def unverified(pools: Iterable[PlannedPool], everyone: Everyone) -> Iterator[finding.Finding]:
+def unverified(pools: Iterable[PlannedPool]) -> Iterator[finding.Finding]:
     """Replicas that HAProxy can't verify. Nothing is written for them yet."""
     for host, tls in {host: pool.tls[host] for pool in pools for host in pool.services}.items():
         if tls == "own":
             continue  # made on first use
         try:
-            replica_identity(host, everyone[host], tls, dry=True)
+            replica_identity(host, tls, dry=True)
         except user_error.UserError as error:
             yield from error.findings
 
 
-def replica_identity(
-    host: str, data: Mapping[str, Any], tls: Tls, *, dry: bool
-) -> TlsIdentity | None:
+def replica_identity(host: str, tls: Tls, *, dry: bool) -> TlsIdentity | None:
     """HAProxy's verification of a replica; None if the replica serves http.
 
     Raises:
-        UserError: for a certificate without a name for HAProxy to verify.
+        UserError: the certificate has no name that HAProxy can verify.
     """
-    where = f"{host}: tls"
-    tls_identity = identity(host, data, tls, where, dry=dry)
+    tls_identity = identity(host, tls, dry=dry)
     if tls_identity is not None and tls_identity.name is None:
         problem = "its certificate is for addresses alone, and HAProxy verifies names"
-        raise user_error.refusal(where, problem, "have a name added to the certificate")
+        raise user_error.refusal(f"{host}: tls", problem, "have a name added to the certificate")
     return tls_identity
 
 

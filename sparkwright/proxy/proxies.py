@@ -10,7 +10,7 @@ from sparkwright.host.lib.records import encode
 from sparkwright.host.models.document import DOOR, PAGE_SOCKET
 from sparkwright.host.proxy.pool import HEALTH, SELF, HealthConfig, HealthService
 from sparkwright.plan.plan import HostPlan, ServicePlan
-from sparkwright.proxy.haproxy import MODELS, PAGE, ModelPool, Proxies, Proxy, Replica, ReplicaTls
+from sparkwright.proxy.haproxy import MODELS, PAGE, ModelPool, Proxies, Proxy, Replica
 from sparkwright.proxy.pools import Everyone, PlannedPool, replica_identity
 from sparkwright.tls.host_certificates import serves_with
 
@@ -30,7 +30,7 @@ def proxies_of(
         dry: whether nothing is written: missing certificates are made for this run alone.
 
     Raises:
-        UserError: for a replica that HAProxy can't verify.
+        UserError: HAProxy can't verify a replica.
     """
     proxies = [_own(service) for service in plan.services if service.proxy]
     if address := plan.settings.address:
@@ -45,7 +45,7 @@ def proxies_of(
     if not proxies:
         return None
     binds = [proxy.bind for proxy in proxies]
-    tls = serves_with(plan.host, everyone.get(plan.host, {}), plan.settings.tls, binds, dry=dry)
+    tls = serves_with(plan.host, everyone.get(plan.host, {}), plan.tls, binds, dry=dry)
     return Proxies(tuple(proxies), tls, home=home, pools=behind, limited=limited)
 
 
@@ -62,8 +62,7 @@ def _own(service: ServicePlan) -> Proxy:
 def _model_pool(pool: PlannedPool, everyone: Everyone, *, dry: bool) -> ModelPool:
     replicas = []
     for host, service in pool.services.items():
-        identity = replica_identity(host, everyone[host], pool.tls[host], dry=dry)
-        tls = ReplicaTls(identity.name, identity.ca) if identity and identity.name else None
+        tls = replica_identity(host, pool.tls[host], dry=dry)
         address = inventory.lan_address(host, everyone[host])
         replicas.append(Replica(host, address, service.port, service.port, tls))
     return ModelPool(pool.name, tuple(replicas), pool.wakes)

@@ -58,12 +58,12 @@ def lora_of(
     small: Callable[[str], dict[str, Any]],
     piece: Callable[[str, int, int], bytes],
 ) -> Lora | None:
-    """The facts; None for a repository that is no adapter.
+    """The facts; None for a repository that is not an adapter.
 
     Args:
         files: paths of the repository.
         small: returns the object of a JSON file.
-        piece: returns bytes of a file: from where, and how many.
+        piece: returns bytes of a file, given their offset and number.
 
     Raises:
         ValueError, TypeError, LookupError, Unusable: the files have another form.
@@ -94,7 +94,7 @@ def ask_hub(
     """Ask a hub for a text file at a revision.
 
     Raises:
-        UserError: the file does not exist, is no text, or the hub can't be reached.
+        UserError: the file does not exist, is not text, or the hub can't be reached.
     """
     where = f"file {repository}@{revision}/{path}"
     shown = credentials.over_https(token, endpoint)
@@ -125,7 +125,7 @@ _READ = ("config.json", "generation_config.json", "tokenizer_config.json")
 _TEMPLATE = "chat_template.jinja"
 
 
-@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+@dataclass(frozen=True, config=ConfigDict(extra="forbid", defer_build=True))
 class PinnedFile:
     """A file: git's own hash for small files, sha256 for the others."""
 
@@ -134,14 +134,14 @@ class PinnedFile:
     blob: references.Commit | None = None
 
 
-@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+@dataclass(frozen=True, config=ConfigDict(extra="forbid", defer_build=True))
 class ResolvedModel:
     """A resolved revision; the lock's entry of a model, but for the repository.
 
     Attributes:
         commit: 40 hex digits.
         date: day of that commit, if the hub reports it.
-        files: by path.
+        files: file by path.
         kv: layers that keep keys and values, by the commit's own config.json.
         facts: facts from its small files; None if they were not requested.
         recipe: recipe in a registry of vLLM's own recipes, if any.

@@ -6,7 +6,7 @@ from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
 
-@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+@dataclass(frozen=True, config=ConfigDict(extra="forbid", defer_build=True))
 class PinnedText:
     """A text file at a commit. The lock holds its text, so that no run asks for it."""
 

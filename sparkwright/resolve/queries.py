@@ -12,7 +12,6 @@ import time
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
@@ -23,6 +22,7 @@ from urllib.parse import urlsplit
 
 from sparkwright.documents import json_text
 from sparkwright.documents.bounds import MOST, Unusable
+from sparkwright.host.lib.records import dataclass
 from sparkwright.resolve.messages import MESSAGES
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Answer:
         return self
 
     def json(self, most: int = MOST) -> dict[str, Any]:
-        """Its JSON object. Raises Unusable for any other value."""
+        """The answer's JSON object. Raises Unusable for any other value."""
         return json_text.load_object(self.content, most)
 
 
@@ -90,7 +90,7 @@ class Server:
 
         Raises:
             Unusable, ValueError: the answer is beyond the bounds or redirects elsewhere.
-            OSError: for a server out of reach.
+            OSError: the server is out of reach.
         """
         # A locked run sends no request, and these modules take 0.1 s to import.
         from http.client import HTTPException

@@ -21,10 +21,10 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from sparkwright.documents.text_files import write
+from sparkwright.host.lib.records import dataclass
 from sparkwright.text.shipped_yaml import beside
 
 ARCHITECTURES = ("aarch64", "x86_64")

@@ -3,12 +3,13 @@
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.findings.finding import Finding
+from sparkwright.host.lib.records import dataclass, encode, field
 from sparkwright.text.screen import fitted
+from sparkwright.text.shipped_yaml import beside
 from sparkwright.text.table import columns
 from sparkwright.text.visible import paragraph, visible
 
@@ -27,7 +28,7 @@ class ServiceRow:
         models: repository -> commit.
         smoke: None if the test was not reached.
         outcome: difference between the host's release and the plan: ``reverted``, ``left``, ``taken
-            back`` or ``failed``; then release and image are those running.
+            back`` or ``failed``; then release and image are the running ones.
         head: the answering host, if it is another host of its cluster.
         routes: kinds of requests that it answers, each with its route.
     """
@@ -62,7 +63,7 @@ class Row:
         changes: its changes in this run.
         pending: changes that a dry run would make.
         executions: number of remote executions of the run.
-        gpu, driver: as the host's nvidia-smi reports them; None without a report.
+        gpu, driver: GPU and driver in the host's nvidia-smi; None without a report.
     """
 
     host: str
@@ -91,7 +92,7 @@ class Outcome:
         state: ``reverted``, ``left``, ``taken back``, ``failed``, or ``sleeps``: another service of
             its exclusive group runs.
         release: its running release; None if unknown.
-        image: by which image.
+        image: image that it runs; None if unknown.
         smoke: the gate's verdict.
     """
 
@@ -157,12 +158,12 @@ def _models(service: ServiceRow) -> str:
 
 
 def as_json(rows: Sequence[Row], *, dry: bool, others: Sequence[object] = ()) -> str:
-    """The same as data: ``{"dry": bool, "hosts": [...]}``, one object per ``Row``.
+    """The report as data: ``{"dry": bool, "hosts": [...]}``, one object per ``Row``.
 
     Args:
         others: such objects of hosts outside the run.
     """
-    hosts = [*others, *(asdict(row) for row in rows)]
+    hosts = [*others, *(encode(row) for row in rows)]
     return json.dumps({"dry": dry, "hosts": hosts}, indent=1) + "\n"
 
 
@@ -190,23 +191,14 @@ def image_in_short(image: str) -> str:
     return tag[:19] if tag.startswith("sha256-") else f"built {tag}"
 
 
-#: Requests by kinds other than chat; the last kind that a service answers is shown.
-_EXAMPLES = {
-    "completion": '"prompt": "Once upon a time"',
-    "embedding": '"input": "It rains."',
-    "rerank": '"query": "What is 17 + 25?", "documents": ["It rains.", "17 + 25 is 42."]',
-    "speech": '"input": "It rains.", "response_format": "wav"',
-    "image": '"prompt": "a red ball on green grass"',
-}
-
-
 def _curl(service: ServiceRow, key: str) -> str:
     """A request that works when it is pasted into a shell of the controller, in any folder."""
     route = "/v1/chat/completions"
     rest = '"max_tokens": 2048, "messages": [{"role": "user", "content": "What is 17 + 25?"}]'
-    for kind in _EXAMPLES if "chat" not in service.routes else ():
+    examples = {} if "chat" in service.routes else beside(__file__, "requests.yaml")
+    for kind in examples:
         if kind in service.routes:
-            route, rest = service.routes[kind], _EXAMPLES[kind]
+            route, rest = service.routes[kind], examples[kind]
     body = f'{{"model": "{service.served_names[0]}", {rest}}}'
     data = f"-H 'Content-Type: application/json' -d {shlex.quote(body)}"
     if "transcription" in service.routes:

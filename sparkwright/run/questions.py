@@ -169,7 +169,9 @@ def known_keys(host: Host, run: HostRun) -> tuple[str, ...]:
 
 
 def renewed_keys(host: Host, run: HostRun) -> tuple[str, ...]:
-    """The same, after the proxies were given the keys of the plan, under the host's lock."""
+    """Give the proxies the keys of the plan, under the host's lock; then return hash and name of
+    each key.
+    """
     if run.proxies is None:
         return ()
     locks.take(host)
@@ -326,7 +328,7 @@ def _reconnect(host: Host) -> None:
     """Connect to a host again if the connection was lost.
 
     Raises:
-        HostError: when the host is not reached.
+        HostError: the host is not reached.
     """
     transport = hooks.transport_of(host)
     if transport is not None and not transport.is_active():

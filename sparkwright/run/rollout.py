@@ -65,7 +65,7 @@ def in_turn(host: Host, switch: Switch, *, left: Callable[[], None]) -> SwitchJo
     try:
         ended = switch(host)
     except HostError as error:
-        rollout.stop(f"{host.name} was lost sight of: {str(error).splitlines()[0]}")
+        rollout.stop(f"{host.name} can't be followed any more: {str(error).splitlines()[0]}")
         raise
     rollout.ended_at = time.monotonic()
     if ended.result != "good":
@@ -84,15 +84,15 @@ def with_ranks(
     Raises:
         HostError: another rank is not ready; the host stays unchanged.
     """
-    checked = partial(_when_whole, switch)
-    return turn(host, checked) if turn else checked(host)
 
+    def whole(host: Host) -> SwitchJournal:
+        run = run_of(host)
+        if why := apart(run, run.hosts[host.name]):
+            problem = "not switched: the ranks of a cluster are switched together, and"
+            raise HostError(f"{problem} {why}")
+        return switch(host)
 
-def _when_whole(switch: Switch, host: Host) -> SwitchJournal:
-    run = run_of(host)
-    if why := apart(run, run.hosts[host.name]):
-        raise HostError(f"not switched: the ranks of a cluster are switched together, and {why}")
-    return switch(host)
+    return turn(host, whole) if turn else whole(host)
 
 
 def apart(run: Run, host_run: HostRun) -> str | None:
@@ -119,14 +119,11 @@ def proxies_of(host_run: HostRun) -> ProxyRequest | None:
 
 def asleep(host_run: HostRun) -> set[str]:
     """The sleeping exclusive services, for the report: they get no requests."""
-    result = {
-        service.name: service
-        for service in host_run.services
-        if runs_instead(service, host_run.observed)
-    }
-    for name, service in result.items():
-        host_run.outcomes.setdefault(name, Outcome("sleeps", service.release, service.image))
-    return set(result)
+    resting = [each for each in host_run.services if runs_instead(each, host_run.observed)]
+    for service in resting:
+        outcome = Outcome("sleeps", service.release, service.image)
+        host_run.outcomes.setdefault(service.name, outcome)
+    return {service.name for service in resting}
 
 
 def leave(host_run: HostRun) -> None:
@@ -161,11 +158,9 @@ def remember(
 
     Args:
         run: the host's roll-out: hosts switched before a failure may go back too.
-        good: state of a switch that ended well, if the report names it too.
     """
-    if good or ended.result != "good":
-        state = good if ended.result == "good" else ended.result or FAILED
-        record(host_run, services, ended, state)
+    if ended.result != "good":
+        record(host_run, services, ended)
     elif run is not None:
         run.rollout.switched[host_run.name] = {
             service.name: service.from_release
@@ -205,20 +200,23 @@ def remember_taken_back(
     Raises:
         HostError: always; the host is not as planned in either case.
     """
+    if ended.result in ("good", "failed"):
+        record(host_run, services, ended, good="taken back")
     if ended.result == "good":
-        record(host_run, services, ended, "taken back")
         raise HostError(f"taken back, since {run.rollout.stopped}")
-    if ended.result == "failed":
-        record(host_run, services, ended, "failed")
     raise HostError(f"could not be taken back: {why(ended)}")
 
 
 def record(
-    host_run: HostRun, services: Sequence[ServiceSwitch], ended: SwitchJournal, state: str
+    host_run: HostRun, services: Sequence[ServiceSwitch], ended: SwitchJournal, *, good: str = ""
 ) -> None:
     """Report the services' releases after a switch with an unplanned end: the target release for
     services that were taken or rolled back, else the former one.
+
+    Args:
+        good: state of the services if the switch succeeded.
     """
+    state = good if ended.result == GOOD else ended.result or FAILED
     for service in services:
         if service.sleeps:
             continue  # it was written, and no part of it ran
@@ -227,7 +225,7 @@ def record(
         before = host_run.memory.observation
         seen = before.services.get(service.name) if before else None
         container = seen.container if seen else None
-        runs = service.to if state in ("taken back", "rolled back") else service.from_release
+        runs = service.to if ended.result == GOOD else service.from_release
         runs = runs if state != "failed" else None
         host_run.outcomes[service.name] = Outcome(
             state=state,
@@ -255,7 +253,7 @@ def rollback(
             name=f"Rollback: {title}",
             targets=partial(list, targets if host.name in names else []),
             turn=partial(in_turn, left=lambda: None),
-            ended=partial(remember, host_run, good="rolled back"),
+            ended=partial(record, host_run, good="rolled back"),
         )
 
 

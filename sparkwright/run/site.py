@@ -9,7 +9,6 @@ import atexit
 import gc
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,7 @@ from sparkwright.facts import hooks, others
 from sparkwright.facts.memory import memory
 from sparkwright.findings.render import paint, text
 from sparkwright.findings.user_error import Problems, UserError, refusal
+from sparkwright.host.lib.records import dataclass
 from sparkwright.plan.desired import Desired
 from sparkwright.plan.peer_keys import THIS_PROCESS, RunKeys
 from sparkwright.plan.plan import HostPlan
@@ -65,6 +65,7 @@ def unplanned_fleet(hosts: Mapping[str, Mapping[str, Any]]) -> DesiredFleet:
                 violations=(),
                 keys=Keys({}, secrets.Secret("")),
                 token=None,
+                accounts={},
                 proxies=None,
                 peer_certificate=None,
             )
@@ -155,7 +156,7 @@ def install() -> None:
 
     _or_exit(lambda: read_files(invocation))
     hooks.before_connecting(plan, lambda state: ready(state, planned=bool(runs)))
-    atexit.register(gc.freeze)  # called last: Python would collect everything once more, 250 ms
+    atexit.register(gc.freeze)  # the last call: Python would collect everything once more, 250 ms
     atexit.register(reported)
 
 
@@ -206,7 +207,7 @@ def plan(
     """Plan a run, before any host is connected to.
 
     Args:
-        limit: names of the chosen hosts; all without.
+        limit: names of the chosen hosts; empty for all hosts.
         broken: reason why group_data can't be read.
 
     Raises:

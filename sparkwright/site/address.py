@@ -28,9 +28,9 @@ def door_of(
     """The document of a host's address for all models; None for a host without one.
 
     Args:
-        pools: of all hosts.
+        pools: pools of all hosts.
         every: all hosts of the inventory.
-        socket: HAProxy's, with all pools.
+        socket: HAProxy's socket with all pools.
     """
     if plan.settings.address is None:
         return None
@@ -38,7 +38,8 @@ def door_of(
     for pool in pools:
         host, service = next(iter(pool.services.items()))
         for name in pool.names:
-            context = _context(service, every[host])
+            limits = engine(service.engine).limits(dict(service.arguments))
+            context = limits.context or every[host].catalog.models[service.body.name].context
             models[name] = Model(pool.name, kind_of(service), context, bool(pool.wakes))
     keys = {
         name: Key(**{limit: getattr(key, limit) for limit in Key.__annotations__})
@@ -55,11 +56,6 @@ def kind_of(service: ServicePlan) -> str:
     return next(iter(kinds), service.task)
 
 
-def _context(service: ServicePlan, host: PlannedHost) -> int | None:
-    limits = engine(service.engine).limits(dict(service.arguments))
-    return limits.context or host.catalog.models[service.body.name].context
-
-
 def address_problems(planned: Mapping[str, PlannedHost], everyone: Everyone) -> Iterator[Finding]:
     """Faults of addresses for all models, and of rights and limits of keys.
 
@@ -71,7 +67,7 @@ def address_problems(planned: Mapping[str, PlannedHost], everyone: Everyone) -> 
     named = addresses(everyone)
     pools = planned_pools(plans) if named and planned.keys() >= everyone.keys() else None
     if pools is not None:
-        yield from unverified(pools, everyone)
+        yield from unverified(pools)
         yield from _unlike(pools)
     names = sorted(name for pool in pools or () for name in pool.names)
     for plan in plans:

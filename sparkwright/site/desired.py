@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -27,7 +27,8 @@ from sparkwright.site.address import door_of
 from sparkwright.site.clusters import unlike_releases
 from sparkwright.site.fleet import PlannedHost, plan_fleet, stopping
 from sparkwright.site.resolution import pinned, site_problems, with_geometry
-from sparkwright.tls.host_certificates import PeerCertificate, peer_certificate, prepare_ca
+from sparkwright.tls.host_certificates import peer_certificate, prepare_ca
+from sparkwright.tls.names import Certificate
 
 
 def rendered(
@@ -89,7 +90,8 @@ class DesiredHost:
         violations: rules that its plan violates without stopping: warnings, and silenced
             violations.
         keys: its API keys.
-        token: for gated models; None without one.
+        token: token for gated models; None without a token.
+        accounts: registry -> ``user:password``.
         proxies: its proxies; None without any.
         peer_certificate: certificate with which it serves other hosts; None for plain HTTP.
     """
@@ -98,8 +100,9 @@ class DesiredHost:
     violations: tuple[finding.Finding, ...]
     keys: Keys
     token: Secret | None
+    accounts: Mapping[str, str | None] = field(repr=False)
     proxies: haproxy.Proxies | None
-    peer_certificate: PeerCertificate | None
+    peer_certificate: Certificate | None
 
     @cached_property
     def secrets(self) -> dict[str, Secret]:
@@ -108,7 +111,7 @@ class DesiredHost:
 
     @property
     def directories(self) -> tuple[Directory, ...]:
-        """Its directories, parents first."""
+        """The host's directories, parents first."""
         return directories(self.desired.plan)
 
 
@@ -160,9 +163,6 @@ def desired_fleet(
     }
     resolution = Resolution(images={}, models={})
     with problems.collected():
-        for host in planned.values() if resolves else ():
-            for service in host.plan.services:
-                account(host.plan.settings.registry_auth_source, service.image.pulled.registry)
         if resolves:
             resolution = pinned(planned)
             planned = with_geometry(planned, resolution)
@@ -202,6 +202,9 @@ def _desired_host(
 ) -> DesiredHost:
     plan, settings = desired.plan, desired.plan.settings
     token = hub_token(settings.hub_token_source)
+    images = [image for image in plan.references.images if image.name in desired.resolution.images]
+    registries = {image.pulled.registry for image in images}
+    accounts = {each: account(settings.registry_auth_source, each) for each in registries}
     proxies = proxies_of(plan, everyone, pools, dry=dry)
     proxies = proxies and replace(
         proxies,
@@ -211,5 +214,5 @@ def _desired_host(
     peer = None
     if settings.peer_sharing:
         pem = proxies.tls if proxies else None
-        peer = peer_certificate(plan.host, everyone[plan.host], settings.tls, pem, dry=dry)
-    return DesiredHost(desired, violations, keys, token, proxies, peer)
+        peer = peer_certificate(plan.host, everyone[plan.host], plan.tls, pem, dry=dry)
+    return DesiredHost(desired, violations, keys, token, accounts, proxies, peer)

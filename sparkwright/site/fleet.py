@@ -5,7 +5,6 @@ Services that name a model's repository get their recipes before anything else i
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from sparkwright.engines import DEFAULT, ENGINES, engine, serving, stock_image, 
 from sparkwright.engines.derivation import Derivation, DerivedFact, Gpu, Subject, form_of
 from sparkwright.findings.finding import Finding, errors
 from sparkwright.findings.user_error import Messages, Problems, UserError, suggest
+from sparkwright.host.lib.records import dataclass, field, replace
 from sparkwright.plan.plan import HostPlan, plan_host, taken
 from sparkwright.resolve import credentials, recipe_registry
 from sparkwright.resolve.gguf_files import TOKENS, is_chosen
@@ -27,12 +27,11 @@ from sparkwright.resolve.hub import ResolvedModel, resolve_model
 from sparkwright.resolve.lock import Lock, locked_model, read_lock
 from sparkwright.resolve.references import ModelReference
 from sparkwright.site.service_files import with_files
-from sparkwright.tls.host_certificates import address_in_clear
-from sparkwright.tls.host_certificates import problems as tls_problems
+from sparkwright.tls import host_certificates
 
 _MESSAGES = Messages(__file__)
-#: By a model's key, and whether GGUF files are served of it: the same repository may have other
-#: files.
+#: The key is a model's, with whether GGUF files are served of it: the same repository may have
+#: other files.
 _Wanted = dict[tuple[str, bool], tuple["ReadHost", ModelReference]]
 _Answers = Mapping[tuple[str, bool], ResolvedModel | UserError]
 
@@ -192,7 +191,7 @@ def _locks(*, anew: bool) -> Callable[[str], Lock | None]:
 
 
 def _pin(lock: Lock, model: ModelReference) -> ResolvedModel | None:
-    """A model's pin. A file that is no GGUF file is pinned without its largest size."""
+    """A model's pin. A file that is not a GGUF file is pinned without its largest size."""
     whole = replace(model, choice="") if model.choice.endswith("GiB") and not model.gguf else model
     return locked_model(lock, model) or locked_model(lock, whole)
 
@@ -345,7 +344,7 @@ class PlannedHost:
     Attributes:
         resolved_models: models that were looked up for the plan, by repository and revision.
         login: obstacle to a login.
-        data: of inventory and group_data.
+        data: data of inventory and group_data.
     """
 
     plan: HostPlan
@@ -363,7 +362,7 @@ class PlannedHost:
     def violations(self) -> tuple[Finding, ...]:
         """Rules that it violates."""
         findings = check_host(self.plan, self.catalog, assumed_hardware(self.plan))
-        in_clear = address_in_clear(self.plan.host, self.plan.settings)
+        in_clear = host_certificates.address_in_clear(self.plan.host, self.plan.settings)
         return (*findings, *in_clear, *self.login)
 
 
@@ -417,6 +416,10 @@ def plan_fleet(inputs: Iterable[inventory.HostInput], *, anew: bool = False) -> 
             plan = replace(plan, locked=Path(file).is_file(), gpu=named_gpu(given, recipe.settings))
             problems += taken(plan, given.origin, given.data.get("ssh_port"))
             problems += _of_the_whole(recipe, plan)
+            with problems.collected():
+                tls = given.origin("tls")
+                own = host_certificates.of_user(plan.settings, given.data, plan.host, tls)
+                plan = replace(plan, certificate=own)
             login = tuple(ssh_keys.unusable_key(given.name, given.data, given.origin))
             hosts[given.name] = PlannedHost(
                 plan, recipe.catalog, recipe.resolved_models, login, given.data
@@ -425,13 +428,12 @@ def plan_fleet(inputs: Iterable[inventory.HostInput], *, anew: bool = False) -> 
 
 
 def _of_the_whole(host: ReadHost, plan: HostPlan) -> Iterator[Finding]:
-    """TLS over all services of a host, and names of unknown rules."""
-    given, settings = host.given, host.settings
+    """Services without TLS on a host with TLS, and names of unknown rules."""
+    given = host.given
     in_clear = [
         service.name
         for service in plan.services
-        if not service.proxy and not is_loopback(service.bind)
+        if host.settings.tls and not service.proxy and not is_loopback(service.bind)
     ]
-    where = f"{given.origin('tls')}: tls"
-    yield from tls_problems(given.name, given.data, settings.tls, in_clear, where)
+    yield from host_certificates.clear_services(given.name, in_clear, f"{given.origin('tls')}: tls")
     yield from unknown_silences(plan, host.catalog, given.origin("services"))

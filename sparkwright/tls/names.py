@@ -1,12 +1,14 @@
-"""Names and addresses that certificates are for."""
+"""A host's certificate, and the names and addresses that certificates are for."""
 
 import hashlib
 import ipaddress
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
-from sparkwright.config import inventory, settings
+from sparkwright.config import inventory, secrets, settings
+from sparkwright.host.fetch.request import TlsIdentity
+from sparkwright.host.lib.records import dataclass
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -15,6 +17,18 @@ _NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 #: Below this name every host has a name, whatever its name in the inventory is. No resolver looks
 #: it up.
 _OWN = "sparkwright.internal"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Certificate of a host with its key, PEM, and the identity that others verify."""
+
+    pem: secrets.SecretText
+    identity: TlsIdentity
+
+
+#: Decided TLS of a host: a certificate of the site's own CA, or of the user's; None for http.
+Tls = Literal["own"] | Certificate | None
 
 
 def ip_address(text: str) -> IpAddress | None:

@@ -2,7 +2,6 @@
 
 import datetime as dt
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,24 +13,16 @@ from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from sparkwright.config.secrets import SecretText, exposure
 from sparkwright.config.settings import TlsSettings
 from sparkwright.findings.user_error import Fault, Messages, Problems, mistakes, refusal
+from sparkwright.host.fetch.request import TlsIdentity
 from sparkwright.tls.authority import pem, subject_names
-from sparkwright.tls.names import covers
+from sparkwright.tls.names import Certificate, covers, is_name
 
 _MESSAGES = Messages(__file__)
 
 
-@dataclass(frozen=True)
-class UserCertificate:
-    """A certificate with its key, PEM; its names, and its CA if one is given."""
-
-    pem: SecretText
-    names: tuple[str, ...]
-    ca: str | None
-
-
 def user_certificate(
     settings: TlsSettings, host: str, address: str, where: str, now: dt.datetime
-) -> UserCertificate:
+) -> Certificate:
     """The user's certificate for a host.
 
     Args:
@@ -39,7 +30,7 @@ def user_certificate(
         where: file and key of the setting, for messages.
 
     Raises:
-        UserError: names every fault of it.
+        UserError: names every fault of the certificate.
     """
     problems = Problems()
     chain: tuple[x509.Certificate, ...] = ()
@@ -61,8 +52,9 @@ def user_certificate(
             problems.append(_MESSAGES.mistake("another-key", f"{where}.key", host, **facts))
     problems.stop()
     assert key is not None
-    text = SecretText(pem(*chain, key))
-    return UserCertificate(text, subject_names(chain[0]), pem(*roots) or None)
+    named = [address, *(name for name in subject_names(chain[0]) if "*" not in name)]
+    name = next((item for item in named if is_name(item)), None)
+    return Certificate(SecretText(pem(*chain, key)), TlsIdentity(name, pem(*roots) or None))
 
 
 def _read(file: str, where: str, host: str) -> bytes:
@@ -101,7 +93,7 @@ def _time_and_name(
         yield "certificate", f"{file} expired on {ended}", "renew it"
     if now < leaf.not_valid_before_utc:
         begins = f"{leaf.not_valid_before_utc:%Y-%m-%d %H:%M} UTC"
-        yield "certificate", f"{file} is valid from {begins} on", "wait, or set this clock right"
+        yield "certificate", f"{file} is valid from {begins} on", "wait, or correct this clock"
     names = subject_names(leaf)
     if not covers(names, address):
         choices = ", ".join(names) or "no name (subjectAltName)"

@@ -35,7 +35,7 @@ class Load:
         wrong: failures: status, broken line, or a missing end.
         context: verification of https; None for http.
         model: model name in requests.
-        answers: the usage of each complete answer, if streams report it.
+        answers: usage of each complete answer, if streams report it.
         streams: whether half of the workers ask for streams now.
     """
 

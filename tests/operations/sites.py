@@ -32,8 +32,8 @@ def host_run(host: FakeHost, services: Mapping[str, Any] = SPARK, **data: Any) -
     planned = plan(services, host=host.name, **data)
     everyone = {host.name: {"services": dict(services), **data}}
     return HostRun(
-        wanted(planned), (), KEYS, None, proxies_of(planned, everyone, planned_pools([planned])),
-        None,
+        wanted(planned), (), KEYS, None, {},
+        proxies_of(planned, everyone, planned_pools([planned])), None,
         host.name, host.memory, f"10.0.0.{host.name[-1]}",
     )  # fmt: skip
 

@@ -122,7 +122,7 @@ def test_an_abandoned_switch_is_an_interruption() -> None:
         switching.follow(host)  # type: ignore[arg-type]
 
 
-def test_the_turn_decides_and_the_result_is_reported() -> None:
+def test_a_switch_waits_for_its_turn_and_reports_its_result() -> None:
     texts: list[Any] = []
     host = _host(old=True)
 
@@ -170,7 +170,9 @@ class Fleet:
         for name, host in self.hosts.items():
             host.name = name
             at = f"10.0.0.{name[-1]}"
-            every[name] = HostRun(hosts[name], (), KEYS, None, None, None, name, host.memory, at)
+            every[name] = HostRun(
+                hosts[name], (), KEYS, None, {}, None, None, name, host.memory, at
+            )
         settings = RolloutSettings(canaries=1, batch="100%")
         self.run = Run(
             "inventory/lab.py", every, RunKeys(Secret("peers")),
@@ -252,7 +254,7 @@ def test_followers_are_ready_before_their_head_is_switched(
         files = {Path(path).name: text for path, (text, _) in service.files.items()}
         assert ENGINE.value not in str(files)
         assert files["secrets.env"] == "SPARKWRIGHT_RANKS=sk-of-the-ranks\n"
-        # With its last file a release is complete.
+        # A release is complete with its last file.
         assert Path([*service.service.files][-1]).name == "release.json"
     assert len({request.services[0].to for _, request in fleet.order}) == 1
 
@@ -297,7 +299,7 @@ def test_a_head_is_not_switched_without_a_follower(
 @cases("seen", "arguments")
 def test_missing_parts_of_a_follower_are_named(seen: dict[str, Any], arguments: list[str]) -> None:
     host_run = HostRun(
-        pair()["spark-2"], (), KEYS, None, None, None, "spark-2", fake(None).memory, "10.0.0.2"
+        pair()["spark-2"], (), KEYS, None, {}, None, None, "spark-2", fake(None).memory, "10.0.0.2"
     )
     (service,) = host_run.services
     state = dict(seen.get("state", {}))

@@ -26,7 +26,7 @@ from sparkwright.operations.lib.fetching import Sources
 from sparkwright.plan.peer_keys import CONTROLLER, Peer, RunKeys
 from sparkwright.run import bundle_server, sharing
 from sparkwright.run.state import Run
-from sparkwright.tls.host_certificates import PeerCertificate
+from sparkwright.tls.names import Certificate
 from tests.golden import compare
 from tests.host.serving import free_port
 from tests.operations.harness import FakeHost
@@ -83,7 +83,7 @@ def test_a_host_that_has_the_content_is_asked_first() -> None:
 def test_hosts_that_do_not_share_take_no_part() -> None:
     run, (_, second) = _fleet(True, False, peer_sharing=False)
     assert _peers(run, second) == ()
-    # Nor a host with an unknown address, behind a jump host.
+    # A host with an unknown address, behind a jump host, shares nothing either.
     run, (_, second) = _fleet(True, False)
     run.hosts["spark-1"].connection = None
     assert _peers(run, second) == ()
@@ -117,7 +117,7 @@ def test_under_tls_each_side_knows_the_others_certificate() -> None:
     run, (_, second) = _fleet(True, False)
     named, plain = run.hosts["spark-1"], sharing.sources(run, run.hosts["spark-1"])
     identity = TlsIdentity("spark-1.sparkwright.internal", "the CA")
-    named.peer_certificate = PeerCertificate(SecretText("certificate and key"), identity)
+    named.peer_certificate = Certificate(SecretText("certificate and key"), identity)
     (peer,) = sharing.sources(run, run.hosts["spark-2"], MODEL).peers()
     assert peer == Peer("spark-1", "https://10.0.0.1:18650", identity)
     keys = json.loads(run.peer_keys.leech(second.name, [peer]).value)
@@ -215,9 +215,9 @@ def test_a_certificate_for_addresses_of_the_lan_keeps_to_them() -> None:
     _railed(run, first, enp1s0f1np1="192.168.177.11")
     _railed(run, second, enp1s0f1np1="192.168.177.12")
     pem = SecretText("PEM")
-    run.hosts["spark-1"].peer_certificate = PeerCertificate(pem, TlsIdentity(None, None))
+    run.hosts["spark-1"].peer_certificate = Certificate(pem, TlsIdentity(None, None))
     assert _peers(run, second) == ("https://10.0.0.1:18650",)
-    run.hosts["spark-1"].peer_certificate = PeerCertificate(pem, TlsIdentity("spark-1", "CA"))
+    run.hosts["spark-1"].peer_certificate = Certificate(pem, TlsIdentity("spark-1", "CA"))
     assert _peers(run, second)[0] == "https://192.168.177.11:18650"
 
 
@@ -226,8 +226,8 @@ JOB = peers.server_job(HOME, Sources(addresses=("10.0.0.2",)))
 
 
 def test_the_server_reads_its_files_alone_without_root_and_systemd_holds_its_port() -> None:
-    """It sees programs, models, parts and keys; with its one capability, open_by_handle_at would
-    reach every file, so its system calls are limited; it reaches no network itself.
+    """The server sees programs, models, parts and keys; with its one capability, open_by_handle_at
+    would reach every file, so its system calls are limited; it reaches no network itself.
     """
     texts = [f"# {name.rpartition('.')[2]}\n{text}" for name, text in sorted(JOB.units.items())]
     compare("operations/peer-units", "\n".join(texts).replace(JOB.unit, "UNIT"))

@@ -1,7 +1,6 @@
 """Facts that rules judge: a planned service, its hardware, and its entries of the catalog."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 from sparkwright.catalog import Catalog, Recipe, Scalar
@@ -10,6 +9,7 @@ from sparkwright.catalog.issues import folded
 from sparkwright.engines import engine
 from sparkwright.engines.arguments import amount
 from sparkwright.engines.engine import Configuration
+from sparkwright.host.lib.records import dataclass
 from sparkwright.plan.plan import HostPlan, ServicePlan
 
 

@@ -7,11 +7,11 @@ A dedicated card belongs to one service. ``shm_size`` is only a limit, which Doc
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from sparkwright.catalog import Catalog, gpus
 from sparkwright.checks.configuration.facts import Context, Hardware, contexts
 from sparkwright.findings.check import Symptom, check
+from sparkwright.host.lib.records import dataclass
 from sparkwright.plan.plan import HostPlan
 from sparkwright.text.sizes import GIB
 

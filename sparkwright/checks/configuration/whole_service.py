@@ -114,7 +114,9 @@ def _offload(context: Context) -> Iterator[Symptom]:
     if offload := context.service.kv_offload:
         added = context.engine.additions(context.version, {}, 0, offload)
         token = context.engine.kv_bytes(context.body, context.effective, 1)
-        written = f"{token * 1e6 / GIB:.1f} GiB" if token else "what sparkwright lock finds"
+        written = (
+            f"{token * 1e6 / GIB:.1f} GiB" if token else "the size that sparkwright lock finds"
+        )
         case = "disk" if offload.disk else ""
         if any(context.arguments.get(name) != value for name, value in added.items()):
             case = "twice"
@@ -143,7 +145,7 @@ def _absent_file(context: Context) -> Iterator[Symptom]:
     mounts = {f"{model.mount}/": model for model in service.models}
     for name in sorted(context.engine.file_arguments(code=True) & context.written.keys()):
         path = str(context.written[name])
-        # Else it is the name or the text of a template.
+        # Any other value is the name or the text of a template.
         is_path = "/" in path or path.endswith((".jinja", ".jinja2", ".j2", ".py", ".json"))
         if not is_path or {*"{}\n"} & {*path} or path in there:
             continue
@@ -191,7 +193,8 @@ def _tag_of_recipe(context: Context) -> Iterator[Symptom]:
     if context.recipe.tag or tag == newest or tag not in tags:
         return
     day, last = tags[tag].date, tags[newest].date
-    # Neither the rollback tag that the card names, nor the rollback tag of this tag's card.
+    # The tag is neither the rollback tag that the card names, nor the rollback tag of this tag's
+    # card.
     back = tags[newest].rollback
     named = (back, tags[back].rollback if back in tags else None)
     if tag not in named and day and last and day < last:
@@ -228,15 +231,17 @@ def _remote_code(context: Context) -> Iterator[Symptom]:
 @check("imported-setting")
 def _imported_setting(context: Context) -> Iterator[Symptom]:
     recipe, left_out = context.recipe, list[allowlist.LeftOut]()
+    if not recipe.system.startswith("Imported: "):
+        return
     # An import keeps trust_remote_code if the user asks for it; `remote-code` judges it.
     allowed = {*context.plan.settings.allowed_in_recipes, "trust_remote_code"}
-    kept, imported = context.engine.allowlist.kept, recipe.system.startswith("Imported: ")
+    kept = context.engine.allowlist.kept
     files = [file.at for file in recipe.files]
     names = context.engine.file_arguments(code=True)
     allowed |= {name for name in names if recipe.arguments.get(name) in files}
-    for name, value in (recipe.arguments if imported else {}).items():
+    for name, value in recipe.arguments.items():
         kept("arguments", name, arguments.mapping(value) or value, allowed, left_out)
-    for name, text in (recipe.environment if imported else {}).items():
+    for name, text in recipe.environment.items():
         kept("env", name, text, allowed, left_out)
     for name, _, reason in left_out:
         yield Symptom(name=name, reason=reason)

@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sparkwright.config.templates import template
 from sparkwright.engines import metric_names
 from sparkwright.findings import thresholds
-from sparkwright.host.lib.records import encode
+from sparkwright.host.lib.records import dataclass, encode
 from sparkwright.host.service import Service
 from sparkwright.host.watch.state import WatchConfig, WatchedService
 from sparkwright.plan.plan import HostPlan

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from sparkwright.host.lib.records import dataclass
 from sparkwright.host.service import CheckResult
 
 

@@ -6,13 +6,7 @@ from pathlib import Path
 
 from sparkwright.catalog import ArgumentValue, Model, Needs, entries, gpus
 from sparkwright.engines import derived_entries
-from sparkwright.engines.derivation import (
-    Advice,
-    Derived,
-    DerivedFact,
-    Subject,
-    questions,
-)
+from sparkwright.engines.derivation import Advice, Derived, DerivedFact, Subject, questions
 from sparkwright.engines.llamacpp import limits, memory
 from sparkwright.findings.check import Symptom
 from sparkwright.text.sizes import GIB

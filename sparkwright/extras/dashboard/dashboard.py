@@ -27,6 +27,7 @@ from sparkwright.findings.user_error import Messages, UserError
 from sparkwright.host import logs, status
 from sparkwright.host.models import document, report
 from sparkwright.results.status import Planned
+from sparkwright.text.shipped_yaml import beside
 from sparkwright.text.timestamps import utc
 from sparkwright.text.visible import log_line, visible
 
@@ -39,16 +40,8 @@ _MESSAGES = Messages(__file__)
 _INTERVAL, _GLANCE = 5.0, 20.0
 #: Lines of a log.
 _LINES = 200
-_WHY = ("--why", "from the dashboard")
 #: Actions of a page with --control -> the command, and its words after the name.
-_ACTIONS: dict[str, tuple[str, ...]] = {
-    "start": ("start", "--yes"),
-    "stop": ("stop", "--yes", *_WHY),
-    "restart": ("restart", "--yes"),
-    "activate": ("activate", "--yes", *_WHY),
-    "maintenance on": ("maintenance", "on", *_WHY),
-    "maintenance off": ("maintenance", "off"),
-}
+_ACTIONS: dict[str, list[str]] = beside(__file__, "actions.yaml")
 _NAME = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_.:@/-]{0,252}")
 
 
@@ -153,12 +146,12 @@ def _page(hosts: Hosts, *, control: bool) -> str:
 
 
 def _record() -> float:
-    """When the last run ended: its record is part of the page."""
+    """Time when the last run ended, since its record is part of the page."""
     return LAST_RUN.stat().st_mtime if LAST_RUN.exists() else 0.0
 
 
 def _log(session: Session, name: str, service: str) -> str:
-    """The last lines of a service's log, or why it has none."""
+    """The last lines of a service's log, or the reason why there are no lines."""
     from sparkwright.facts.asking import HostError, ask
     from sparkwright.facts.memory import memory
 
@@ -181,7 +174,7 @@ def _act(
     """Run a command of the page, like the command line; return whether it succeeded, and its
     output.
     """
-    subcommand, *options = _ACTIONS.get(action, ("",))
+    subcommand, *options = _ACTIONS.get(action, [""])
     names = [host] if subcommand == "maintenance" else [host, service]
     services = fleet.services(host)
     chosen = services is not None and {host, *services} >= {*names}
@@ -228,7 +221,7 @@ def _tls(address: str) -> ssl.SSLContext:
     """TLS with a certificate of the site's own CA for one address.
 
     Raises:
-        UserError: when the CA can't be used.
+        UserError: the CA can't be used.
     """
     from sparkwright.tls.authority import authority, host_certificate
     from sparkwright.tls.names import label

@@ -10,6 +10,7 @@ import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import cache, partial
 
 import gevent
 from pyinfra.api.host import Host
@@ -30,6 +31,7 @@ from sparkwright.host.proxy.pool import ProxyRequest
 from sparkwright.operations.lib import jobs
 from sparkwright.operations.lib.progress import LIVE
 from sparkwright.results.progress import phases
+from sparkwright.text.shipped_yaml import beside
 
 UNIT = "sparkwright-switch"
 #: Path of the unit that brings a switch to its end after a power cut.
@@ -40,15 +42,7 @@ _ENTRY = (
     'import sys; sys.path.insert(0, "{}"); from sparkwright.host import switch; '
     "sys.exit(switch.main(sys.argv[1:]))"
 )
-_WORDS = {
-    "writing": "writing the release",
-    "draining": "letting running requests end",
-    "stopping": "stopping",
-    "switching": "switching",
-    "starting": "starting",
-    "proving": "waiting for real answers",
-    "reverting": "going back",
-}
+_steps = cache(partial(beside, __file__, "switch_steps.yaml"))
 
 
 class Interrupted(HostError):
@@ -151,7 +145,7 @@ def follow(host: Host, start: Sequence[Job] = ()) -> release.SwitchJournal:
 
     Raises:
         Interrupted: the switch has no result, and no job works on it.
-        HostError: when the host does not answer.
+        HostError: the host does not answer.
     """
     watched = WatchedJob(UNIT, place(memory(host).services_root))
     try:
@@ -201,4 +195,4 @@ def place(services_root: str) -> str:
 
 def _words(journal: release.SwitchJournal, now: float) -> str:
     """Describe the present step of a switch, and its duration so far."""
-    return phases(journal.phases, now) or _WORDS.get(journal.step, "starting the switch")
+    return phases(journal.phases, now) or _steps().get(journal.step, "starting the switch")

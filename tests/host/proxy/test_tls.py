@@ -16,9 +16,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from sparkwright.config.secrets import SecretText
+from sparkwright.host.fetch.request import TlsIdentity
 from sparkwright.host.service import SmokeRequest
 from sparkwright.host.smoke import check
-from sparkwright.proxy.haproxy import Replica, ReplicaTls
+from sparkwright.proxy.haproxy import Replica
 from sparkwright.tls.authority import Authority, authority, host_certificate
 from sparkwright.tls.names import own_name
 from tests.host.proxy.backend import Backend, serving
@@ -149,7 +150,7 @@ def test_a_stolen_host_key_signs_for_nobody(folder: Path, first: Backend, ca: Au
         handshake(posing, trusting(ca))
 
 
-def test_the_private_key_is_its_owners_alone(proxy: RunningProxy) -> None:
+def test_only_its_owner_reads_the_private_key(proxy: RunningProxy) -> None:
     certificate = Path(proxy.proxies.certificate)
     assert certificate.stat().st_mode & 0o777 == 0o600
     assert proxy.post(CHAT).status == 200
@@ -169,7 +170,7 @@ def test_the_private_key_is_its_owners_alone(proxy: RunningProxy) -> None:
 
 def balancing(backend: Backend, ca: Authority, host: str = "spark-1") -> Replica:
     """A replica in the address's form, by its host's name."""
-    return replace(replica(backend), tls=ReplicaTls(own_name(host), ca.pem))
+    return replace(replica(backend), tls=TlsIdentity(own_name(host), ca.pem))
 
 
 def test_a_replica_of_this_ca_gets_requests(folder: Path, ca: Authority) -> None:
@@ -204,7 +205,7 @@ def test_an_unverifiable_replica_gets_no_request(
 def test_an_attacker_on_a_replicas_port_gets_no_request(
     folder: Path, ca: Authority, other: Authority
 ) -> None:
-    """Between two checks: each connection is verified, too."""
+    """The attacker comes between two checks: each connection is verified, too."""
     with serving("one", served(pem(ca), folder)) as first:
         replicas = (balancing(first, ca),)
     with serving("one", served(pem(other), folder), first.port) as thief:
@@ -249,7 +250,7 @@ def test_switching_tls_cuts_no_request_off(folder: Path, first: Backend, ca: Aut
 
 
 def test_replicas_turn_tls_on_and_off_with_their_address(folder: Path, ca: Authority) -> None:
-    """Its reload keeps drained replicas, but not the protocol to the replicas."""
+    """HAProxy's reload keeps drained replicas, but not the protocol to the replicas."""
     with serving("one") as clear:
         plain = (replica(clear),)
     with opened(proxies_of(folder, plain)) as balancer:

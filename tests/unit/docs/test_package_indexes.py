@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-#: Without their dots, so that this file names none of them.
+#: Names without their dots, so that this file names no index.
 INDEXES = (
     "deb debian org", "snapshot debian org", "archive ubuntu com", "ports ubuntu com", "pypi org",
     "files pythonhosted org", "registry npmjs org", "proxy golang org", "crates io",

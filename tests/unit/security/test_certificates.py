@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from sparkwright.proxy.proxies import proxies_of
 from sparkwright.site.fleet import plan_fleet
 from sparkwright.tls import names
 from sparkwright.tls.authority import HOST_VALID, authority, host_certificate, pem, subject_names
-from sparkwright.tls.host_certificates import address_in_clear, identity, prepare_ca
+from sparkwright.tls.host_certificates import address_in_clear, identity, of_user, prepare_ca
 from sparkwright.tls.names import names_of, own_name
 from tests.tables import Tables
 from tests.unit.builders import ROOT, SPARK, plan
@@ -56,7 +57,7 @@ def leaf(pem: str) -> x509.Certificate:
     return x509.load_pem_x509_certificate(pem.encode())
 
 
-def test_the_ca_s_key_is_its_owner_s_alone() -> None:
+def test_only_its_owner_reads_the_cas_key() -> None:
     made = authority(NOW)
     host_certificate(made, "spark-1", NAMES, NOW)
     assert mode(CA_DIRECTORY) == 0o700
@@ -168,7 +169,7 @@ def test_a_certificate_stays_until_a_third_of_its_time_is_left() -> None:
     assert leaf(renewed).not_valid_after_utc < later < leaf(issue(later)).not_valid_after_utc
 
 
-def test_another_name_another_ca_or_a_torn_file_make_a_new_one() -> None:
+def test_another_name_another_ca_or_a_torn_file_make_a_new_certificate() -> None:
     first = host_certificate(authority(NOW), "spark-1", NAMES, NOW)
     named = host_certificate(authority(NOW), "spark-1", (*NAMES, "10.0.0.9"), NOW)
     assert set(subject_names(leaf(named))) == {*NAMES, "10.0.0.9"}
@@ -221,7 +222,8 @@ def proxies(data: Mapping[str, Any], everyone: Mapping[str, Any] | None = None) 
 
 
 def _plan(host: str, data: Mapping[str, Any]) -> HostPlan:
-    return plan(data["services"], host, **{k: v for k, v in data.items() if k != "services"})
+    planned = plan(data["services"], host, **{k: v for k, v in data.items() if k != "services"})
+    return replace(planned, certificate=of_user(planned.settings, data, host, "tls"))
 
 
 def test_a_second_plan_is_the_same() -> None:
@@ -345,8 +347,8 @@ def test_a_good_certificate_is_taken(users: _Files) -> None:
     assert result.tls is not None
     assert result.tls.count("BEGIN CERTIFICATE") == result.tls.count("BEGIN PRIVATE KEY") == 1
     assert not CA_DIRECTORY.exists()
-    expected = identity("spark-1", {"lan_address": "spark-1.home.arpa"}, plan(BEHIND, tls=OURS)
-                     .settings.tls)  # fmt: skip
+    named = _plan("spark-1", {"services": BEHIND, "tls": OURS, "lan_address": "spark-1.home.arpa"})
+    expected = identity("spark-1", named.tls)
     assert expected
     assert (expected.name, expected.ca) == ("spark-1.home.arpa", Path("ca.pem").read_text())
 

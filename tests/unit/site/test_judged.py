@@ -72,3 +72,23 @@ def test_a_dry_run_makes_neither_key_nor_certificate(monkeypatch: pytest.MonkeyP
     made = {path.name for path in Path(".sparkwright").iterdir()}
     assert {"api_key", "ca", "engine_key", "keys"} <= made
     assert desired_fleet(_inputs(data), everyone, dry=True).hosts["spark-1"].keys == real.keys
+
+
+def test_an_account_is_carried_to_the_host_and_its_command_runs_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from tests.unit.builders import plan, resolution
+
+    monkeypatch.setattr("sparkwright.site.desired.pinned", lambda _: resolution(plan(SPARK)))
+    Path("config.json").write_text('{"auths": {"ghcr.io": {"auth": "bWU6b25l"}}}')
+    data = {"registry_auth_command": ["sh", "-c", "echo >> runs; cat config.json"]}
+    everyone = {"spark-1": {"services": SPARK, **data}}
+    host = desired_fleet(_inputs(data), everyone, dry=True).hosts["spark-1"]
+    assert host.accounts == {"https://ghcr.io": "me:one"}
+    assert "me:one" not in repr(host)
+    assert Path("runs").read_text() == "\n"
+    assert (
+        not desired_fleet(_inputs(data), everyone, dry=True, resolves=False)
+        .hosts["spark-1"]
+        .accounts
+    )
