@@ -94,7 +94,7 @@ def _kind(name: str, value: str, description: str) -> tuple[str, list[str]]:
 
 
 def _default(kind: str, match: re.Match[str] | None) -> Any:
-    """A default in a recipe's form; None for a default that is no plain value."""
+    """A default in a recipe's form; None for a default that is not a plain value."""
     if match is None:
         return None
     text = match[1].strip("'\"")

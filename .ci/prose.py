@@ -5,7 +5,7 @@
     python .ci/prose.py --tighten   # makes the present counts the ceilings
 
 Pages, docstrings, and messages in YAML and JSON files are read. Counts of pages and words have
-ceilings, too; a table's lines between cells are no words. Variables without a noun count as well.
+ceilings, too; a table's lines between cells are not words. Variables without a noun count as well.
 """
 
 import ast
@@ -30,6 +30,8 @@ _RULES = tomllib.loads(Path(__file__).with_name("prose-rules.toml").read_text(en
 #: A rule's name -> the sentences that break it.
 RULES = {name: re.compile(pattern) for name, pattern in _RULES["sentences"].items()}
 RULES["private"] = re.compile("|".join(_RULES["private"]), re.I)
+#: First words of a docstring that are not its subject.
+OPENING = re.compile(_RULES["opening"])
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -97,6 +99,8 @@ def variables(source: str) -> Iterator[str]:
 def findings(root: Path) -> Iterator[tuple[str, str]]:
     """Area with rule, and file with sentence."""
     for area, file, text in texts(root):
+        if area == "docstrings" and OPENING.search(text):
+            yield "docstrings.opening", f"{file}: {text[:80]}"
         for sentence in sentences(text):
             for rule, pattern in RULES.items():
                 if pattern.search(sentence):
@@ -118,7 +122,7 @@ def count(root: Path) -> dict[str, int]:
     return {
         "pages": len(written),
         "words": sum(len(re.findall(r"\S*\w\S*", text)) for text in written.values()),
-        **{area: names.count(area) for area in (*areas, "names.variables")},
+        **{area: names.count(area) for area in (*areas, "docstrings.opening", "names.variables")},
     }
 
 

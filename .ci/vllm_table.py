@@ -81,7 +81,7 @@ def from_dump(dump: dict[str, Any]) -> dict[str, Any]:
 
 
 def _default(text: str) -> ArgumentValue | None:
-    """A default in a recipe's form; None for a default that is no plain value."""
+    """A default in a recipe's form; None for a default that is not a plain value."""
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):

@@ -64,7 +64,7 @@ def _here(rounds: int) -> Iterator[tuple[str, ...]]:
 
 
 def _row(message: str, name: str, most: float | None, folder: Path, rounds: int) -> tuple[str, ...]:
-    _seconds(message.split(), folder)  # what is compiled once is compiled
+    _seconds(message.split(), folder)  # compiled files stay
     seconds = [_seconds(message.split(), folder) for _ in range(rounds)]
     bound = f"{most:g}" if most else ""
     return f"`{name}`", f"{statistics.median(seconds):.2f}", f"{min(seconds):.2f}", bound

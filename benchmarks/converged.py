@@ -97,7 +97,7 @@ def _with_pyinfra(inventory: Path, hosts: Sequence[str], others: dict[str, Check
     # One key for all checkouts, so that none must install its own.
     key = {"SPARKWRIGHT_API_KEY": Path(".sparkwright/api_key").read_text().strip()}
     limit = [word for host in hosts for word in ("--limit", host)]
-    # In a folder without config.py, which would plan the run and speed up its connections.
+    # Run in a folder without config.py, which would plan the run and speed up its connections.
     groups = runpy.run_path(str(inventory))
     alone = write_inventory(
         "stock", {group: groups[group] for group in ("sparks", "rtx50") if group in groups}
@@ -112,8 +112,8 @@ def _with_pyinfra(inventory: Path, hosts: Sequence[str], others: dict[str, Check
         "stock pyinfra operations": partial(
             run, stock, {"STOCK_VARIABLES": str(_VARIABLES.resolve())}, alone.parent
         ),
-        # At the end, because of another checkout's changes: this checkout reverts them before
-        # others are measured.
+        # Run this at the end, because of another checkout's changes: this checkout reverts them
+        # before others are measured.
         **{name: partial(other.deploy, inventory, hosts, key) for name, other in others.items()},
     }
 
@@ -208,7 +208,7 @@ def _playbook(ansible: Path, hosts: Sequence[str]) -> list[str]:
 
 
 def _ansible() -> Path:
-    """ansible-playbook from a separate venv: it is no dependency of the project."""
+    """ansible-playbook from a separate venv: it is not a dependency of the project."""
     home = WORK / "ansible-venv"
     program = home / "bin/ansible-playbook"
     if not program.exists():

@@ -2,9 +2,9 @@
 
     make bench-fetching      (or: python -m benchmarks.fetching --rounds 3)
 
-On the virtual fleet. `tc` limits hub and registry together to a fixed rate (the uplink), and
-every host at ten times that (the LAN). The bytes are counted at the depot's own cable. The output
-has medians and ratios of one run.
+It runs on the virtual fleet. `tc` limits hub and registry together to a fixed rate (the uplink),
+and every host at ten times that (the LAN). The bytes are counted at the depot's own cable. The
+output has medians and ratios of one run.
 """
 
 import argparse

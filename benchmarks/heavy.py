@@ -45,7 +45,7 @@ def weights(files: int, megabytes: int) -> None:
 
 @contextmanager
 def body(files: int, megabytes: int) -> Iterator[None]:
-    """The same for a while."""
+    """The heavy body, for the time of a block."""
     store = Store(STATE / "depot" / "hub")
     data = store.load(BODY)
     assert data is not None

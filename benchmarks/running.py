@@ -23,7 +23,7 @@ class Cost:
     """Cost of one run.
 
     Attributes:
-        seconds: by the clock.
+        seconds: elapsed seconds.
         cpu: seconds of CPU, user and system, of the controller's process.
         peak: its largest resident size in megabytes.
     """
@@ -41,7 +41,7 @@ class Checkout:
 
     @property
     def pyinfra(self) -> Path:
-        """Its program, or the program of this process's environment."""
+        """The checkout's pyinfra, or pyinfra of this process's environment."""
         own = self.folder.absolute() / ".venv/bin/pyinfra"
         return own if own.exists() else Path(sys.executable).with_name("pyinfra")
 
@@ -72,7 +72,7 @@ class Checkout:
         return run([str(self.pyinfra.with_name("sparkwright")), *arguments], {}, self.folder)
 
     def last_run(self) -> list[dict[str, Any]]:
-        """Its last run's record, by host."""
+        """Record of the checkout's last run, by host."""
         record = json.loads((self.folder / ".sparkwright/last-run.json").read_text())
         hosts: list[dict[str, Any]] = record["hosts"]
         return hosts

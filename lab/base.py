@@ -38,7 +38,8 @@ _NEWEST = (
 LAPTOP = ("ca-certificates", "git", "pipx", "python3", "python3-venv")
 #: Packages that a bare host can get from the depot.
 OFFERED = ("docker.io", "docker-cli", "docker-compose", "haproxy", "earlyoom")
-#: Their folder in the bare base: below apt's own place for them, out of its sight.
+#: Folder of the packages in the bare base: below apt's own folder for them, where apt does not
+#: look.
 DEBS = "var/cache/sparkwright-lab-debs"
 
 
@@ -53,7 +54,7 @@ def ensure() -> Path:
 
 
 def ensure_bare() -> Path:
-    """The same of a bare host, with the packages that it can have."""
+    """The base tree of a bare host, with the packages that it can have."""
     download = "apt-get --yes -qq --no-install-recommends --download-only install"
     hooks = (
         f"APT_CONFIG=$MMDEBSTRAP_APT_CONFIG {download} {' '.join(OFFERED)}",
@@ -119,7 +120,7 @@ def _made(
     for stale in CACHE.glob(f"{name}-*"):
         shutil.rmtree(stale, ignore_errors=True)
     building = base.with_suffix(".new")
-    # Its own temporary files lie here too, so that a killed build leaves nothing elsewhere.
+    # The build's temporary files lie here too, so that a killed build leaves nothing elsewhere.
     scratch = CACHE / f"tmp-{name}"
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(mode=0o755)

@@ -193,7 +193,7 @@ def memory(host: str) -> Memory:
 
 
 def contents(*, hosts: int, runs: int) -> dict[str, Any]:
-    """The same without files: arguments of ``page_of``."""
+    """The invented fleet without files: arguments of ``page_of``."""
     return {
         "last_run": LastRun(_START + dt.timedelta(days=runs), False, tuple(rows(hosts))),
         "results": {(host, "qwen36"): [*results(host, runs)][-1] for host in names(hosts)},

@@ -74,7 +74,10 @@ def up(only: tuple[str, ...] = ()) -> None:
 
 
 def down(*, keep_base: bool = False) -> None:
-    """Remove every trace: processes, mounts, bridge, files. Also after a failure, also twice."""
+    """Remove every trace: processes, mounts, bridge, files.
+
+    A failed or repeated removal works, too.
+    """
     made, mine = origin.read(), origin.here()
     if made is not None and made.checkout != mine.checkout:
         print(f"removing the fleet that {made.checkout} brought up {when(made.since)}", flush=True)

@@ -49,12 +49,12 @@ class Machine:
 
     @property
     def home(self) -> Path:
-        """Its overlay, its Docker storage, its log and its process id."""
+        """Folder of the machine's overlay, Docker storage, log and process id."""
         return STATE / "machines" / self.name
 
     @property
     def root(self) -> Path:
-        """Its root file system, mounted while it runs."""
+        """The machine's root file system, mounted while the machine runs."""
         return self.home / "root"
 
 

@@ -11,7 +11,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-#: Of this boot, like the machines, and below a directory that only root can write to.
+#: The lock lasts for this boot, like the machines, and lies below a directory that only root can
+#: write to.
 PLACE = Path("/run/sparkwright-lab")
 
 

@@ -99,7 +99,7 @@ def page() -> str:
 
 
 def commands() -> Iterator[tuple[str, click.Command, click.Context]]:
-    """Every command that is no group: its words after ``sparkwright``, and the command."""
+    """Every command that is not a group: its words after ``sparkwright``, and the command."""
     yield from _below(main, click.Context(main, info_name="sparkwright"))
 
 

@@ -22,7 +22,7 @@ def part() -> str:
     """The machine of all runs, their days, and the table."""
     runs = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.iterdir()}
     rows = [*_rows(runs)]
-    (machine,) = {_where(runs[step]) for step, _ in rows}  # a second one needs a column
+    (machine,) = {_where(runs[step]) for step, _ in rows}  # a second GPU needs a column
     days = ", ".join(sorted({runs[step]["date"] for step, _ in rows}))
     return f"{machine}, {days}:\n\n{table(('step', 'result'), rows)}"
 
@@ -99,7 +99,7 @@ def _deployed(run: dict[str, Any]) -> str:
 
 def _sleep(run: dict[str, Any]) -> str:
     shown = [f"awake the engine holds {run['awake']['gpu_mib']:,} MiB of the GPU"]
-    for nap in {nap["level"]: nap for nap in run["naps"]}.values():  # the last one of each level
+    for nap in {nap["level"]: nap for nap in run["naps"]}.values():  # the last round of each level
         held = f"{nap['asleep']['gpu_mib']:,} MiB after {nap['seconds to sleep']:.1f} s"
         answer = f"an answer {nap['seconds to an answer']:.1f} s after waking"
         shown.append(f"level {nap['level']}: {held}, {answer}")

@@ -33,7 +33,7 @@ PAGES: dict[str, Callable[[Catalog, Path], str]] = {
     "docs/json.schema.json": lambda *_: json_documents.schema_file(),
     "docs/settings.md": lambda *_: settings.page(),
 }
-#: Page written by hand -> name of its generated part, and what makes the part.
+#: Page written by hand -> name of its generated part, and the function that makes it.
 PARTS: dict[str, tuple[str, Callable[[Catalog], str]]] = {
     "docs/lab.md": ("gpu runs", lambda _: gpu_runs.part()),
     "docs/own-models.md": ("engines", engines.part),

@@ -52,12 +52,12 @@ class Spark:
 
     @property
     def address(self) -> str:
-        """Its management interface."""
+        """Address of the host's management interface."""
         return f"192.168.1.{20 + self.number}"
 
 
 def write(spark: Spark, root: Path) -> None:
-    """Its /sys and /proc below a root, and the tools below ``root/bin``."""
+    """Write the host's /sys and /proc below a root, and the tools below ``root/bin``."""
     for position, named in DEVICES.items():
         port = spark.ports.get(position, Port())
         _network(root, spark, position, port, named)

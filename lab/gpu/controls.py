@@ -41,8 +41,9 @@ def ssh(command: str, *, host: Machine = HOST, seconds: float = 300) -> str:
 
 
 def control(*arguments: str, timed: bool = False) -> tuple[int, str, float]:
-    """Run a command of the controller: exit code, output, seconds. Timed: the controls of each
-    line.
+    """Run a command of the controller: exit code, output, seconds.
+
+    With ``timed``, each line of the output begins with its second.
     """
     started, lines = time.monotonic(), []
     variables = {**os.environ, "SPARKWRIGHT_RECORD": str(RECORD.resolve())}

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-#: On the machine with packages: the packed parts.
+#: The packed parts, on the machine with packages.
 PARTS = Path(".gpu/parts")
 #: One part travels with a call that takes 64 MiB in all, beside the checkout.
 PART_BYTES = 50 << 20
 
-#: On the GPU machine.
+#: Folders on the GPU machine.
 HOME = Path("/srv/gpu-lab")
 #: The depot's files, in memory: the hub's weights, and the registry.
 DEPOT_FILES = HOME / "depot"

@@ -36,7 +36,7 @@ _NOT_OF_THE_BASE = (
     "./usr/bin/ctr", "./usr/bin/containerd-shim", "./usr/bin/containerd-shim-runc-v1",
     "./var/cache/*", "./var/lib/apt/lists/*",
 )  # fmt: skip
-#: Beside what others use this machine for.
+#: Beside other users' work on this machine.
 _NICE = ("nice", "-n", "19", "ionice", "-c3")
 
 

@@ -78,7 +78,7 @@ GATEWAY = "/opt/sparkwright/gateway/haproxy.cfg"
 
 
 def deploy() -> dict[str, Any]:
-    """From a bare host to answers, and a second run."""
+    """Deploy a bare host until it answers, and run a second time."""
     first = controls.deploy("deploy-first")
     journal("first-start.log")
     second = controls.deploy("deploy-second")
@@ -133,7 +133,7 @@ def proxy() -> dict[str, Any]:
 
 
 def port() -> dict[str, Any]:
-    """The same without the proxy: a port that Docker publishes, a network of the container's."""
+    """Streams without the proxy: a port that Docker publishes, and the container's own network."""
     deployed = controls.deploy("port", {SERVICE: service(proxy=False)})
     return {"runs": in_turns({"port": f"127.0.0.1:{PORT}"}, LEVELS), "deploy": deployed}
 
@@ -163,7 +163,7 @@ STEPS: dict[str, Callable[[], Mapping[str, Any]]] = {
     )
 }  # fmt: skip
 
-#: These deploy settings of their own at once.
+#: These proofs deploy settings of their own at once.
 _BY_THEMSELVES = {
     "deploy", "replicas", "ranks", "exclusive", "naps", "fp8", "moe", "drafter", "port",
 }  # fmt: skip

@@ -33,7 +33,7 @@ MOE_LAYERS, MOE_HIDDEN, MOE_WIDTH, EXPERTS, MOE_KEY_HEADS = 6, 2048, 768, 128, 4
 DATE = "2026-11-23T08:00:00.000Z"
 #: Random numbers that every projection is filled with, over and over.
 _BLOCK = 1 << 24
-#: FP8's bytes 0x7f and 0xff are no numbers.
+#: FP8's bytes 0x7f and 0xff are not numbers.
 _NUMBERS = bytes(byte & 0xF7 for byte in range(256))
 
 

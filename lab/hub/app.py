@@ -5,7 +5,7 @@ Run it as `uvicorn hub.app:app` with SPARKWRIGHT_LAB_HUB_DATA set to the directo
 on this same server; SPARKWRIGHT_LAB_HUB_CDN gives them another origin (for example another name of
 this server), like the real hub's. Large files are in its Xet storage (xet.py) too.
 
-It answers what sparkwright, hf_transfer, hf_xet and curl ask.
+It answers the requests of sparkwright, hf_transfer, hf_xet and curl.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ class Hub:
         self.counters = Counters()
         self.cdn = cdn
 
-    # --- what a request names -----------------------------------------------------------------
+    # --- names in a request -------------------------------------------------------------------
 
     def _repository(self, request: Request) -> Repository:
         name = access.user(request.headers.get("authorization"))

@@ -47,7 +47,7 @@ def _attention(name: str, *, full: bool) -> list[Tensor]:
     return [
         *compressed(f"{name}.q_proj", HEADS * width, HIDDEN),
         *compressed(f"{name}.k_proj", heads * width, HIDDEN),
-        # In full attention the keys are the values too.
+        # Full attention uses the keys as values, too.
         *([] if full else compressed(f"{name}.v_proj", heads * width, HIDDEN)),
         *compressed(f"{name}.o_proj", HIDDEN, HEADS * width),
         bf16(f"{name}.q_norm.weight", width),

@@ -1,4 +1,4 @@
-"""Files in the GGUF format, of which llama.cpp computes: metadata, a table of tensors, their data.
+"""Files in the GGUF format, which llama.cpp loads: metadata, a table of tensors, their data.
 
 Little-endian, version 3: a magic number, the counts of tensors and keys, the keys with a type each,
 then per tensor its name, its shape (the innermost dimension first), its type and the offset of its
@@ -70,7 +70,9 @@ def gguf(metadata: Metadata, tensors: Sequence[Weights], kind: str) -> Iterator[
 def split(
     metadata: Metadata, tensors: Sequence[Weights], kind: str, count: int
 ) -> list[Iterator[bytes]]:
-    """The same as `count` files, as llama-gguf-split makes them: the first has all metadata."""
+    """Yield the file as `count` files, as llama-gguf-split makes them: the first has all
+    metadata.
+    """
     each = math.ceil(len(tensors) / count)
     files = []
     for number in range(count):

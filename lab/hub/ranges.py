@@ -12,7 +12,7 @@ class Unsatisfiable(Exception):
 def parse_range(header: str | None, size: int) -> tuple[int, int] | None:
     """Return (start, end), end exclusive; None means the whole file.
 
-    A header that is no range of bytes is ignored, as the RFC says; so are several ranges, which
+    A header that is not a range of bytes is ignored, as the RFC says; so are several ranges, which
     a server may ignore.
     """
     asked = _RANGE.fullmatch(header or "")

@@ -3,7 +3,7 @@
 A file is rebuilt from ranges of chunks of xorbs (Hugging Face's Xet documentation: reconstruction
 API, xorb format). Here a file's bytes are its xorbs, cut every XORB_CHUNKS chunks, each chunk
 unchanged with its header of eight bytes before it. Unlike in the real storage, all chunks have one
-length, nothing is shared or compressed, and hashes are no Merkle trees: clients check none of it,
+length, nothing is shared or compressed, and hashes are not Merkle trees: clients check none of it,
 so fetched files must be hashed. Version 2 of the reconstruction API is missing, which hf_xet 1.8
 accepts.
 """

@@ -14,7 +14,7 @@ class Kind:
 
     Attributes:
         name: its name in ``python -m lab.real_engine``, and of its folder in the cache.
-        title: of the image.
+        title: title of the image.
         cost: time and disk of a build, for a message.
         make: makes the tree at a path, with a second path for scratch files.
         layers: folder of the tree, or "!" and a folder for everything else -> comment.

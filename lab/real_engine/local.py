@@ -29,7 +29,7 @@ def running(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start a container's words; the output goes to `log`. The engine is stopped at the end.
 
-    writable, sockets: as in `inside`.
+    writable, sockets: folders, as in `inside`.
     """
     variables = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", **environment}
     command = ["nice", "-n", "10", *inside(root, arguments, mounts, writable, sockets)]

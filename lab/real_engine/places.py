@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-#: It outlives the fleet, whose cache is beside it: its contents take minutes, and 1.7 GB.
+#: The folder outlives the fleet, whose cache is beside it: its contents take minutes, and 1.7 GB.
 CACHE = Path("/var/cache/sparkwright-lab-engine")
 
 REPOSITORY = "lab/vllm-cpu"

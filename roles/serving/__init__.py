@@ -56,7 +56,7 @@ def serving(host: Host, host_run: HostRun) -> None:
         )
     if run.rollout_settings.on_failure == "fleet":
         services.switched_back(
-            name="Serving: take back what was switched",
+            name="Serving: take switched services back",
             targets=partial(rollout.to_take_back, host, run, host_run),
             ended=partial(rollout.remember_taken_back, run, host_run),
         )

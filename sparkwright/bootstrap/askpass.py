@@ -33,7 +33,7 @@ _SECONDS = 60.0
 _MOST = 64 << 10
 #: Bytes of a folder's path that leave room for the socket's name: macOS takes 103 for an address.
 _LONGEST_PATH = 103 - len("/sparkwright-12345678/s")
-#: No byte is no answer; an answer has a byte before it.
+#: An answer begins with a byte; no byte means no answer.
 _PROGRAM = """import os, socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
 s.sendall(b"%d " % os.getppid() + os.fsencode(sys.argv[2])); s.shutdown(socket.SHUT_WR)
 answer = s.makefile("rb").read()
@@ -47,7 +47,7 @@ def run(
     """Run a program of OpenSSH's without a terminal.
 
     Args:
-        answer: to a prompt, in this thread.
+        answer: function that answers a prompt, in this thread.
         stdin: input of the command on the host.
 
     Returns:

@@ -120,7 +120,7 @@ class Judged:
             would = (*step.would, "reboot, where asked for (--reboot)")
             apart = (
                 f"the driver stays ({', '.join(step.packages)}): the host has no GPU without it; "
-                "sudo apt purge takes it away"
+                "sudo apt purge removes it"
             )
             undo = replace(step.undo, packages=(), files={}, apart=apart)
             yield replace(step, would=would, undo=undo)
@@ -193,7 +193,7 @@ class Decision:
     """Bootstrap steps to do on a host.
 
     Attributes:
-        steps: in their order; empty if everything is as asked for.
+        steps: steps in their order; empty if nothing is left to do.
         reboot: whether the driver needs a reboot after the steps.
         findings: reasons why a step is not done; if one is an error, no step is done.
     """

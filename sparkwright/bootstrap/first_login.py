@@ -1,7 +1,7 @@
 """The first login to a box, by the user's own ssh: its host key, a password, a key of the user's.
 
-The user's ssh_config, agent and jump hosts apply. The host key is asked about once, and another key
-is refused. A password answers only the password prompt of this host, by the ssh that connects to
+The user's ssh_config, agent and jump hosts apply. ssh asks about the host key once, and refuses
+another key. A password answers only the password prompt of this host, by the ssh that connects to
 it, and is not stored: it installs a key of the user's, and is tried for sudo. A jump host is logged
 in to first, in the same way, as a host with its own password.
 """
@@ -21,12 +21,12 @@ from sparkwright.findings.user_error import Messages, UserError
 from sparkwright.text.visible import cut, visible
 
 _MESSAGES = Messages(__file__)
-#: How often a password is asked for.
+#: Number of prompts for a password.
 TRIES = 3
 _ACCEPTS = re.compile(r"\(yes/no(/\[fingerprint\])?\)\? *$")
-#: A prompt of PAM's; a further factor is asked for in other words, and gets no answer.
+#: A prompt of PAM's; a prompt for a further factor has other words, and gets no answer.
 _PAM = re.compile(r"[Pp]assword( for [^:]{1,100})?: *")
-#: Neither banner nor master connection: pyinfra logs in by itself, with a key.
+#: ssh shows no banner and keeps no master connection: pyinfra logs in by itself, with a key.
 _ALONE = {"BatchMode": "no", "StrictHostKeyChecking": "ask", "LogLevel": "ERROR",
           "ControlMaster": "no", "ControlPath": "none", "PermitLocalCommand": "no",
           "NumberOfPasswordPrompts": str(TRIES)}  # fmt: skip
@@ -62,7 +62,7 @@ class Login:
         password: the password that the box took, for the login or for sudo.
         made_key: the private key that was made for a user without a key.
         jumps: the jump hosts to the box, as ssh's ProxyJump; without ssh_config's jump hosts.
-        beyond: for a jump host, the host behind it.
+        beyond: the host behind a jump host.
         depth: number of hosts behind it.
     """
 
@@ -100,7 +100,7 @@ class Login:
 
     @property
     def address(self) -> str:
-        """Where ssh connects to, by name or number."""
+        """Address that ssh connects to, by name or number."""
         return self.settings["hostname"][0]
 
     @property
@@ -272,4 +272,4 @@ class Login:
 
 def _last(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return visible(cut(lines[-1], 200)) if lines else "no word of ssh's"
+    return visible(cut(lines[-1], 200)) if lines else "ssh gave no message"

@@ -36,10 +36,10 @@ _SECONDS = 30
 
 
 def key_text(repository: Repository) -> str:
-    """The repository's key, armoured. Fetched or read now, and checked.
+    """The repository's key, armoured. The key is fetched or read now, and checked.
 
     Raises:
-        UserError: the key can't be fetched, is no key, or has another fingerprint.
+        UserError: the key can't be fetched, is not a key, or has another fingerprint.
     """
     where = f"bootstrap_sources: {repository.name}.key"
     data = _fetched(repository.key, where)
@@ -91,7 +91,7 @@ def fingerprints(packets: bytes) -> list[str]:
     a signature after the subkey must name the primary key, and apt verifies the signature.
 
     Raises:
-        ValueError: the text is no public key, or contains other packets too.
+        ValueError: the text is not a public key, or contains other packets too.
     """
     keys: list[str] = []
     subkeys: list[bool] = []

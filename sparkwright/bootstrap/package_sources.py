@@ -22,12 +22,12 @@ class Repository:
 
     @property
     def list_file(self) -> str:
-        """Its file on a host."""
+        """Path of the repository's file on a host."""
         return f"/etc/apt/sources.list.d/sparkwright-{self.name}.sources"
 
     @property
     def key_file(self) -> str:
-        """Its key on a host."""
+        """Path of the repository's key on a host."""
         return f"/etc/apt/keyrings/sparkwright-{self.name}.asc"
 
     @property

@@ -29,7 +29,7 @@ class StepPlan:
 
     Attributes:
         would: its planned work, as text, line by line.
-        packages: to install.
+        packages: packages to install.
         repository: source of the packages; None for the host's own sources.
         files: text by path; root's, for all to read.
         group: the login user becomes a member of this group.

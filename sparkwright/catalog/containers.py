@@ -29,8 +29,8 @@ def refuse_privileged(data: Any) -> Any:
     """
     if isinstance(data, dict) and "privileged" in data:
         raise ValueError(
-            "a container is never privileged: root in it would be root on the host. Name what it "
-            f"needs in exceptions.cap_add ({' or '.join(CAPABILITIES)})"
+            "a container is never privileged: root in it would be root on the host. Name its need "
+            f"in exceptions.cap_add ({' or '.join(CAPABILITIES)})"
         )
     return data
 

@@ -50,7 +50,7 @@ def _straight(path: str) -> str:
     return path
 
 
-#: For absolute paths: without "." and "..", so that they lead where they seem to.
+#: Absolute paths without "." and "..", so that they lead where they seem to.
 Straight = AfterValidator(_straight)
 
 

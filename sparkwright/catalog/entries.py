@@ -20,7 +20,7 @@ _IMAGE = beside(__file__, "image_defaults.yaml")
 
 
 class GpuClaim(data.Data):
-    """A card's claim about a GPU; a recipe's ``needs`` say what runs there with this tool.
+    """A card's claim about a GPU; a recipe's ``needs`` decide where this tool runs it.
 
     Attributes:
         gpu: its name on the card.
@@ -78,7 +78,7 @@ class ImageVariable(data.Data):
     """An environment variable that an image reads, as its card documents it.
 
     Attributes:
-        name: of the variable.
+        name: name of the variable.
         default: value if the variable is unset; None if the card gives none, or the variable is
             required.
         meaning: effect of the variable, and the values that the card names.
@@ -126,14 +126,14 @@ class Tag(data.Data):
     """A tag of an image: its contents and their source.
 
     Attributes:
-        version: of the engine inside; ``None`` if no card gives it.
+        version: version of the engine inside; ``None`` if no card gives it.
         digest: the card's own pin of the tag.
         names: other tags that pointed here at some time, such as ``latest``.
         rollback: the tag that the card names for going back.
-        architectures: as the card claims them; the registry's manifest decides.
+        architectures: the card's claim; the registry's manifest decides.
         components: further program in the image -> version, as its card gives it.
-        adds, fixes, breaks: in words, over the tag before; breakage that can be checked is in the
-            image's issues.
+        adds, fixes, breaks: differences from the tag before, as text; checkable breakage is in the
+        image's issues.
         date: day of the push, if a card names it.
     """
 
@@ -501,7 +501,7 @@ class Needs(data.Data):
 
 
 class Ranks(data.Data):
-    """Over how many GPUs of a cluster's hosts a model is spread; their product is the ranks.
+    """Distribution of a model over GPUs of a cluster's hosts; the product is the number of ranks.
 
     Attributes:
         tensor: parts of each layer (``--tensor-parallel-size``).
@@ -554,7 +554,7 @@ class Recipe(data.Data):
     """Image + body + drafter + vLLM arguments + environment + needs.
 
     Attributes:
-        system: which of the cards' systems this is, for the table in the docs.
+        system: the cards' system with this recipe, for the table in the docs.
         status: the card's statement on the recipe as a whole.
         image: the image that serves: an entry of the catalog.
         body: the model that answers.

@@ -24,7 +24,7 @@ Beside = Annotated[
 
 def _of_the_image(path: str) -> str:
     if path.split("/")[1] in ("proc", "sys", "dev", "run", "tmp"):
-        raise ValueError(f"{path} is no part of an image; choose another folder")
+        raise ValueError(f"{path} is not a part of an image; choose another folder")
     return path
 
 

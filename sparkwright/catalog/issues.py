@@ -82,14 +82,14 @@ class Issue(Data):
     Attributes:
         id: the rule's name, in messages and to silence it.
         severity: an error stops the run, a warning does not.
-        tags: of the image; empty for every tag. Only on an image's issues.
-        when: fact -> condition, or a list of such mappings of which one must hold. Facts are
+        tags: tags of the image; empty for every tag. Only on an image's issues.
+        when: fact -> condition, or a list of such mappings; one mapping must hold. Facts are
             ``argument.<name>`` (underscores; vLLM's default if it is not written; its other
             spellings count, as a variable or inside an argument of several values),
             ``speculative.<key>``, ``environment.<NAME>`` (``true`` is 1 and ``false`` is 0),
             ``body.family``, ``body.format``, ``body.name``, ``drafter.name``, ``compute_cap``,
             ``vram_gib`` (dedicated memory), ``architecture``, ``image``, ``tag``.
-        problem: of a service that meets all conditions.
+        problem: fault of a service that meets all conditions.
         instead: the setting to write.
     """
 

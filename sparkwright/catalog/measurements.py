@@ -34,7 +34,7 @@ class Row(Data):
         concurrency: requests at a time.
         prompt_tokens, output_tokens: lengths (medians if the card says so).
         samples, errors: number of measured requests, and of failed requests.
-        temperature: of the requests.
+        temperature: sampling temperature of the requests.
         decode: tokens/s of one stream while decoding.
         decode_mean, decode_min, decode_p95, decode_max: other statistics of decode.
         aggregate: tokens/s of all streams together.

@@ -30,7 +30,7 @@ KINDS: dict[str, type[BaseModel]] = {
     "recipe": Recipe, "model": Model, "image": Image, "measurement": Measurement,
     "advice": Advice, "causes": Causes,
 }  # fmt: skip
-#: What keys mean that several types share, where a docstring says nothing.
+#: Meanings of keys that several types share, for docstrings that lack them.
 COMMON = {
     "kind": "type of the file's entry",
     "name": "its name in other entries, settings and commands",
@@ -160,7 +160,7 @@ class Catalog:
         return entries
 
     def every(self) -> Iterator[tuple[str, str, Any]]:
-        """Kind and name of every entry, and itself."""
+        """Every entry, with its kind and name."""
         for kind in KINDS:
             yield from ((kind, name, entry) for name, entry in self.of_kind(kind).items())
 
@@ -173,7 +173,7 @@ def load_catalog(directories: Sequence[Path]) -> Catalog:
     """Read every ``*.yaml`` below the directories and check that names lead somewhere.
 
     Raises:
-        UserError: with every problem of every file.
+        UserError: names every problem of every file.
     """
     raw: dict[Key, Read] = {}
     problems, files = user_error.Problems(), ParsedFiles()

@@ -1,4 +1,4 @@
-"""``sparkwright bootstrap``: bare hosts are made ready, by named steps."""
+"""``sparkwright bootstrap``: named steps that prepare bare hosts."""
 
 import json
 import sys

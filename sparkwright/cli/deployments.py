@@ -1,4 +1,4 @@
-"""``sparkwright status``, ``history`` and ``diff``: what every host runs, read from the hosts."""
+"""``sparkwright status``, ``history`` and ``diff``: releases of every host, read from the hosts."""
 
 import json
 import sys
@@ -28,7 +28,7 @@ def deployments(hosts: Hosts, *, planless: bool = True) -> Answers[results.Deplo
     """Ask the hosts; history and the watch's findings are kept for the fleet's page.
 
     Args:
-        planless: as for ``Hosts.ask``.
+        planless: same as for ``Hosts.ask``.
     """
     from sparkwright.run import questions
 

@@ -106,7 +106,7 @@ def rotate_command(fleet: _Fleet, name: str, as_json: bool) -> None:
     files = fleet.files(name)
     retire = _call("retire", fleet, name)
     if begun := [file.old for file in files.values() if file.old.exists()]:
-        observed = f"the former rotation of {name!r} is not ended"
+        observed = f"the former rotation of {name!r} has not ended"
         raise UserError(mistake(str(old), observed, retire) for old in begun)
     for file in files.values():
         file.begin()
@@ -145,7 +145,7 @@ def retire_command(fleet: _Fleet, name: str, as_json: bool) -> None:
 def revoke_command(fleet: _Fleet, name: str, as_json: bool) -> None:
     """Revoke the key of one client, at once and on every host. The others stay valid.
 
-    `sparkwright key rotate --name NAME` gives the client a new one.
+    `sparkwright key rotate --name NAME` gives the client a new key.
     """
     if name == DEFAULT:
         observed = "the fleet's own key can't be revoked: sparkwright uses it itself"
@@ -158,7 +158,7 @@ def revoke_command(fleet: _Fleet, name: str, as_json: bool) -> None:
 def _forgotten(fleet: _Fleet, name: str, state: str, text: str, *, as_json: bool) -> NoReturn:
     missing = fleet.apply(name)
     if missing:
-        text = f"may know the former keys still; {_AGAIN}, or deploy"
+        text = f"may still know the former keys; {_AGAIN}, or deploy"
     _end(name, state, missing, text, as_json=as_json)
 
 

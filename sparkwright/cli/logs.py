@@ -33,7 +33,7 @@ def _since(_: click.Context, __: click.Parameter, given: str | None) -> str | No
         return f"@{dt.datetime.fromisoformat(given.strip()).timestamp():.0f}"
     except (ValueError, OverflowError, OSError):
         raise click.BadParameter(
-            f"{given!r} is no time: write 30s, 10m, 2h, 1d, or 2026-01-31 14:00 (here, not there)"
+            f"{given!r} is not a time: write 30s, 10m, 2h, 1d, or 2026-01-31 14:00 (local time)"
         ) from None
 
 

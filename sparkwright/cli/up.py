@@ -55,7 +55,7 @@ _TARGET = re.compile(
     r"(?P<host>[A-Za-z0-9_][A-Za-z0-9._-]{0,252}|\[?[0-9a-fA-F:.]{2,45}(?:%[A-Za-z0-9._-]+)?\]?)"
 )
 _PROMPT = "Which model are you, and what are you good at? Two sentences."
-_AGAIN = "run the same command again to go on"
+_AGAIN = "run the same command again to continue"
 
 
 @dataclass
@@ -63,12 +63,12 @@ class _Box:
     """A box on its way to an answer.
 
     Attributes:
-        name: in the inventory.
-        data: for the inventory, beside the site's settings for every host.
+        name: name in the inventory.
+        data: data for the inventory, beside the site's settings for every host.
         existing: the inventory's host with this address; None for a new host.
         title: its GPU.
         group: the inventory's group for a new host.
-        steps: bootstrap's, as ``--data``.
+        steps: bootstrap steps, as ``--data``.
         readiness: ``run.bootstrap.Readiness``.
         endpoints: addresses as clients will see them.
     """
@@ -181,7 +181,7 @@ def _logged_in(
 ) -> list[_Box]:
     """Return the boxes, once every login works and every user can become root. Raises UserError."""
     hosts = hosts_of(inventory) if inventory and not skeleton.is_example(inventory) else []
-    # A group's name means every host of it.
+    # A group's name means every host of the group.
     taken = {"all", *(family.group for family in FAMILIES.values())}
     taken |= {inventory.stem.lower()} if inventory else {"lab"}
     taken |= {name.lower() for host in hosts for name in (host.name, *host.groups)}
@@ -277,12 +277,12 @@ def _agreed(boxes: Sequence[_Box], overrides: tuple[str, ...], *, yes: bool) -> 
     inventory = site_inventory()
     before = after = inventory.read_text(encoding="utf-8")
     if skeleton.is_example(inventory):
-        echo(f"{inventory}: the example's hosts are taken out", err=True)
+        echo(f"{inventory}: the example's hosts are removed", err=True)
         after = skeleton.empty_inventory()
     for box in boxes:
         if box.existing is None:
             after = with_host(inventory, after, box.group, box.name, box.data)
-    # A closed terminal is no agreement either.
+    # A closed terminal does not agree either.
     ends = [number for number in (signal.SIGHUP, signal.SIGTERM)
             if signal.getsignal(number) is signal.SIG_DFL]  # fmt: skip
     for number in ends:

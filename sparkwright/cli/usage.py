@@ -24,7 +24,7 @@ def _day(_: click.Context, __: click.Parameter, given: str) -> str:
     try:
         return dt.date.fromisoformat(given).isoformat()
     except ValueError:
-        raise click.BadParameter(f"{given!r} is no day: write 7d, or 2026-01-31") from None
+        raise click.BadParameter(f"{given!r} is not a day: write 7d, or 2026-01-31") from None
 
 
 @click.command("usage")

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-#: In the order of execution. Steps that need the user come first.
+#: Steps in the order of execution: steps that need the user come first.
 Step = Literal[
     "sudoers",
     "docker",

@@ -13,7 +13,7 @@ from sparkwright.findings import finding, user_error
 _MESSAGES = user_error.Messages(__file__)
 _FAMILIES = {family.group for family in FAMILIES.values()}
 #: Similarity from which a group is a misspelt family's: a site has the files of all families, and
-#: `here` or `home` is no `hopper`.
+#: `here` or `home` is not a `hopper`.
 _ALIKE = 0.7
 
 
@@ -38,9 +38,8 @@ def choice_problems(
 def group_problems(
     hosts: Sequence[HostInput], with_data: Collection[str], inventory: Path
 ) -> Iterator[finding.Finding]:
-    """Hosts in the groups of two kinds of GPU; and group_data of an empty group whose name
-    resembles a used group's: like a group without data, or unless another inventory beside this one
-    names it.
+    """Hosts in the groups of two kinds of GPU; and group_data of a group that this inventory lacks,
+    if its name resembles a group of the inventory.
     """
     for host in hosts:
         if len(own := sorted(_FAMILIES & host.groups)) > 1:

@@ -14,7 +14,7 @@ _MOST = 1 << 20
 def connection_data(file: Path) -> dict[str, Any]:
     """Settings of connections and of sparkwright's directories in a file, as far as it can be read.
 
-    No code of the file is run. A line whose value is no literal is skipped.
+    No code of the file is run. A line whose value is not a literal is skipped.
     """
     try:
         text = file.read_bytes()[:_MOST].decode("utf-8-sig", "replace")

@@ -46,7 +46,7 @@ class FabricAddresses(BaseModel):
         except ValueError as error:
             raise ValueError(f"network: {error}") from None
         if not _is_private(first) or first.num_addresses < number + 12:
-            raise ValueError("network is a private one of IPv4, with room for .11 and further")
+            raise ValueError("network must be a private IPv4 network with room for .11 and above")
         if not _is_private(self.networks[-1]):
             raise ValueError("the networks after it, one for each rail, must be private too")
         return self

@@ -13,7 +13,7 @@ _MESSAGES = Messages(__file__)
 #: A name becomes a directory of `sparkwright render`, a file of the site's CA, a server of HAProxy.
 _NAME = re.compile(r"@[a-z]+|(@[a-z]+/)?[A-Za-z0-9_:][A-Za-z0-9._:%-]{0,252}")
 _HOST = 'write "name" or ("name", {"key": value})'
-_GROUP = "write a list of hosts, or (hosts, {data}); a name that is no group begins with _"
+_GROUP = "write a list of hosts, or (hosts, {data}); a name that is not a group begins with _"
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ def groups_of(file: str, variables: Mapping[str, Any]) -> dict[str, Group]:
     """The groups among an inventory's top-level variables.
 
     Raises:
-        UserError: for every host and group of a shape that pyinfra can't read.
+        UserError: names every host and group of a shape that pyinfra can't read.
     """
     groups: dict[str, Group] = {}
     problems = Problems()
@@ -73,13 +73,13 @@ def _problems(where: str, hosts: Any, data: Mapping[Any, Any]) -> Iterator[Findi
             yield from name_problems(host[:1], where)
             yield from _data_problems(where, host[1])
         else:
-            yield mistake(where, f"{short(host)} is no host", _HOST)
+            yield mistake(where, f"{short(host)} is not a host", _HOST)
 
 
 def _data_problems(where: str, data: Mapping[Any, Any]) -> Iterator[Finding]:
     for key in data:
         if not isinstance(key, str):
-            yield mistake(where, f"{short(key)} is no name of a setting", "write it in quotes")
+            yield mistake(where, f"{short(key)} is not a name of a setting", "write it in quotes")
 
 
 def _is_pair(value: Any, first: Any) -> bool:

@@ -76,7 +76,7 @@ def _inventory_setting() -> str | None:
 
 
 def ssh_address(name: str, data: Mapping[str, Any]) -> str:
-    """Where the controller reaches a host."""
+    """Address at which the controller reaches a host."""
     return str(data.get("ssh_hostname") or name)
 
 
@@ -103,7 +103,7 @@ def read_inventory(
         group_data: whether to read its group_data too.
 
     Raises:
-        UserError: for files that can't be read or run, and for an inventory without hosts.
+        UserError: a file can't be read or run, or the inventory has no hosts.
     """
     if not path.exists():
         raise _MESSAGES.refusal("no-file", str(path))
@@ -148,7 +148,7 @@ def check_inventory(
         own_folder: whether the site's group_data is read, or the inventory alone.
 
     Raises:
-        UserError: with file and line of everything that can't be read or run.
+        UserError: names file and line of everything that can't be read or run.
     """
     problems = Problems()
     path = Path(inventory)
@@ -255,7 +255,7 @@ def overrides_by_key(overrides: Iterable[str]) -> dict[str, Any]:
     """``--data`` by key, read as pyinfra does.
 
     Raises:
-        UserError: for each that can't be used.
+        UserError: names each value that can't be used.
     """
     result = {}
     problems = Problems()
@@ -263,7 +263,7 @@ def overrides_by_key(overrides: Iterable[str]) -> dict[str, Any]:
         try:
             key, sign, value = text.partition("=")
             if not (sign and key):
-                raise Unusable("this gives no key a value", "write --data KEY=VALUE")
+                raise Unusable("this is not KEY=VALUE", "write --data KEY=VALUE")
             result[key] = _as_pyinfra(value)
         except Unusable as error:
             problems.append(mistake(f"command line: --data {text[:80]}", error.fault, error.remedy))
@@ -312,7 +312,7 @@ def with_host(path: Path, text: str, group: str, name: str, data: Mapping[str, A
     line = f"{group} = [{host}]"
     if isinstance(before, list):
         line = f"{group} = [*{group}, {host}]"
-    elif isinstance(before, tuple):  # hosts, and data of theirs
+    elif isinstance(before, tuple):  # hosts, and their data
         line = f"{group} = ([*{group}[0], {host}], *{group}[1:])"
     result = "\n".join([*([text.rstrip("\n"), ""] if text.strip() else []), line, ""])
     try:

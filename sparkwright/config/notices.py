@@ -51,7 +51,7 @@ class Address:
 
 def _without_secret(text: str) -> str:
     problem = (
-        "this address has a secret in it, and settings are no place for one: put it into a "
+        "this address has a secret in it, and settings must not hold one: put it into a "
         "file (notify_file) or have a command print it (notify_command)"
     )
     try:
@@ -137,7 +137,7 @@ def address(text: str, label: str) -> Address:
         label: name to show for an Apprise URL, whose host may be a token.
 
     Raises:
-        ValueError: the text is no address; the message does not contain it.
+        ValueError: the text is not an address; the message does not contain it.
     """
     if not text.isprintable() or " " in text:
         raise ValueError("an address has no spaces or control characters")

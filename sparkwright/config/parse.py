@@ -68,7 +68,7 @@ def connection_problems(
     for secret in _SECRET:
         if not isinstance(data.get(secret), str | None):
             where = f"{origin(secret)}: {secret}"
-            yield mistake(where, "this is no text", "write it in quotes", host)
+            yield mistake(where, "this is not text", "write it in quotes", host)
 
 
 _MESSAGES = Messages(__file__)

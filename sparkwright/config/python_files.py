@@ -38,7 +38,7 @@ def source(path: Path) -> tuple[ast.Module, CodeType]:
     """A file, parsed and compiled.
 
     Raises:
-        UserError: the file can't be read, or is no Python; the message has the line.
+        UserError: the file can't be read, or is not Python; the message has the line.
     """
     try:
         data = files.read_bytes(path, _LARGEST)
@@ -83,7 +83,7 @@ def run(path: Path, code: CodeType | None = None) -> dict[str, Any]:
 
 
 def imported(tree: ast.Module) -> set[str]:
-    """The names that a file imports: no settings of anybody."""
+    """The names that a file imports, which are not settings."""
     result: set[str] = set()
     for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom):

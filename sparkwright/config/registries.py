@@ -25,10 +25,10 @@ def registry_address(address: str) -> str:
         return address
     parts = urlsplit(address)
     if parts.scheme != "https" or not parts.hostname or not parts.path.strip("/"):
-        reason = "this is no address of a registry"
+        reason = "this is not an address of a registry"
         raise ValueError(f"{reason}; write https://HOST/REPOSITORY, or a path of this machine")
     if "@" in parts.netloc or parts.query or parts.fragment:
-        raise ValueError("an address has no account, no query and no fragment in it")
+        raise ValueError("an address must not have an account, a query or a fragment")
     return address
 
 

@@ -61,7 +61,7 @@ def calendar(text: str) -> Calendar:
     """
     match = _TIMES.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text[:60]!r} is no calendar: write it like 'Mon..Fri 08:00..18:00'")
+        raise ValueError(f"{text[:60]!r} is not a calendar: write it like 'Mon..Fri 08:00..18:00'")
     begin, end = _minute(match["begin"]), _minute(match["end"])
     if begin in (end, DAY):
         raise ValueError(f"{text!r} has no length: write 00:00..24:00 for the whole day")
@@ -70,7 +70,7 @@ def calendar(text: str) -> Calendar:
 
 def _minute(time: str) -> int:
     if not _TIME.fullmatch(time):
-        raise ValueError(f"{time!r} is no time: 00:00 to 24:00")
+        raise ValueError(f"{time!r} is not a time: 00:00 to 24:00")
     hours, _, minutes = time.partition(":")
     return int(hours) * 60 + int(minutes)
 
@@ -80,7 +80,7 @@ def _days(text: str) -> tuple[int, ...]:
     for part in text.split(","):
         first, to, last = part.partition("..")
         if first not in DAYS or (to and last not in DAYS):
-            raise ValueError(f"{part[:20]!r} is no day: {', '.join(DAYS)}, or Mon..Fri")
+            raise ValueError(f"{part[:20]!r} is not a day: {', '.join(DAYS)}, or Mon..Fri")
         begin, end = DAYS.index(first), DAYS.index(last or first)
         result |= {(begin + day) % 7 for day in range((end - begin) % 7 + 1)}
     return tuple(sorted(result))

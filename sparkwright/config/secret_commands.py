@@ -12,7 +12,7 @@ from sparkwright.findings.user_error import Messages
 _MESSAGES = Messages(__file__)
 #: Seconds for a command: the user may have to unlock the store first.
 TIMEOUT = 60.0
-#: Bytes of its output; more is no secret.
+#: Bytes of its output; more is not a secret.
 LARGEST = 65536
 
 
@@ -91,4 +91,4 @@ def _shown(output: bytes, secret: str) -> str:
     for part in filter(None, secret.splitlines()):
         text = text.replace(part, "(secret)")
     shown = " ".join("".join(item if item.isprintable() else " " for item in text).split())
-    return shown[-300:] or "without a word on standard error"
+    return shown[-300:] or "without a message on standard error"

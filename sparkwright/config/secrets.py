@@ -128,7 +128,7 @@ def private_text(path: Path, subject: str, where: str | None = None) -> str:
     """The text of a file with a secret, without the white space around it.
 
     Args:
-        where: for messages in place of the path.
+        where: text for messages, in place of the path.
 
     Raises:
         UserError: the file can't be read, or others may read it.

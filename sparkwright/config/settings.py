@@ -28,7 +28,7 @@ from sparkwright.config.secrets import Command, Source
 
 #: The least budget of an answer that may think first.
 THINKING_TOKENS = 2048
-#: Where only the host itself reaches a server.
+#: Addresses at which only the host itself reaches a server.
 LOOPBACK = "127.0.0.1"
 #: Addresses that mean every address of the host.
 EVERY_ADDRESS = ("0.0.0.0", "::", "*")
@@ -69,7 +69,7 @@ class RolloutSettings(_Settings):
         drain_seconds: time for running requests before a service behind a proxy stops.
         on_failure: ``halt`` rolls back the failed host and stops the roll-out; ``fleet`` rolls back
             the hosts switched before it, too.
-        unprepared: if a host's image or weights can't be had, leave out the host (``leave``) or
+        unprepared: if a host can't get its image or weights, leave out the host (``leave``) or
             switch no host (``stop``).
     """
 
@@ -101,7 +101,7 @@ class ActivationSettings(_Settings):
 
 
 class IdleSettings(_Settings):
-    """When an unused service frees its memory until the next request.
+    """Idle time after which a service frees its memory until the next request.
 
     Attributes:
         after: time without a request, such as ``20m`` or ``2h``.
@@ -125,7 +125,7 @@ class SecretSettings(_Settings):
         name: the container reads ``/run/secrets/NAME``.
         variable: a variable of the controller's environment.
         file: a file on the controller that only its owner can read.
-        command: prints the secret, as api_key_command does.
+        command: command that prints the secret, like api_key_command.
     """
 
     name: file_entries.SecretName
@@ -181,7 +181,7 @@ class ServiceSettings(_Settings):
         media_domains: hosts whose images, videos and audio the engine fetches when a request names
             their URL, such as ``upload.wikimedia.org``. Default: none; requests carry ``data:``
             URLs.
-        smoke: its smoke test.
+        smoke: the service's smoke test.
         outgoing: whether the container may open connections, as ``media_domains`` allows, too.
             Otherwise it has no network behind the proxy, and an isolated network without the proxy.
         hardening: ``strict`` also makes the container's root file system read-only and its written
@@ -190,12 +190,12 @@ class ServiceSettings(_Settings):
             Default: yes, except with ``strict``.
         exceptions: exceptions to the container's restrictions, and why; over the recipe's.
         silenced: rule -> why it does not apply here; every run repeats it.
-        exclusive: name of a group, of which one service runs: the first in the file, until you
-            activate another (docs/services.md).
+        exclusive: name of a group. Only one of its services runs: the first in the file, until you
+            activate another service (docs/services.md).
         activate: ``on-request``: a client's request activates the service while another service of
             its group runs. Needs exclusive and proxy.
-        idle: when the service stops until the next request (docs/services.md). Needs proxy, and in
-            an exclusive group activate.
+        idle: idle time after which the service stops until the next request (docs/services.md).
+            Needs proxy, and in an exclusive group activate.
         adapters: LoRA adapters of the body, each served as a model; over the recipe's, by name.
         kv_offload: space outside GPU memory for the KV cache of earlier conversations; replaces the
             recipe's; None removes it.
@@ -274,7 +274,7 @@ class OpenWebuiSettings(_Settings):
 
     Attributes:
         port: TCP port that browsers use, at the address's ``bind``.
-        tag: of ghcr.io/open-webui/open-webui. The default is pinned by digest.
+        tag: tag of ghcr.io/open-webui/open-webui. The default is pinned by digest.
         key: name in ``keys`` of the API key that Open WebUI shows the address.
         environment: further variables of Open WebUI.
     """
@@ -308,7 +308,7 @@ class ClientKeySettings(_Settings):
     A key with ``models`` or a limit opens the fleet's ``address`` and no service beside it.
 
     Attributes:
-        command: prints the key, as api_key_command does.
+        command: command that prints the key, like api_key_command.
         models: names of models that the key may use; default: every model.
         requests_minute, requests_day: limit of requests; default: none.
         tokens_minute, tokens_day: limit of tokens of prompts and answers. Running requests finish.
@@ -376,7 +376,7 @@ class HostSettings(_Settings):
             registry, hub or git server of the internet may redirect, such as its storage in a
             private network behind a split DNS. Other private addresses are refused. Through an HTTP
             proxy, which resolves names itself, only addresses in URLs are compared.
-        hub_endpoint: where models are looked up and downloaded.
+        hub_endpoint: address at which models are looked up and downloaded.
         hub_token_file: file on the controller with a token for gated models; default: the
             environment's HF_TOKEN.
         hub_token_command: command that prints that token: a list of words, run once per run on the
@@ -385,12 +385,13 @@ class HostSettings(_Settings):
         services_root: directory of services, releases, runtime and job state.
         registry_auth_file: file on the controller with accounts of private registries, as ``docker
             login`` writes it (``config.json``).
-        registry_auth_command: prints the content of such a file, as hub_token_command does.
+        registry_auth_command: command that prints the content of such a file, like
+            hub_token_command.
         downloader: ``hf_transfer``, ``xet`` (the hub's Xet storage where available, else
             hf_transfer) or ``http`` (a tenth of the memory).
         download_connections: parallel ranges per file.
         download_limit_mb: limit of a host in megabytes per second, for the image and for each
-            model; None is no limit.
+            model; None is not a limit.
         peer_sharing: whether hosts share downloads, so that each file comes over the internet once.
         peer_port: TCP port on which hosts serve each other.
         http_proxy: ``http://host:port`` without an account, for hub, registries and the
@@ -405,10 +406,10 @@ class HostSettings(_Settings):
         allowed_in_recipes: arguments (``kv_transfer_config``, or one key of it as ``argument.key``)
             and variables that imported recipes may set beyond the engine's list of harmless names
             -> why.
-        schedule: exclusive service -> when it runs instead of its group's first service, such as
-            ``Mon..Fri 08:00..18:00`` or ``Sat,Sun 22:00..06:00``, by the host's clock
+        schedule: exclusive service -> hours in which it runs instead of its group's first service,
+            such as ``Mon..Fri 08:00..18:00`` or ``Sat,Sun 22:00..06:00``, by the host's clock
             (docs/services.md).
-        activation: how requests activate services with ``activate = "on-request"``.
+        activation: activation of services by requests, with ``activate = "on-request"``.
         address: one address for all models of the inventory, on this host (docs/proxy.md).
         rollout: roll-out to hosts that already serve.
         take_over: whether to stop, and keep, a container that somebody started by hand on a
@@ -426,8 +427,8 @@ class HostSettings(_Settings):
         disk_headroom_gib: GiB that must stay free after all downloads.
         api_key_file: file on the controller with the fleet's API key; generated if missing. The
             environment's SPARKWRIGHT_API_KEY takes precedence.
-        api_key_command: prints that key and takes precedence over the file, as hub_token_command
-            does; for a store such as ``pass``, ``op`` or ``sops``.
+        api_key_command: command that prints that key and takes precedence over the file, like
+            hub_token_command; for a store such as ``pass``, ``op`` or ``sops``.
         tls: ``"own"``: https with certificates of the site's own CA, made on the controller; or
             your own certificate and key. None: http.
         keys: API keys by client name, beside the fleet's own. Proxies log the name; each can be
@@ -452,7 +453,7 @@ class HostSettings(_Settings):
             (docs/monitoring.md).
         notify_file: file on the controller with further addresses, one per line: addresses that
             contain a secret, and every URL of Apprise's (``tgram://…``, ``discord://…``).
-        notify_command: prints such lines, as hub_token_command does.
+        notify_command: command that prints such lines, like hub_token_command.
     """
 
     services: dict[values.ServiceName, ServiceSettings]

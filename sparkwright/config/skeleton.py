@@ -26,7 +26,9 @@ _DEVELOPMENT = "\n# Development"
 
 @dataclass(frozen=True)
 class NewHost:
-    """A host of the new site; ``gpu`` is one of ``catalog.gpus.GPUS``, ``user`` who logs in."""
+    """A host of the new site; ``gpu`` is one of ``catalog.gpus.GPUS``, ``user`` is the login
+    user.
+    """
 
     name: str
     gpu: str

@@ -22,9 +22,8 @@ def ssh(name: str, data: Mapping[str, Any], *arguments: str, **options: str) -> 
     """The command up to the host's address: without prompts, and without accepting the key of an
     unknown host.
 
-    Args:
-        name, data: of the host, as the inventory has them.
-        arguments: more of ssh's, such as ``-T``.
+    Args: name, data: name and data of the host, as the inventory has them.
+        arguments: further arguments of ssh, such as ``-T``.
         options: ssh's options over these and over the inventory's.
     """
     result = dict(_SAFE)

@@ -22,7 +22,7 @@ def fault(name: str) -> tuple[str, str] | None:
     """Fault in the file of a private key and its remedy; None for a valid key.
 
     Args:
-        name: as the user wrote it; ``~`` is expanded, as in pyinfra.
+        name: path as the user wrote it; ``~`` is expanded, as in pyinfra.
     """
     try:
         content = _content(name)

@@ -46,7 +46,7 @@ OwnDirectory = Annotated[AbsolutePath, AfterValidator(_no_system_directory)]
 AbsolutePattern = Annotated[
     str, StringConstraints(pattern=r"^/[A-Za-z0-9._/*?-]+$", max_length=1024), Straight
 ]
-#: Why an exception to a rule is right here.
+#: Reason for an exception to a rule.
 Reason = Annotated[str, StringConstraints(min_length=8, max_length=2000)]
 #: Without an account: units' environment is world-readable.
 ProxyAddress = Annotated[str, StringConstraints(pattern=r"^http://[A-Za-z0-9._\[\]:-]+$")]

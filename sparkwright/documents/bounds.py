@@ -48,7 +48,7 @@ def bounded(value: Any, most: int = MOST) -> None:
         for item in waiting[-1]:
             count += 1
             if fault := _fault(item) or (count > most and f"more than {most} values"):
-                raise Unusable(fault, "write less, or smaller")
+                raise Unusable(fault, "write fewer or smaller values")
             if inner := _inner(item):
                 if len(waiting) > DEEPEST:
                     problem = f"more than {DEEPEST} lists and mappings within each other"
@@ -67,7 +67,7 @@ def _inner(value: Any) -> Iterator[Any] | None:
 
 def _fault(value: Any) -> str | None:
     if isinstance(value, float) and not math.isfinite(value):
-        return f"{value} is no number that can be used"
+        return f"{value} is not a number that can be used"
     if isinstance(value, int) and not -_INTEGER <= value < _INTEGER:
         return "a whole number of more than 64 bits"
     if isinstance(value, str | bytes) and len(value) > LONGEST:

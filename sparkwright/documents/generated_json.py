@@ -26,7 +26,7 @@ def read(kind: Any, path: Path, remedy: str, problems: list[Finding], **further:
     Stricter than Python's own reader: every accepted value can be written into a page.
 
     Args:
-        remedy: for data that is no JSON object.
+        remedy: remedy for data that is not a JSON object.
         further: more keys of the object.
     """
     try:

@@ -10,9 +10,10 @@ def load(text: str | bytes, most: int = MOST) -> Any:
     """Return the value of a JSON text of at most this many values.
 
     Raises:
-        Unusable: the text is no JSON, or beyond the bounds.
+        Unusable: the text is not JSON, or beyond the bounds.
     """
-    # Counted before anything is built: an empty list takes 2 bytes of a text and 64 of the memory.
+    # Values are counted before anything is built: an empty list takes 2 bytes of a text and 64 of
+    # the memory.
     raw = text.encode("utf-8", "replace") if isinstance(text, str) else text
     if sum(map(raw.count, (b"[", b"{", b","))) > most:
         raise Unusable(f"more than {most} values", "write less")
@@ -32,7 +33,10 @@ def load(text: str | bytes, most: int = MOST) -> Any:
 
 
 def load_object(text: str | bytes, most: int = MOST) -> dict[str, Any]:
-    """The same of a JSON object. Raises Unusable for any other value, too."""
+    """Return the value of a JSON text that is an object.
+
+    Raises Unusable for any other value, too.
+    """
     data = load(text, most)
     if not isinstance(data, dict):
         raise Unusable("not a JSON object", "name the right file")

@@ -31,7 +31,7 @@ class ParsedFiles:
         """The value of a file.
 
         Raises:
-            Unusable: the file can't be read, or is no YAML within the bounds.
+            Unusable: the file can't be read, or is not YAML within the bounds.
         """
         match self._kept.get(str(path.absolute())):
             case [stamp, value] if stamp == _stamp(path):

@@ -13,7 +13,7 @@ def read(path: Path, largest: int = LARGEST) -> str:
     """The text of a regular file in UTF-8, without a byte order mark.
 
     Raises:
-        Unusable: the path is no regular file, too large, or can't be read.
+        Unusable: the path is not a regular file, too large, or can't be read.
     """
     data = read_bytes(path, largest)
     try:
@@ -27,7 +27,7 @@ def read(path: Path, largest: int = LARGEST) -> str:
 def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
     """The bytes of a regular file. Raises Unusable, as ``read``."""
     try:
-        # Checked first: opening a pipe waits for its writer.
+        # Check the kind first: opening a pipe waits for its writer.
         if not stat.S_ISREG(path.stat().st_mode):
             kind = "a directory" if path.is_dir() else "no regular file"
             raise Unusable(f"this is {kind}", "name a file")
@@ -46,7 +46,7 @@ def make_folder(path: Path, mode: int = 0o777) -> None:
     its owner alone, for any umask and creator.
 
     Raises:
-        UserError: for another user's ``.sparkwright``.
+        UserError: ``.sparkwright`` belongs to another user.
     """
     for state in [item for item in (path, *path.parents) if item.name == ".sparkwright"][:1]:
         state.mkdir(0o700, parents=True, exist_ok=True)

@@ -17,7 +17,7 @@ def load(text: str, most: int = MOST) -> Any:
     """Return the value of a YAML text of at most this many values; None for an empty text.
 
     Raises:
-        Unusable: the text is no YAML, has a key twice, or is beyond the bounds.
+        Unusable: the text is not YAML, has a key twice, or is beyond the bounds.
     """
     try:
         if not _simple(text, most):
@@ -82,7 +82,7 @@ class _Loader(_BASE):  # type: ignore[misc, valid-type]
         try:
             return super().construct_object(node, deep)
         except (ValueError, LookupError, AttributeError, TypeError, ArithmeticError) as error:
-            problem = f"{str(node.value)[:80]!r} is no valid value: {error}"
+            problem = f"{str(node.value)[:80]!r} is not a valid value: {error}"
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -91,7 +91,7 @@ class _Loader(_BASE):  # type: ignore[misc, valid-type]
             if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
                 if (key.tag, key.value) in seen:
                     raise yaml.constructor.ConstructorError(
-                        None, None, f"the key {key.value!r} is there twice", key.start_mark
+                        None, None, f"the key {key.value!r} appears twice", key.start_mark
                     )
                 seen.add((key.tag, key.value))
         result: dict[Hashable, Any] = super().construct_mapping(node, deep)

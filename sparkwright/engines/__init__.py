@@ -35,7 +35,7 @@ def engine(name: str) -> Engine:
     """The engine of this name.
 
     Raises:
-        KeyError: for an unknown engine.
+        KeyError: the engine is unknown.
     """
     module: Engine = import_module(ENGINES[name]).ENGINE
     return module
@@ -71,7 +71,7 @@ def template_marks() -> frozenset[str]:
 
 
 def client_routes(name: str | None = None) -> tuple[tuple[str, str], ...]:
-    """Routes that a proxy passes to an engine; of every engine without a name."""
+    """Routes that a proxy passes to an engine; without a name, the routes of every engine."""
     names = ENGINES if name is None else [name]
     return tuple(dict.fromkeys(route for each in names for route in engine(each).routes.clients))
 

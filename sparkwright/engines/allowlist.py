@@ -38,7 +38,7 @@ class Allowlist:
         left.
 
         Args:
-            kind: of ``listed``.
+            kind: key of ``listed``.
             allowed: names that the site allows, with any value.
             left_out: gets name, value and reason of each part.
         """

@@ -124,7 +124,7 @@ class Parser:
 
         Args:
             version: None if no card gives it; then arguments are not checked.
-            arguments: with underscores, as in recipes.
+            arguments: arguments with underscores, as in recipes.
             also: argument -> values that this build accepts in addition to the stock engine's.
         """
         yield from self._check_variables(version, environment)
@@ -153,7 +153,7 @@ class _Checker:
     def __init__(self, parser: Parser, version: str, also: Mapping[str, Collection[str]]) -> None:
         self.parser, self.also, self.plugins = parser, also, set[str]()
         self.table: Table = parser.tables.table(parser.tables.nearest(version))
-        # By another version's table, an unknown argument may still be right.
+        # An argument that another version's table lacks may still be right.
         self.exact = self.table.version == version
         note = "" if self.exact else f"; there is no table of {version}"
         self.source = f"{parser.title} {self.table.version}'s own parser{note}"
@@ -279,7 +279,7 @@ def _wrong_type(argument: Argument, value: ArgumentValue) -> str | None:
     if isinstance(value, dict):
         return None if argument.kind == "any" else "it takes no mapping"
     if argument.kind == "any" and isinstance(value, str) and _MAPPING.match(value):
-        return None if mapping(value) is not None else "it is no JSON"
+        return None if mapping(value) is not None else "it is not JSON"
     kind = _kinds().get(argument.kind)
     if kind is None or re.fullmatch(kind["pattern"], str(value).strip(), re.ASCII):
         return None
@@ -318,7 +318,7 @@ def _number(value: object) -> float | None:
         number = float(str(value))
     except ValueError:
         return None
-    return number if abs(number) < 1e300 else None  # inf and nan are no numbers here
+    return number if abs(number) < 1e300 else None  # inf and nan are not numbers here
 
 
 def _type_remedy(name: str, argument: Argument) -> str:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # commands that ask hosts load no catalog
     from sparkwright.catalog.data import ArgumentValue
     from sparkwright.engines.engine import Launch
 
-#: vLLM and SGLang take an empty list of media domains for every domain; this one can never exist
+#: vLLM and SGLang take an empty list of media domains for every domain; this domain can never exist
 #: (RFC 6761).
 _NO_DOMAIN = ("media.invalid",)
 
@@ -61,7 +61,7 @@ def has_media_list(version: str | None, first: tuple[int, int, int]) -> bool:
     """Return whether a version has a list of hosts for media.
 
     Args:
-        version: a version that is no number, such as nightly, counts as new.
+        version: a version that is not a number, such as nightly, counts as new.
         first: the first version with the list.
     """
     return not (0, 0, 0) < release(version or "") < first

@@ -69,7 +69,7 @@ class Advice:
     """A recipe that the engine's authors publish for a model, as far as it fits this host.
 
     Attributes:
-        source: its address; empty if there is no recipe.
+        source: the recipe's address; empty if there is no recipe.
         least_version: least required version of the engine.
         facts: used and unused parts, with the reason.
     """

@@ -10,7 +10,7 @@ from sparkwright.config.settings import THINKING_TOKENS, SmokeSettings
 from sparkwright.engines.derivation import Derivation, Derived, DerivedFact, Subject
 from sparkwright.text.sizes import GIB
 
-#: In a template with tools, with a switch for thinking, and with forced thinking.
+#: Signs of a template with tools, with a switch for thinking, and with forced thinking.
 _TOOLS, _SWITCH, _THINKS = "tools", "enable_thinking", "<think>"
 
 

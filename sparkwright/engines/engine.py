@@ -36,7 +36,7 @@ class Rank:
 
     Attributes:
         number: 0 is the head, which alone has the key, the proxy and clients.
-        hosts, addresses: of all ranks, in their order.
+        hosts, addresses: hosts and addresses of all ranks, in order.
         interface: network device that connects the ranks.
         shape: cabling of ConnectX-7, ``pair``, ``ring`` or ``switch``; None on a plain network.
         port: port at which the head's engine gathers the ranks; the next port is the rank programs'
@@ -118,7 +118,7 @@ class Sleep:
     """An engine's sleep, in which its process frees its GPU memory.
 
     Attributes:
-        arguments, environment: by which a service gets the routes.
+        arguments, environment: settings by which a service gets the routes.
         nap: the requests.
     """
 
@@ -165,7 +165,7 @@ class Probes:
         tokenizer: route that answers with the tokens of a text.
         tokenized: key of that text.
         key_probe: route that answers with 401 without the key, in every version.
-        context_errors: texts, one of which is in each error about a prompt that is too long.
+        context_errors: texts; each error about a prompt that is too long contains one text.
         compiled: folder of compiled graphs, below the directory of boot caches.
         kinds: kind of a model (``catalog.entries.Task``) -> route of its requests.
     """
@@ -268,8 +268,8 @@ class Configuration:
 
     @cached_property
     def parts(self) -> Arguments:
-        """The same, with names such as ``attention_config.backend`` for an argument of several
-        values, which is a mapping or JSON.
+        """Arguments as written, else their defaults, with names such as
+        ``attention_config.backend`` for an argument of several values, which is a mapping or JSON.
         """
         several = {key: mapping(value) for key, value in self.effective.items()}
         return {key: value for key, value in self.effective.items() if several[key] is None} | {
@@ -278,7 +278,7 @@ class Configuration:
 
     @cached_property
     def limits(self) -> Limits:
-        """The same by neutral names."""
+        """Limits of the arguments as written, else of their defaults."""
         return self.engine.limits(self.effective)
 
     def number(self, argument: str) -> float | None:

@@ -27,7 +27,7 @@ _LINES, _WIDTH = 40, 600
 #: text: each character is read once.
 _BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{]|[\]}]', re.DOTALL)
 _LOGIN = (
-    "no answer: the host's login ends before the program, or runs another one instead (check "
+    "no answer: the host's login ends before the program, or runs another program (check "
     ".bashrc and /etc/profile.d)"
 )
 _REMEDY = (
@@ -50,7 +50,7 @@ def parse(label: str, lines: Sequence[str], answer: type[_Answer]) -> _Answer:
     """Read a program's answer from its standard output.
 
     Raises:
-        HostError: the output is no such answer.
+        HostError: the output is not such an answer.
     """
     if sum(map(len, lines)) > MOST_TEXT:
         invalid(label, f"at most {MOST_TEXT >> 20} MiB are expected")
@@ -97,9 +97,9 @@ def of_each(label: str, expected: Collection[str], answer: dict[str, Any]) -> No
         HostError: names are missing or unexpected; the text has the names.
     """
     if missing := [name for name in expected if name not in answer]:
-        invalid(label, f"nothing is said of {', '.join(missing)}")
+        invalid(label, f"there is no answer about {', '.join(missing)}")
     if strange := [name for name in answer if name not in expected]:
-        invalid(label, f"{strange[0][:60]!r} was not asked for")
+        invalid(label, f"{strange[0][:60]!r} was not requested")
 
 
 def invalid(label: str, why: str) -> NoReturn:

@@ -34,7 +34,7 @@ def malformed(state: FabricState) -> str | None:
     names += [*state.interfaces, *filter(None, [state.management])]
     for name in names:
         if not _DEVICE.fullmatch(name):
-            return f"{name[:40]!r} is no name of a device"
+            return f"{name[:40]!r} is not a name of a device"
     written = [at for rail in state.rails for at in rail.addresses]
     written += [at for every in state.interfaces.values() for at in every]
     gids = [gid.address for rail in state.rails if rail.rdma for gid in rail.rdma.gids]
@@ -45,9 +45,9 @@ def malformed(state: FabricState) -> str | None:
         try:
             read(text)
         except ValueError:
-            return f"{text[:40]!r} is no address"
+            return f"{text[:40]!r} is not an address"
     for rail in state.rails:
         for mac in (rail.mac, *(neighbour.mac for neighbour in rail.neighbours)):
             if mac and not _MAC.fullmatch(mac):
-                return f"{mac[:40]!r} is no MAC address"
+                return f"{mac[:40]!r} is not a MAC address"
     return None

@@ -42,7 +42,7 @@ def command_line() -> dict[str, Any]:
         command line once more.
 
     Worth: a run knows whether it may change anything
-    (`test_pyinfras_command_line_calls_it_between_inventory_and_connection`).
+    (`test_pyinfras_command_line_calls_the_plan_before_the_first_connection`).
     """
     context = click.get_current_context(silent=True)
     program = sys.modules.get("pyinfra_cli.cli")
@@ -75,7 +75,7 @@ def before_connecting(
     between reading the inventory and connecting (``pyinfra_cli.cli._main``).
 
     Worth: a mistake in the user's files touches no host
-    (`test_pyinfras_command_line_calls_it_between_inventory_and_connection`).
+    (`test_pyinfras_command_line_calls_the_plan_before_the_first_connection`).
     """
     state: State = ctx_state.get()
     original = state.init
@@ -185,7 +185,7 @@ class _Frames(logging.Filter):
 def load_keys_with(loaded: Callable[..., Any]) -> None:
     """Load private keys through ``loaded(load, state, key_filename, key_password)``.
 
-    Reason: exceptions of ``get_private_key`` are no ``ConnectError``, and end the run for all
+    Reason: exceptions of ``get_private_key`` are not ``ConnectError``, and end the run for all
         hosts.
 
     Worth: a key that can't be read fails its hosts alone
@@ -199,8 +199,8 @@ def load_keys_with(loaded: Callable[..., Any]) -> None:
 def only_connect_errors(host: Host) -> None:
     """Let any exception of a connection fail this host alone.
 
-    Reason: ``connect_all`` raises every exception that is no ``ConnectError``, for all hosts: a
-        port that is no number, an unreadable key in ssh_config.
+    Reason: ``connect_all`` raises every exception that is not a ``ConnectError``, for all hosts: a
+        port that is not a number, an unreadable key in ssh_config.
 
     Worth: a connection that can't be made fails its host alone
     (`test_whatever_a_connection_raises_fails_its_host_alone`).
@@ -251,7 +251,7 @@ def set_aside(host: Host) -> None:
 
     Reason: ``State.fail_hosts`` is the only way out of a run, and makes pyinfra end with 1.
 
-    Worth: a host in maintenance is no failure
+    Worth: a host in maintenance is not a failure
     (`test_a_deploy_over_a_host_in_maintenance_ends_well`).
     """
     host.state.active_hosts.discard(host)

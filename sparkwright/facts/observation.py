@@ -135,7 +135,7 @@ def observed(host: Host, needed: ObservationRequest | None = None) -> Observatio
         needed: further requirements by field name: models, images, files …
 
     Raises:
-        HostError: when the host does not answer.
+        HostError: the host does not answer.
     """
     host_memory = memory(host)
     wanted = joined(
@@ -152,7 +152,7 @@ def observe_anew(host: Host, request: ObservationRequest) -> Observation:
     """Observe the host now. One remote execution.
 
     Raises:
-        HostError: when the host does not answer.
+        HostError: the host does not answer.
     """
     # Without sudo it still reports everything that needs no root, and why.
     answer = ask(

@@ -57,7 +57,7 @@ class Others(BaseStateCallback):
         """Called at the end."""
         host_memory = memory(host)
         if host_memory.failure is None and host in state.failed_hosts:
-            host_memory.failure = "a fact failed: pyinfra's own lines say which"
+            host_memory.failure = "a fact failed: pyinfra's own lines name it"
 
 
 def follow(state: State) -> None:

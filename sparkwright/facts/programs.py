@@ -21,7 +21,7 @@ from typing import Any
 from sparkwright.host.lib import light_dataclasses, records
 
 _IMPORT = re.compile(r"^ *from (sparkwright\.host[\w.]*) import ([\w ,]+|\([^)]*\))", re.MULTILINE)
-#: A docstring, a comment's line, or a string of several lines that is no docstring: it begins
+#: A docstring, a comment's line, or a string of several lines that is not a docstring: it begins
 #: within a line, and is matched so that nothing in it is taken for a comment.
 _WORDS = re.compile(
     r'^(?P<docstring> *)"""[\s\S]*?"""|^ *#.*$|^ *[^\s"#][^"\n]*"""[\s\S]*?"""', re.MULTILINE
@@ -55,8 +55,8 @@ def carried(payload):
     print("\\n{BEGIN}", answer, "{END}", sep="\\n", flush=True)
     os._exit(0)  # nothing is left to put in order, and the controller waits for the end
 """.strip()
-#: Reads modules and request from standard input: the host's process list shows none of them. They
-#: are its last line: sudo's password comes before it if sudo did not ask for it.
+#: Reads modules and request from standard input: the host's process list shows neither. They are
+#: its last line: sudo's password comes before it if sudo did not ask for it.
 BY_STANDARD_INPUT = f"{_BOOTSTRAP}\ncarried(json.loads(sys.stdin.read().splitlines()[-1]))"
 #: Has them in its own text, compressed: one command that can be run again, without any secret.
 _BY_ARGUMENT = (
@@ -83,7 +83,8 @@ def modules(program: ModuleType) -> tuple[ModuleType, ...]:
 
 def _imports(module: ModuleType) -> Iterable[str]:
     """Modules of the host's programs that a module imports, also within functions."""
-    # By their text: parsing all of it takes 60 ms in every run. A test compares with the parser.
+    # Modules are matched by their text: parsing it takes 60 ms in every run. A test compares with
+    # the parser.
     for package, names in _IMPORT.findall(source(module)):
         # `from package import module`, or `from module import name`
         is_package = hasattr(import_module(package), "__path__")
@@ -156,7 +157,10 @@ def _compressed(program: ModuleType) -> tuple[bytes, Any]:
 
 
 def argument(program: ModuleType, request: object) -> str:
-    """The same as a whole Python text, for ``python3 -c``. Never with a secret in the request."""
+    """The program and its request as a whole Python text, for ``python3 -c``.
+
+    The request must not contain a secret.
+    """
     first, begun = _compressed(program)
     own = begun.copy()
     whole = first + own.compress(f"{json.dumps(request)}}}".encode()) + own.flush()

@@ -97,5 +97,5 @@ class Fabric(ProgramFact[FabricState]):
     program, answer = fabric, FabricState
 
     def command(self, ask: bool = True) -> StringCommand:
-        """``ask``: whether neighbours are asked for."""
+        """``ask``: whether to probe for neighbours."""
         return self.asking(FabricRequest(ask=ask))

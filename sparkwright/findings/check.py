@@ -29,7 +29,8 @@ class Symptom:
         case: case of the check's texts, if it has several.
         host, service: its subject, if known.
         severity: severity, if it differs from the check's.
-        values: for the placeholders of the texts. A value with the name of a text replaces it.
+        values: values for the placeholders of the texts. A value with the name of a text replaces
+            it.
     """
 
     def __init__(

@@ -76,7 +76,7 @@ class Finding:
         return str(self.severity) if self.silenced is None else "silenced"
 
     def on(self, host: str | None) -> Finding:
-        """The same of a host."""
+        """The message about a host, from the table."""
         return replace(self, subject=replace(self.subject, host=host))
 
 

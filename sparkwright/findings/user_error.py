@@ -109,4 +109,4 @@ def suggest(misspelt: str, names: Sequence[str], cutoff: float = 0.6) -> str:
     near = get_close_matches(misspelt, names, n=1, cutoff=cutoff)
     if near:
         return f"did you mean {near[0]!r}?"
-    return f"known: {', '.join(sorted(set(names)))}" if names else "there is none to choose from"
+    return f"known: {', '.join(sorted(set(names)))}" if names else "there is no name to choose from"

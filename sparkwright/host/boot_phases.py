@@ -20,7 +20,7 @@ class BootPhases:
 
     Args:
         patterns: pattern of a log line -> the phase that begins there; empty to skip the search.
-        since: when the boot began, seconds since the epoch.
+        since: time when the boot began, seconds since the epoch.
     """
 
     def __init__(self, service: service.Service, patterns: Mapping[str, str], since: float) -> None:

@@ -28,7 +28,7 @@ class ControlRequest:
         now: whether to cut running requests off, and to end a switch that is under way.
         keep: whether stopped services stay stopped through boots.
         wait: whether started services must answer.
-        boot_lines: as in a switch's request.
+        boot_lines: same as in a switch's request.
     """
 
     action: str
@@ -160,7 +160,7 @@ class Control:
 
 
 def main(request: ControlRequest) -> ControlAnswer:
-    """Carry out the request. A name that is no service's never becomes part of a command."""
+    """Carry out the request. A name that is not a service's never becomes part of a command."""
     every = homes.services(request.services_root)
     chosen = homes.chosen(request.services, every)
     if systemd.unit(SWITCH).get("ActiveState") in systemd.RUNNING:

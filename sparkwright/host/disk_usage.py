@@ -137,7 +137,7 @@ def items(request: DiskUsageRequest) -> Iterator[Item]:
         unfinished = item("unfinished", f"{stage.parent.name}@{stage.name[9:21]}", stage)
         holder = documents.read(stage / "holder.json") or {}
         runs = processes.runs(holder.get("pid"), "fetch.py")
-        yield records.replace(unfinished, used_by=("a fetch that runs",)) if runs else unfinished
+        yield records.replace(unfinished, used_by=("a running fetch",)) if runs else unfinished
     for store in sorted(services.glob("images/*")):
         if REVISION.fullmatch(store.name):
             yield item("image parts", f"sha256:{store.name[:12]}", store)

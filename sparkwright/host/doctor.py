@@ -118,7 +118,7 @@ class Examination:
         swappiness: the kernel's setting, 0 to 200.
         desktop: whether a desktop runs.
         pressure: resource -> ``some`` and ``full``, percent of the last minute.
-        fetches: unit of a fetch that runs -> seconds since its last written byte.
+        fetches: unit of a running fetch -> seconds since its last written byte.
         docker: Docker's report; None if Docker does not answer.
         ports: speed of each ConnectX port that is up, in Mb/s.
         maintenance: None if the host is not in maintenance.
@@ -161,7 +161,7 @@ _SECRET_NAME = (
     r"(?:key|token|secret|passw(?:or)?d|passphrase|requirepass|masterauth|pwd|credentials?|dsn|"
     r"database_url|(?<![a-z])pass)"
 )
-#: A value after a name that says what it is: DATABASE_URL=…, --token=…, --api-key …, "api_key": ….
+#: A value after a name that reveals it: DATABASE_URL=…, --token=…, --api-key …, "api_key": ….
 #: Of a name its end is searched, and of an option its whole word from the first dash on: text that
 #: was written to be slow to search takes no longer than other text.
 _NAMED = re.compile(
@@ -320,7 +320,7 @@ def kernel() -> list[str]:
 
 
 def boot_before() -> list[str]:
-    """The same of the boot before, if it ended without a shutdown: after a shutdown the
+    """Return such lines of the previous boot, if it ended without a shutdown: after a shutdown the
     journal's last lines are its own. Empty if the journal does not outlive a boot.
     """
     ended = run("journalctl", "-q", "-b", "-1", _STOPPED, "-o", "cat", "--no-pager", timeout=10)

@@ -23,7 +23,7 @@ class FabricRequest:
     """Request for the state of a host's fabric.
 
     Attributes:
-        root: directory with /sys and /proc; another one in tests with a captured tree.
+        root: directory with /sys and /proc; in tests, a captured tree.
         ask: whether to probe each port for neighbours; otherwise only neighbours that the kernel
             and LLDP already know are reported.
         image: name of an image in Docker whose id is reported.
@@ -81,7 +81,7 @@ class Rail:
         twin: 0 for the first PCIe link's device, 1 for the second's.
         carrier: whether a cable with a powered port at its other end is plugged in.
         speed: Mb/s; None without a link.
-        addresses: with their prefix lengths, ``192.168.177.11/24``.
+        addresses: addresses with their prefix lengths, ``192.168.177.11/24``.
     """
 
     name: str

@@ -120,7 +120,7 @@ def prove(pings: tuple[icmp.Ping, ...], seconds: int) -> tuple[str, ...]:
     if not failures:
         return ()
     processes.run("sh", f"{KEPT}/back", timeout=_SECONDS)
-    return (*failures, "the addresses of before are back")
+    return (*failures, "the former addresses are restored")
 
 
 def silent(ping: icmp.Ping) -> str:

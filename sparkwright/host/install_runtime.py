@@ -98,7 +98,7 @@ def unpack(archive: tarfile.TarFile, directory: Path) -> None:
 
 
 def _fault(member: tarfile.TarInfo) -> str | None:
-    """Return why a member is no plain file or directory below the target; None if it is."""
+    """Return why a member is not a plain file or directory below the target; None if it is."""
     name = PurePosixPath(member.name)
     if name.is_absolute() or ".." in name.parts or "\0" in member.name:
         return f"the name {member.name!r}, which leads out of its directory"

@@ -31,7 +31,7 @@ class Job:
             them. Their names must change with their text, since systemd does not reload them.
         directories: directories made before the start, readable by everybody.
         program: directory of the job's program. A running job with another program is stopped and
-            resumes with this one; with None it is followed.
+            resumes with this one; with None the job is followed.
     """
 
     unit: str

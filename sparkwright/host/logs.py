@@ -69,7 +69,7 @@ def main(request: LogsRequest) -> LogsAnswer:
         arguments += [f"--since={request.since}"] if request.since else []
         journal = run("journalctl", *arguments, *(f"--unit={unit}" for unit in units), timeout=60)
         if not journal.ok:
-            return LogsAnswer(names, fault=journal.message or "journalctl fails without a word")
+            return LogsAnswer(names, fault=journal.message or "journalctl fails without a message")
         entries = documents.objects(journal.out)
         logged = [line for entry in entries for line in lines_of(entry, units)]
         lines = [line for line in logged if not hidden.search(line.text)]
@@ -88,7 +88,7 @@ def lines_of(entry: dict[str, Any], units: dict[str, str]) -> list[LogLine]:
     """
     message = entry.get("MESSAGE")
     try:
-        if isinstance(message, list):  # bytes that are no UTF-8
+        if isinstance(message, list):  # bytes that are not UTF-8
             message = bytes(message).decode(errors="replace")
         at = int(entry.get("__REALTIME_TIMESTAMP", 0)) / 1e6
     except (TypeError, ValueError):

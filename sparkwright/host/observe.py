@@ -78,7 +78,7 @@ class Distribution:
     """Operating system of a host.
 
     Attributes:
-        id, version: of /etc/os-release, e.g. ``ubuntu`` and ``24.04``.
+        id, version: values of /etc/os-release, e.g. ``ubuntu`` and ``24.04``.
         dgx: whether it is DGX OS, which calls itself Ubuntu there.
     """
 
@@ -122,7 +122,8 @@ class ServiceState:
     Attributes:
         current: id of the release that ``current`` points to.
         good: id of the last release that passed its smoke test.
-        format: of the current release's record, 0 if it has none; None without a release.
+        format: format number of the current release's record, 0 without a number; None without a
+            release.
         rank: whether the current release belongs to a rank of a cluster.
         compose, record, unit: sha256 of the planned release's compose file and release.json, and of
             the installed unit.

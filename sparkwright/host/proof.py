@@ -39,7 +39,7 @@ class ProofRequest:
     versions: Versions | None = None
 
 
-#: With as few privileges as the service itself will have.
+#: The proof has as few privileges as the service itself will have.
 _LIST = (
     *("run", "--rm", "--gpus", "all", "--network", "none", "--entrypoint", "nvidia-smi"),
     *("--cap-drop", "ALL", "--security-opt", "no-new-privileges"),

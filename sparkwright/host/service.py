@@ -99,7 +99,7 @@ class Service:
         image: its name in the host's Docker.
         gate: smoke test that it must pass to count as started.
         ports: ports on which it or its proxy listens.
-        soak_seconds: how long a switched service is observed after its first answers.
+        soak_seconds: time of observation of a switched service after its first answers.
         pool: its place behind the host's own proxy.
         second_boot: whether to start it once more after a start that compiled code, on unified
             memory.
@@ -235,7 +235,7 @@ def check_names(name: str, release: str) -> None:
         ValueError: a name is invalid.
     """
     if not _NAME.fullmatch(name) or not _RELEASE.fullmatch(release):
-        raise ValueError(f"{name[:60]!r} with release {release[:60]!r} is no service")
+        raise ValueError(f"{name[:60]!r} with release {release[:60]!r} is not a service")
 
 
 def kept(home: Path, release: str) -> Service | None:

@@ -104,9 +104,7 @@ def restore(services_root: str) -> None:
             except SystemExit as refusal:
                 refusals.append(str(refusal))
             else:
-                print(
-                    f"{name}: its rules of iptables were missing, and are there again", flush=True
-                )
+                print(f"{name}: its iptables rules were missing, and are restored", flush=True)
     if refusals:
         raise SystemExit("\n".join(refusals))
 

@@ -373,13 +373,14 @@ class Switch:
             problems = self._asked(services, which)
         units = [item.service.unit for item in services if problems]
         if any(systemd.systemctl("is-active", unit).out.strip() == "inactive" for unit in units):
-            # Another program stopped it, such as a restart of Docker: this is no failure of the
+            # Another program stopped it, such as a restart of Docker: this is not a failure of the
             # release.
             self._start(services)
             problems = self._asked(services, which)
         lasting = which == "to" and problems and any(map(self._lasting, services))
         if problems and not lasting and any(map(_without_cache, services)):
-            # Its compiled code was set aside; only the next start, without this cache, counts.
+            # The release's compiled code was set aside; only the next start, without this cache,
+            # counts.
             problems = self._asked(services, which)
         return problems
 

@@ -26,7 +26,7 @@ def present(files: Files) -> Commands:
     """Install the program behind the address for all models, or remove it. Use is kept.
 
     Args:
-        files: ``files_of`` its document; none for a host without the address.
+        files: files that ``files_of`` makes of its document; empty for a host without the address.
 
     **Example:**
 

@@ -48,7 +48,7 @@ def declared(files: Files) -> Commands:
     """Install a host's exclusive groups and the programs that activate a member.
 
     Args:
-        files: ``files_of`` its services; none for a host without a group.
+        files: files that ``files_of`` makes of its services; empty for a host without a group.
 
     **Example:**
 
@@ -77,7 +77,7 @@ def activated(
     previous member.
 
     Args:
-        request: with ``dry`` it only asks.
+        request: the activation; with ``dry`` the host only reports its effect.
         answered: called with the result, also after a failure.
         unless: returns a reason to skip the activation, or None.
 

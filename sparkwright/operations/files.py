@@ -77,7 +77,7 @@ def stopped(units: Iterable[str], state: Observation) -> list[str]:
 
 
 def show(files: Files, instead_of: Mapping[str, str] | None = None) -> None:
-    """With ``--diff``, show files beside the host's files.
+    """Show files beside the host's files, with ``--diff``.
 
     Files that only root may read, and sparkwright's programs, are not shown.
 
@@ -97,7 +97,7 @@ def show(files: Files, instead_of: Mapping[str, str] | None = None) -> None:
 
 
 def show_diff(path: str, before: str | None, after: str) -> None:
-    """With ``--diff``, the text of a file that changes."""
+    """Show the text of a file that changes, with ``--diff``."""
     host = ctx_host.get()
     if not host.state.config.DIFF or before == after:
         return

@@ -53,13 +53,13 @@ def serving(contents: Callable[[], Sequence[str]], *, sources: Sources | None = 
     asked = contents() if ctx_state.get().is_executing else ()
     yield from change(
         [f"serve {content} to other hosts" for content in asked], act,
-        otherwise="no other host asks this one", forget=False,
+        otherwise="no other host asks this host", forget=False,
     )  # fmt: skip
 
 
 def server_job(home: str, how: Sources) -> Job:
     """Return the job of a host's peer server. A changed program or setting makes another job, which
-    replaces the old one.
+    replaces the old job.
     """
     models, images = how.models_root, f"{how.services_root}/images"
     request = document(

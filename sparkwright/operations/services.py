@@ -56,7 +56,7 @@ def running(
         services: all services of the host (``served.services``).
         secrets: texts of the 0600 files with their keys, by path (``served.secrets``).
         proxies: the part of the host's proxies that changes with the switch.
-        turn: when the switch may happen, if hosts are switched one after the other.
+        turn: context that waits for the host's turn, if hosts are switched one after the other.
         ended: function called with the result.
 
     **Example:**
@@ -107,8 +107,8 @@ def switched_back(
     """Switch services to releases that the host still has, with the proof of any other switch.
 
     Args:
-        targets: as ``to_release`` makes them; none for no change. Called when the operation runs.
-        turn, ended: as for ``running``.
+        targets: switches that ``to_release`` makes; empty for no change. Called when the operation
+        runs. turn, ended: same as for ``running``.
 
     **Example:**
 
@@ -145,7 +145,7 @@ def _switched(
 
 
 def _show(services: Sequence[Service], root: str) -> None:
-    """With ``--diff``, the files of releases beside the running releases' files."""
+    """Show the files of releases beside the running releases' files, with ``--diff``."""
     files: dict[str, tuple[str, int]] = {}
     former: dict[str, str] = {}
     for service in services:

@@ -32,7 +32,7 @@ def answers(
 ) -> Commands:
     """Check each service for health, its names, the key and a real generation. Changes nothing.
 
-    Over SSH, from the host itself, within each service's deadlines. A failure shows the service's
+    The host itself asks, within each service's deadlines. A failure shows the service's
     last journal lines. Then this machine asks as a neighbour does, without the key.
 
     Args:

@@ -17,7 +17,7 @@ Secrets = Mapping[str, Secret]
 OWN_UNITS = ("sparkwright-gateway.service", "sparkwright-health.service", PAGE,
              "sparkwright-recover.service", "sparkwright-schedule.service",
              "sparkwright-wake.service", "sparkwright-watch.service")  # fmt: skip
-#: What systemd says of a unit that does not run, and is not to.
+#: States that systemd reports of a unit that is not meant to run.
 RESTING = ("inactive", "failed")
 
 

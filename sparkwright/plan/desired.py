@@ -91,7 +91,7 @@ class Desired:
     """The desired state of a host.
 
     Attributes:
-        services: rendered, in the plan's order.
+        services: rendered services, in the plan's order.
     """
 
     plan: HostPlan

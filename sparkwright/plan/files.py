@@ -75,7 +75,7 @@ class PlannedFile:
 
     @property
     def text(self) -> str:
-        """Return the content as text; bytes that are no text survive as halves of surrogate
+        """Return the content as text; bytes that are not text survive as halves of surrogate
         pairs.
         """
         return self.content.decode("utf-8", "surrogateescape")

@@ -1,4 +1,4 @@
-"""At which addresses a host serves other hosts."""
+"""Addresses at which a host serves other hosts."""
 
 import socket
 from collections.abc import Mapping

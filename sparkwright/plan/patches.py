@@ -13,7 +13,7 @@ from sparkwright.plan.files import source_of
 from sparkwright.plan.tags import MESSAGES
 from sparkwright.resolve.references import Steps
 
-#: Largest size of a file in bytes: a larger file is no source text but a mistake.
+#: Largest size of a file in bytes: a larger file is not source text but a mistake.
 _MOST = 4 << 20
 #: Part of a repository's name in Docker: the derived image has the recipe's name.
 _DOCKER_NAME = re.compile(r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*")

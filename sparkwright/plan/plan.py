@@ -205,7 +205,7 @@ class HostPlan:
         """Services whose needs add up: all services, but only the largest of each exclusive group.
 
         Args:
-            needs: by service.
+            needs: need of each service.
         """
         most: dict[str, str] = {}
         for name, need in needs.items():
@@ -379,7 +379,7 @@ def _sleepless(service: ServicePlan, engine: Engine) -> Iterator[Fault]:
     if settings.idle is None or settings.idle.do != "sleep":
         return
     if engine.sleep is None:
-        why = f"{engine.title} has no sleep of its own"
+        why = f"{engine.title} has no sleep mode"
     elif settings.exclusive != f"idle.{service.name}":
         why = f"another service of group {settings.exclusive!r} may need all of the memory"
     else:

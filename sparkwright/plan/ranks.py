@@ -72,7 +72,7 @@ def problems(
     ranks, name = recipe.ranks, service.cluster
     if name is None:
         if ranks is not None and ranks.world > 1:
-            there = ", ".join(settings.clusters) or "none is set: clusters in group_data/all.py"
+            there = ", ".join(settings.clusters) or "no cluster is set in group_data/all.py"
             facts = {"recipe": recipe.name, "world": ranks.world, "clusters": there}
             yield MESSAGES.fault("ranks-without-cluster", "cluster", **facts)
         return

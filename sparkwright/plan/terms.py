@@ -9,7 +9,7 @@ from sparkwright.plan.plan import ServicePlan
 
 @dataclass(frozen=True)
 class Term:
-    """Under which terms an image or a model is published.
+    """Terms under which an image or a model is published.
 
     Attributes:
         of: the image's name, or the model's repository.
@@ -26,7 +26,7 @@ class Terms:
     """Licenses and duties that an operator must know before others use a service.
 
     Attributes:
-        licenses: of every image and model.
+        licenses: licenses of every image and model.
         duties: the cards' demands on operators of their models -> source.
     """
 
@@ -52,6 +52,6 @@ def terms(services: Iterable[tuple[ServicePlan, Catalog]]) -> Terms:
 def _term(name: str, entry: Image | Model | None) -> Term:
     own = entry.license if entry else None
     if own is None:
-        return Term(name, "the catalog names none", "-")
+        return Term(name, "the catalog names no licence", "-")
     arguments = [word for word in (own.name, own.note) if word]
     return Term(name, ", ".join(arguments) or "none is named", own.source)

@@ -49,7 +49,7 @@ class Replica:
     """A server behind a proxy.
 
     Attributes:
-        address: of a host, or the path of a Unix socket, which has no port.
+        address: address of a host, or path of a Unix socket, which has no port.
         health_port: port of its health check, on the same address. An engine's own ``/health``
             shows only that its loop runs: use a check that generates.
         health: path of the Unix socket of its health check, instead of a port.
@@ -153,7 +153,7 @@ class Page:
 
     Attributes:
         image: its name in the host's Docker.
-        url: of the address.
+        url: URL of the address.
         secrets: its API key, and the secret that signs its sessions.
         ca: CA that verifies the address; None for public CAs, and for http.
         environment: further variables.
@@ -178,9 +178,9 @@ class Proxies:
         wait_seconds: longest wait of a request if no replica is ready.
         idle_seconds: longest silence of a connection. A prompt of 262144 tokens is read for
             minutes, and an answer without streaming is silent to its end.
-        check_milliseconds: between two health checks of a replica.
+        check_milliseconds: milliseconds between two health checks of a replica.
         wake: socket of the program that activates a service (``host/exclusive/on_request.py``).
-        pools: behind the address for all models.
+        pools: pools behind the address for all models.
         address: configuration of the program behind the address for all models, if any.
         page: Open WebUI beside that address, if any.
         limited: names of keys with rights or limits, which the address enforces: a service's proxy
@@ -348,7 +348,7 @@ def endpoint(address: str, port: int) -> str:
 def _problems(proxies: Proxies) -> Iterator[Finding]:
     for path in (proxies.home, proxies.runtime):
         if not _PATH.fullmatch(path):
-            yield mistake("proxies", f"{path!r} is no path", "use letters, digits and ._-/")
+            yield mistake("proxies", f"{path!r} is not a path", "use letters, digits and ._-/")
     if not proxies.proxies:
         yield mistake("proxies", "the service has no proxy", "give it a service")
     yield from _twice("proxies", "proxy", (proxy.name for proxy in proxies.proxies))
@@ -359,7 +359,7 @@ def _problems(proxies: Proxies) -> Iterator[Finding]:
         bind = "0.0.0.0" if proxy.bind == "*" else proxy.bind
         yield from _addressed(where, bind, (proxy.port,))
         if not _PATH.fullmatch(proxy.health_path):
-            yield mistake(where, f"{proxy.health_path!r} is no path", "write it like /health")
+            yield mistake(where, f"{proxy.health_path!r} is not a path", "write it like /health")
         yield from _replicas(where, proxy.replicas)
     for pool in proxies.pools:
         yield from _named(f"proxies: {pool.name}", pool.name)
@@ -375,7 +375,7 @@ def _replicas(where: str, replicas: Sequence[Replica]) -> Iterator[Finding]:
         yield from _named(where, replica.name)
         for path in filter(None, (None if replica.port else replica.address, replica.health)):
             if not _PATH.fullmatch(path):
-                yield mistake(own, f"{path!r} is no path", "write it like /run/http.sock")
+                yield mistake(own, f"{path!r} is not a path", "write it like /run/http.sock")
         if replica.port:
             yield from _addressed(own, replica.address, (replica.port, replica.health_port))
         if replica.tls:
@@ -384,15 +384,17 @@ def _replicas(where: str, replicas: Sequence[Replica]) -> Iterator[Finding]:
 
 def _named(where: str, name: str) -> Iterator[Finding]:
     if not _NAME.fullmatch(name):
-        yield mistake(where, f"{name!r} is no name", "use letters, digits and ._-")
+        yield mistake(where, f"{name!r} is not a name", "use letters, digits and ._-")
 
 
 def _addressed(where: str, address: str, ports: Sequence[int]) -> Iterator[Finding]:
     if not is_address(address):
-        yield mistake(where, f"{address!r} is no address", "write an IP address or a host's name")
+        yield mistake(
+            where, f"{address!r} is not an address", "write an IP address or a host's name"
+        )
     for port in ports:
         if not 1 <= port <= 65535:
-            yield mistake(where, f"{port} is no port", "use 1 to 65535")
+            yield mistake(where, f"{port} is not a port", "use 1 to 65535")
 
 
 def is_address(text: str) -> bool:

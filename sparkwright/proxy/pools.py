@@ -23,7 +23,7 @@ class PlannedPool:
 
     Attributes:
         names: names of the models for clients.
-        services: by host.
+        services: services of each host.
         tls: TLS of each host.
     """
 
@@ -83,7 +83,7 @@ def replica_identity(host: str, tls: Tls, *, dry: bool) -> TlsIdentity | None:
     """HAProxy's verification of a replica; None if the replica serves http.
 
     Raises:
-        UserError: for a certificate without a name for HAProxy to verify.
+        UserError: the certificate has no name that HAProxy can verify.
     """
     tls_identity = identity(host, tls, dry=dry)
     if tls_identity is not None and tls_identity.name is None:

@@ -30,7 +30,7 @@ def proxies_of(
         dry: whether nothing is written: missing certificates are made for this run alone.
 
     Raises:
-        UserError: for a replica that HAProxy can't verify.
+        UserError: HAProxy can't verify a replica.
     """
     proxies = [_own(service) for service in plan.services if service.proxy]
     if address := plan.settings.address:

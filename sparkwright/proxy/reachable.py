@@ -1,8 +1,8 @@
 """Addresses at which the fleet's address reaches the replicas: as seen from its host, not from the
 controller.
 
-A name of the controller's ssh_config or of .local is no name on another host: HAProxy would start,
-call its configuration valid, and never use that replica.
+A name of the controller's ssh_config or of .local is not a name on another host: HAProxy would
+start, call its configuration valid, and never use that replica.
 """
 
 import re

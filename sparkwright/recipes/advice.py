@@ -37,7 +37,7 @@ def look_up(repository: str, registries: Iterable[Snapshot]) -> ModelRecipe | No
     """The first recipe of these registries that serves a repository.
 
     Raises:
-        UserError: for a registry that can't be read.
+        UserError: a registry can't be read.
     """
     for registry in registries:
         for text in texts_of_registry(registry, registry.naming(repository)):
@@ -91,8 +91,8 @@ def _foreign(subject: Subject, recipe: ModelRecipe) -> Foreign:
     """
     name = next(_variants(recipe.data, subject.repository), None)
     if name is None:
-        raise Unfit("variants", "none has these weights", "the lock says otherwise")
-    # Its text is not read again, and no entry of the catalog gets its date.
+        raise Unfit("variants", "no variant has these weights", "the lock differs")
+    # The advice's text is not read again, and no entry of the catalog gets its date.
     text = Text(recipe.source, "", recipe.source, dt.date.min)
     options = replace(_options(subject), variants=(name,))
     (foreign,) = vllm_recipes.read(text, recipe.data, options)

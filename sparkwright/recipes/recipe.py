@@ -36,7 +36,7 @@ class Unfit(Exception):
         super().__init__(f"{observed}: {reason}")
 
     def finding(self, source: str) -> Finding:
-        """The same, of a file."""
+        """This error as a finding of a file."""
         where = Subject(file=source, key=self.key or None)
         texts = {"reason": self.reason, "remedy": self.remedy}
         return Finding(REFUSED, Severity.ERROR, where, self.observed, **texts)
@@ -100,7 +100,7 @@ class Options:
         remote_code: whether ``trust_remote_code`` is kept, and mods that bring code.
         allowed: arguments and variables that the site allows in addition to the engine's list.
         cluster: whether a recipe for several GPUs is spread over as many hosts.
-        mods: name of a mod -> its files: name -> text, "\\0" for what is no text.
+        mods: name of a mod -> its files: name -> text, "\\0" for a file that is not text.
     """
 
     gpu: str = "gb10"
@@ -121,7 +121,7 @@ class Text:
     Attributes:
         name: its path in its folder or repository, without the suffix.
         source: ``repository@commit:path``, or the path of a file.
-        date: of the commit, or of the file.
+        date: date of the commit or of the file.
     """
 
     name: str
@@ -152,13 +152,13 @@ class Foreign:
     """A foreign recipe, before it is converted.
 
     Attributes:
-        name: of the new recipe.
-        longer_name: with its folder's name, if another recipe has the short name.
+        name: name of the new recipe.
+        longer_name: name with its folder's name, if another recipe has the short name.
         title: one line in its own words.
         model: the repository that its key names; the command line takes precedence.
         container: image reference; None for stock vLLM of ``least_vllm`` or newer.
-        arguments: of the command line, after ``vllm serve``.
-        environment: as text.
+        arguments: arguments of the command line, after ``vllm serve``.
+        environment: values as text.
         gpus: least number of GPUs, one in each Spark.
         may_be_one: whether one GPU is enough, although its defaults name two.
         vram_gib: its stated need, over all of its GPUs.

@@ -51,13 +51,13 @@ class Arguments:
     """Arguments that a command line sets.
 
     Attributes:
-        parser: of the engine.
-        tables: of the version that judges, or of all.
+        parser: parser of the engine.
+        tables: tables of the version that judges, or of all versions.
         version: its text in messages.
         values: argument, with underscores -> value.
         nested: arguments whose value is a mapping, set as a whole or key by key.
         model: the positional argument, or ``--model``.
-        served_names: of ``--served-model-name``.
+        served_names: values of ``--served-model-name``.
     """
 
     parser: Parser

@@ -14,7 +14,7 @@ from sparkwright.documents.text_files import make_folder
 from sparkwright.resolve.git import git
 from sparkwright.resolve.messages import MESSAGES
 
-#: More than this is no build context but a mistake in the catalog.
+#: A larger folder is not a build context but a mistake in the catalog.
 MOST_BYTES = 20 * 1024**2
 MOST_FILES = 1000
 #: The controller's cache of fetched repositories.

@@ -25,7 +25,7 @@ _HUB = {"index.docker.io": "registry-1.docker.io", "docker.io": "registry-1.dock
 
 
 def hub_token(source: secrets.Source | None) -> secrets.Secret | None:
-    """The token for gated models: of a file or command, or of the environment.
+    """The token for gated models, from a file, a command or the environment.
 
     Raises:
         UserError: the file can't be read, or the command prints no account.
@@ -38,7 +38,7 @@ def hub_token(source: secrets.Source | None) -> secrets.Secret | None:
     try:
         token = files.read(Path(source)).strip()
         if not _TOKEN.fullmatch(token):
-            raise bounds.Unusable("this is no token", "")
+            raise bounds.Unusable("this is not a token", "")
     except bounds.Unusable as error:
         where = f"hub_token_file: {source}"
         raise MESSAGES.refusal("no-token", where, problem=error.fault) from None
@@ -54,7 +54,7 @@ def account(source: secrets.Source | None, registry: str) -> str | None:
     """``user:password`` for a registry (``http(s)://host[:port]``), or None.
 
     Raises:
-        UserError: for a file or command that can't be used, or an account sent without encryption.
+        UserError: a file or command can't be used, or an account would be sent without encryption.
     """
     if source is None:
         return None

@@ -35,7 +35,7 @@ class Header:
     """A header.
 
     Attributes:
-        values: by key; of arrays only short arrays of numbers.
+        values: values by key; of arrays, only short arrays of numbers.
         tensors: name -> count of its numbers, and their bytes.
     """
 
@@ -50,11 +50,11 @@ def read_header(fetch: Callable[[int, int], bytes], size: int) -> Header:
         fetch: returns this many bytes of the file from an offset on.
 
     Raises:
-        Unusable: the file is no GGUF file, is cut off, or is beyond the bounds.
+        Unusable: the file is not a GGUF file, is cut off, or is beyond the bounds.
     """
     text = _Text(fetch, size)
     if text.take(4) != b"GGUF":
-        raise fault("it is no GGUF file")
+        raise fault("it is not a GGUF file")
     version = text.number("I")
     if version & 0xFFFF == 0:  # the other byte order
         text.order, version = ">", version >> 24
@@ -65,7 +65,7 @@ def read_header(fetch: Callable[[int, int], bytes], size: int) -> Header:
     keys = set()
     for _ in range(entries):
         if (key := text.name()) in keys:
-            raise fault("a key is there twice")
+            raise fault("a key appears twice")
         keys.add(key)
         if (value := text.value(text.number("I"))) is not None:
             values[key] = value

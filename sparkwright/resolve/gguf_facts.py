@@ -37,12 +37,12 @@ def facts_of_headers(
         license: the hub's information on it.
 
     Raises:
-        Unusable: the file is no model, or its values contradict each other.
+        Unusable: the file is not a model, or its values contradict each other.
     """
     values = headers[0].values
     name, kind = values.get("general.architecture"), values.get("general.type", "model")
     if kind != "model" or name in (None, "clip"):
-        raise fault("it is no model: an adapter, a projector or an importance matrix")
+        raise fault("it is not a model: an adapter, a projector or an importance matrix")
     own = {key.removeprefix(f"{name}."): value for key, value in values.items()}
     layers = kv_cache.whole(own, "block_count") or 0
     if not 0 < layers <= _MOST_LAYERS:

@@ -46,7 +46,7 @@ class GgufModel:
 
     @property
     def family(self) -> str:
-        """Its name without the quantization: equal for all quantizations of one model."""
+        """The file's name without the quantization: equal for all quantizations of one model."""
         name = _PART.sub("", self.parts[0].rpartition("/")[2].removesuffix(".gguf")).lower()
         return name.replace(self.label.lower(), "").strip("-._")
 
@@ -57,8 +57,8 @@ def choose(
     """Paths of the served files, and facts of their headers.
 
     Args:
-        sizes: of every file of the repository.
-        choice: as in ``ModelReference``.
+        sizes: sizes of every file of the repository.
+        choice: choice of files, as in ``ModelReference``.
         read: returns the facts of a model with a projector.
 
     Raises:

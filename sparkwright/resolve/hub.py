@@ -58,12 +58,12 @@ def lora_of(
     small: Callable[[str], dict[str, Any]],
     piece: Callable[[str, int, int], bytes],
 ) -> Lora | None:
-    """The facts; None for a repository that is no adapter.
+    """The facts; None for a repository that is not an adapter.
 
     Args:
         files: paths of the repository.
         small: returns the object of a JSON file.
-        piece: returns bytes of a file: from where, and how many.
+        piece: returns bytes of a file, given their offset and number.
 
     Raises:
         ValueError, TypeError, LookupError, Unusable: the files have another form.
@@ -94,7 +94,7 @@ def ask_hub(
     """Ask a hub for a text file at a revision.
 
     Raises:
-        UserError: the file does not exist, is no text, or the hub can't be reached.
+        UserError: the file does not exist, is not text, or the hub can't be reached.
     """
     where = f"file {repository}@{revision}/{path}"
     shown = credentials.over_https(token, endpoint)
@@ -141,7 +141,7 @@ class ResolvedModel:
     Attributes:
         commit: 40 hex digits.
         date: day of that commit, if the hub reports it.
-        files: by path.
+        files: file by path.
         kv: layers that keep keys and values, by the commit's own config.json.
         facts: facts from its small files; None if they were not requested.
         recipe: recipe in a registry of vLLM's own recipes, if any.

@@ -52,7 +52,7 @@ def kv_layers(config: Any) -> tuple[KvLayers, ...]:
 
 
 def _kinds(data: dict[str, Any], total: int) -> Counter[str]:
-    """Kind of layer -> how many."""
+    """Kind of layer -> number of its layers."""
     listed = data.get("layer_types")
     if isinstance(listed, list):
         return Counter(str(kind) for kind in listed)

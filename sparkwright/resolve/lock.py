@@ -68,7 +68,7 @@ def resolve(
         asked_models: models that this run has resolved already.
 
     Raises:
-        UserError: every tag and revision that could not be resolved.
+        UserError: names every tag and revision that could not be resolved.
     """
     images: dict[str, tuple[ImageReference, str | None, tuple[str, ...]]] = {}
     models: dict[str, tuple[References, ModelReference]] = {}
@@ -160,7 +160,7 @@ def read_lock(path: pathlib.Path) -> Lock | None:
     """The lock, or None if missing.
 
     Raises:
-        UserError: the file is no lock.
+        UserError: the file is not a lock.
     """
     if not path.exists():
         return None

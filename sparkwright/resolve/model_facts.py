@@ -40,17 +40,17 @@ class ModelFacts(Data):
     Attributes:
         architecture: the class that serves it; None if config.json names none.
         task: kind of requests by the hub, unless it is chat; else None.
-        model_type: by which transformers and vLLM know the family.
+        model_type: name by which transformers and vLLM know the family.
         context: longest context in tokens.
         quantization: ``quant_method``; None for weights that are not quantized.
-        dtype: of weights that are not quantized.
+        dtype: type of weights that are not quantized.
         vision: whether config.json has a vision tower.
         hybrid: whether some layers keep a state instead of keys and values.
         code: classes of Python files that config.json asks for (``auto_map``).
         chat_template: whether there is one.
         template: texts of the template by which parsers are chosen.
         sampling: temperature, top_p and top_k of generation_config.json.
-        license: as its card names it to the hub.
+        license: license that its card gives the hub.
         gguf: the header of its GGUF file; None for other formats.
     """
 
@@ -151,7 +151,7 @@ def _context(data: Mapping[str, Any]) -> int | None:
 
 
 def _sampling(data: Mapping[str, Any]) -> dict[str, float]:
-    """Within the limits for clients' requests."""
+    """Return the values that are within the limits for clients' requests."""
     limits = {"temperature": (0.0, 2.0), "top_p": (0.001, 1.0), "top_k": (1.0, 1e6)}
     result = {}
     for key, (low, high) in limits.items():

@@ -61,7 +61,7 @@ class Answer:
         return self
 
     def json(self, most: int = MOST) -> dict[str, Any]:
-        """Its JSON object. Raises Unusable for any other value."""
+        """The answer's JSON object. Raises Unusable for any other value."""
         return json_text.load_object(self.content, most)
 
 
@@ -90,7 +90,7 @@ class Server:
 
         Raises:
             Unusable, ValueError: the answer is beyond the bounds or redirects elsewhere.
-            OSError: for a server out of reach.
+            OSError: the server is out of reach.
         """
         # A locked run sends no request, and these modules take 0.1 s to import.
         from http.client import HTTPException

@@ -29,7 +29,7 @@ class Snapshot:
     """A commit of a recipe registry.
 
     Attributes:
-        address: of the repository.
+        address: address of the repository.
         commit: 40 hex digits.
         place: the bare repository on this machine.
     """
@@ -52,7 +52,7 @@ class Snapshot:
         """Paths of plain files of a recipe's usual size; with ``every``, of all files.
 
         Raises:
-            UserError: for a tree without end.
+            UserError: the tree has no end.
         """
         listed = self._git("ls-tree", "-r", "-l", "-z", "--full-tree", self.commit)
         result = []
@@ -117,7 +117,7 @@ def snapshot(address: str, commit: str | None = None, cache: Path | None = None)
     fetched = run(path, "rev-parse", "--verify", "refs/registry/fetched^{commit}").strip()
     if not re.fullmatch(r"[0-9a-f]{40}", fetched) or commit not in (None, fetched):
         raise MESSAGES.refusal("another-commit", address, fetched=fetched, commit=commit)
-    # Stored under its own name, so that a later fetch keeps it.
+    # The commit is stored under its own name, so that a later fetch keeps it.
     run(path, "update-ref", f"refs/registry/{fetched}", fetched)
     return Snapshot(address, fetched, path)
 

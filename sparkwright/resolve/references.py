@@ -15,7 +15,7 @@ from sparkwright.resolve.pinned_text import PinnedText
 #: Commits and digests become names of directories, and words of commands.
 Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-#: Bytes; strict, since True and "12" are no numbers.
+#: Bytes; strict, since True and "12" are not numbers.
 Size = Annotated[int, Field(strict=True, ge=0, le=2**50)]
 
 

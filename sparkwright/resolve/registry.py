@@ -1,7 +1,7 @@
 """Resolution of a tag at a container registry: digest, platforms and bytes to pull.
 
 Speaks the OCI distribution protocol (https://github.com/opencontainers/distribution-spec) with
-the anonymous token dance that public registries want.
+the anonymous token exchange that public registries require.
 
 cosign signs a small document (simple signing) that has the image's digest. The lock keeps document
 and signature, so that every later run verifies them again, without a registry.
@@ -57,7 +57,7 @@ def verifier(file: str) -> Callable[[bytes, bytes], None]:
     """Return the check of a signature and its data by the public key of a file on the controller.
 
     Raises:
-        UserError: for a file without such a key: ECDSA on P-256 or Ed25519, in PEM.
+        UserError: the file has no such key (ECDSA on P-256 or Ed25519, in PEM).
     """
     from cryptography.exceptions import UnsupportedAlgorithm  # 40 ms, where a key is named
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519
@@ -102,8 +102,8 @@ class PlatformImage:
     Attributes:
         digest: digest of its own manifest.
         manifests: documents that Docker reads before any layer: index, if any, and manifest.
-        config: with the ids of the unpacked layers.
-        layers: in order; a layer may occur twice.
+        config: configuration with the ids of the unpacked layers.
+        layers: layers in order; a layer may occur twice.
     """
 
     digest: Digest
@@ -124,10 +124,10 @@ class ResolvedImage:
 
     Attributes:
         digest: ``sha256:...`` of the tag's manifest or index; for a built image, of its base.
-        platforms: by registry architecture (``arm64``, ``amd64``).
-        commit: of a built image's context.
+        platforms: platforms by registry architecture (``arm64``, ``amd64``).
+        commit: commit of a built image's context.
         context: sha256 of its files, if a lock has it.
-        signature: of the digest, if a key is named for the image.
+        signature: signature of the digest, if a key is named for the image.
     """
 
     digest: Digest
@@ -227,7 +227,7 @@ class _Repository:
         """A manifest or blob by its digest. Raises Unusable for other content."""
         content = self.ask(kind, digest).required().content
         if digest_of(content) != digest:
-            raise bounds.Unusable(f"{digest} is another content", "take another registry")
+            raise bounds.Unusable(f"{digest} is other content", "take another registry")
         return content
 
     def signatures(self, digest: str) -> Iterator[Signature]:

@@ -23,7 +23,7 @@ def render(hosts: Mapping[str, DiskUsage], *, pruning: bool) -> str:
         idle = [thing for thing in things if not thing.used_by and thing.fault != _FOREIGN]
         freed = decimal(sum(thing.frees for thing in idle if thing.removed or not pruning))
         total = decimal(sum(thing.size for thing in there))
-        lines.append(f"{', '.join(names)}: {total} in {len(there)} things")
+        lines.append(f"{', '.join(names)}: {total} in {len(there)} items")
         lines += [
             f"  {decimal(thing.size):>9}  {thing.kind:11}  {thing.name}  {_state(thing)}"
             for thing in things

@@ -35,7 +35,7 @@ def rows(
     """Every value of every key.
 
     Args:
-        settings: of each host.
+        settings: settings of each host.
         lines_by_host: host -> ``HASH name`` of the keys that open its proxies.
     """
     opening: dict[tuple[str, str], list[str]] = {}

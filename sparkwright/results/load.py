@@ -44,7 +44,7 @@ class Line:
 
     Attributes:
         problem: reason for missing figures.
-        tokens: generated a second.
+        tokens: generated tokens a second.
         first_token: mean seconds to the first token, of requests since the last look.
         cache, accepted: shares.
         gpu, power, temperature: per cent, watts and degrees of the hottest GPU.
@@ -116,7 +116,7 @@ def lines(
 
 
 def table(rows: Sequence[Line]) -> list[str]:
-    """A heading and a line for each."""
+    """A heading, and a line for each service."""
     return columns([COLUMNS, *map(_cells, rows)])
 
 
@@ -185,5 +185,5 @@ def _highest(gpus: tuple[Gpu, ...], name: str) -> float | None:
 
 
 def _short(figure: str) -> str:
-    """A figure, cut: a host may say any number."""
+    """A figure, cut, since a host may report any number."""
     return figure if len(figure) <= _FIGURE else f"{figure[: _FIGURE - 1]}…"

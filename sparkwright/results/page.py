@@ -15,7 +15,7 @@ def _to_utc(when: dt.datetime) -> dt.datetime:
     try:
         return when.astimezone(dt.UTC)
     except OverflowError as error:  # a year that UTC does not have
-        raise ValueError("no time that UTC has") from error
+        raise ValueError("not a time in UTC") from error
 
 
 #: A time with its zone, kept in UTC.
@@ -37,7 +37,7 @@ class Weighed:
     """A finding with its weight.
 
     Attributes:
-        problem: after hosts and service: ``3 of 7 figures are worse than the card's``.
+        problem: text after hosts and service: ``3 of 7 figures are worse than the card's``.
         seen: time of its last observation.
         more: explanation and remedy, a line each.
     """
@@ -77,12 +77,12 @@ class Section:
     """A section of the page, made by an extra.
 
     Attributes:
-        folder, template: of its HTML, below templates/; the template gets this section as
-        ``section``.
+        folder, template: folder and template of its HTML, below templates/; the template gets this
+        section as ``section``.
         context: values for the template.
         services: (host, service) -> measurements.
-        lines: the same in short, for a terminal.
-        data: the same as JSON, by the keys of the page's document.
+        lines: the section in short, for a terminal.
+        data: the section as JSON, by the keys of the page's document.
         problems: files that could not be read.
     """
 

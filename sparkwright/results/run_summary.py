@@ -28,7 +28,7 @@ class ServiceRow:
         models: repository -> commit.
         smoke: None if the test was not reached.
         outcome: difference between the host's release and the plan: ``reverted``, ``left``, ``taken
-            back`` or ``failed``; then release and image are those running.
+            back`` or ``failed``; then release and image are the running ones.
         head: the answering host, if it is another host of its cluster.
         routes: kinds of requests that it answers, each with its route.
     """
@@ -63,7 +63,7 @@ class Row:
         changes: its changes in this run.
         pending: changes that a dry run would make.
         executions: number of remote executions of the run.
-        gpu, driver: as the host's nvidia-smi reports them; None without a report.
+        gpu, driver: GPU and driver in the host's nvidia-smi; None without a report.
     """
 
     host: str
@@ -92,7 +92,7 @@ class Outcome:
         state: ``reverted``, ``left``, ``taken back``, ``failed``, or ``sleeps``: another service of
             its exclusive group runs.
         release: its running release; None if unknown.
-        image: by which image.
+        image: image that it runs; None if unknown.
         smoke: the gate's verdict.
     """
 
@@ -158,7 +158,7 @@ def _models(service: ServiceRow) -> str:
 
 
 def as_json(rows: Sequence[Row], *, dry: bool, others: Sequence[object] = ()) -> str:
-    """The same as data: ``{"dry": bool, "hosts": [...]}``, one object per ``Row``.
+    """The report as data: ``{"dry": bool, "hosts": [...]}``, one object per ``Row``.
 
     Args:
         others: such objects of hosts outside the run.

@@ -56,7 +56,7 @@ class Deployment(HostStatus):
     refused: tuple[str, ...] = ()
 
     def only(self, meant: Callable[[str], bool]) -> Self:
-        """The same with the chosen services alone."""
+        """The status with the chosen services alone."""
         return records.replace(
             self,
             services={name: each for name, each in self.services.items() if meant(name)},
@@ -278,7 +278,7 @@ def _difference(drift: Sequence[str], *, was_stopped: bool) -> str:
     """Differences in words, and the next deploy's action on the service.
 
     Args:
-        was_stopped: whether a user stopped it, which is no difference from the plan.
+        was_stopped: whether a user stopped it, which is not a difference from the plan.
     """
     changed = [word for word in drift if word not in _ENDS and not word.startswith("stopped ")]
     ends = [f"a deploy {_ENDS[word]}" for word in drift if word in _ENDS]

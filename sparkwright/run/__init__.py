@@ -4,8 +4,8 @@ import sys
 
 from gevent import events, monkey
 
-# Not beside a TLS that is in use, as in a process of tests; pyinfra's own command line patches
-# before anything else.
+# Do not patch beside a TLS that is in use, as in a process of tests; pyinfra's own command line
+# patches before anything else.
 if "ssl" not in sys.modules:
     # No other package's plugin takes part in this: gevent looks for one 32 times, each time in the
     # metadata of every installed distribution.

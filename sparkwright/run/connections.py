@@ -52,7 +52,7 @@ def private_key(load: Any, state: Any, key_filename: str, key_password: str | No
             why, remedy = "its passphrase is wrong", "correct ssh_key_password"
         else:
             why = str(error) if isinstance(error, PyinfraError) else type(error).__name__
-            remedy = f"ssh-keygen -y -f {key_filename} says whether it is whole"
+            remedy = f"ssh-keygen -y -f {key_filename} shows whether it is intact"
         raise KeyUnusable(f"ssh_key: {key_filename!r} can't be used: {why} ({remedy})") from None
 
 
@@ -88,7 +88,7 @@ class Connections(BaseStateCallback):
 
 
 def _tuned(connection: object, **arguments: Any) -> Transport:
-    """paramiko's transport over a tuned connection; a jump host's is no socket."""
+    """paramiko's transport over a tuned connection; a jump host's is not a socket."""
     if isinstance(connection, socket.socket):
         tune(connection)
     return Transport(connection, **arguments)  # type: ignore[arg-type]

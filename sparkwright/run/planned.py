@@ -19,11 +19,11 @@ def planned(**settings: Any) -> DesiredHost:
     made at the first run, but not under ``--dry``, as in a site.
 
     Args:
-        settings: in the form of a site's group_data. The host's own data is read, too, except keys
-            that are no settings.
+        settings: settings in the form of a site's group_data. The host's own data is read, too,
+            except keys that are not settings.
 
     Raises:
-        PyinfraError: with every mistake in the settings.
+        PyinfraError: names every mistake in the settings.
     """
     host = ctx_host.get()
     ours = {

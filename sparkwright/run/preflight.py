@@ -75,7 +75,7 @@ def judged_again(host: Host, host_run: state.HostRun) -> Sequence[str]:
     """Judge a host after bootstrap; return why it can't continue.
 
     Raises:
-        HostError: when the host does not answer.
+        HostError: the host does not answer.
     """
     bad = _judge(host, host_run, _observe(host, host_run), frozenset())
     return [bad] if bad else []

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import ModuleType
 from typing import TypeVar
 
@@ -60,7 +61,14 @@ def answered(
         answer: the record that the program returns.
         timeout: seconds until a host counts as lost.
     """
-    return lambda host, run: ask(host, program, request(run), answer, timeout=timeout)
+    return partial(_answer, program=program, request=request, answer=answer, timeout=timeout)
+
+
+def _answer(
+    host: Host, run: HostRun, *, program: ModuleType, request: Callable[[HostRun], object],
+    answer: type[T], timeout: float,
+) -> T:  # fmt: skip
+    return ask(host, program, request(run), answer, timeout=timeout)
 
 
 def deployment(host: Host, run: HostRun) -> Deployment:
@@ -161,7 +169,9 @@ def known_keys(host: Host, run: HostRun) -> tuple[str, ...]:
 
 
 def renewed_keys(host: Host, run: HostRun) -> tuple[str, ...]:
-    """The same, after the proxies were given the keys of the plan, under the host's lock."""
+    """Give the proxies the keys of the plan, under the host's lock; then return hash and name of
+    each key.
+    """
     if run.proxies is None:
         return ()
     locks.take(host)
@@ -318,7 +328,7 @@ def _reconnect(host: Host) -> None:
     """Connect to a host again if the connection was lost.
 
     Raises:
-        HostError: when the host is not reached.
+        HostError: the host is not reached.
     """
     transport = hooks.transport_of(host)
     if transport is not None and not transport.is_active():

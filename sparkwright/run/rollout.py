@@ -65,7 +65,7 @@ def in_turn(host: Host, switch: Switch, *, left: Callable[[], None]) -> SwitchJo
     try:
         ended = switch(host)
     except HostError as error:
-        rollout.stop(f"{host.name} was lost sight of: {str(error).splitlines()[0]}")
+        rollout.stop(f"{host.name} can't be followed any more: {str(error).splitlines()[0]}")
         raise
     rollout.ended_at = time.monotonic()
     if ended.result != "good":

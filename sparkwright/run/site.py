@@ -156,7 +156,7 @@ def install() -> None:
 
     _or_exit(lambda: read_files(invocation))
     hooks.before_connecting(plan, lambda state: ready(state, planned=bool(runs)))
-    atexit.register(gc.freeze)  # called last: Python would collect everything once more, 250 ms
+    atexit.register(gc.freeze)  # the last call: Python would collect everything once more, 250 ms
     atexit.register(reported)
 
 
@@ -207,7 +207,7 @@ def plan(
     """Plan a run, before any host is connected to.
 
     Args:
-        limit: names of the chosen hosts; all without.
+        limit: names of the chosen hosts; empty for all hosts.
         broken: reason why group_data can't be read.
 
     Raises:

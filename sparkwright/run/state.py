@@ -86,12 +86,12 @@ class HostRun(DesiredHost):
 
     @property
     def services(self) -> tuple[service.Service, ...]:
-        """Its services as they must run."""
+        """The host's services as they must run."""
         return self.desired.services
 
     @cached_property
     def watch(self) -> Watch | None:
-        """Its watch; None if its settings turn the watch off."""
+        """The host's watch; None if its settings turn the watch off."""
         return watch_of(self.desired.plan, self.services)
 
     @cached_property
@@ -140,7 +140,9 @@ class HostRun(DesiredHost):
 
     @property
     def lan_addresses(self) -> tuple[str, ...]:
-        """Its addresses among other hosts, as numbers, IPv4 first; none behind a jump host."""
+        """The host's addresses among other hosts, as numbers, IPv4 first; none behind a jump
+        host.
+        """
         came = self.connection[1] if self.connection else None
         seen = self.memory.observation.addresses if self.memory.observation else {}
         return lan.addresses(self.settings.lan_address, came, seen)
@@ -238,8 +240,8 @@ def refuse(host: Host, reason: str) -> None:
 
 
 def set_aside(host: Host, mark: Maintenance | None, now: float) -> bool:
-    """Exclude a host in maintenance from the run, which is no failure. Returns whether it was left
-    out.
+    """Exclude a host in maintenance from the run, which is not a failure. Returns whether it was
+    left out.
 
     Args:
         now: the host's clock, seconds since the epoch.

@@ -28,9 +28,9 @@ def door_of(
     """The document of a host's address for all models; None for a host without one.
 
     Args:
-        pools: of all hosts.
+        pools: pools of all hosts.
         every: all hosts of the inventory.
-        socket: HAProxy's, with all pools.
+        socket: HAProxy's socket with all pools.
     """
     if plan.settings.address is None:
         return None

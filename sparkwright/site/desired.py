@@ -90,8 +90,8 @@ class DesiredHost:
         violations: rules that its plan violates without stopping: warnings, and silenced
             violations.
         keys: its API keys.
-        token: for gated models; None without one.
-        accounts: registry -> ``user:password`` for it.
+        token: token for gated models; None without a token.
+        accounts: registry -> ``user:password``.
         proxies: its proxies; None without any.
         peer_certificate: certificate with which it serves other hosts; None for plain HTTP.
     """
@@ -111,7 +111,7 @@ class DesiredHost:
 
     @property
     def directories(self) -> tuple[Directory, ...]:
-        """Its directories, parents first."""
+        """The host's directories, parents first."""
         return directories(self.desired.plan)
 
 

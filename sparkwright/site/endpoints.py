@@ -200,7 +200,7 @@ def address_endpoints(
 
 
 def reached(host: PlannedHost) -> str:
-    """Where clients reach a host's address for all models."""
+    """URL at which clients reach a host's address for all models."""
     bind = host.plan.settings.address and host.plan.settings.address.bind
     return host.address if bind in (None, *settings.EVERY_ADDRESS) else str(bind)
 

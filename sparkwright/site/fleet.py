@@ -30,8 +30,8 @@ from sparkwright.site.service_files import with_files
 from sparkwright.tls import host_certificates
 
 _MESSAGES = Messages(__file__)
-#: By a model's key, and whether GGUF files are served of it: the same repository may have other
-#: files.
+#: The key is a model's, with whether GGUF files are served of it: the same repository may have
+#: other files.
 _Wanted = dict[tuple[str, bool], tuple["ReadHost", ModelReference]]
 _Answers = Mapping[tuple[str, bool], ResolvedModel | UserError]
 
@@ -191,7 +191,7 @@ def _locks(*, anew: bool) -> Callable[[str], Lock | None]:
 
 
 def _pin(lock: Lock, model: ModelReference) -> ResolvedModel | None:
-    """A model's pin. A file that is no GGUF file is pinned without its largest size."""
+    """A model's pin. A file that is not a GGUF file is pinned without its largest size."""
     whole = replace(model, choice="") if model.choice.endswith("GiB") and not model.gguf else model
     return locked_model(lock, model) or locked_model(lock, whole)
 
@@ -344,7 +344,7 @@ class PlannedHost:
     Attributes:
         resolved_models: models that were looked up for the plan, by repository and revision.
         login: obstacle to a login.
-        data: of inventory and group_data.
+        data: data of inventory and group_data.
     """
 
     plan: HostPlan

@@ -211,7 +211,7 @@ def with_geometry(
 
 
 def with_locked_geometry(hosts: Mapping[str, PlannedHost]) -> dict[str, PlannedHost]:
-    """The same by the hosts' locks, where everything of a host is locked."""
+    """The hosts with the facts in their locks, as far as everything of a host is locked."""
     planned_hosts = dict(hosts)
     for name, resolved in by_locks(hosts):
         with suppress(UserError):  # `lock --check` reports an incomplete lock

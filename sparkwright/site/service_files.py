@@ -129,7 +129,7 @@ def _mistaken(service: ServicePlan, files: Sequence[PlannedFile]) -> Iterator[Fi
             try:
                 text = file.content.decode()
             except UnicodeDecodeError as error:
-                line, reason = 0, f"byte {error.start} is no UTF-8"
+                line, reason = 0, f"byte {error.start} is not UTF-8"
             else:
                 line, reason = trial(text, messages * named, limits.tools is not None)
             if reason:

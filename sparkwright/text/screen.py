@@ -22,7 +22,7 @@ _NARROWEST = 40
 
 
 def width() -> int | None:
-    """Columns of the terminal; None if standard output is no terminal."""
+    """Columns of the terminal; None if standard output is not a terminal."""
     given = os.environ.get("COLUMNS", "")
     if given.isdecimal() and int(given):
         return max(_NARROWEST, int(given))
@@ -36,7 +36,7 @@ def fitted(text: str, columns: int | None = None) -> str:
     """Text with every line that is too long broken at spaces; a word is never broken.
 
     Args:
-        columns: instead of the terminal's.
+        columns: width instead of the terminal's.
     """
     columns = columns or width()
     if columns is None:

@@ -31,7 +31,7 @@ def figure(low: float, high: float, unit: str) -> str:
 
 
 def hosts_in_short(hosts: Sequence[str]) -> str:
-    """All of a few hosts; of many the first, and how many more."""
+    """All of a few hosts; of many hosts the first, and the number of the others."""
     if len(hosts) <= _NAMED:
         return ", ".join(hosts)
     return f"{', '.join(hosts[: _NAMED - 1])} and {len(hosts) - _NAMED + 1} more"

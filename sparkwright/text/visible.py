@@ -42,8 +42,8 @@ def log_line(text: str) -> str:
 
 
 def paragraph(text: str, indent: str = "    ") -> str:
-    """The same for several lines: lines after the first are indented, so that none of them passes
-    for a line of sparkwright's.
+    """Several logged lines of a program: lines after the first are indented, so that no line passes
+    for sparkwright's.
     """
     first, *rest = text.split("\n")
     return "\n".join([visible(first), *(f"{indent}{visible(line.strip())}" for line in rest)])
@@ -61,7 +61,7 @@ def visible_text(text: str) -> str:
 
 
 def visible_prose(text: str) -> str:
-    """The same for a model's answer: tabs and joiners of letters are part of it."""
+    """Text of a model's answer: tabs and joiners of letters are part of it."""
     parts = _PROSE.split(text)
     parts[::2] = map(visible_text, parts[::2])
     return "".join(parts)

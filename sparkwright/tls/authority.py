@@ -31,7 +31,7 @@ _MESSAGES = Messages(__file__)
 CA_VALID = dt.timedelta(days=3650)
 #: Longer than most pauses between two deploys; a deploy renews when less than a third is left.
 HOST_VALID = dt.timedelta(days=365)
-#: For clocks that are behind.
+#: Margin for clocks that are behind.
 _EARLIER = dt.timedelta(hours=1)
 _PRIVATE = 0o600
 #: Addresses that every CA permits, all of them private: hosts' addresses change within a range.
@@ -61,7 +61,7 @@ def authority(
     """The site's CA, made if it is missing.
 
     Args:
-        names: of hosts. If the CA does not permit them, its certificate is made again for these
+        names: hosts' names. If the CA does not permit them, its certificate is made again for these
             names as well: key and subject stay, and with them the certificates of hosts.
         dry: whether nothing is written: a missing CA is made for this run alone.
 
@@ -185,11 +185,11 @@ def _read(path: Path, now: dt.datetime) -> Authority:
         certificate = x509.load_pem_x509_certificate(pem)
         key = serialization.load_pem_private_key(pem, None)
     except (ValueError, TypeError):
-        raise _broken(path, "this is no CA: certificate and key can't be read") from None
+        raise _broken(path, "this is not a CA: certificate and key can't be read") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != (
         certificate.public_key()
     ):
-        raise _broken(path, "the CA's certificate is not of its key")
+        raise _broken(path, "the CA's certificate does not match its key")
     if certificate.not_valid_after_utc <= now + HOST_VALID / 3:
         raise _broken(path, f"the CA ends on {certificate.not_valid_after_utc:%Y-%m-%d}")
     return Authority(path, certificate, key)

@@ -41,7 +41,7 @@ def serves_with(
             alone.
 
     Raises:
-        UserError: when the site's CA can't be used.
+        UserError: the site's CA can't be used.
     """
     if not isinstance(tls, str):
         return tls.pem if tls else None
@@ -74,7 +74,7 @@ def peer_certificate(
         proxies: certificate of its proxies, which covers more addresses; None without one.
 
     Raises:
-        UserError: when the site's CA can't be used.
+        UserError: the site's CA can't be used.
     """
     result = identity(host, tls, dry=dry)
     pem = proxies or serves_with(host, data, tls, (), dry=dry)
@@ -134,14 +134,14 @@ def of_user(
     """The user's certificate of a host; None without one.
 
     Args:
-        file: of the setting, for messages.
+        file: file of the setting, for messages.
 
     Raises:
-        UserError: when certificate, key or CA can't be used.
+        UserError: certificate, key or CA can't be used.
     """
     if not isinstance(settings.tls, TlsSettings):
         return None
-    # Loaded only on use: `sparkwright check` answers in less than a second.
+    # The library is loaded only on use: `sparkwright check` answers in less than a second.
     from sparkwright.tls.users import user_certificate
 
     address, now = lan_address(host, data), dt.datetime.now(dt.UTC)

@@ -30,7 +30,7 @@ def user_certificate(
         where: file and key of the setting, for messages.
 
     Raises:
-        UserError: names every fault of it.
+        UserError: names every fault of the certificate.
     """
     problems = Problems()
     chain: tuple[x509.Certificate, ...] = ()
@@ -93,7 +93,7 @@ def _time_and_name(
         yield "certificate", f"{file} expired on {ended}", "renew it"
     if now < leaf.not_valid_before_utc:
         begins = f"{leaf.not_valid_before_utc:%Y-%m-%d %H:%M} UTC"
-        yield "certificate", f"{file} is valid from {begins} on", "wait, or set this clock right"
+        yield "certificate", f"{file} is valid from {begins} on", "wait, or correct this clock"
     names = subject_names(leaf)
     if not covers(names, address):
         choices = ", ".join(names) or "no name (subjectAltName)"

@@ -41,7 +41,7 @@ class Table:
     """A table of a card.
 
     Attributes:
-        number: from 1, among the section's.
+        number: number among the section's tables, from 1.
         rows: cells as on the card; a row whose columns are lost is one cell.
     """
 

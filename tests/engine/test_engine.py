@@ -54,7 +54,7 @@ def test_the_smoke_test_passes_on_the_real_engine(running: Running) -> None:
     assert [(item.name, item.ok) for item in answer.checks] == [(name, True) for name in names]
 
 
-def test_no_port_that_it_opens_is_reached_from_outside(running: Running) -> None:
+def test_no_port_of_the_engine_is_reached_from_outside(running: Running) -> None:
     """torch.distributed listens at every address, even for one process, and accepts any data."""
     ports, sockets = set(), set()
     for process in Path("/proc").glob("[0-9]*"):
@@ -161,7 +161,7 @@ def test_a_prompt_without_room_is_refused(running: Running) -> None:
 
 
 # The last test: it ends the engine.
-def test_sigterm_ends_it_at_once(running: Running) -> None:
+def test_sigterm_ends_the_engine_at_once(running: Running) -> None:
     started = time.monotonic()
     assert local.stop(running.process) == 0
     assert time.monotonic() - started < 20

@@ -45,7 +45,9 @@ done </models/lab
 
 @pytest.fixture(scope="module")
 def llama() -> build.Engine:
-    """Its tree belongs to its build alone and is small: the lab need not be held meanwhile."""
+    """The engine's tree belongs to its build alone and is small: the lab need not be held
+    meanwhile.
+    """
     return build.ensure(LLAMA_SERVER)
 
 
@@ -119,8 +121,8 @@ def test_the_smoke_test_passes_on_the_real_engine(server: Running) -> None:
 
 
 def test_the_deep_smoke_test_speaks_its_protocol(server: Running) -> None:
-    """Its answers are one word: a request that checks the protocol passes, a request that checks
-    the meaning fails.
+    """The engine's answers are one word: a request that checks the protocol passes, a request that
+    checks the meaning fails.
     """
     checks = {item.name: item for item in deep.run(server.deep).checks}
     print(*checks.values(), sep="\n")
@@ -165,7 +167,7 @@ def test_metrics_are_as_captured_and_have_neutral_names(server: Running) -> None
 
 
 # The test ends the engine.
-def test_sigterm_ends_it_at_once(server: Running) -> None:
+def test_sigterm_ends_the_engine_at_once(server: Running) -> None:
     start = time.monotonic()
     assert local.stop(server.process) == 0
     assert time.monotonic() - start < 10
@@ -175,7 +177,7 @@ def test_sigterm_ends_it_at_once(server: Running) -> None:
 def test_a_model_answers_by_its_name_alone(llama: build.Engine, tmp_path: Path) -> None:
     """Derived from the header of its files; with the lab's image, the only image for a CPU."""
     own: dict[str, Any] = {"model": f"{tiny_gguf.REPOSITORY}:F16", "engine": "llamacpp"}
-    own["arguments"] = {"mmproj_auto": False}  # the lab's projector of pictures is no model
+    own["arguments"] = {"mmproj_auto": False}  # the lab's projector of pictures is not a model
     (tmp_path / "engine").mkdir()
     rendered = render(tmp_path, llama, **own, image="lab-llama-server")
     with started(tmp_path / "engine", llama, rendered) as running:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from tests.fleet.site import Site
 
 NEW = '"2026-06-18-v0.23.0-dflashfix"'
-#: They join the lab's entry of the image: a catalog has one entry of each name.
+#: These tags join the lab's entry of the image: a catalog has one entry of each name.
 IMAGE = "lab/catalog/aeon-vllm-ultimate.yaml"
 FAULTS = """\
   lab-never-healthy: &lab

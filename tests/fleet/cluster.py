@@ -32,8 +32,8 @@ class Pair:
     """One service of both hosts.
 
     Attributes:
-        name: of the service.
-        model, port: for clients.
+        name: name of the service.
+        model, port: model and port for clients.
         boot: longest time of a whole start of both engines in seconds, on a busy machine.
     """
 

@@ -90,7 +90,7 @@ def alone(site: Site) -> Iterator[Site]:
 
 @pytest.fixture
 def empty(alone: Site) -> Iterator[Site]:
-    """The same without models and without faults."""
+    """The host without models and without faults."""
     hub("DELETE")
     ssh(HOST, "sudo systemctl stop 'sparkwright-fetch*'; sudo rm -rf /opt/models/*")
     hub("DELETE", "/control/counters")

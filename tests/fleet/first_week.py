@@ -77,7 +77,7 @@ class Shell:
 
     @property
     def folder(self) -> Path:
-        """Where the last block ended."""
+        """Folder in which the last block ended."""
         return Path(self._state.read_text().splitlines()[0].removeprefix("cd "))
 
     def run(self, block: Block, seconds: float) -> str:

@@ -1,6 +1,6 @@
 """A user of sparkwright: runs pyinfra as the README says, and looks at hosts over plain ssh.
 
-What a test asserts of a host is read by ssh, Docker and curl, never through sparkwright itself.
+Assertions about a host are read by ssh, Docker and curl, never through sparkwright itself.
 """
 
 import http.client
@@ -21,14 +21,14 @@ ROOT = Path(__file__).resolve().parents[2]
 PYINFRA = Path(sys.executable).with_name("pyinfra")
 MACHINES: dict[str, Machine] = {host.name: host for host in HOSTS}
 GOOD = ("spark-1", "spark-2", "rtx-1")
-#: A user's part of the project; everything else of it is tests and lab.
+#: A user's part of the project; everything else is tests and lab.
 PROJECT = (
     *("catalog", "config.py", "constraints-bench.txt", "deploy.py", "group_data"),
     *("inventory", "lab/catalog", "roles", "sparkwright", "templates"),
 )
 
 
-#: The words that pin the virtual fleet.
+#: Arguments that pin the virtual fleet.
 LOCKING = (
     *("lock", "inventory/virtual.py"),
     *("--data", "lock_file=.sparkwright/virtual.lock"),
@@ -237,7 +237,7 @@ def ssh(host: str, command: str, seconds: float = 60) -> str:
 
 
 def inside(host: str, *command: str) -> str:
-    """The same as root and without SSH, for tests without SSH."""
+    """Output of a command as root and without SSH, for tests without SSH."""
     done = machines.inside(MACHINES[host], list(command))
     assert done.returncode == 0, f"{host}: {command}: {done.stdout}{done.stderr}"
     return done.stdout.strip()

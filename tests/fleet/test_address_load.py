@@ -164,7 +164,7 @@ def test_no_request_is_lost_and_each_is_counted(address: Site) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_a_replica_that_dies_costs_the_streams_that_it_has_begun_alone(address: Site) -> None:
+def test_a_dying_replica_costs_only_its_own_streams(address: Site) -> None:
     with Load(BALANCER, 8080, _key(address, "laptop"), context=trusting(address)) as load:
         _a_replica_dies(load, streams=True)
     # Three of six workers stream. The other replica answers all requests that had no answer yet.
@@ -224,7 +224,7 @@ def test_a_changed_socket_is_in_force_after_a_deploy(address: Site) -> None:
     assert _ask(address, trusting(address), "laptop", "qwen36-fast")[0] == 200
 
 
-def test_a_removed_address_leaves_the_use_of_keys_alone(address: Site) -> None:
+def test_a_removed_address_keeps_the_usage_of_keys(address: Site) -> None:
     removal = ("remove", INVENTORY, "--limit", "hopper-1", "--yes")
     text = address.sparkwright(*removal)
     assert "hopper-1: left /var/lib/sparkwright-models/usage.db: the use of API keys" in text

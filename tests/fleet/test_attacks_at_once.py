@@ -20,7 +20,7 @@ SLEEPER = "writer"
 
 @pytest.fixture(scope="module")
 def attacked(site: Site) -> Iterator[Site]:
-    """By https: a service, another service that a request starts, and a peer server."""
+    """A service, another service that a request starts, and a peer server, by https."""
     all_bare(site)
     site.edit("group_data/all.py", '# tls = "own"', 'tls = "own"')
     site.deploy(refused={"hopper-1"}, deploy=site.only_fetching())
@@ -53,6 +53,6 @@ def test_a_client_with_a_key_notices_no_attack(attacked: Site) -> None:
     assert counts["resets"] > 10_000
     assert counts["slow"] >= 64
     assert _process(giver) == server
-    # Neither was killed, by its limit of memory or otherwise.
+    # No process was killed, by its limit of memory or otherwise.
     for unit in ("sparkwright-gateway", "sparkwright-wake"):
         assert inside(HOST, "systemctl", "show", "-P", "NRestarts", unit) == "0", unit

@@ -9,7 +9,7 @@ from tests.fleet.site import Site, inside, until
 HOST = "spark-1"
 UNIT = "sparkwright-qwen36.service"
 CACHES = "/opt/sparkwright/services/qwen36/caches"
-#: In the words of vLLM 0.24.0.
+#: Lines of vLLM 0.24.0's log.
 LOADED, COMPILED = "Directly load the compiled graph(s)", "Compiling a graph for compile range"
 
 
@@ -37,7 +37,7 @@ def test_a_second_start_loads_the_code_of_the_first() -> None:
 
 @pytest.mark.usefixtures("converged")
 def test_an_engine_killed_after_it_served_loads_its_compiled_code() -> None:
-    """Without the caches, an H200 compiled everything again: minutes, and more on a Spark."""
+    """An H200 without the caches compiled everything again: minutes, and more on a Spark."""
     _restarted()
     marked = f"test /run/sparkwright-health/qwen36.well -nt {CACHES}/state.json; echo $?"
     until(lambda: inside(HOST, "sh", "-c", marked) == "0", "health marks that it serves", 60)

@@ -45,7 +45,7 @@ def test_a_cluster_is_deployed_proved_and_unchanged_by_a_second_run(pair: Pair) 
     assert pair.deploy().changed == set()
 
 
-def test_status_doctor_and_smoke_know_its_ranks(pair: Pair) -> None:
+def test_status_doctor_and_smoke_report_the_ranks(pair: Pair) -> None:
     assert "as planned" in pair.site.sparkwright("status", INVENTORY, *BOTH)
     data = json.loads(pair.site.call("doctor", INVENTORY, *BOTH, "--json").stdout)
     assert [item for item in data if item["severity"] == "error"] == []
@@ -161,7 +161,7 @@ def test_a_follower_that_is_stopped_is_named_by_its_head(pair: Pair) -> None:
     pair.whole(before)
 
 
-def test_removal_leaves_nothing_of_it(pair: Pair) -> None:
+def test_removal_leaves_nothing_of_the_cluster(pair: Pair) -> None:
     pair.site.sparkwright("remove", INVENTORY, *BOTH, "--yes")
     for host in (HEAD, FOLLOWER):
         assert "sparkwright-tiny" not in inside(host, "docker", "ps", "-a")

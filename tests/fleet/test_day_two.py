@@ -51,7 +51,7 @@ def test_a_stop_works_beside_a_dead_deploy_and_holds_until_the_next(served: Site
     assert "spark-1: qwen36: stopped" in text
     assert (_state(), _health()) == ("inactive", 503)
     assert "it is too loud" in served.sparkwright("status", *LIMIT, code=1)
-    # A command that is no emergency waits for the lock.
+    # A command that is not an emergency waits for the lock.
     assert "ann@elsewhere" in served.sparkwright("start", *LIMIT, "--yes", code=1)
     run = served.deploy("--limit", HOST, "--data", "break_lock=True")
     assert run.changed == {HOST}

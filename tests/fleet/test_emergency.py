@@ -122,7 +122,7 @@ def test_a_missing_ssh_key_fails_its_host_alone(broken: Site) -> None:
 
 
 def test_removal_needs_no_plan(broken: Site) -> None:
-    """It removes nothing that is not sparkwright's, whatever its state names."""
+    """`remove` takes nothing that is not sparkwright's, whatever the host's state names."""
     broken.reset()
     (broken.folder / "group_data/sparks.py").write_text("services = servces\n")
     ssh("rtx-1", "sudo mkdir -p /home/mine && sudo touch /home/mine/kept"

@@ -37,7 +37,7 @@ def _curl(key: str, path: str, body: object = None) -> tuple[int, str]:
     return int(status), answer
 
 
-def test_sglang_is_deployed_answers_and_is_changed_no_second_time(own: Site) -> None:
+def test_sglang_is_deployed_answers_and_stays_unchanged(own: Site) -> None:
     run = own.deploy("--limit", HOST, inventory=INVENTORY)
     (served,) = run.host(HOST)["services"]
     assert served["smoke"]["failures"] == []

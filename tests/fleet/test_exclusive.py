@@ -1,4 +1,4 @@
-"""Three services of which one runs: changed by hand, by calendar and request, and rolled back."""
+"""Three services of a group: changed by hand, by calendar and request, and rolled back."""
 
 import http.client
 import json
@@ -128,7 +128,9 @@ def test_one_service_runs_and_another_is_activated_by_hand(evening: Evening) -> 
 
 
 def test_a_failed_activation_is_reverted(evening: Evening) -> None:
-    """Its new release was written while it slept: its gate runs when it is activated."""
+    """The new release was written while the service slept: the gate runs when the service is
+    activated.
+    """
     ill = 'sparks[1][1]["services"]["writer"]["environment"] = {"FAKE_VLLM_FAULT": "garbage"}\n'
     assert evening.deploy(ill).changed == {HOST}
     before = running()

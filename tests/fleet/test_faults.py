@@ -45,7 +45,7 @@ def test_a_missing_toolkit_is_reported_with_its_remedy(converged: Site) -> None:
     assert "apt install nvidia-container-toolkit" in run.output
 
 
-def test_no_sudo_is_reported_and_everything_else_with_it(converged: Site) -> None:
+def test_missing_sudo_is_reported_with_every_other_fault(converged: Site) -> None:
     inside("spark-2", "chmod", "000", "/etc/sudoers.d/spark")
     inside("spark-2", "mv", "/etc/sudoers.d/spark", "/root/")
     converged.gpu("spark-2", "driver-dead")
@@ -58,7 +58,7 @@ def test_no_sudo_is_reported_and_everything_else_with_it(converged: Site) -> Non
     assert "NOPASSWD" in run.output
 
 
-def test_an_unreachable_host_is_named_and_the_others_go_on(converged: Site) -> None:
+def test_an_unreachable_host_is_named_and_the_others_continue(converged: Site) -> None:
     machines.cut_power(MACHINES["rtx-1"])
     run = converged.deploy(refused={"rtx-1", "hopper-1"})
     assert "not reached" in run.output
@@ -127,7 +127,7 @@ def test_a_service_that_can_not_start_shows_its_journal_and_is_given_up(converge
     until(lambda: _result("spark-1") in ("failed",), "systemd gives up", 60)
 
 
-def test_a_wedged_engine_is_not_taken_for_health(converged: Site) -> None:
+def test_a_wedged_engine_does_not_count_as_healthy(converged: Site) -> None:
     converged.edit(
         "group_data/sparks.py",
         '"port": 8000,',

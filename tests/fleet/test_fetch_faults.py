@@ -126,7 +126,7 @@ def test_a_full_disk_is_reported_and_received_bytes_are_kept(empty: Site) -> Non
         inside(HOST, "umount", "--lazy", "/opt/models")
 
 
-def test_of_two_runs_one_fetches_and_the_other_names_it(empty: Site) -> None:
+def test_a_second_run_names_the_run_that_fetches(empty: Site) -> None:
     hub("POST", order={"match": SHARD, "rate": 1_000_000})
     first = empty.start("--limit", HOST, deploy="fetch-deploy.py")
     until(lambda: "sparkwright-fetch" in _units(), "it fetches", 30)
@@ -162,7 +162,7 @@ def test_files_with_absurd_times_are_hashed_and_not_fetched(empty: Site) -> None
 
 @contextmanager
 def locked(site: Site) -> Iterator[None]:
-    """With a lock the controller itself asks no server."""
+    """A lock, with which the controller itself asks no server."""
     site.sparkwright(*LOCKING)
     try:
         yield

@@ -49,7 +49,7 @@ def test_a_bad_template_is_refused_in_the_plan(with_files: Site) -> None:
     assert container(HOST) == before
 
 
-def test_a_changed_template_is_a_release_that_the_gate_takes_back(with_files: Site) -> None:
+def test_the_gate_takes_a_bad_template_back(with_files: Site) -> None:
     before, path = release(HOST), with_files.folder / "catalog/chat.jinja"
     assert in_container(AT) == TEMPLATE
     path.write_text(TEMPLATE + "{{ 'new' }}")

@@ -23,7 +23,7 @@ VIEWS = [name for name in vars(facts) if name[0].isupper()]
 
 @pytest.fixture(scope="module")
 def deploy(fleet: None, user: User, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Their folder."""
+    """Run pyinfra in the foreign site's folder."""
     folder = tmp_path_factory.mktemp("foreign") / "site"
     shutil.copytree(ROOT / "tests/fixtures/foreign-site", folder)
     (folder / "group_data").mkdir()
@@ -103,9 +103,9 @@ def test_a_gpu_of_another_kind_fails_that_host_alone(deploy: Path, user: User) -
 
 
 def test_a_host_that_does_not_answer_fails_alone(deploy: Path, user: User) -> None:
-    """Its login ends before any program: no fact can be read.
+    """The login ends before any program: no fact can be read.
 
-    A login that only prints is no fault.
+    A login that only prints is not a fault.
     """
     ends = 'case "$BASH_EXECUTION_STRING" in *sparkwright-observe*) exit 0;; esac'
     # Only before sparkwright's programs: pyinfra's own facts, and SFTP, tolerate no other text.

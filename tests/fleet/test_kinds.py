@@ -17,7 +17,7 @@ sparks[1][1]["services"] = {{"hear": {{"model": "{REPOSITORY}", "port": {PORT}}}
 
 @pytest.fixture
 def own(site: Site) -> Iterator[Site]:
-    """One host that serves it, and no other service."""
+    """One host that serves this kind of model, and no other service."""
     site.power_on()
     site.repair()
     inventory = (site.folder / "inventory/virtual.py").read_text()
@@ -26,7 +26,7 @@ def own(site: Site) -> Iterator[Site]:
     ssh(HOST, "sudo systemctl disable --now sparkwright-hear 2>/dev/null || true")
 
 
-def test_a_spoken_sentence_is_written_down_by_gate_smoke_and_chat(own: Site) -> None:
+def test_gate_smoke_and_chat_transcribe_a_spoken_sentence(own: Site) -> None:
     run = own.deploy("--limit", HOST, inventory=INVENTORY)
     (served,) = run.host(HOST)["services"]
     assert served["smoke"]["failures"] == []

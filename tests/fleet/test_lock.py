@@ -48,11 +48,11 @@ def lock(converged: Site) -> Iterator[Path]:
 
 
 @pytest.mark.faults
-def test_two_hosts_of_one_lock_are_the_same_host(converged: Site, lock: Path) -> None:
+def test_two_hosts_of_one_lock_are_equal(converged: Site, lock: Path) -> None:
     made = converged.call(*LOCKING, timeout=60)
     assert made.returncode == 0, made.stderr
     assert converged.call(*LOCKING, "--check", timeout=60).returncode == 0
-    # From bare disks, with registry names that would resolve to something else if asked.
+    # The disks are bare, and the registry's names would resolve to something else if asked.
     for host in ("spark-1", "spark-2"):
         ssh(
             host,

@@ -12,7 +12,7 @@ HOST = "spark-1"
 ASKED = ("notify", "inventory/virtual.py", "--limit", HOST)
 
 
-def test_a_service_that_is_killed_is_one_notice(converged: Site) -> None:
+def test_a_killed_service_causes_one_notice(converged: Site) -> None:
     got: list[dict[str, Any]] = []
 
     class Receiver(BaseHTTPRequestHandler):

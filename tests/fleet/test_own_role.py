@@ -39,7 +39,7 @@ def hello(converged: Site) -> Iterator[Site]:
     converged.restore("deploy.py")
 
 
-def test_a_users_role_is_in_the_report_and_not_on_a_refused_host(hello: Site) -> None:
+def test_a_users_role_is_in_the_report_and_skips_a_refused_host(hello: Site) -> None:
     dry = hello.run("--dry", "--diff")
     assert "+ Lab: NVIDIA GB10, driver 580.95.05, serves qwen36" in dry.output
     assert dry.changed == set()
@@ -103,7 +103,7 @@ def test_a_failed_role_is_reported(hello: Site) -> None:
     assert run.host("spark-1")["changes"] == [CHANGE, "Break"]
 
 
-def test_a_change_of_theirs_is_seen_by_ours_after_it(hello: Site) -> None:
+def test_our_operations_see_a_users_earlier_change(hello: Site) -> None:
     """Facts of a host are collected again after it, in the same run."""
     text = (hello.folder / "deploy.py").read_text()
     theirs = (

@@ -30,11 +30,11 @@ def _on_a_terminal(site: Site, *arguments: str) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
 
 
-def test_downloads_and_a_boot_are_seen_as_they_go_on(site: Site) -> None:
+def test_progress_shows_downloads_and_a_boot(site: Site) -> None:
     site.power_on()
     site.repair()
     bare(HOST)
-    boot = '"port": 8000, "environment": {"FAKE_VLLM_BOOT_SECONDS": "20"},'
+    boot = '"port": 8000, "environment": {"FAKE_VLLM_BOOT_SECONDS": "12"},'
     site.edit("group_data/sparks.py", '"port": 8000,', boot)
     try:
         shown = _on_a_terminal(site, "--limit", HOST, *_SLOW)

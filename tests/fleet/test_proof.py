@@ -22,7 +22,7 @@ def proved(site: Site) -> Iterator[Site]:
 
 
 @pytest.mark.timeout(600)
-def test_everything_that_the_recipe_promises_is_kept_and_on_the_page(proved: Site) -> None:
+def test_the_page_shows_every_kept_promise_of_the_recipe(proved: Site) -> None:
     text = proved.sparkwright("smoke", "inventory/virtual.py", *LIMIT)
     assert text.count("image") >= len(GOOD)
     proved.sparkwright("history", "inventory/virtual.py", *LIMIT)

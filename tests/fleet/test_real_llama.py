@@ -90,7 +90,7 @@ def test_a_cluster_is_deployed_proved_and_unchanged_by_a_second_run(llama: Site)
     assert llama.deploy(*LIMIT, inventory=INVENTORY).changed == set()
 
 
-def test_the_proxy_keeps_the_key_and_shuts_routes_of_no_client(llama: Site) -> None:
+def test_the_proxy_requires_the_key_and_closes_other_routes(llama: Site) -> None:
     address, clients = MACHINES[HOST].address, engine("llamacpp").routes.clients
     for route in json.loads(ROUTES.read_text()):
         method, path = route.split()
@@ -115,7 +115,7 @@ def test_metrics_are_in_watch_and_top(llama: Site) -> None:
     assert (row["service"], row["problem"]) == ("tiny", "")
 
 
-def test_status_doctor_and_the_deep_smoke_test_know_it(llama: Site) -> None:
+def test_status_doctor_and_the_deep_smoke_test_report_the_engine(llama: Site) -> None:
     assert "as planned" in llama.sparkwright("status", INVENTORY, *LIMIT)
     data = json.loads(llama.call("doctor", INVENTORY, *LIMIT, "--json").stdout)
     assert [item for item in data if item["severity"] == "error"] == []

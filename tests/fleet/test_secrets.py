@@ -21,7 +21,7 @@ def everywhere(host: str, text: str) -> list[str]:
     return lines
 
 
-def test_the_key_is_nowhere_but_in_its_files(converged: Site) -> None:
+def test_only_the_keys_own_files_contain_the_key(converged: Site) -> None:
     key = converged.key
     converged.edit("group_data/sparks.py", '"port": 8000', '"port": 8002')
     run = converged.run("--yes", "-vvv", "--diff", "--debug")

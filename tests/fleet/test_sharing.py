@@ -110,7 +110,7 @@ def test_a_site_without_internet_is_served_from_a_bundle(bare_fleet: Site, tmp_p
     assert "sparkwright bundle" in not_whole.output
 
 
-def test_models_are_listed_and_unused_ones_pruned(converged: Site) -> None:
+def test_models_are_listed_and_unused_models_pruned(converged: Site) -> None:
     old = "/opt/models/AEON-7--Qwen3.6-35B-A3B-heretic-NVFP4/" + "0" * 40
     (current,) = (
         path

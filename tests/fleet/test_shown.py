@@ -55,7 +55,7 @@ def test_a_diff_shows_texts_and_no_secret(converged: Site) -> None:
     assert converged.key not in run.output
 
 
-def test_json_is_all_that_standard_output_has(converged: Site) -> None:
+def test_standard_output_has_json_alone(converged: Site) -> None:
     before = {host: container(host) for host in GOOD}
     home = "/opt/sparkwright/services/qwen36"
     ssh(HOST, f"sudo chmod 644 {home}/secrets.env")
@@ -90,7 +90,7 @@ def unneeded(converged: Site) -> Iterator[str]:
     inside(HOST, "rm", "-rf", old)
 
 
-def test_pruning_is_shown_counted_and_then_nothing(converged: Site, unneeded: str) -> None:
+def test_pruning_is_shown_then_done_and_then_finds_nothing(converged: Site, unneeded: str) -> None:
     arguments = f"model AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4@{'0' * 12}"
     before = fingerprint(HOST)
     dry = converged.run("--dry", *ONE, deploy=converged.changing("pruned"))
@@ -106,11 +106,11 @@ def test_pruning_is_shown_counted_and_then_nothing(converged: Site, unneeded: st
     assert (again.code, again.changed) == (0, set())
     assert "No changes" in again.output
     text = converged.sparkwright("models", "prune", "inventory/virtual.py", *ONE, "--yes")
-    assert re.match(rf"{HOST}: [0-9.]+ [MG]B in \d+ things\n", text)
+    assert re.match(rf"{HOST}: [0-9.]+ [MG]B in \d+ items\n", text)
     assert text.endswith("freed: 0 bytes\n")
 
 
-def test_removal_is_shown_counted_and_then_nothing(converged: Site) -> None:
+def test_removal_is_shown_then_done_and_then_finds_nothing(converged: Site) -> None:
     removal = ("--limit", "rtx-1")
     before = (fingerprint("rtx-1"), container("rtx-1"))
     dry = converged.run(

@@ -74,7 +74,7 @@ def test_weights_that_a_user_could_rewrite_are_replaced_by_copies(converged: Sit
     assert converged.deploy("--limit", "spark-1").changed == set()
 
 
-def test_a_models_directory_of_a_users_is_refused_with_the_remedy(converged: Site) -> None:
+def test_a_models_directory_of_a_user_is_refused_with_the_remedy(converged: Site) -> None:
     ssh("spark-1", "sudo chown spark /opt/models")
     try:
         run = converged.deploy("--limit", "spark-1", refused={"spark-1"})

@@ -58,7 +58,7 @@ CASES: dict[str, tuple[Callable[[Site], object], list[str], list[str]]] = {
         [],
         ["group_data/spraks.py", "'sparks'", "no services"],
     ),
-    "empty key": (_nothing, [], ["SPARKWRIGHT_API_KEY", "no usable API key"]),
+    "empty key": (_nothing, [], ["SPARKWRIGHT_API_KEY", "not a usable API key"]),
 }
 
 
@@ -92,7 +92,7 @@ def test_without_yes_and_without_a_terminal_nothing_hangs(site: Site) -> None:
 
 
 def test_the_example_inventory_is_valid_as_far_as_it_can_be(site: Site) -> None:
-    """Its hosts do not exist: everything up to the connection must be right."""
+    """The inventory's hosts do not exist: everything up to the connection must be right."""
     mirror = [
         'image_mirrors={"ghcr.io": "http://10.213.77.2:5000",'
         ' "registry-1.docker.io": "http://10.213.77.2:5000"}',

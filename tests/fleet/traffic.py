@@ -19,7 +19,7 @@ class Load:
         wrong: failures: status, broken line, or a missing end.
         context: verification of https; None for http.
         model: model name in requests.
-        tokens: of prompts and answers, as complete answers report them, if streams report them.
+        tokens: tokens of prompts and answers, as complete answers report them, if streams do.
         streams: whether half of the workers ask for streams now.
     """
 

@@ -1,4 +1,4 @@
-"""Whatever a user writes: no traceback, no hang, known exit codes, nothing written elsewhere.
+"""Any input of a user gives no traceback, no hang, known exit codes, and writes nothing elsewhere.
 
 A few hundred inputs here; `make test-fuzz` tries 6,000.
 """

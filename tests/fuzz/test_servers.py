@@ -1,4 +1,4 @@
-"""For any answer of a registry, a hub or a git server: a result, or one error for the user."""
+"""Any answer of a registry, a hub or a git server gives a result, or one error for the user."""
 
 import hashlib
 import json

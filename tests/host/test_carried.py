@@ -142,7 +142,7 @@ def test_a_file_in_place_of_a_directory_is_reported_without_a_traceback(tmp_path
 
 
 def test_a_shell_that_prints_before_and_after_changes_no_answer(tmp_path: Path) -> None:
-    """As .bashrc does, which sshd's shell reads for a command, too."""
+    """A .bashrc prints, which sshd's shell reads for a command, too."""
     start = tmp_path / "start-up"
     start.write_text("echo 'Welcome!'; echo '{}'; trap 'echo bye' EXIT; printf 'no line break'\n")
     text = programs.argument(observe, encode(ObservationRequest()))
@@ -200,7 +200,7 @@ def test_a_severity_is_read_by_its_value() -> None:
     assert decode(Finding, {"id": "a", "severity": "error"}).severity is Severity.ERROR
 
 
-def test_a_record_does_as_the_standard_librarys_dataclass_does() -> None:
+def test_a_record_behaves_like_a_standard_dataclass() -> None:
     members = {"__annotations__": {"size": "int", "names": "tuple[str, ...]"}, "names": ("a",)}
     stock: type[Any] = dataclasses.dataclass(frozen=True)(type("Kept", (), dict(members)))
     record: type[Any] = records.dataclass(frozen=True)(type("Kept", (), dict(members)))
@@ -220,8 +220,8 @@ def test_a_record_does_as_the_standard_librarys_dataclass_does() -> None:
             del kept.size
 
 
-def test_light_records_are_as_the_real_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same contract once more, with the hosts' replacement of the standard library's."""
+def test_light_records_behave_like_real_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The contract holds with the hosts' replacement of the standard library's dataclasses, too."""
     monkeypatch.setitem(sys.modules, "dataclasses", light_dataclasses)
     light_records = ModuleType(records.__name__)
     monkeypatch.setitem(sys.modules, records.__name__, light_records)

@@ -137,7 +137,7 @@ def test_a_stop_record_holds_until_the_next_start(host: Host) -> None:
     assert (mark.by, mark.why, mark.keep) == ("ann@laptop", "too loud", False)
     assert mark.holds({"ActiveState": "inactive", "ActiveEnterTimestamp": SINCE})
     assert not mark.holds({"ActiveState": "active", "ActiveEnterTimestamp": SINCE})
-    # Started by another user, and ended since: that was not this stop.
+    # Another user started the job, and it has ended since: it was not this stop.
     assert not mark.holds({"ActiveState": "failed", "ActiveEnterTimestamp": "later"})
     assert systemd.is_enabled("sparkwright-a.service")  # a boot brings it back
     host.do(action=START, services=("a",))
@@ -187,7 +187,7 @@ def test_a_service_that_does_not_stop_is_reported(host: Host) -> None:
 
 
 def test_a_switch_is_ended_only_now(host: Host) -> None:
-    """It would start again a service that a user has stopped."""
+    """The switch would start again a service that a user has stopped."""
     host.switching = True
     answer = host.do()
     assert "a switch to another release is under way" in answer.faults[0]
@@ -209,14 +209,14 @@ def test_a_full_disk_keeps_nothing_running(host: Host, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     "name", ["never-started", "gone", "--all", "../services/a", "a.service", "a b", "*", ""]
 )
-def test_a_name_that_is_no_service_gets_into_no_command(host: Host, name: str) -> None:
+def test_an_unknown_service_name_gets_into_no_command(host: Host, name: str) -> None:
     assert host.do(services=(name,), now=True) == ControlAnswer(("a", "b"))
     assert host.message == []
     assert host.running == {"a", "b"}
 
 
 def test_a_sleeping_service_is_left_asleep_and_refused_by_name(host: Host) -> None:
-    """Both at once do not fit: another command exchanges them."""
+    """Two services do not fit at once: another command exchanges them."""
     host.group()
     host.running = {"a"}
     for action in (START, RESTART):
@@ -274,7 +274,7 @@ def test_an_invalid_mark_counts_as_missing(host: Host) -> None:
 def test_health_reports_maintenance_whatever_the_engine_does(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a boot HAProxy has lost the state."""
+    """HAProxy has lost the state after a boot."""
     service = health.Service(HealthService("a", "/no.sock", "none", "m", 1.0), 30.0, {})
     monkeypatch.setattr(service, "_count", lambda: (1.0,))
     monkeypatch.setattr(service, "_call", lambda *_: type("A", (), {"status": 200})())
@@ -319,7 +319,7 @@ def test_only_the_running_service_of_a_group_must_answer(host: Host) -> None:
     assert (answer.faults, answer.done) == ((), ("a: answers, and is back in its pools",))
 
 
-def test_a_lock_names_its_holder_and_an_empty_one_can_be_broken(tmp_path: Path) -> None:
+def test_a_lock_names_its_holder_and_an_empty_lock_can_be_broken(tmp_path: Path) -> None:
     held = {"token": "t", "by": "bob@desk", "machine": "m", "pid": 7, "since": 100.5}
     (tmp_path / "lock.json").write_text(json.dumps(held))
     ours = Owner("u", "ann@laptop", "n", 8)

@@ -79,7 +79,7 @@ def test_a_kv_cache_on_a_disk_goes_with_its_release(host: DiskUsageRequest) -> N
 def test_only_the_directory_of_a_releases_own_kv_cache_is_removed(
     host: DiskUsageRequest, tmp_path: Path, path: str | None
 ) -> None:
-    """Any other path may belong to another user, even if the compose file names it."""
+    """A path elsewhere may belong to another user, even if the compose file names it."""
     release, homes = "0123456789ab", tmp_path / "home/sparkwright-kv"
     for name in ("chat", "other"):
         (homes / name / release).mkdir(parents=True)

@@ -88,7 +88,7 @@ def test_a_failure_of_journalctl_is_reported(host: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["--vacuum-size=1", "../../etc", "a.service", "a --no-pager", "*", "", "$(id)"]
 )
-def test_a_name_that_is_no_service_gets_into_no_command(host: Path, name: str) -> None:
+def test_an_unknown_service_name_gets_into_no_command(host: Path, name: str) -> None:
     answer = logs.main(LogsRequest((name,), str(host)))
     assert (answer.service_names, answer.lines, answer.fault) == (("a", "b"), (), "")
     assert not (host / "said").exists()

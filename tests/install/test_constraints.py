@@ -28,7 +28,7 @@ def _pins(name: str) -> dict[str, str]:
         (PROJECT["optional-dependencies"]["dev"], ["constraints.txt", "constraints-dev.txt"]),
     ],
 )
-def test_everything_that_is_required_is_pinned(requirements: list[str], files: list[str]) -> None:
+def test_every_requirement_is_pinned(requirements: list[str], files: list[str]) -> None:
     pins = {name: version for file in files for name, version in _pins(file).items()}
     for requirement in map(Requirement, requirements):
         assert requirement.specifier.contains(pins[canonicalize_name(requirement.name)])

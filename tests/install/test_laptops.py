@@ -113,7 +113,7 @@ def test_pip_installs_a_wheel_an_sdist_and_a_git_address(laptop: Laptop, source:
     assert "No broken requirements found." in printed
 
 
-def test_the_readme_s_install_command_is_all_that_is_needed(laptop: Laptop) -> None:
+def test_the_readmes_install_command_is_enough(laptop: Laptop) -> None:
     (line,) = re.findall(
         r"^    (pipx install .*?)(?: +#.*)?$", (ROOT / "README.md").read_text(), re.M
     )

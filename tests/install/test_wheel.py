@@ -51,7 +51,7 @@ def test_roles_are_a_namespace_that_a_site_joins(carried: dict[str, bytes]) -> N
     assert "roles/preflight/__init__.py" in carried
 
 
-def test_catalog_templates_and_a_new_site_as_the_checkout_has_them(
+def test_the_wheel_has_catalog_templates_and_site_of_the_checkout(
     carried: dict[str, bytes],
 ) -> None:
     data = {
@@ -68,7 +68,7 @@ def test_catalog_templates_and_a_new_site_as_the_checkout_has_them(
     assert result == data
 
 
-def test_the_metadata_name_version_licence_and_no_development_tools(
+def test_metadata_names_version_and_licence_and_no_development_tools(
     carried: dict[str, bytes],
 ) -> None:
     info = f"sparkwright-{__version__}.dist-info"

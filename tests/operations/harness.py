@@ -34,7 +34,7 @@ ANN = Owner("t0", "ann@laptop", "elsewhere", 1, since=820.0)
 
 @dataclass(frozen=True)
 class Said:
-    """Output of a program that is no answer; ``bare`` has no marks around it."""
+    """Output of a program that is not an answer; ``bare`` has no marks around it."""
 
     out: str = ""
     err: str = ""
@@ -72,14 +72,14 @@ class FakeState:
     should_raise_failed_hosts: Any = None
 
     def get_meta_for_host(self, _: Any) -> FakeState:
-        """How many operations before change the host."""
+        """Number of earlier operations that change the host."""
         return self
 
     def add_callback_handler(self, handler: Any) -> None:
         self.callback_handlers.append(handler)
 
     def fail_hosts(self, hosts: set[Any]) -> None:
-        """As pyinfra does: it raises if no host is left."""
+        """Raise if no host is left, like pyinfra."""
         self.active_hosts -= hosts
         self.failed_hosts |= hosts
         if not self.active_hosts:
@@ -230,7 +230,7 @@ class Case:
 
     Attributes:
         seen: differences of the observation from a fresh Spark's.
-        arguments: of the operation.
+        arguments: arguments of the operation.
         noop: reason for no change; None with a change.
         would: planned changes, in words.
         asks: program and request of the questions after the lock is taken; None for any request.

@@ -139,7 +139,7 @@ def test_every_command_of_an_emergency_works_without_a_plan(tmp_path: Path, name
 
 @pytest.mark.parametrize("command", ["status", "diff"])
 def test_a_read_only_command_makes_no_key(tmp_path: Path, command: str) -> None:
-    """On another machine than the fleet's, its next deploy would take that key for the fleet's."""
+    """The next deploy on another machine would take such a key for the fleet's."""
     keys = 'keys = {"alice": {}}\n'
     write_site(tmp_path, host("spark-1", status=status()), group_data__all=keys)
     sparkwright(tmp_path, command)
@@ -165,7 +165,7 @@ def test_a_deploy_gets_no_run_without_a_plan(tmp_path: Path, deploy: str) -> Non
     assert "Connect" not in done.stderr
 
 
-def test_connections_are_read_from_a_file_that_is_no_python(tmp_path: Path) -> None:
+def test_connections_are_read_from_a_file_that_is_not_python(tmp_path: Path) -> None:
     file = tmp_path / "all.py"
     file.write_text(
         "\ufeffssh_user = 'spark'\nssh_port=2222  # behind a router\nservices = {\n"
@@ -209,7 +209,7 @@ PATHS = {
 @pytest.mark.parametrize("question", [questions.facts, questions.deep_smoke])
 def test_impossible_names_fail_the_host(case: str, question: Any) -> None:
     item, run = unplanned(status=PATHS[case])
-    with pytest.raises(HostError, match="is no service") as raised:
+    with pytest.raises(HostError, match="is not a service") as raised:
         question(item, run)
     assert item.programs == ["status"]
     assert "\x1b" not in str(raised.value)

@@ -1,4 +1,4 @@
-"""Exclusive services: unchanged, written and stopped parts of a deploy, and an activation."""
+"""Deploys and activation of exclusive services: what is unchanged, written and stopped."""
 
 import json
 from dataclasses import replace
@@ -106,7 +106,7 @@ def _declared(seen: dict[str, Any], files: Any = FILES) -> Ran:
     return run(result, exclusive.declared, files, execute=True)
 
 
-def test_groups_are_written_once_and_taken_away_with_the_last_of_them() -> None:
+def test_groups_are_written_once_and_removed_with_the_last_group() -> None:
     ran = _declared({})
     assert ran.host.programs == ["lock", "setup"]
     assert set(ran.host.request("setup")["files"]) == set(FILES)
@@ -189,7 +189,7 @@ def test_a_failed_activation_fails_the_host_and_is_reported(result: str, runs: s
     assert ran.memory.failure == f"chat: no\n{runs}" or "chat: no" in str(ran.memory.failure)
 
 
-def test_an_already_running_service_is_no_change() -> None:
+def test_an_already_running_service_stays_unchanged() -> None:
     ran, message = _activated(answer=replace(BEGUN, was="chat", switch=None))
     assert "compiling" in ran.host.request("activate")["boot_lines"].values()
     assert (ran.well, ran.host.programs, ran.memory.changes) == (True, ["lock", "activate"], [])

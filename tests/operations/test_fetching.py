@@ -289,7 +289,7 @@ def _jobs(kind: str) -> list[Job]:
 
 
 @pytest.mark.parametrize("kind", MOST)
-def test_systemd_holds_a_job_to_be_closed(kind: str, tmp_path: Path) -> None:
+def test_systemd_rates_a_job_as_sandboxed(kind: str, tmp_path: Path) -> None:
     (job,) = _jobs(kind)
     text = systemd.job(job.description, job.argv, job.properties)
     assert set(systemd.settings(text)) >= systemd.NAMES
@@ -298,7 +298,7 @@ def test_systemd_holds_a_job_to_be_closed(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["fetch", "pull"])
-def test_a_secret_is_nothing_but_a_credential(kind: str) -> None:
+def test_a_secret_is_passed_only_as_a_credential(kind: str) -> None:
     (job,) = _jobs(kind)
     keys = json.loads(job.credentials["peer-keys"])["keys"]
     (secret,) = set(job.credentials) - {"peer-keys"}

@@ -61,7 +61,7 @@ hooks.before_connecting(plan, lambda state: print("ready"))
 """
 
 
-def test_pyinfras_command_line_calls_it_between_inventory_and_connection(tmp_path: Path) -> None:
+def test_pyinfras_command_line_calls_the_plan_before_the_first_connection(tmp_path: Path) -> None:
     """The test runs pyinfra's program instead of its API, since the hook relies on it."""
     (tmp_path / "config.py").write_text(_CONFIG)
     (tmp_path / "inventory.py").write_text(f"hosts = [('@fake/a', {INSTANT!r})]\n")
@@ -153,7 +153,7 @@ def test_the_next_channel_is_opened_while_one_is_used() -> None:
     assert transport.open_session() == "channel 1"
     gevent.sleep(0)
     assert len(transport.opened) == 2
-    # The third cannot be opened: its user is told, and not before.
+    # The third channel can't be opened: only its user gets the error.
     assert transport.open_session() == "channel 2"
     with pytest.raises(EOFError):
         transport.open_session()
@@ -248,7 +248,7 @@ def test_a_host_that_failed_without_an_operation_has_a_reason_too() -> None:
     with on(host):
         hooks.leave_out(host)
         disconnect_all(state)
-    assert memory(host).failure == "a fact failed: pyinfra's own lines say which"
+    assert memory(host).failure == "a fact failed: pyinfra's own lines name it"
     assert memory(host_of(state, "b")).failure is None
 
 

@@ -60,7 +60,7 @@ def test_the_lock_is_taken_once_in_a_run() -> None:
     assert host.request("lock") == TAKE
     assert TAKE["take"]["pid"] == os.getpid()
     assert host.memory.locked == ROOT
-    # Its token opens the lock.
+    # The holder's token opens the lock.
     assert host.asked[0].hidden
 
 
@@ -78,7 +78,7 @@ def test_the_lock_of_a_roll_out_names_the_hosts_batch() -> None:
     [
         replace(locks.OWNER, token="t1", by="bob@here"),  # another run in this very process
         replace(locks.OWNER, token="t1", pid=1),  # somebody else's process
-        replace(_dead(), machine="elsewhere"),  # a process id says nothing of another machine
+        replace(_dead(), machine="elsewhere"),  # a process id has no meaning on another machine
         Owner("t1", "bob@here", locks.OWNER.machine, None),
     ],
 )
@@ -100,7 +100,7 @@ def test_a_run_that_died_on_this_machine_is_taken_over() -> None:
     assert host.memory.locked == ROOT
 
 
-def test_the_first_run_at_a_broken_lock_gets_it() -> None:
+def test_the_first_run_at_a_broken_lock_gets_the_lock() -> None:
     """A third run took it meanwhile: it is named, and its lock is not broken."""
     cat = replace(ANN, token="t2", by="cat@desk")
     owners = [ANN, cat]
@@ -114,7 +114,7 @@ def test_a_host_changed_since_its_observation_is_left_alone() -> None:
     host = _host(LockAnswer(True, last="t9"), last_lock="t8")
     with pytest.raises(HostError, match="somebody else changed this host since it was"):
         take(host)
-    # It is ours by now, and is released with the connection.
+    # The lock is this run's by now, and is released with the connection.
     assert host.memory.locked == ROOT
     host = _host(LockAnswer(True, last="t8"), last_lock="t8")
     take(host)

@@ -38,7 +38,7 @@ def test_every_fault_of_a_refused_host_is_reported_at_once() -> None:
     assert ids[:2] == ["error: nvidia-driver", "error: docker"]
     assert host.memory.failure == "refused by preflight: nvidia-driver, docker"
     assert host.lines[-1] == f"{host.memory.failure}: this host is left as it is"
-    # It takes part in nothing any more; the others continue.
+    # The host takes part in nothing any more; the others continue.
     assert host not in host.state.active_hosts
     assert host_run(host) is None  # type: ignore[arg-type]
     assert len(host.state.active_hosts) == 1

@@ -92,7 +92,7 @@ def test_the_log_pushes_the_bars_down(terminal: Terminal) -> None:
         erased, _, rest = terminal.message().partition("a line of the log\n")
         assert (erased.endswith("\x1b[1A\x1b[2K"), rest) == (True, "")
         assert len(handler.filters) == 1
-        # A command that shows its own progress is told, and hosts log nothing.
+        # A command that shows its own progress gets the steps, and hosts log nothing.
         events: list[tuple[str, str]] = []
         shown.notice = lambda *event: events.append(event)
         for _ in range(2):

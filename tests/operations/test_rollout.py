@@ -65,7 +65,7 @@ def _turn(
         return str(error)
 
 
-def test_names_of_batches() -> None:
+def test_batches_are_named_by_number_and_hosts() -> None:
     run, _ = _four(canaries=1, batch="100%")
     assert list(rollout.named(run)) == [
         ("Batch 1 of 2 (spark-1)", ["spark-1"]),
@@ -82,7 +82,7 @@ def test_names_of_batches() -> None:
         (SwitchJournal("", "ended", "failed", ("boom",)), "failed",
          "spark-1 did not get through: boom"),
         (HostError("the connection is lost\nx"), "the connection is lost\nx",
-         "spark-1 was lost sight of: the connection is lost"),
+         "spark-1 can't be followed any more: the connection is lost"),
     ],
 )  # fmt: skip
 def test_after_a_failure_no_host_is_switched(
@@ -154,7 +154,7 @@ def test_unprepared_hosts_are_left_out_or_stop_everything() -> None:
     assert _turn(hosts[1]) == "good"
 
 
-def test_a_canary_in_maintenance_is_no_reason_to_leave_all_others() -> None:
+def test_a_canary_in_maintenance_does_not_stop_the_rollout() -> None:
     run, hosts = _four()
     run.hosts["spark-1"].left = "in maintenance"
     assert [_turn(host) for host in hosts[1:]] == ["good"] * 3
@@ -249,7 +249,7 @@ def test_a_rollback_goes_to_the_former_release() -> None:
     (entry,) = result
     assert (entry.name, entry.to, entry.from_release) == ("qwen36", OLD, "now")
     assert entry.why == ("rolled back by request",)
-    # A switch that did not hold is no past of the service.
+    # A failed switch does not count in the service's history.
     history = (_went(OLDER, "now"), _went(OLD, "now", "reverted"))
     _, result = _back(_status("now", OLDER, OLD, "now", history=history))
     assert [item.to for item in result or ()] == [OLDER]

@@ -122,7 +122,7 @@ def test_an_abandoned_switch_is_an_interruption() -> None:
         switching.follow(host)  # type: ignore[arg-type]
 
 
-def test_the_turn_decides_and_the_result_is_reported() -> None:
+def test_a_switch_waits_for_its_turn_and_reports_its_result() -> None:
     texts: list[Any] = []
     host = _host(old=True)
 
@@ -254,7 +254,7 @@ def test_followers_are_ready_before_their_head_is_switched(
         files = {Path(path).name: text for path, (text, _) in service.files.items()}
         assert ENGINE.value not in str(files)
         assert files["secrets.env"] == "SPARKWRIGHT_RANKS=sk-of-the-ranks\n"
-        # With its last file a release is complete.
+        # A release is complete with its last file.
         assert Path([*service.service.files][-1]).name == "release.json"
     assert len({request.services[0].to for _, request in fleet.order}) == 1
 

@@ -31,7 +31,7 @@ Opening = Callable[..., AbstractContextManager[Session]]
 
 @pytest.fixture
 def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opening]:
-    """Opens a session over two hosts that answer and one that is off; their plan is broken."""
+    """Opens a session over two hosts that answer and a host that is off; their plan is broken."""
     keys = ("fake_delay", "fake_delay_jitter", "fake_responses")
     monkeypatch.setattr("sparkwright.config.parse.CONNECTION_KEYS", (*CONNECTION_KEYS, *keys))
     # pyinfra's command line patches the process that imports it, here the tests' process.
@@ -92,7 +92,7 @@ def test_a_question_may_be_for_some_hosts(opened: Opening) -> None:
     assert answers.failures[NAMES[0]] == "no answer"
 
 
-def test_an_exception_that_is_no_answer_ends_the_session(opened: Opening) -> None:
+def test_an_unexpected_exception_ends_the_session(opened: Opening) -> None:
     def question(host: Any, run: HostRun) -> None:
         raise ZeroDivisionError
 

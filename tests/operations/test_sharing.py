@@ -83,7 +83,7 @@ def test_a_host_that_has_the_content_is_asked_first() -> None:
 def test_hosts_that_do_not_share_take_no_part() -> None:
     run, (_, second) = _fleet(True, False, peer_sharing=False)
     assert _peers(run, second) == ()
-    # Nor a host with an unknown address, behind a jump host.
+    # A host with an unknown address, behind a jump host, shares nothing either.
     run, (_, second) = _fleet(True, False)
     run.hosts["spark-1"].connection = None
     assert _peers(run, second) == ()
@@ -226,8 +226,8 @@ JOB = peers.server_job(HOME, Sources(addresses=("10.0.0.2",)))
 
 
 def test_the_server_reads_its_files_alone_without_root_and_systemd_holds_its_port() -> None:
-    """It sees programs, models, parts and keys; with its one capability, open_by_handle_at would
-    reach every file, so its system calls are limited; it reaches no network itself.
+    """The server sees programs, models, parts and keys; with its one capability, open_by_handle_at
+    would reach every file, so its system calls are limited; it reaches no network itself.
     """
     texts = [f"# {name.rpartition('.')[2]}\n{text}" for name, text in sorted(JOB.units.items())]
     compare("operations/peer-units", "\n".join(texts).replace(JOB.unit, "UNIT"))

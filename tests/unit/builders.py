@@ -38,7 +38,7 @@ def catalog() -> Catalog:
 
 
 def alone() -> dict[str, Recipe]:
-    """Its recipes that one host serves."""
+    """The catalog's recipes that one host serves."""
     return {name: item for name, item in catalog().recipes.items() if item.ranks is None}
 
 

@@ -86,7 +86,7 @@ class Terminal:
         self.type("\x03")
 
     def ended(self, seconds: float = 30) -> int:
-        """Its exit code, once it has ended."""
+        """The command's exit code, once it has ended."""
         deadline = time.monotonic() + seconds
         while self._read(0.1):
             assert time.monotonic() < deadline, self.got

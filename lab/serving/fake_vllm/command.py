@@ -56,13 +56,13 @@ def _serve(arguments: argparse.Namespace, table: Table, identity: Identity) -> i
     faults = read_faults(identity.fault)
     if identity.fault:
         log.raw(f"FAKE: fault asked for: {identity.fault}")
-    boot_seconds = float(os.environ.get("FAKE_VLLM_BOOT_SECONDS") or "2")
+    boot_seconds = float(os.environ.get("FAKE_VLLM_BOOT_SECONDS") or "0.5")
     version = table.version
     log.server("INFO", "utils.py:299", f"vLLM API server version {version} (fake)")
     # The real one prints an --api-key in clear here, and so does its fake.
     log.server("INFO", "utils.py:233", f"non-default args: {given(arguments, table)}")
     check_frontend(arguments, table)
-    # Opened at once, as in vLLM, so that a used port fails early.
+    # The port is opened at once, as in vLLM, so that a used port fails early.
     address = arguments.uds or (arguments.host or "0.0.0.0", arguments.port)
     listener = None if arguments.headless else bind(address)
     time.sleep(min(0.5, boot_seconds / 4))

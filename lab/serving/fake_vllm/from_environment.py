@@ -45,7 +45,7 @@ def arguments(environment: Mapping[str, str]) -> list[str]:
         raise ValueError(f"{drafter}: not here, and the hub can't be reached to download it")
     tokens = environment.get("DFLASH_NUM_SPEC_TOKENS") or "15"
     if not tokens.isdigit():
-        raise ValueError(f"DFLASH_NUM_SPEC_TOKENS is no number: {tokens}")
+        raise ValueError(f"DFLASH_NUM_SPEC_TOKENS is not a number: {tokens}")
     speculative = {"method": "dflash", "model": drafter, "num_speculative_tokens": int(tokens)}
     result = ["serve", model, "--host", "0.0.0.0", "--port", "8000"]
     result += ["--served-model-name", environment.get("SERVED_MODEL_NAME") or Path(model).name]

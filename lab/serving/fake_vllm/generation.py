@@ -28,7 +28,7 @@ class Generation:
     """A running request: its prompt, the tokens it will yield, and its progress.
 
     finish: `length` when max_tokens cut it, else `stop`. seed makes its speculation repeatable.
-    arrived, first_token: on the monotonic clock; first_token is 0 before the first token.
+    arrived, first_token: times of the monotonic clock; first_token is 0 before the first token.
     """
 
     prompt: list[str]

@@ -31,7 +31,7 @@ class Request:
 
 @dataclass
 class Response:
-    """body: as one text, or in pieces that are sent as they come.
+    """body: one text, or pieces that are sent as they come.
 
     vary: the CORS header is added.
     """
@@ -47,7 +47,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 class BadRequest(Exception):
-    """Bytes that are no HTTP/1.1 request."""
+    """Bytes that are not HTTP/1.1 request."""
 
 
 class HttpServer:

@@ -27,7 +27,7 @@ from .server_settings import DEFAULT_MAX_MODEL_LEN, Settings
 from .sglang import SAMPLE, parser
 from .text import tokens_of
 
-#: The build whose arguments it accepts, whatever the image's tag says.
+#: Build whose arguments the fake accepts, whatever the image's tag is.
 BUILD = "b11669"
 #: llama.cpp's metric -> the fake vLLM's own with the same count. It drafts nothing.
 METRICS = {
@@ -66,7 +66,7 @@ class LlamaApi(Api):
         for routes in self._routes.values():
             for path in {*routes} - ({*ROUTES} - closed):
                 del routes[path]
-        # It answers to any name, and names the first one.
+        # It answers to any name, and reports the first name.
         self._backend.model_of = lambda body: names[0]  # type: ignore[method-assign]
 
     async def _answered(self, request: Request) -> Response:
@@ -84,7 +84,7 @@ class LlamaApi(Api):
         values: Counter[str | None] = Counter()
         for name, _, value in SAMPLE.findall(self._backend.metrics.render()):
             values[name.removeprefix("vllm:")] += int(float(value))
-        # Its prompt tokens exclude cached tokens.
+        # llama-server's prompt tokens exclude cached tokens.
         values["prompt_tokens_total"] -= values["prefix_cache_hits_total"]
         lines = [f"llamacpp:{name} {values[own]}\n" for name, own in METRICS.items()]
         return Response(200, "".join(lines).encode(), content_type="text/plain; version=0.0.4")
@@ -136,7 +136,7 @@ def main(_: list[str]) -> int:
         return 1
     slots = f"n_slots = {settings.max_num_seqs}, n_ctx_slot = {settings.max_model_len}"
     say(f"I srv    load_model: initializing, {slots}")
-    time.sleep(float(os.environ.get("FAKE_VLLM_BOOT_SECONDS") or "2"))
+    time.sleep(float(os.environ.get("FAKE_VLLM_BOOT_SECONDS") or "0.5"))
     while faults.never_healthy:
         time.sleep(30)
     say("I srv  llama_server: model loaded")

@@ -26,7 +26,7 @@ _CHUNK = 8 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Model:
-    """path: as given on the command line; config: config.json."""
+    """path: path on the command line; config: config.json."""
 
     path: str
     config: dict[str, Any]

@@ -114,7 +114,9 @@ def _offload(context: Context) -> Iterator[Symptom]:
     if offload := context.service.kv_offload:
         added = context.engine.additions(context.version, {}, 0, offload)
         token = context.engine.kv_bytes(context.body, context.effective, 1)
-        written = f"{token * 1e6 / GIB:.1f} GiB" if token else "what sparkwright lock finds"
+        written = (
+            f"{token * 1e6 / GIB:.1f} GiB" if token else "the size that sparkwright lock finds"
+        )
         case = "disk" if offload.disk else ""
         if any(context.arguments.get(name) != value for name, value in added.items()):
             case = "twice"
@@ -143,7 +145,7 @@ def _absent_file(context: Context) -> Iterator[Symptom]:
     mounts = {f"{model.mount}/": model for model in service.models}
     for name in sorted(context.engine.file_arguments(code=True) & context.written.keys()):
         path = str(context.written[name])
-        # Else it is the name or the text of a template.
+        # Any other value is the name or the text of a template.
         is_path = "/" in path or path.endswith((".jinja", ".jinja2", ".j2", ".py", ".json"))
         if not is_path or {*"{}\n"} & {*path} or path in there:
             continue
@@ -191,7 +193,8 @@ def _tag_of_recipe(context: Context) -> Iterator[Symptom]:
     if context.recipe.tag or tag == newest or tag not in tags:
         return
     day, last = tags[tag].date, tags[newest].date
-    # Neither the rollback tag that the card names, nor the rollback tag of this tag's card.
+    # The tag is neither the rollback tag that the card names, nor the rollback tag of this tag's
+    # card.
     back = tags[newest].rollback
     named = (back, tags[back].rollback if back in tags else None)
     if tag not in named and day and last and day < last:

@@ -19,7 +19,7 @@ class Cable:
 
 
 def cables(states: Mapping[str, FabricState]) -> tuple[Cable, ...]:
-    """Return every pair of devices of different hosts of which one sees the other.
+    """Return every pair of devices of different hosts where one device sees the other.
 
     Over a switch all twins see each other, so only pairs of the same twin are returned, one for
     each cable.
@@ -48,7 +48,7 @@ def _sees(rail: Rail, other: Rail) -> bool:
 
 
 def unknown_neighbours(states: Mapping[str, FabricState]) -> dict[str, tuple[str, ...]]:
-    """By host, MAC addresses that its rails see and that belong to none of these hosts."""
+    """MAC addresses that a host's rails see and that belong to none of these hosts, by host."""
     own = {rail.mac for state in states.values() for rail in state.rails}
     return {
         host: tuple(dict.fromkeys(

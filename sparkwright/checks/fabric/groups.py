@@ -20,7 +20,7 @@ class Fabric:
     """Hosts that serve together, as observed.
 
     Attributes:
-        states: by host, in the cluster's order.
+        states: state of each host, in the cluster's order.
         shape: pair, ring or switch.
     """
 
@@ -34,7 +34,7 @@ class Fabric:
 
     @cached_property
     def used(self) -> dict[str, tuple[Rail, ...]]:
-        """By host, the rails that carry traffic."""
+        """Rails that carry traffic, by host."""
         return {host: used_rails(state, self.shape) for host, state in self.states.items()}
 
 

@@ -38,7 +38,7 @@ class Facts(Examination):
     """All observations of a host.
 
     Attributes:
-        planned: by service.
+        planned: plan of each service.
         findings: preflight's.
     """
 

@@ -24,7 +24,7 @@ def _completing(names: Callable[[click.Context], Iterable[str]]) -> Complete:
     @wraps(names)
     def completed(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
         try:
-            # An inventory is a program: its output is no name.
+            # An inventory is a program: its output is not a name.
             with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
                 result = [str(name) for name in names(context)]
         except (Exception, SystemExit, KeyboardInterrupt):

@@ -28,7 +28,7 @@ class Command:
         help: its line in the help.
         module: a module with the click command as ``command``, or as another object after a colon;
             it may have the type of its JSON document as ``DOCUMENT``.
-        section: of the help; empty for a command of a group.
+        section: section of the help; empty for a command of a group.
         asks_hosts: whether it asks hosts in its own process.
     """
 
@@ -82,7 +82,7 @@ class ExtensibleGroup(click.Group):
     """A group of commands that extras add to, under words such as ``fabric test``."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Its own commands and the extras' commands, sorted."""
+        """The core's commands and the extras' commands, sorted."""
         begin = f"{self.name} "
         added = {name.removeprefix(begin) for name in all_commands() if name.startswith(begin)}
         return sorted({*super().list_commands(ctx), *added})

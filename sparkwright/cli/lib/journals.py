@@ -59,7 +59,7 @@ def follow(
     """Print lines as they come, until every host has disconnected.
 
     Args:
-        hosts: by name, with the lines printed so far.
+        hosts: hosts by name, with the lines printed so far.
         meant: whether a service of a host is followed.
         hidden: a regular expression of lines to leave out; empty for none.
     """

@@ -59,7 +59,7 @@ def confirm(question: str, *, yes: bool, dry: bool = True) -> None:
 
 
 def print_json(document: Any) -> None:
-    """Indented, in a stable order, with dates as text and without control sequences."""
+    """Print JSON: indented, in a stable order, with dates as text and without control sequences."""
     click.echo(visible_json(json.dumps(document, indent=2, ensure_ascii=False, default=str)))
 
 

@@ -10,7 +10,7 @@ import click
 from sparkwright.cli.lib.output import echo
 from sparkwright.text.visible import visible
 
-#: Where a command keeps its options of connection, sudo and output.
+#: Key of a command's options of connection, sudo and output.
 CONNECTION = "sparkwright.connection"
 #: Events of a host that is waited for, and events of a finished host; any other event is its
 #: present step.

@@ -28,7 +28,7 @@ class Selection:
     Attributes:
         file: the inventory that the command line names; None for the site's own.
         overrides: ``key=value``, as pyinfra's ``--data``.
-        limit: names and groups of hosts, and patterns of names; all hosts without.
+        limit: names and groups of hosts, and patterns of names; empty for all hosts.
         services: names of services selected on every host; empty for all services.
         of_hosts: host -> names of further services selected on it.
     """
@@ -69,7 +69,7 @@ class Selection:
         return ", ".join(f"{names} {link} {', '.join(on)}" for names, on in hosts.items())
 
     def only(self, names: Iterable[str]) -> Self:
-        """Only these hosts of the inventory; all hosts without a name."""
+        """The named hosts of the inventory; all hosts without a name."""
         return replace(self, limit=tuple(names))
 
     def read(self) -> list[HostInput]:

@@ -23,7 +23,7 @@ def command(launch: Launch) -> Command:
     # A path that ends in .sock is a Unix socket.
     arguments += ["--host", launch.socket or launch.host]
     arguments += [] if launch.socket else ["--port", str(launch.port)]
-    # Nothing is fetched at a start; the page and its tools are no served route.
+    # Nothing is fetched at a start; the page and its tools are not served.
     arguments += ["--offline", "--no-ui", "--metrics"]
     for key, value in launch.arguments.items():
         # A short name such as -ngl has one dash: the long one is written, for an image whose build

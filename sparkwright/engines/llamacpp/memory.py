@@ -63,7 +63,7 @@ def prompts_gib(arguments: Mapping[str, Any]) -> float:
 def weights_gib(model: Model, arguments: Mapping[str, Any]) -> float | None:
     """GiB of the weights in the GPU's memory; None if no size is known.
 
-    llama.cpp keeps the last ``n_gpu_layers`` layers on the GPU, of which the output counts as one,
+    llama.cpp keeps the last ``n_gpu_layers`` layers on the GPU, where the output counts as a layer,
     and leaves the experts of the first ``n_cpu_moe`` layers to the CPU.
     """
     header = model.gguf
@@ -115,7 +115,7 @@ def _memory(context: Configuration) -> Iterator[Symptom]:
     on_gpu = weights_gib(context.body, arguments)
     if on_gpu is None or pool is None or context.unified:
         return
-    # An unwritten context is made to fit, down to this one.
+    # An unwritten context is reduced until it fits, down to this length.
     least = None if arguments.get("fit") == "off" else amount(arguments.get("fit_ctx")) or _FIT
     tokens = limits.cache or int(least or context.body.context or 0)
     cache = (kv_bytes(context.body, arguments, tokens) or 0) / GIB

@@ -73,7 +73,7 @@ def command(launch: Launch) -> Command:
     arguments = ["-c", LAUNCH, *(["--uds", launch.socket] if launch.socket else [])]
     arguments += ["--host", launch.host, "--port", str(launch.port), "--model-path", launch.model]
     arguments += ["--served-model-name", launch.served_names[0], "--enable-metrics"]
-    # It would ask over TCP. The service's smoke test warms it up.
+    # SGLang's warm-up would ask over TCP. The service's smoke test warms the engine up.
     arguments += ["--skip-server-warmup", *media_words(launch, HAS_DOMAINS)]
     for key, value in launch.arguments.items():
         arguments += argument_words(key, value)

@@ -48,7 +48,7 @@ def _open(subject: Subject, advice: Advice) -> Iterator[check.Symptom]:
     if facts.context is None and "max_model_len" not in given:
         yield check.Symptom("context")
     least, own = advice.least_version, subject.version
-    # From an older image, and nobody has named a tag.
+    # The recipe is for an older image, and nobody has named a tag.
     if least and own and not subject.service.image_tag and release(own) < release(least):
         yield check.Symptom("version")
     method = facts.quantization
@@ -167,7 +167,7 @@ def _length(
         return "auto", f"vLLM's auto: the part that fits the card, of {context} in {subject.config}"
     fits = memory.fitting_context(model, context, share, given, pool)
     if fits is None and not model.kv:
-        return "auto", f"vLLM's auto, of {context}: {subject.config} does not say its KV cache"
+        return "auto", f"vLLM's auto, of {context}: {subject.config} lacks its KV cache's size"
     if fits is None or fits == context:
         return context, subject.config
     return fits, f"the part that fits beside the weights, of {context} in {subject.config}"

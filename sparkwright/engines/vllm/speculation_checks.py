@@ -50,7 +50,7 @@ def _settings(context: Configuration) -> Mapping[str, Scalar | None]:
 
 
 def _tokens(context: Configuration) -> int | None:
-    """The draft tokens; None if the value is no whole number."""
+    """The draft tokens; None if the value is not a whole number."""
     tokens = _settings(context).get("num_speculative_tokens")
     return tokens if isinstance(tokens, int) and not isinstance(tokens, bool) else None
 

@@ -1,9 +1,9 @@
 """The load generator, NVIDIA's AIPerf: its installation, input and report.
 
 AIPerf is a separate program in its own venv (README, decisions), which ``make bench-tools`` makes;
-nothing of it is imported here. A JSON file, which is YAML too, describes a run, and the run leaves
-a folder: ``phase_manifest.json``, and for each phase ``phases/<name>/profile_export_aiperf.json``.
-Times are in milliseconds there, and in seconds here.
+this module imports none of its code. A JSON file, which is YAML too, describes a run, and the run
+leaves a folder: ``phase_manifest.json``, and for each phase
+``phases/<name>/profile_export_aiperf.json``. Times are in milliseconds there, and in seconds here.
 """
 
 import json
@@ -21,8 +21,8 @@ from sparkwright.extras.bench import loads, measured_service, results
 from sparkwright.findings.user_error import Messages
 
 NAME = "aiperf"
-#: Its name in a result. Other prompts, or another way of sending them, give other figures: the
-#: number increases, and results of another name do not compare.
+#: Name of this way to measure, in a result. Other prompts, or another way of sending them, give
+#: other figures: the number increases, and results of another name do not compare.
 LABEL = "sparkwright's prompts 1 by aiperf"
 #: Names another venv than the project's ``.venv-bench``.
 VARIABLE = "SPARKWRIGHT_BENCH_TOOLS"

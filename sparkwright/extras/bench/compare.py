@@ -33,7 +33,7 @@ class Verdict:
         ratio: measured ÷ published; of a published range its nearer end, 1 within it.
         low, high: the range in which a healthy service's figure may lie.
         table, source: the card's table.
-        basis: in what the card's run differs from this one; empty if it does not.
+        basis: differences of the card's run from this run; empty without any.
     """
 
     measure: str

@@ -1,4 +1,4 @@
-"""Facts of a host before and under the load: what serves there, and on what."""
+"""Facts of a host before and under the load: its services and its hardware."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Facts:
 
     Attributes:
         gpu: the first GPU.
-        samples: the same under load.
+        samples: samples of the GPU under load.
         running: services whose containers run, by the records of their releases.
         planned: releases by service.
         sleeping: exclusive services that sleep -> the running service of their group.
@@ -135,4 +135,4 @@ def remarks(name: str, before: Facts, loaded: Facts | None) -> Iterator[str]:
     if loaded and release != later:
         yield f"release {release} ran at first and {later or None} at the end"
     if loaded is None or not loaded.samples:
-        yield "the GPU was not seen under load: its clock is unknown"
+        yield "the GPU was not observed under load: its clock is unknown"

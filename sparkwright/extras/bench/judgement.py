@@ -40,7 +40,7 @@ class Bench:
 
     @property
     def errors(self) -> int:
-        """How many requests failed."""
+        """Number of failed requests."""
         return sum(cell.errors for cell in self.result.cells)
 
     @computed_field  # type: ignore[prop-decorator]
@@ -52,7 +52,7 @@ class Bench:
     @computed_field  # type: ignore[prop-decorator]
     @property
     def summary(self) -> str:
-        """Its figures in a line."""
+        """The verdict's figures in a line."""
         compared, worse = len(self.verdicts), self.count("worse")
         parts = [f"{self.count('in range')} of {compared} in range" if compared else "no card"]
         parts += [f"{worse} worse than the card"] if worse else []
@@ -67,7 +67,7 @@ def judged(result: Result, catalog: Catalog) -> Bench:
 
 
 def findings(bench: Bench) -> Iterator[str]:
-    """Measures that are worse than the card: at how many loads, and where it is worst."""
+    """Measures that are worse than the card, with the number of loads and the worst load."""
     for measure in MEASURES:
         compared = [(verdict, cell.cell) for cell in bench.cells
                     if (verdict := cell.by_measure.get(measure.name))]  # fmt: skip

@@ -79,7 +79,7 @@ def reach(service: Service) -> Service:
     """The service with its context.
 
     Raises:
-        UserError: when it does not answer, the key is refused, or the model is not served there.
+        UserError: it does not answer, refuses the key, or does not serve the model.
     """
     for entry in service.ask("GET", "/v1/models")["data"]:
         if service.model in model_list.names({"data": [entry]}):

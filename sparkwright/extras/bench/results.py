@@ -16,7 +16,7 @@ from sparkwright.host.lib.gpu import Gpu
 from sparkwright.results.page import Moment
 from sparkwright.text.shipped_yaml import beside
 
-#: Raised when a result's meaning changes so that an older reader would misread it.
+#: Raise this number when a result's meaning changes so that an older reader would misread it.
 SCHEMA = 1
 #: A host's or service's name as one folder of the storage: never a path that leads elsewhere.
 Folder = Annotated[str, StringConstraints(pattern=r"^[^/\\\x00.][^/\\\x00]*$", max_length=200)]

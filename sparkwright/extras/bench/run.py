@@ -57,8 +57,8 @@ def measure(
 
     Args:
         program: the load generator.
-        seed: of this run alone, so that no long prompt is in a prefix cache from before.
-        say: told which batch is measured.
+        seed: seed of this run alone, so that no long prompt is in a prefix cache from before.
+        say: function that gets the name of each batch as it is measured.
         while_last: called while the last batch runs.
         endpoint: form of the requests.
 
@@ -158,7 +158,7 @@ def _started(command: Sequence[str], service: Service, log: Path) -> subprocess.
 
 
 def _failure(code: int, log: Path) -> str:
-    """Why the generator failed, in its own last words."""
+    """Return the reason of the generator's failure, from its last lines."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     last = list(filter(None, (line.strip(" │╭╰─╮╯") for line in lines)))[-_LAST_LINES:]
     return f"the load generator ended with {code}: {' '.join(last) or 'without a word'}"

@@ -24,8 +24,8 @@ from sparkwright.text.visible import cut, paragraph, visible_prose
 _CHAT = "/v1/chat/completions"
 #: Seconds for an answer; a long one of a slow model takes some minutes.
 _LONGEST = 3600.0
-#: Keys of a piece, and whether it is reasoning. Newer versions of vLLM have the first name of it,
-#: older versions the second.
+#: Keys of a piece, and whether it is reasoning. Newer versions of vLLM have the first name, older
+#: versions the second.
 _PIECES = (("reasoning", True), ("reasoning_content", True), ("content", False))
 
 
@@ -47,7 +47,7 @@ class Answer:
 
     Attributes:
         finish: reason of the end, such as ``stop`` or ``length``; None before the end.
-        tokens: of reasoning and text together; None if the server did not report them.
+        tokens: tokens of reasoning and text together; None if the server did not report them.
         first_seconds, seconds: time from the request to the first and to the last piece; None
         before it.
     """
@@ -85,7 +85,7 @@ class Answer:
         """Ask a server, and yield the pieces as they arrive.
 
         Raises:
-            Failed: when the server refuses, or breaks off.
+            Failed: the server refuses, or breaks off.
         """
         try:
             for seconds, data in server.events(_CHAT, body, timeout=_LONGEST):
@@ -151,10 +151,10 @@ DOCUMENT = Answer
 def command(hosts: Selection, model: str | None, prompt: str | None, as_json: bool) -> None:
     """Talk to a service, with the sampling of its card.
 
-    Without a name, the first service that answers. A model of another kind gets its kind's own
-    request once: speech to transcribe, a word to speak, a picture to draw, documents to rank.
+    Without a name, the first service that answers is used. A model of another kind gets its kind's
+    own request once: speech to transcribe, a word to speak, a picture to draw, documents to rank.
 
-    The prompt comes from --prompt, from standard input if it is no terminal, or line by line.
+    The prompt comes from --prompt, from standard input if it is not a terminal, or line by line.
     Reasoning is dimmed, and never part of a piped answer. Ctrl-C ends an answer, a second Ctrl-C or
     Ctrl-D the chat. No text is stored. A port that this machine does not
     reach is reached through your ssh. With --json an answer is one document, once it has ended.
@@ -210,7 +210,7 @@ def _asked(target: Target, server: Published) -> bool:
 
 
 def _first(candidates: Sequence[Target]) -> tuple[Target, Published]:
-    """The first that answers."""
+    """The first candidate that answers."""
     for target in candidates:
         try:
             server = opened(target)

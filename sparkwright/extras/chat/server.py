@@ -1,7 +1,7 @@
 """A service's published port: over the network, or through the user's ssh if the port is closed.
 
-The server is verified by its name and its CA on both paths, nothing of the environment (proxies,
-netrc) is used, and no redirect is followed: the key goes to the planned address alone.
+The server is verified by its name and its CA on both paths, no proxy or netrc of the environment is
+used, and no redirect is followed: the key goes to the planned address alone.
 """
 
 import http.client

@@ -32,8 +32,8 @@ class Status:
     """Record of `sparkwright status`: changes of releases and findings, and its time.
 
     Attributes:
-        history: as ``Switch``, the oldest first.
-        findings: of the watches.
+        history: switches, the oldest first.
+        findings: findings of the watches.
     """
 
     when: dt.datetime | None = None
@@ -46,8 +46,8 @@ class Switch(BaseModel):
 
     Attributes:
         before: the release that ran; None for the first.
-        down_seconds: from the last answer of the old release to the first of the new; None if
-            unknown.
+        down_seconds: seconds from the last answer of the old release to the first of the new
+            release; None if unknown.
         ended: result in a word or two: ``serving``, ``went back``.
     """
 
@@ -69,8 +69,8 @@ class FleetRow:
     None.
 
     Attributes:
-        state: of the last run; ``measured only`` and ``not deployed`` if the run did not include
-            it.
+        state: state after the last run; ``measured only`` and ``not deployed`` if the run did not
+            include it.
         well: whether it has no finding, slow speed included.
         decode, first_token: tokens/s and seconds of one stream of a short prompt.
         measured: time of the measurement.
@@ -122,7 +122,7 @@ class Page:
 
     Attributes:
         last_run: time of the last run; None without a run.
-        memory: by host, as planned; empty without an inventory.
+        memory: memory by host, as planned; empty without an inventory.
         checks: names of the smoke test's checks, in its order.
         problems: files that could not be read.
         findings: the gravest first.

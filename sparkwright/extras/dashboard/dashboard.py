@@ -146,12 +146,12 @@ def _page(hosts: Hosts, *, control: bool) -> str:
 
 
 def _record() -> float:
-    """When the last run ended: its record is part of the page."""
+    """Time when the last run ended, since its record is part of the page."""
     return LAST_RUN.stat().st_mtime if LAST_RUN.exists() else 0.0
 
 
 def _log(session: Session, name: str, service: str) -> str:
-    """The last lines of a service's log, or why it has none."""
+    """The last lines of a service's log, or the reason why there are no lines."""
     from sparkwright.facts.asking import HostError, ask
     from sparkwright.facts.memory import memory
 
@@ -221,7 +221,7 @@ def _tls(address: str) -> ssl.SSLContext:
     """TLS with a certificate of the site's own CA for one address.
 
     Raises:
-        UserError: when the CA can't be used.
+        UserError: the CA can't be used.
     """
     from sparkwright.tls.authority import authority, host_certificate
     from sparkwright.tls.names import label

@@ -32,7 +32,7 @@ class UnfinishedFetch:
     """A running, failed or interrupted download: its progress.json (``host/fetch/progress.py``).
 
     Attributes:
-        name: of the repository or the image.
+        name: name of the repository or the image.
         runs: whether its job runs; otherwise the download failed or was interrupted.
     """
 
@@ -54,7 +54,8 @@ class Glance:
         hour: service -> tokens a second over the last hour, if the watch counts them.
         usage: use of the address for all models, by key and model; empty on hosts without the
             address.
-        usage: of the address for all models, by key and model; empty on hosts without one.
+        usage: usage of the address for all models, by key and model; empty on hosts without an
+            address.
     """
 
     load: load.HostLoad

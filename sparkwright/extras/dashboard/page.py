@@ -29,7 +29,7 @@ _ORDER = ("GPU", "driver", "image tag", "image")
 _STATES = shipped_yaml.beside(__file__, "states.yaml")
 #: Characters of a reason.
 _REASON = 200
-#: By host and service.
+#: Values by host and service.
 _Measured = Mapping[tuple[str, str], MeasuredService]
 
 

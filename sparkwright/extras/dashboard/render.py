@@ -43,7 +43,7 @@ def part(name: str) -> str:
 
 
 def plain(page: Page) -> dict[str, Any]:
-    """The same as data that JSON can hold."""
+    """The page as data that JSON can hold."""
     data: dict[str, Any] = _PAGE.dump_python(page, mode="json")
     return data
 

@@ -70,7 +70,7 @@ def stored(
 @click.command("report")
 @selection.names_argument()
 @_input("bench", "Stored benchmark results.", "--results")
-@_input("last-run.json", "What the last run reported.", "--last-run")
+@_input("last-run.json", "Record of the last run.", "--last-run")
 @_input("status.json", "Changes of releases, if any.", "--status")
 @click.option(
     "--output", type=_FILE, default=None,

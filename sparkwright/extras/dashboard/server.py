@@ -141,20 +141,20 @@ class Handler(BaseHTTPRequestHandler):
         hosts = self.headers.get_all("Host") or []
         site = self.server.site
         if [host.lower() for host in hosts] != [site.name]:
-            raise Refused(421, _PRINTED)  # only users who were told the page's name may open it
+            raise Refused(421, _PRINTED)  # only users who know the page's name may open it
         origins = self.headers.get_all("Origin") or []
         if any(origin != site.url for origin in origins):
             raise Refused(403, "another site may not ask")
         if self.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"):
             raise Refused(403, "another site may not ask: open the address in a tab of its own")
         if self.command == "POST" and not origins:
-            raise Refused(403, "a change comes from the page alone")
+            raise Refused(403, "only the page itself may make changes")
 
     def _exchange(self, token: str) -> None:
         """Set the cookie for the right token, and remove the token from the address."""
         site = self.server.site
         if not hmac.compare_digest(token.encode(), site.token.encode()):
-            raise Refused(403, "this token is of another run: open the address last printed")
+            raise Refused(403, "this token belongs to another run: open the address last printed")
         secure = "; Secure" if site.tls else ""
         cookie = f"{site.cookie}={site.session}; Path=/; HttpOnly; SameSite=Strict{secure}"
         self._send(303, _TEXT, "", {"Location": "/", "Set-Cookie": cookie})
@@ -190,10 +190,10 @@ class Handler(BaseHTTPRequestHandler):
             raise Refused(403, "this page only reads: start it with --control")
         length = int(self.headers.get("Content-Length", ""))
         if self.headers.get("Content-Type") != "application/json" or not 0 < length <= _BODY:
-            raise Refused(400, "this is no request of the page")
+            raise Refused(400, "this is not a request of the page")
         body = json.loads(self.rfile.read(length))
         if not isinstance(body, dict):
-            raise Refused(400, "this is no request of the page")
+            raise Refused(400, "this is not a request of the page")
         fields = [str(body.get(name, "")) for name in ("action", "host", "service")]
         done, text = site.control(*fields)
         self._send(200, "application/json", json.dumps({"done": done, "text": text}))

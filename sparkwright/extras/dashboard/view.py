@@ -38,7 +38,7 @@ class Expected:
     """A host as planned.
 
     Attributes:
-        services: by name; none for a host without a plan.
+        services: services by name; empty for a host without a plan.
         models: service -> repository of the model.
         memory: None without a plan.
         read: time when the plan was read, seconds since the epoch.
@@ -73,7 +73,7 @@ class HostView:
             return
         last = self.load.now or self.load.before
         if last and not 0 < answer.load.at - last.at <= _STALE:
-            self.load = Seen()  # the mean of a pause is no rate of now
+            self.load = Seen()  # the mean over a pause is not the present rate
         self.load, self.answer, self.at = self.load.then(answer.load), answer, time.time()
 
     def data(self, meant: Meant) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _bounded(value: Any) -> Any:
 
 
 def _work(seen: Deployment) -> str:
-    """Owner of the host's lock, its batch, and how far its switch is."""
+    """Owner of the host's lock, its batch, and the progress of its switch."""
     lock, switch = seen.lock, seen.switch
     parts = [lock_owner.described(lock, seen.now), visible(lock.batch, 40)] if lock else []
     if switch and switch.step not in ("", "ended"):
@@ -218,7 +218,7 @@ class Fleet:
             self._changed.wait_for(lambda: self._version > version, seconds)
             changed = [data for at, data in self._data.values() if at > version]
             version, old = self._version, time.time() - _STALE
-        # After a pause of all pages, an earlier answer is no present state.
+        # After a pause of all pages, an earlier answer is outdated.
         return version, [
             data | {"state": "waiting"} if data["state"] == "up" and data["seen"] < old else data
             for data in changed

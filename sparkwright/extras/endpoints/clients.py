@@ -67,7 +67,7 @@ def usable(form: str, endpoints: Sequence[Endpoint]) -> tuple[list[Endpoint], li
     notes: list[str] = []
     chosen = list(endpoints)
     if form not in ("env", "json"):
-        notes += [f"{each.id} gives vectors or scores, and is no model for chats: it is left out"
+        notes += [f"{each.id} gives vectors or scores, and is not a model for chats: it is left out"
                   for each in chosen if not each.chats]  # fmt: skip
         chosen = [each for each in chosen if each.chats]
     if form in _AGENTS:

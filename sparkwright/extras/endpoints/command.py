@@ -121,8 +121,8 @@ def _taking_turns(plan: HostPlan) -> Iterator[str]:
             yield f"{plan.host}: {names[0]} is stopped when it is idle: a request starts it"
             continue
         asked = any(service.settings.activate for service in plan.services if service.name in names)
-        sleeping = "a request has one that sleeps activated" if asked else "the others answer 503"
-        yield f"{plan.host}: of {', '.join(names)} one runs at a time ({group}): {sleeping}"
+        sleeping = "a request activates a sleeping service" if asked else "the others answer 503"
+        yield f"{plan.host}: of {', '.join(names)} only one runs ({group}): {sleeping}"
 
 
 def _ambiguous(endpoints: Iterable[Endpoint]) -> Iterator[str]:

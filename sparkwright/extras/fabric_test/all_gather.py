@@ -1,7 +1,7 @@
 """A rank of an all-gather, run inside the serving image: ``python3 -c TEXT BYTES``.
 
 No MPI: torch.distributed meets at MASTER_ADDR. Prints one line of JSON. The file is read as text
-and given to the container's Python; the controller runs nothing of it.
+and given to the container's Python; the controller does not run it.
 """
 
 import json

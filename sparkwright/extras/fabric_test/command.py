@@ -73,7 +73,7 @@ def judged(
     """The measurements of a fabric's steps against the published figures, in the order of tests.
 
     Args:
-        answers: of each step.
+        answers: answers of each step.
     """
     ranks = f"{len(fabric.states)} ranks"
     measures: list[Measure] = []

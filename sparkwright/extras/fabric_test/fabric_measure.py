@@ -1,4 +1,4 @@
-"""Measures the fabric from this host. Runs as root; nothing of the host is changed."""
+"""Measures the fabric from this host. Runs as root, and changes nothing on the host."""
 
 import json
 import re
@@ -52,7 +52,7 @@ class Measurement:
     Attributes:
         test: ``ping``, ``ib_write_bw`` or ``all-gather``.
         value: bytes of a ping, Gb/s of a stream, or GB/s of bus bandwidth as in nccl-tests.
-        backend: of an all-gather.
+        backend: backend of an all-gather.
         fault: cause of the failure.
     """
 

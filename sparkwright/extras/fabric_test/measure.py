@@ -49,7 +49,7 @@ class Step:
     server: str = ""
 
 
-#: By host, for hosts that answered a step.
+#: Answers to a step, by host.
 Answers = Mapping[str, Sequence[Measurement]]
 
 

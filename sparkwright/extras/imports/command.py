@@ -61,7 +61,7 @@ def _text(imported: entries.Imported, entry: dict[str, Any]) -> str:
 
 
 def _is_same(path: Path, text: str) -> bool:
-    """Whether a file says the same; the day and the commit of an import are no difference."""
+    """Whether a file says the same; the day and the commit of an import do not count."""
     try:
         there = path.read_text(encoding="utf-8")
         if path.suffix != ".yaml":
@@ -102,7 +102,7 @@ def command(
 ) -> None:  # fmt: skip
     """Write recipes of other projects into the site's catalog.
 
-    Of sparkrun, eugr/spark-vllm-docker and vllm-project/recipes.
+    It reads recipes of sparkrun, eugr/spark-vllm-docker and vllm-project/recipes.
 
     SOURCE is a file, a folder, https://HOST/REPOSITORY, or @NAME of the setting `registries`;
     RECIPES are the names of some of its recipes, and @NAME/RECIPE names a single recipe. The

@@ -33,8 +33,8 @@ class Chosen:
     """The image that serves.
 
     Attributes:
-        name, tag: of the catalog.
-        version: of the engine inside, if known.
+        name, tag: image and tag in the catalog.
+        version: version of the engine inside, if known.
         entry: its new entry, as YAML has it; None if the catalog has it already.
     """
 
@@ -48,14 +48,14 @@ def image_of(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
     """Return the catalog's entry of an image, else a new entry.
 
     Raises:
-        Unfit: the text is no reference, or a name that only its author's machine has.
+        Unfit: the text is not a reference, or a name that only its author's machine has.
     """
     reference = options.image or foreign.container
     if reference is None:
         return _stock(foreign, catalog, options)
     parts = _REFERENCE.fullmatch(reference)
     if parts is None:
-        raise Unfit("container", repr(reference), "it is no reference of an image")
+        raise Unfit("container", repr(reference), "it is not a reference of an image")
     host, path, tag, digest = parts.group("host", "path", "tag", "digest")
     if host and "." not in host and ":" not in host and host != "localhost":
         host, path = None, f"{host}/{path}"
@@ -137,8 +137,8 @@ def _note_risks(
         note("unknown-version", "container", observed)
 
 
-#: Least MemTotal: of a Spark, as in recipes for Sparks; of a box of 32 GB with a dedicated card, of
-#: which the kernel counts 31.0.
+#: Least MemTotal: of a Spark, as in recipes for Sparks; of a box of 32 GB with a dedicated card,
+#: where the kernel counts 31.0.
 _SPARK_GIB, _BOX_GIB = 110.0, 30.0
 _FORMATS = get_args(get_args(Model.model_fields["format"].annotation)[0])
 #: Other names of formats.
@@ -159,7 +159,7 @@ class Imported:
         source: the recipe's file.
         format: format of its file.
         findings: omitted and changed parts, and requirements.
-        name: of the new recipe.
+        name: name of the new recipe.
         sources: path beside the recipe -> text: the original, and files that it names.
     """
 
@@ -231,7 +231,7 @@ def make(foreign: Foreign, title: str, catalog: Catalog, options: Options) -> Im
     }  # fmt: skip
     optional = ("drafter", "ranks", "shm_gib", "memlock", "files", "patches")
     recipe = {key: value for key, value in recipe.items() if value or key not in optional}
-    # For a reader of the recipe a month later.
+    # Notes for a reader of the recipe a month later.
     recipe["notes"] = [
         *foreign.notes,
         *(yaml_mapping.line(f"{_KINDS[finding.id]}: {finding.observed} ({finding.reason})", 300)

@@ -22,7 +22,7 @@ FORMATS = {
 def import_texts(texts: list[Text], catalog: Catalog, options: Options) -> Iterator[Imported]:
     """Every recipe of every file, each with the catalog entries of earlier files.
 
-    Among several files, a file that is no recipe is skipped.
+    Among several files, a file that is not a recipe is skipped.
     """
     # Recipes of the folder itself have the short names.
     for text in sorted(texts, key=lambda text: (text.name.count("/"), text.name)):
@@ -32,7 +32,7 @@ def import_texts(texts: list[Text], catalog: Catalog, options: Options) -> Itera
             if title is None:
                 if len(texts) == 1:
                     remedy = f"known: {', '.join(FORMATS)}"
-                    raise Unfit("", "of no format that is known", remedy)
+                    raise Unfit("", "of an unknown format", remedy)
                 continue
             recipes = list(FORMATS[title][1](text, data, options))
         except Unfit as refused:

@@ -49,8 +49,8 @@ class Mod:
     """Effects of a script, in its order.
 
     Attributes:
-        name: of the mod's folder.
-        own: the files of the folder: name -> text, "\\0" for a file that is no text.
+        name: name of the mod's folder.
+        own: the files of the folder: name -> text, "\\0" for a file that is not text.
         files, patches: entries of the recipe's keys.
         sources: path beside the recipe -> text of the files that the entries name.
     """
@@ -68,8 +68,8 @@ class Mod:
             Unfit: a line has no known form, or its effect depends on the container; or, without
                 ``remote_code``, the mod has code.
         """
-        # For a missing folder, the table says so.
-        reasons, rest = texts()["mods"], self.own.get("run.sh", "run.sh is not there")
+        # The table names a missing folder.
+        reasons, rest = texts()["mods"], self.own.get("run.sh", "run.sh is missing")
         rest = re.sub(r"\$(WORKSPACE_DIR\b|\{WORKSPACE_DIR\})", FILES[:-1], _SILENT.sub("", rest))
         while rest:
             line = rest.partition("\n")[0].strip()

@@ -20,7 +20,7 @@ def slug(text: str) -> str:
     """A name in the catalog's form; it can't lead to another folder.
 
     Raises:
-        Unfit: nothing of the name is left.
+        Unfit: no character of the name is left.
     """
     name = re.sub(r"[^a-z0-9._]+", "-", text.lower())
     name = re.sub(r"\.{2,}", ".", name).strip("-._")[:_LONGEST].rstrip("-._")
@@ -66,7 +66,9 @@ def repository(model: str, *, whole: bool = True) -> str:
         return _REPOSITORY.validate_python(model)
     except ValidationError:
         shown = repr(model[:100])
-        raise Unfit("model", shown, "it is no repository of the hub, organisation/name") from None
+        raise Unfit(
+            "model", shown, "it is not a repository of the hub, organisation/name"
+        ) from None
 
 
 def family(model: str) -> str:

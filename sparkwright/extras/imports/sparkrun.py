@@ -123,7 +123,7 @@ def _split(text: str) -> list[str]:
     scripts = [word for word in split if word and set(word) <= set("();<>|&")]
     if len(lines) > 1 or scripts:
         observed = f"{scripts[0]!r} in it" if scripts else f"{len(lines)} commands"
-        reason = "a recipe here is one vllm serve, started without a shell"
+        reason = "a recipe here starts one vllm serve, without a shell"
         remedy = "import a copy in which the command is vllm serve alone"
         raise Unfit("command", f"a script: {observed}", reason, remedy)
     return split
@@ -177,7 +177,7 @@ def read_version_1(text: Text, data: dict[str, Any], _: Options) -> Iterator[For
     recipe = _foreign(text, data, started, remarks)
     if image := texts()["sparkrun"]["images"].get(recipe.container):
         remarks.note("published-image", "container", f"{recipe.container} is {image}")
-    # It runs on one host as well as on two, unless it requires two.
+    # The recipe runs on one host as well as on two, unless it requires two.
     alone = data.get("cluster_only") is not True and "min_nodes" not in data
     recipe.container, recipe.may_be_one = image or recipe.container, recipe.may_be_one or alone
     yield recipe
@@ -188,7 +188,7 @@ def _foreign(text: Text, data: dict[str, Any], started: Command, remarks: Remark
     runtimes = texts()["sparkrun"]["runtimes"]
     if runtimes.get(runtime) not in ENGINES:
         imported = ", ".join(name for name in runtimes if runtimes[name] in ENGINES)
-        reason = "no engine of this tool's serves it"
+        reason = "no engine of this tool serves it"
         raise Unfit("runtime", runtime, reason, f"runtimes that are imported: {imported}")
     remarks.engine = started.engine
     about, executor = mapping(data, "metadata"), mapping(data, "executor_config")

@@ -29,7 +29,7 @@ def files(plans: Sequence[tuple[str, HostPlan]], node_port: int) -> dict[str, st
 
     Args:
         plans: address and plan of each host.
-        node_port: where node_exporter listens on every host.
+        node_port: port of node_exporter on every host.
     """
     ca = CA if any(clients_ca(plan.settings) for _, plan in plans) else None
     rule_file = yaml.safe_dump(rules(), sort_keys=False, width=100, allow_unicode=True)

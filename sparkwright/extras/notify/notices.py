@@ -74,7 +74,7 @@ def _of(host: str, seen: Deployment) -> Iterator[Finding]:
     # Without a plan only the names of deployed services are known.
     names = list(seen.planned if seen.plan_known else filter(_SERVICE.fullmatch, seen.services))
     for symptom in symptoms:
-        # Without a word of the host's.
+        # Without any text of the host.
         service = symptom.service if symptom.service in names else None
         figures = _FIGURES.search(str(symptom.values.get("observed", "")))
         observed = [figures[0] if figures else "", _switched(service, seen) if service else ""]
@@ -149,7 +149,7 @@ class Recipient(BaseModel):
     why: str = ""
 
     def held_back(self, now: float) -> str:
-        """Why nothing is sent now; empty if a notice may be sent.
+        """Return the reason to send nothing now; empty if a notice may be sent.
 
         Times ahead of the clock do not count: the clock was set back.
         """
@@ -157,7 +157,7 @@ class Recipient(BaseModel):
             return "it failed, and is tried again later"
         self.sent = [at for at in self.sent if 0 <= now - at < _HOUR]
         if any(now - at < GAP for at in self.sent) or len(self.sent) >= HOURLY:
-            return "enough was sent for now"
+            return "the limit of notices is reached"
         return ""
 
     def remember(self, notice: Sequence[News], now: float) -> None:
@@ -310,7 +310,7 @@ def news(
         elif entry.gone is None and entry.finding.subject.host not in unknown:
             entry.gone = now
         if entry.gone is not None and not 0 <= now - entry.gone < OVER:
-            # Its severity does not matter any more.
+            # The severity of an ended fault does not matter.
             bare = replace(entry.finding, severity=Severity.WARNING)
             over.append(News("over", bare, entry.since))
     return [*worse, *new, *over]

@@ -15,10 +15,10 @@ from sparkwright.findings.user_error import Messages
 
 #: Seconds of one notice at most: a server that answers drop by drop ends no run.
 TIMEOUT = 30.0
-#: Bytes of memory beyond the present use: nor does a server that answers endlessly.
+#: Bytes of memory beyond the present use: a bound for a server that answers endlessly.
 _MEMORY = 512 << 20
 #: Exit codes of deliver.py that say all.
-_OUTCOMES = {0: None, 3: "this is no address that Apprise can send to"}
+_OUTCOMES = {0: None, 3: "this is not an address that Apprise can send to"}
 _STATUS = re.compile("error=([0-9]{3})")
 
 
@@ -46,8 +46,8 @@ def send(address: Address, title: str, body: str) -> str | None:
         return f"no answer within {TIMEOUT:.0f} s"
     if done.returncode in _OUTCOMES:
         return _OUTCOMES[done.returncode]
-    # In sparkwright's words: output of servers and Apprise may contain the address.
+    # The message is sparkwright's own: output of servers and Apprise may contain the address.
     if status := _STATUS.search(done.stderr):
-        to = ": it sends on to another address, which is not followed"
+        to = ": it redirects to another address, which is not followed"
         return f"HTTP {status[1]}{to if status[1].startswith('3') else ''}"
     return "no connection, or the server refuses it"

@@ -37,7 +37,7 @@ class BootstrapState:
     Attributes:
         passwordless: whether the sudo of the user who logs in asks for no password.
         groups: names of that user's groups.
-        codename: of /etc/os-release, e.g. ``noble``.
+        codename: codename in /etc/os-release, e.g. ``noble``.
         gb10: whether the PCI bus has a GB10.
         nvidia: whether the PCI bus has an NVIDIA GPU.
         apt: whether apt-get is installed.

@@ -27,7 +27,7 @@ class Undo:
             stays.
         units: systemd units that are removed with the files.
         commands: further commands to run, without a shell.
-        apart: the part that is not undone, and what the user can do about it.
+        apart: the part that is not undone, and the user's options.
     """
 
     packages: tuple[str, ...] = ()

@@ -83,7 +83,7 @@ def main(request: None) -> UndoAnswer:
     """Undo every recorded step, and remove each undone step from the record."""
     steps = documents.record(dict[str, Step], RECORD)
     if steps is None:
-        return UndoAnswer((), ("nothing of bootstrap's is recorded here",))
+        return UndoAnswer((), ("no change by bootstrap is recorded here",))
     done: list[str] = []
     left: list[str] = []
     if any(step.undo.packages for step in steps.values()):

@@ -1,7 +1,7 @@
 """Begin a switch to another member of an exclusive group. Runs on the host as root.
 
 The switch is the same systemd job as in a deploy: it drains and stops the running service, starts
-the other one, sends it real requests, and switches back if they fail.
+the other service, sends it real requests, and switches back if they fail.
 """
 
 import secrets
@@ -17,10 +17,10 @@ class ActivateRequest:
     """Request to run a member of a group.
 
     Attributes:
-        token: of the run that has the host's lock.
+        token: token of the run that has the host's lock.
         dry: whether to report the effect of a switch without switching.
         rests: whether to stop the service instead, so that no member runs.
-        boot_lines: as in a switch's request.
+        boot_lines: same as in a switch's request.
     """
 
     service: str
@@ -43,7 +43,7 @@ class ActivateAnswer:
         was: the previous member.
         switch: id of the started switch; None if there was nothing to do.
         result: good, reverted or failed; None without a switch.
-        down_seconds: from the old member's stop to the new member's first healthy answer.
+        down_seconds: seconds from the old member's stop to the new member's first healthy answer.
         faults: failures, or reasons why nothing was done, as lines.
     """
 

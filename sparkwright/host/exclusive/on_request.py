@@ -95,7 +95,7 @@ class Waking:
             raise Later(f"{service} is activated by its owner alone", _SOON)
         with self._lock:
             if self._waiting[service] >= _WAITING:
-                raise Later(f"{service} is being started, and enough requests wait for it", _SOON)
+                raise Later(f"{service} is being started, and too many requests wait for it", _SOON)
             if group not in self._under_way:
                 self._begin(group, service, declared.stay_seconds)
             other, ended = self._under_way[group]
@@ -188,7 +188,7 @@ class Handler(BaseHTTPRequestHandler):
     def _body(self, until_sent: ExitStack) -> bytearray:
         length = self.headers.get("Content-Length", "")
         if not length.isascii() or not length.isdigit() or len(length) > 12:
-            raise Later("a request that wakes says how long it is (Content-Length)", _SOON)
+            raise Later("a request that wakes a service needs a Content-Length", _SOON)
         if int(length) > _LARGEST:
             raise Later(f"more than {_LARGEST >> 20} MiB are taken once it runs", _SOON)
         size, waking = int(length), self.server.waking
@@ -203,7 +203,7 @@ class Handler(BaseHTTPRequestHandler):
             size -= len(data)
             body += data * fits
         if not fits:  # refuse after the whole body: clients read no answer before
-            raise Later("enough large requests wait", _SOON)
+            raise Later("too many large requests wait", _SOON)
         return body
 
     def _wait(self, service: str, *, streams: bool) -> None:
@@ -216,7 +216,7 @@ class Handler(BaseHTTPRequestHandler):
                     raise Later(f"{service} is still being started", _SOON)
                 if streams and time.monotonic() >= comment_at:
                     comment_at = time.monotonic() + _COMMENT
-                    # A stream's client ignores comments; the first one begins the stream.
+                    # A stream's client ignores comments; the first comment begins the stream.
                     self._head(200, ("Content-Type", "text/event-stream; charset=utf-8"))
                     self._write(f": {service} is being started\n\n".encode())
                 self._check_client()
@@ -224,7 +224,7 @@ class Handler(BaseHTTPRequestHandler):
         if waking.asleep(service) is not None:
             if waking.refused.get(service):
                 raise Later(f"{service} sleeps, and somebody is at work on its host", _SOON)
-            raise Later(f"{service} did not come up: sparkwright history says why", 10 * _SOON)
+            raise Later(f"{service} did not come up: sparkwright history shows why", 10 * _SOON)
 
     def _head(self, status: int, *headers: tuple[str, str]) -> None:
         """Send the head of the answer, once. A body without a length is sent in chunks, since the

@@ -1,7 +1,7 @@
 """Authentication between peers: each proves that it knows a key without sending the key.
 
 The fleet's secret stays on the controller. Each run derives a key for each serving host, and from
-this key another one for each host that fetches from it. A stolen host's keys can't answer for any
+this key another key for each host that fetches from it. A stolen host's keys can't answer for any
 other host. Every request signs a challenge that the server accepts once, on one connection; every
 answer signs the nonce of its request. Neither side needs a clock.
 """

@@ -82,7 +82,7 @@ class Revision:
         return f".staging-{self.name}"
 
     def find(self, path: tuple[str, ...]) -> OpenFile | None:
-        """Return an open file; None if none of it is on the disk."""
+        """Return an open file; None if no part of the file is on the disk."""
         for folder in ((self.name,), (self._stage, "files")):
             file = _regular(self.root, (*self.parent, *folder, *path))
             if file is not None:

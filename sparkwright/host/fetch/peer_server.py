@@ -261,7 +261,7 @@ class Conversation(BaseHTTPRequestHandler):
             while start < end:
                 self.connection.settimeout(max(0.01, deadline - time.monotonic()))
                 if isinstance(self.connection, ssl.SSLSocket):
-                    # Its own sendfile() reads 8 KiB at a time.
+                    # The socket's own sendfile() reads 8 KiB at a time.
                     block = os.pread(descriptor, min(end - start, 1 << 20), start)
                     sent = self.connection.send(block)
                 else:

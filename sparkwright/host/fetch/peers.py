@@ -1,7 +1,7 @@
 """Download files from peers: other hosts of the fleet, which may still be fetching them.
 
 A peer server (peer_server.py) lists which ranges of a file it has. The client fetches these ranges
-over few connections, and waits for the others as long as the peer's own fetch is fast enough.
+over few connections, and waits for the others while the peer's own fetch is fast enough.
 Content that no peer has comes from the source.
 
 Peers prove that they belong to the fleet (peer_auth.py), and are not trusted beyond that: their
@@ -69,7 +69,8 @@ class Held:
 
 
 class PeerClient(http.client.HTTPConnection):
-    """A connection to one peer for one file, opened on first use. Not safe for threads.
+    """A connection to one peer for one file, opened on first use. The object is not safe for
+    threads.
 
     path: path of the file on the peer.
     """
@@ -175,7 +176,7 @@ class Peers:
         self._keys = documents.record(PeerKeys, path) if path else None
         #: Working peers, and the bytes that each has sent.
         self.left = dict.fromkeys(request.peers, 0)
-        # A limit on this host is no fault of the peer.
+        # A limit on this host is not a fault of the peer.
         self._least = LEAST if request.limit is None else min(LEAST, request.limit / 4)
         # With a limit, one request takes a quarter of a second.
         quarter = PIECE if request.limit is None else int(request.limit / 4) // PAGE * PAGE
@@ -232,7 +233,7 @@ class Peers:
                     raise
             else:
                 late = time.monotonic() - self._began > _GRACE
-                # It may have other files of this request.
+                # The peer may have other files of this request.
                 if held.ended or (late and not held.alive):
                     return
             self._stop.wait(_POLL * (1 + failures))

@@ -15,7 +15,7 @@ from sparkwright.host.fetch.messages import Failed, log
 from sparkwright.host.fetch.request import PAGE, FetchRequest
 from sparkwright.host.fetch.sources import Location, Source, origin
 
-_BUFFER = 256 << 10  # what a killed connection loses at most
+_BUFFER = 256 << 10  # bytes that a killed connection loses at most
 _LARGEST_PIECE = 32 << 20  # bytes of one HTTP request
 #: Downloader of the bytes.
 _NAME = "plain HTTP"

@@ -54,7 +54,7 @@ class Tries:
         """Wait before the next try, at least as long as the server demands.
 
         Raises:
-            Failed: after the last try, or when the run ends.
+            Failed: the last try failed, or the run ends.
         """
         self.failed += 1
         if self.failed > self._request.retries:
@@ -195,7 +195,7 @@ class Redirects(urllib.request.HTTPRedirectHandler):
         new = super().redirect_request(req, fp, code, msg, headers, newurl)
         if new is not None:
             new.method = req.get_method()
-            new.remove_header("Proxy-authorization")  # for the proxy, which may be none of it
+            new.remove_header("Proxy-authorization")  # for the proxy, which may not be a hub at all
             if not stays:
                 new.remove_header("Authorization")
         return new if stays or self.leaves else None

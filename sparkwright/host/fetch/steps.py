@@ -49,8 +49,8 @@ def parse(text: str, strip: int, reverse: bool = False) -> dict[str, list[Hunk]]
         reverse: whether to apply the diff in reverse.
 
     Raises:
-        ValueError: names the line. The text is no diff, or the diff removes or renames a file, adds
-        a file in reverse, leads out of its folder, or has headers that end with CR LF.
+        ValueError: names the line. The text is not a diff, or the diff removes or renames a file,
+        adds a file in reverse, leads out of its folder, or has headers that end with CR LF.
     """
     files: dict[str, list[Hunk]] = {}
     hunks: list[Hunk] = []
@@ -62,7 +62,7 @@ def parse(text: str, strip: int, reverse: bool = False) -> dict[str, list[Hunk]]
         elif old or new:
             old, new = old - (mark != "+"), new - (mark != "-")
             if mark not in " -+" or min(old, new) < 0:
-                raise ValueError(f"line {number} is no line of its hunk")
+                raise ValueError(f"line {number} is not a line of its hunk")
             hunks[-1][1].append(f"{mark}{line[1:]}\n")
         elif line.startswith("+++ "):
             if line.endswith("\r"):
@@ -77,7 +77,7 @@ def parse(text: str, strip: int, reverse: bool = False) -> dict[str, list[Hunk]]
             old, new = int(start[2] or 1), int(start[3] or 1)
             hunks.append((int(start[1]) - (old > 0), []))
         elif start or line.startswith(_OTHERS):
-            raise ValueError(f"line {number} is no change of a text file")
+            raise ValueError(f"line {number} is not a change of a text file")
     if old or new or not files or not all(files.values()):
         raise ValueError("it has no hunk, or ends within one")
     return files

@@ -37,7 +37,7 @@ class Follower(Thread):
     digest is not the expected one, the complete part is hashed once more.
     """
 
-    #: Writers end on multiples of this: bytes beyond the last one may be half written.
+    #: Writers end on multiples of this: bytes beyond the last multiple may be half written.
     _SETTLED = 2 << 20
     _STEP = 64 << 20
     _POLL = 0.05

@@ -94,7 +94,7 @@ class _Answer(http.client.HTTPResponse):
             self._guard.lift()
             return
         most = self._most or MIB
-        if self.length:  # a reader allocates all of it; bytes in the buffer are not counted
+        if self.length:  # a reader allocates the whole line; bytes in the buffer are not counted
             self.length = min(self.length, most + MIB)
         self._guard.allow(most)
 

@@ -29,7 +29,9 @@ class Connections:
         self._known: set[socket.socket] = set()
 
     def admit(self, connection: socket.socket, address: str) -> bool:
-        """Return whether there is room for a connection; an older one may be closed for it."""
+        """Return whether there is room for a connection; an older connection may be closed for
+        it.
+        """
         with self._lock:
             same = [other for other, its in self._addresses.items() if its == address]
             if len(same) >= self._most_of_one and not self._make_room(same):

@@ -133,6 +133,6 @@ def mark(home: Path, unit: str, *, asleep: bool) -> None:
     if not asleep:
         file.unlink(missing_ok=True)
         return
-    files.write(file, "another one of its group runs\n", 0o644)
+    files.write(file, "another service of its group runs\n", 0o644)
     if str(file) not in (documents.text(systemd.UNITS / unit) or ""):
         systemd.want_at_boot(unit, wanted=False)  # a release from before the service joined a group

@@ -12,7 +12,7 @@ SHAPE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, st
 
 
 class Fault(Exception):
-    """A check failed; the text says what was observed.
+    """A check failed; the text has the observation.
 
     Attributes:
         cause: one of the causes in sparkwright/checks/smoke/checks.yaml.
@@ -33,7 +33,7 @@ def fail_if_noise(text: str) -> None:
     """Fail the check if a text has characters that no sound model writes."""
     shown = clip(repr(text))
     noise = _NOISE.search(text)
-    fail_if(noise, "noise", f"the answer is noise, as of weights that do not fit: {shown}")
+    fail_if(noise, "noise", f"the answer is noise, as from weights that do not fit: {shown}")
 
 
 def fail_if_only_marks(text: str, subject: str = "the answer") -> None:

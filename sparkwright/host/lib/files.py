@@ -28,7 +28,7 @@ def write(path: Path, text: str, mode: int, *, parents: int = 0o755, durable: bo
     Raises:
         trusted.Exposed: another user may change a directory above the file.
     """
-    data = text.encode("utf-8", "surrogateescape")  # bytes that are no UTF-8
+    data = text.encode("utf-8", "surrogateescape")  # bytes that are not UTF-8
     with trusted.directory(path.parent, make=parents) as folder:
         existing = _opened(path.name, folder)
         if existing is not None:
@@ -94,7 +94,7 @@ def point(link: Path, target: str) -> None:
 
 
 def target(link: Path) -> str | None:
-    """Return the name of a link's target; None if the path is no link."""
+    """Return the name of a link's target; None if the path is not a link."""
     return link.readlink().name if link.is_symlink() else None
 
 

@@ -75,7 +75,7 @@ STATE = (
     *("name", "driver_version", "temperature.gpu", "power.draw", "utilization.gpu"),
     *("clocks.sm", "clocks.max.sm", "clocks_event_reasons.active"),
 )
-#: The same with the GPU's own memory, which a GB10 lacks.
+#: Fields above, and the GPU's own memory, which a GB10 lacks.
 LOAD = (*STATE, "memory.total", "memory.used")
 #: Arguments that list the programs computing on a GPU, without the desktop's.
 HOLDERS = ("--query-compute-apps=process_name,used_gpu_memory", "--format=csv,noheader")
@@ -127,8 +127,8 @@ def ask(fields: tuple[str, ...] = STATE) -> Gpus:
 def parse(text: str, fields: tuple[str, ...] = IDENTITY) -> tuple[Gpu, ...]:
     """Return the GPUs of an answer. Lines without all the fields are messages, not GPUs.
 
-    A GB10 reports ``[N/A]`` for some numbers, and other texts were seen, too. A text that is no
-    number becomes None, never an error.
+    A GB10 reports ``[N/A]`` for some numbers, and other texts were seen, too. A text that is not
+    a number becomes None, never an error.
     """
     rows = ([word.strip() for word in line.split(",")] for line in text.splitlines())
     return tuple(

@@ -7,7 +7,7 @@ def names(answer: Any) -> list[str]:
     """Return the names in a list of models. llama-server has one entry, with all names as aliases.
 
     Raises:
-        KeyError, TypeError: the answer is no list of models.
+        KeyError, TypeError: the answer is not a list of models.
     """
     models = answer["data"]
     every = (str(name) for model in models for name in (model["id"], *model.get("aliases", ())))

@@ -48,7 +48,7 @@ class RankState:
         step: waiting or serving; a rank serves while the engines of all ranks run.
         since: seconds since the epoch.
         missing: missing conditions, as text.
-        session: id of the session of all ranks; each start of the head begins a new one.
+        session: id of the session of all ranks; each start of the head begins a new session.
         failures: number of times that an engine of this release ended by itself. systemd counts
             starts of the unit, and a rank starts with every session.
     """
@@ -78,16 +78,14 @@ def missing(home: str | Path) -> str | None:
     result = state(home)
     if result is None or result.step != WAITING:
         return None
-    return (
-        f"it waits for the other ranks: {'; '.join(result.missing) or 'nothing is known of them'}"
-    )
+    return f"it waits for the other ranks: {'; '.join(result.missing) or 'their state is unknown'}"
 
 
 def server(home: str | Path, address: str, port: int) -> http.Server:
     """Return the engine of the service with this directory, with its key, which some engines
     require for /metrics.
 
-    A follower's engine has no key, and its secrets file holds another one.
+    A follower's engine has no key, and its secrets file holds another key.
     """
     key, rank = None, state(home)
     if not (rank and rank.number):

@@ -1,7 +1,7 @@
 """Receipt of a fetched directory, and its check without reading the files.
 
-A receipt says what was verified once. It is valid for files that only root can have written since:
-size and time prove nothing about a file that another user may change.
+A receipt lists the content that was verified once. It is valid for files that only root can have
+written since: size and time prove nothing about a file that another user may change.
 """
 
 import os
@@ -16,9 +16,9 @@ class ReceiptEntry:
     """A verified file.
 
     Attributes:
-        size: in bytes.
+        size: bytes of the file.
         mtime_ns: time of its last change when it was verified, in ns since the epoch.
-        sha256: of the content.
+        sha256: sha256 of the content.
         blob_id: git's SHA-1 of the content, where the repository names the file by it.
     """
 
@@ -34,7 +34,7 @@ class Receipt:
 
     Attributes:
         commit: the requested revision; an image's digest without sha256:.
-        files: by path.
+        files: file by path.
     """
 
     repo: str

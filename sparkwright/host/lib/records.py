@@ -82,8 +82,8 @@ def decode(cls: type[T], data: object) -> T:
     Unknown keys are ignored; missing keys take their default.
 
     Raises:
-        Malformed: for a missing key without a default, a value of another type, or a number that
-            is not finite or beyond 64 bits.
+        Malformed: a key without a default is missing, a value has another type, or a number is not
+            finite or beyond 64 bits.
     """
     return _decode(cls, data, getattr(cls, "__name__", str(cls)))  # type: ignore[no-any-return]
 

@@ -62,7 +62,7 @@ def directory(path: str | Path, *, make: int | None = None, own: bool = True) ->
 
     Raises:
         Exposed: another user may change a part of the path.
-        OSError: the directory can't be opened or made, or is no directory.
+        OSError: the directory can't be opened or made, or is not a directory.
     """
     handle = _walk(str(path), make, own)
     try:
@@ -183,7 +183,7 @@ def _open(at: int, name: str, make: int | None) -> int:
 
 
 def _names(path: str) -> list[str]:
-    """Return the names in a path, the last one first."""
+    """Return the names in a path, the last name first."""
     return [name for name in reversed(path.split("/")) if name not in ("", ".")]
 
 

@@ -112,7 +112,7 @@ def parse_apart(file: Any, boundary: str) -> Fields:
     """Parse the fields of a body in a file in a separate process. Blocks.
 
     Raises:
-        Refused: as ``parse`` does, and for a body that takes too much time or memory.
+        Refused: as in ``parse``, or the body takes too much time or memory.
     """
     import subprocess  # import takes 8 ms, which the child process saves
 
@@ -157,11 +157,11 @@ def _json(data: bytes) -> Fields:
     except RecursionError:
         raise Refused(400, "The JSON of the body is nested too deeply.") from None
     except ValueError:
-        raise Refused(400, "The body is no JSON.") from None
+        raise Refused(400, "The body is not JSON.") from None
     if twice:  # two parsers may disagree on which member counts
         raise Refused(400, f"The body has {twice[0][:60]!r} twice.")
     if not isinstance(request, dict) or not isinstance(request.get("model"), str):
-        raise Refused(400, "The body is no JSON object that names a model.")
+        raise Refused(400, "The body is not a JSON object that names a model.")
     if not isinstance(request.get("stream"), bool | None):  # an engine may read it as true
         raise Refused(400, "The body's stream is neither true nor false.")
     return Fields(request["model"], len(data.rstrip(b" \t\r\n")) - 1, _member(request))
@@ -193,7 +193,7 @@ def _form(data: bytes, boundary: bytes) -> Fields:
             raise Refused(400, "The form has a part without an end, or too many parts.")
         head = _PART.fullmatch(data, start, body) if body - start <= _VALUE else None
         if head is None:
-            raise Refused(400, "The form has a part with a head that is no field's or file's.")
+            raise Refused(400, "The form has a part with a head that is not a field's or file's.")
         if b"model" in head.groups():
             models.append(data[body + 4 : min(at - 2, body + 4 + _VALUE)])
     if len(models) != 1:

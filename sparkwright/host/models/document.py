@@ -97,7 +97,7 @@ def _judge(door: Door) -> None:
         if model.kind not in KINDS:
             raise Malformed(f"models.{name}.kind: {model.kind!r} is none of {', '.join(KINDS)}")
         if not _NAME.fullmatch(model.pool):
-            raise Malformed(f"models.{name}.pool: {model.pool!r} is no name of a pool")
+            raise Malformed(f"models.{name}.pool: {model.pool!r} is not a name of a pool")
     for name, key in door.keys.items():
         missing = [model for model in key.models or () if model not in door.models]
         if missing:

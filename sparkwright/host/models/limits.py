@@ -30,7 +30,7 @@ class Charges:
         """Charge a request of a key; the request is under way until the block ends.
 
         Raises:
-            Refused: as ``judge`` does.
+            Refused: as in ``judge``.
         """
         self.judge(name, key, addresses)
         self._requests[name] += 1

@@ -61,7 +61,7 @@ class Service:
     def look(self) -> None:
         """Check the service once."""
         if homes.maintenance():
-            # It stays so after a boot, which clears HAProxy's own state.
+            # The host stays in maintenance after a boot, which clears HAProxy's own state.
             self._away("in maintenance")
             return
         engine = Server(self.config.address, self.config.port)

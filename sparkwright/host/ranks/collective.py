@@ -29,7 +29,7 @@ _RING = {
 
 
 class NoFabric(ValueError):
-    """The host has no usable port; the text says what is missing."""
+    """The host has no usable port; the text names the missing part."""
 
 
 def used_rails(state: FabricState, shape: str) -> tuple[Rail, ...]:

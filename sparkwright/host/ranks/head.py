@@ -171,7 +171,7 @@ class Head(Rank):
         """Authenticate a follower and return its rank.
 
         Raises:
-            Lost: the client is none of the followers.
+            Lost: the client is not a follower.
         """
         rank, mine = self._rank, nonce()
         link.send(nonce=mine)
@@ -183,7 +183,7 @@ class Head(Rank):
             or not isinstance(theirs, str)
             or rank.addresses[number] != address
         ):
-            raise links.Lost("it is no rank of this cluster")
+            raise links.Lost("it is not a rank of this cluster")
         name = self._service.name
         links.check_proof(greeting, links.follower_proof(self._key, name, number, mine))
         mac = links.head_proof(self._key, name, theirs, self._session, self._release)

@@ -31,7 +31,7 @@ def write_environment(home: str, rank: ranks.RankConfig) -> None:
         state = fabric.main(fabric.FabricRequest(ask=False))
         variables |= collective.collective_environment(state, rank.shape, ranks=len(rank.hosts))
     except (collective.NoFabric, OSError, ValueError) as error:
-        print(f"the fabric is not as it is to be: {error}", flush=True)
+        print(f"the fabric is not as planned: {error}", flush=True)
     plain = sorted(name for name in variables if _PLAIN.fullmatch(variables[name]))
     text = "".join(f"{name}={variables[name]}\n" for name in plain)
     files.write(Path(home, ranks.FABRIC), text, 0o644)

@@ -174,7 +174,7 @@ def answered(client: Client, kind: str, name: str = "") -> str:
     asked = body(KINDS[kind].request, name or client.request.served_names[0])
     answer = client.call("POST", routes[kind], asked)
     if kind == "embedding" and answer.status == 404 and "rerank" in routes:
-        return "no such route, as of a model that gives scores alone"
+        return "no such route, as with a model that gives scores alone"
     return judged(kind, succeeded(routes[kind], answer), Path(client.request.model_files))
 
 

@@ -24,7 +24,7 @@ class DeepRequest(SmokeRequest):
         guarded: prefixes of paths for which the engine itself checks the key.
         tokenizer: route that tokenizes a text; empty without one.
         tokenized: key of the text in its request.
-        context_errors: texts, one of which is in every error about a prompt that is too long.
+        context_errors: texts; every error about a prompt that is too long contains one text.
     """
 
     tool_parser: str | None = None

@@ -29,7 +29,7 @@ class Sources:
         peer_port: TCP port on which this host serves others, and its own Docker.
         addresses: addresses on which this host serves others; its own Docker asks on loopback.
         tls: certificate and key with which this host serves others, PEM; None for plain HTTP.
-        token: for gated models, or None.
+        token: token for gated models, or None.
         bundle: directory on the controller, made by ``sparkwright bundle``, as the only source.
         downloader: ``hf_transfer``, ``xet`` or ``http``.
         connections: ranges fetched at once for one file.
@@ -37,7 +37,7 @@ class Sources:
         headroom: bytes that stay free on the file system.
         adopt: patterns of directories on the host that may hold the same files.
         keep_parts: whether an image's parts stay for other hosts.
-        environment: of the job, such as ``HTTPS_PROXY``; holds no secret.
+        environment: environment of the job, such as ``HTTPS_PROXY``; holds no secret.
     """
 
     models_root: str = MODELS_ROOT

@@ -87,7 +87,7 @@ def task(
     Args:
         home: the program's directory.
         request: text of the task's request.
-        more: of the job.
+        more: further fields of the job.
     """
     file = f"{watched.state}/request.json"
     return Job(

@@ -145,7 +145,7 @@ def follow(host: Host, start: Sequence[Job] = ()) -> release.SwitchJournal:
 
     Raises:
         Interrupted: the switch has no result, and no job works on it.
-        HostError: when the host does not answer.
+        HostError: the host does not answer.
     """
     watched = WatchedJob(UNIT, place(memory(host).services_root))
     try:

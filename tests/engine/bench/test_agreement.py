@@ -110,7 +110,7 @@ def test_every_request_is_counted_by_all_three(run: Run) -> None:
     assert run.server("vllm:generation_tokens_total") == sent * MAX_TOKENS
 
 
-def test_our_figures_are_those_of_the_generators_single_requests(run: Run) -> None:
+def test_our_figures_equal_the_generators_single_requests(run: Run) -> None:
     for cell, load in zip(run.cells, LOADS, strict=True):
         phase = load.phase
         for taken, name in (("ttft", "time_to_first_token"), ("tpot", "inter_token_latency")):

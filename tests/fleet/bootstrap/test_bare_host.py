@@ -69,7 +69,7 @@ def _packages() -> str:
 
 
 @pytest.mark.timeout(600)
-def test_from_bare_to_an_answer_in_one_command_and_back(fresh: Site) -> None:
+def test_one_command_takes_a_bare_host_to_an_answer_and_back(fresh: Site) -> None:
     before, daemon = _packages(), inside(BARE.name, "cat", DAEMON)
     assert not _has("docker")
     assert not _has("nvidia-ctk")
@@ -164,7 +164,9 @@ def test_bootstrap_continues_after_a_power_cut(fresh: Site) -> None:
 
 @pytest.mark.timeout(300)
 def test_a_first_bootstrap_asks_for_a_password(fresh: Site) -> None:
-    """The password is asked for once, and is in no process list; after it sudo asks for none."""
+    """The command asks for the password once and shows it in no process list; afterwards sudo
+    needs none.
+    """
     inside(BARE.name, "sh", "-c", f"echo '{USER}:a-secret-of-hers' | chpasswd; "
            f"echo '{USER} ALL=(ALL) ALL' > /etc/sudoers.d/{USER}")  # fmt: skip
     refused = fresh.run("--yes", inventory=INVENTORY, deploy=ALONE)

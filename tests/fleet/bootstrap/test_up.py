@@ -73,7 +73,7 @@ def _up(folder: Path, *arguments: str, to: str = PLAN) -> Iterator[Terminal]:
 
 
 def _again(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """The same command without a terminal."""
+    """The command without a terminal."""
     return subprocess.run(
         [sys.executable, "-m", "sparkwright", *arguments], cwd=folder,
         env=environment(folder), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -88,8 +88,8 @@ def _untouched(folder: Path) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_a_box_as_delivered_to_an_answer_in_one_command_and_back(site: Site, mine: Path) -> None:
-    """With a card of 12 GB, and a repository of GGUF files by its name."""
+def test_up_takes_a_delivered_box_to_an_answer_and_remove_undoes_it(site: Site, mine: Path) -> None:
+    """The box has a card of 12 GB, and the model is a repository of GGUF files by its name."""
     site.gpu(BARE.name, kind="rtx5070")
     watch = "while :; do cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ; sleep 0.05; done"
     inside(BARE.name, "systemd-run", "--unit=eyes", "sh", "-c", f"{watch} > /root/seen 2>/dev/null")

@@ -73,7 +73,7 @@ def test_the_service_answers_and_a_second_run_changes_nothing(site: Site, harden
     ]
 
 
-def test_the_key_is_shown_by_nothing(site: Site, hardening: str) -> None:
+def test_no_command_and_no_file_shows_the_key(site: Site, hardening: str) -> None:
     secrets = inside(HOST, "cat", "/opt/sparkwright/services/qwen36/secrets.env")
     engine = secrets.strip().removeprefix("VLLM_API_KEY=")
     for key in (site.key, engine):
@@ -113,7 +113,7 @@ def test_root_in_the_container_is_not_root_on_the_host(hardening: str, attack: s
     assert "PermissionError" in text or "Read-only file system" in text, text
 
 
-def test_strict_has_places_to_write_to_and_no_others(hardening: str) -> None:
+def test_strict_hardening_allows_writes_to_the_listed_places_alone(hardening: str) -> None:
     assert within("open('/tmp/own', 'w')").endswith("ended 0")
     planted = within("open('/usr/planted', 'w')")
     if hardening == "default":
@@ -167,7 +167,7 @@ def test_a_release_of_the_other_kind_is_one_switch_away(site: Site, hardening: s
 
 
 @pytest.mark.timeout(300)
-def test_without_a_proxy_nothing_but_the_published_port_is_reached(site: Site) -> None:
+def test_without_a_proxy_only_the_published_port_is_reached(site: Site) -> None:
     """A further port of the engine, at its container's address: accessed by a local user, and by
     a neighbour that routes packets there; and the host, accessed from within.
     """

@@ -63,7 +63,7 @@ def test_the_fleets_own_key_is_rotated_too(clients: Site) -> None:
     assert deploy(clients).changed == set()
 
 
-def test_a_revoked_key_opens_nothing_and_the_others_do(clients: Site) -> None:
+def test_a_revoked_key_opens_nothing_and_other_keys_still_open(clients: Site) -> None:
     key = named(clients)
     text = clients.sparkwright("key", "revoke", "openclaw", INVENTORY)
     assert key not in text

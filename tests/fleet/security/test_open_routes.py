@@ -37,7 +37,7 @@ with ThreadPoolExecutor(64) as pool:
 
 
 def _from_neighbour(host: str, address: str) -> set[int]:
-    """The same from another host of the fleet."""
+    """A scan from another host of the fleet."""
     return {int(port) for port in ssh(host, f"python3 -c '{SCAN}' {address}").split()}
 
 
@@ -73,7 +73,8 @@ for how in ("connect", "bind"):
         except OSError:
             pass
 """
-#: The same at ports of loopback that an engine and its health check could use: confirms everything.
+#: A program at ports of loopback that an engine and its health check could use: it confirms
+#: everything.
 POSE = """
 import http.server, sys
 class Yes(http.server.BaseHTTPRequestHandler):

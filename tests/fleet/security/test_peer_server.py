@@ -28,7 +28,7 @@ def _process(host: str) -> str:
     return inside(host, "systemctl", "show", "-P", "MainPID", _unit(host))
 
 
-def test_the_server_is_not_root_and_sees_nothing_else(seed: str) -> None:
+def test_the_peer_server_is_not_root_and_sees_its_files_alone(seed: str) -> None:
     status = inside(seed, "cat", f"/proc/{_process(seed)}/status")
     uids = re.search(r"Uid:\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)", status)
     assert uids is not None
@@ -87,7 +87,7 @@ def test_a_neighbour_without_a_key_gets_nothing(seed: str) -> None:
     assert ssh(seed, local) == "401"
 
 
-def test_resets_of_a_neighbour_leave_it_serving(seed: str) -> None:
+def test_the_peer_server_survives_a_neighbours_resets(seed: str) -> None:
     before = _process(seed)
     script = (
         "import socket, struct, sys\nfor _ in range(10_000):\n"

@@ -67,7 +67,7 @@ def test_a_second_deploy_changes_nothing_in_two_executions(secured: Site) -> Non
     assert {run.host(host)["executions"] for host in REPLICAS} == {2}
 
 
-def test_a_host_s_key_is_root_s_and_nowhere_else(secured: Site) -> None:
+def test_a_hosts_key_belongs_to_root_and_is_nowhere_else(secured: Site) -> None:
     for host in REPLICAS:
         assert ssh(host, f"sudo stat -c '%a %U' {PEM}") == "600 root"
         line = ssh(host, f"sudo sed -n '/PRIVATE KEY/{{n;p;q}}' {PEM}")

@@ -18,7 +18,7 @@ def _units() -> list[str]:
 
 
 @pytest.mark.usefixtures("converged")
-def test_every_unit_is_closed() -> None:
+def test_every_unit_is_sandboxed() -> None:
     units = _units()
     assert {"sparkwright-qwen36.service", "sparkwright-watch.service"} <= set(units)
     for unit in units:

@@ -91,7 +91,9 @@ def test_only_completely_installed_packages_count(monkeypatch: pytest.MonkeyPatc
     assert asked[0][-1] == "nothing"
 
 
-def test_docker_is_older_than_the_toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_docker_older_than_the_toolkit_is_detected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hook = tmp_path / "hook"
     monkeypatch.setattr(inspection, "_HOOK", hook)
 
@@ -115,7 +117,7 @@ def test_docker_is_older_than_the_toolkit(tmp_path: Path, monkeypatch: pytest.Mo
     assert not inspection.docker_is_older()
 
 
-def test_this_machine_is_looked_at_and_not_changed() -> None:
+def test_the_inspection_does_not_change_this_machine() -> None:
     result = as_json(
         inspection.main(
             BootstrapRequest(ObservationRequest(directories=("/etc",)), ("bash", "no-such-package"))
@@ -227,7 +229,7 @@ def test_packages_are_removed_with_their_dependencies(apt: Apt, tmp_path: Path) 
     assert answer.done == ("package docker-compose", "package docker.io", "package runc")
     assert answer.left == ()
     assert not (tmp_path / "lib/bootstrap.json").exists()
-    assert undo.main(None).left == ("nothing of bootstrap's is recorded here",)
+    assert undo.main(None).left == ("no change by bootstrap is recorded here",)
 
 
 def test_earlier_packages_stay(apt: Apt) -> None:
@@ -345,7 +347,7 @@ def test_another_programs_installation_is_waited_for(
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_installing_that_was_cut_off_is_brought_to_its_end_first(apt: Apt, tmp_path: Path) -> None:
+def test_an_interrupted_installation_is_completed_first(apt: Apt, tmp_path: Path) -> None:
     (tmp_path / "updates").mkdir()
     (tmp_path / "updates/tmp.i").touch()
     prepare.main(PrepareRequest("docker", apt=True))

@@ -169,14 +169,14 @@ def test_a_silent_host_is_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert {"docker-silent", "gpu-silent"} <= ids
 
 
-def test_a_command_that_hangs_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_command_is_abandoned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(tmp_path / "bin", "slow", "exec sleep 30")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     text = processes.run("slow", timeout=0.2)
     assert text == Outcome(None, err="slow: no answer within 0 s")
 
 
-def test_files_that_are_no_weights_are_reported(tmp_path: Path) -> None:
+def test_files_that_are_not_weights_are_reported(tmp_path: Path) -> None:
     model = tmp_path / "model"
     model.mkdir()
     (tmp_path / "blob").write_text("x")
@@ -205,7 +205,7 @@ usb 1-1: new device"""
     ],
     ids=["power cut", "shutdown", "no journal of it"],
 )
-def test_the_boot_before_is_collected(
+def test_the_previous_boot_is_collected(
     last: str, kernel: str, expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = f"""case "$*" in

@@ -387,7 +387,7 @@ def test_a_release_older_than_its_group_starts_at_no_boot_while_it_sleeps(pair: 
     assert _state(pair) == B
 
 
-def test_a_group_that_is_gone_leaves_nothing(pair: Host) -> None:
+def test_a_removed_group_leaves_nothing(pair: Host) -> None:
     setup.main(SetupRequest(str(pair.place)))
     assert exclusive.groups(pair.place / "state") == Groups()
     assert not list((pair.place / "state").glob("*.json"))
@@ -419,7 +419,7 @@ def _at(clock: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "localtime", lambda: now)
 
 
-def test_the_calendar_is_followed_there_and_back(
+def test_the_calendar_activates_a_service_and_later_the_default(
     calendar: Host, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for clock, runs in (("07:59", "a"), ("08:00", "b"), ("17:59", "b"), ("18:00", "a")):
@@ -450,7 +450,7 @@ def test_a_failed_activation_is_reverted_and_not_repeated_every_minute(
     assert _state(calendar)[2] == "a"
 
 
-def test_a_deploy_is_waited_for(calendar: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_calendar_waits_for_a_deploy(calendar: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     lock = {"token": "theirs", "by": "bob@desk", "machine": "desk", "pid": 1, "since": 1.0}
     files.write(calendar.place / "state/lock.json", json.dumps(lock), 0o644)
     _at("08:00", monkeypatch)

@@ -47,7 +47,7 @@ def _idle(night: Waking) -> tuple[Idle, Counter[str], list[str]]:
     return Idle(night.place, handled, rested.append), handled, rested
 
 
-def test_a_request_keeps_it_running_and_a_list_of_models_does_not(night: Waking) -> None:
+def test_a_request_keeps_a_service_running_and_a_list_of_models_does_not(night: Waking) -> None:
     idle, _, rested = _idle(night)
     idle.look(0)
     assert night.proxy.post(CHAT).status == 200
@@ -92,7 +92,7 @@ def test_an_idle_timer_ignores_sleeping_and_stopped_services(
     assert rested == []
 
 
-def test_a_request_while_it_is_stopped_waits_and_starts_it_again(night: Waking) -> None:
+def test_a_request_to_a_stopped_service_waits_and_starts_it(night: Waking) -> None:
     night.say(stay_seconds=600, groups={"evening": Group(("llm", NOBODY))}, idle={"llm": 60.0})
     resting = threading.Thread(target=night.server.waking.rest, args=("llm",))
     resting.start()

@@ -47,7 +47,7 @@ def test_a_request_starts_the_service_waits_and_gets_its_answer(night: Waking) -
     assert (seen.method, seen.path, json.loads(seen.body)) == ("POST", CHAT, {"hold": True})
     assert seen.headers["authorization"] == f"Bearer {ENGINE.value}"
     assert "x-sparkwright-service" not in seen.headers
-    # From here on it is a service like any other, and nothing is switched.
+    # The service is like any other from here on, and nothing is switched.
     assert night.proxy.post(CHAT).status == 200
     assert night.begun == ["llm"]
 
@@ -68,7 +68,7 @@ def test_a_stream_hears_comments_and_then_its_tokens(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_an_answer_that_the_engine_cuts_off_is_not_made_whole(
+def test_an_answer_that_the_engine_cuts_off_stays_incomplete(
     night: Waking, monkeypatch: pytest.MonkeyPatch, stream: bool
 ) -> None:
     monkeypatch.setattr(on_request, "_COMMENT", 0.1)
@@ -141,7 +141,7 @@ def test_a_client_without_a_key_wakes_no_service(night: Waking) -> None:
     assert night.begun == []
 
 
-def test_a_header_of_a_clients_names_no_other_service(night: Waking) -> None:
+def test_a_clients_header_names_no_other_service(night: Waking) -> None:
     asked = night.proxy.send_later(CHAT)
     until(lambda: night.begun, "the switch")
     for name in ("writer", "coder", "../../etc"):
@@ -244,7 +244,7 @@ def test_a_missing_body_blocks_no_other_request(
     assert night.begun == []
 
 
-def test_a_user_of_the_host_does_not_reach_it(night: Waking) -> None:
+def test_a_user_of_the_host_does_not_reach_the_waking_program(night: Waking) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can be another user, too")
     assert "PermissionError" in connecting(night.place / "wake.sock")
@@ -263,7 +263,9 @@ on_request.main(sys.argv[2])
 
 
 def test_slow_requests_hold_no_more_memory_than_the_unit_has(night: Waking) -> None:
-    """In a separate process, as the unit runs it: 64 clients with a key, 16 MiB of each."""
+    """The program runs in a separate process, as in its unit: 64 clients with a key send 16 MiB
+    each.
+    """
     path = night.place / "slow.sock"
     with ExitStack() as stack:
         made = stack.enter_context(socket.socket(socket.AF_UNIX))

@@ -38,7 +38,7 @@ class Waking:
     """The host.
 
     Attributes:
-        proxy: of the service ``llm``; ``coder`` runs.
+        proxy: proxy of the service ``llm``; ``coder`` runs.
         begun: activated services, in order.
         go: set when the switch may end.
         well: whether activated services come up.
@@ -88,7 +88,7 @@ def declare(folder: Path, expected: Groups) -> None:
 
 @contextmanager
 def waking(monkeypatch: pytest.MonkeyPatch) -> Iterator[Waking]:
-    """The host, as long as the block runs."""
+    """The host, while the block runs."""
     path = Path(tempfile.mkdtemp(prefix="wake-"))
     path.chmod(0o755)
     made = socket.socket(socket.AF_UNIX)

@@ -94,7 +94,7 @@ def test_an_unanswered_change_is_reverted_at_once(tmp_path: Path, call: str, why
     problem, now = out["said"]
     assert problem[0].startswith("ping -M do -s ")
     assert problem[0].endswith(why) or "unreachable" in problem[0].lower()
-    assert problem[-1] == "the addresses of before are back"
+    assert problem[-1] == "the former addresses are restored"
     assert now == {"addresses": [], "file": False, "units": [], "kept": []}
 
 
@@ -165,7 +165,7 @@ def test_a_packet_that_fills_the_mtu_answers_and_no_larger_one(
     assert _output(mtu, f'echo("127.0.0.1", "lo", {size})') == message
 
 
-def test_a_missing_host_is_an_answer_too() -> None:
+def test_a_missing_host_is_reported() -> None:
     assert _output(1500, 'echo("192.0.2.1", "lo", tries=1, wait=0.2)') != ""
     assert _output(1500, 'echo("127.0.0.1", "none", tries=1)') == "No such device"
 

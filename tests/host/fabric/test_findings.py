@@ -113,7 +113,7 @@ def test_a_faultless_fabric_has_no_finding(look: Look, shape: str, sparks: Spark
     assert CHECKS.findings(Fabric(look(sparks), shape)) == []
 
 
-def test_withheld_contiguous_memory_is_cured_by_a_word_of_the_kernels(look: Look) -> None:
+def test_a_kernel_option_cures_withheld_contiguous_memory(look: Look) -> None:
     sparks = pair()
     _no_cma(sparks)
     finding, *_ = CHECKS.findings(Fabric(look(sparks), "pair"))
@@ -176,7 +176,7 @@ def test_no_connectx_means_no_rails(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert fabric.main(FabricRequest(str(tmp_path))) == FabricState()
 
 
-def test_another_makers_card_is_no_rail(look: Look, tmp_path: Path) -> None:
+def test_another_makers_card_is_not_a_rail(look: Look, tmp_path: Path) -> None:
     sparks = pair()
     tree.write(sparks[0], tmp_path / "other")
     for path in (tmp_path / "other/sys/devices/pci").iterdir():

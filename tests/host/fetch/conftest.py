@@ -52,7 +52,7 @@ class Fetch:
             "destination": str(self.destination),
             "state_dir": str(self.root / "state"),
             "files": self.hub.listing(),
-            "downloader": "http",  # the quicker one to start; tests of hf_transfer say so
+            "downloader": "http",  # the downloader that starts faster; tests of hf_transfer name it
             "chunk_size": 128 << 10,
             "max_connections": 8,
             "headroom": 0,
@@ -78,7 +78,7 @@ class Fetch:
         return process.returncode, output
 
     def here(self, **changes: Any) -> tuple[int, str]:
-        """As run(), but in this process: it saves half a second of imports each time."""
+        """Like run(), but in this process, which saves half a second of imports each time."""
         output = io.StringIO()
         with contextlib.redirect_stderr(output):
             code = job.run(self.request(**changes), self.runtime)

@@ -58,14 +58,16 @@ def test_the_newest_revision_of_every_model_is_as_the_catalog_says(
 
 
 @pytest.mark.parametrize(("revision", "check"), [(0, "first-layout"), (1, "vision-tower-nested")])
-def test_a_bad_revision_is_known_by_its_content(tmp_path: Path, revision: int, check: str) -> None:
+def test_a_bad_revision_is_recognized_by_its_content(
+    tmp_path: Path, revision: int, check: str
+) -> None:
     body = "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4"
     names = _write(tmp_path, body, revision)
     (fault,) = contents.faults(tmp_path, names, _expected(body))
     assert f"[{check}]" in fault
 
 
-def test_leaking_channels_are_known_by_the_generation_config(tmp_path: Path) -> None:
+def test_leaking_channels_are_recognized_by_the_generation_config(tmp_path: Path) -> None:
     body = "AEON-7/Gemma-4-26B-A4B-it-Uncensored-NVFP4"
     names = _write(tmp_path, body, -1)
     (tmp_path / "generation_config.json").write_text('{"eos_token_id": [1, 106]}')
@@ -135,7 +137,7 @@ def test_a_fetch_puts_no_unexpected_content_in_place(fetch: Fetch) -> None:
         )
         assert "small.safetensors is not a safetensors file" in output
         assert not fetch.destination.exists()
-    # Nothing is fetched again for it: the verified files are kept.
+    # Nothing is fetched again: the verified files are kept.
     fetch.hub.add("small.safetensors", bytes(9_999), lfs=True)
     fetch.hub.hits.clear()
     fetch.complete(apart=True)

@@ -43,7 +43,7 @@ def _part(fetch: Fetch) -> Path:
     return fetch.stage / "parts" / f"{ONE}.part"
 
 
-def test_the_file_system_is_asked_by_making_holes(ramfs: Path, tmp_path: Path) -> None:
+def test_holes_are_tested_on_the_file_system_itself(ramfs: Path, tmp_path: Path) -> None:
     assert holes.reported(tmp_path)
     assert not holes.reported(ramfs)
     assert disks.kind(str(ramfs)) == "ramfs"
@@ -81,7 +81,7 @@ def test_zfs_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert not holes.reported(tmp_path)
 
 
-def test_a_fetch_is_whole_by_plain_http(fetch: Fetch, ramfs: Path) -> None:
+def test_plain_http_fetches_whole_files(fetch: Fetch, ramfs: Path) -> None:
     """The libraries write past maps: they are not used."""
     fetch.complete("does not tell holes from data", downloader="hf_transfer")
     by = {hit.headers.get("user-agent") for hit in fetch.hub.hits if hit.where == "cdn"}
@@ -125,7 +125,7 @@ def test_a_changed_map_costs_a_second_fetch_and_no_more(fetch: Fetch, ramfs: Pat
 
 
 def test_peers_get_the_ranges_of_the_map(ramfs: Path) -> None:
-    """By its holes all of the part would be there, and a peer would be sent zeros."""
+    """Holes would show the whole part as present, and a peer would be sent zeros."""
     revision = Revision(str(ramfs), ("org--model",), "a" * 40)
     stage = ramfs / "org--model" / f".staging-{revision.name}"
     part = part_of(stage / "parts" / "weights.part", 4 * MIB)

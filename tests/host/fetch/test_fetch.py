@@ -28,7 +28,7 @@ ONE, TWO = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors
 
 
 @pytest.mark.parametrize("downloader", ["hf_transfer", "http"])
-def test_fetches_all_and_verifies(fetch: Fetch, downloader: str) -> None:
+def test_every_file_is_fetched_and_verified(fetch: Fetch, downloader: str) -> None:
     output = fetch.complete(apart=True, downloader=downloader)
     assert "hf_transfer ended" not in output
     named = "hf_transfer and plain HTTP" if downloader == "hf_transfer" else "plain HTTP"
@@ -51,7 +51,9 @@ def test_fetches_all_and_verifies(fetch: Fetch, downloader: str) -> None:
 
 
 def test_hf_transfer_begins_at_the_beginning(fetch: Fetch) -> None:
-    """Its queue keeps its order, or hashing, which follows in order, begins when it should end."""
+    """hf_transfer's queue keeps its order; otherwise hashing, which follows in order, begins
+    when it should end.
+    """
     fetch.hub.add("large.safetensors", random.Random(1).randbytes(12 * MIB), lfs=True)
     chunk, connections = 64 << 10, 4
     fetch.complete(downloader="hf_transfer", chunk_size=chunk, max_connections=2 * connections)
@@ -82,7 +84,7 @@ def _allocated(directory: Path) -> int:
     return total
 
 
-def test_terminate_keeps_the_parts(fetch: Fetch) -> None:
+def test_sigterm_keeps_the_parts(fetch: Fetch) -> None:
     fetch.hub.rate = 500_000
     process = fetch.start()
     fetch.hub.wait_for(lambda: _allocated(fetch.stage / "parts") > 300_000)
@@ -141,7 +143,7 @@ def test_stall_is_noticed(fetch: Fetch, downloader: str) -> None:
     assert busy or "arrived for 0.5 s" in output
 
 
-def test_hashing_holds_no_line(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hashing_does_not_delay_a_download(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) -> None:
     def entry(*args: Any) -> Any:
         fetch.hub.wait_for(lambda: "/last.safetensors" in {hit.path for hit in fetch.hub.hits})
         return real(*args)
@@ -185,12 +187,12 @@ def test_bytes_that_are_written_again_are_hashed_again(fetch: Fetch) -> None:
     fetch.complete(f"{name}: expected sha256", chunk_size=4 * MIB, backoff=0.3)
 
 
-def test_endless_503_is_temporary(fetch: Fetch) -> None:
+def test_endless_503_is_a_temporary_failure(fetch: Fetch) -> None:
     fetch.hub.faults = [Fault(ONE, times=10_000, status=503)]
     fetch.fail("answers HTTP 503, after 2 tries", retries=1)
 
 
-def test_hub_out_of_reach_is_temporary(fetch: Fetch) -> None:
+def test_an_unreachable_hub_is_a_temporary_failure(fetch: Fetch) -> None:
     nowhere = "http://127.0.0.1:9"
     fetch.fail(f"{nowhere} is unreachable", apart=True, endpoint=nowhere, retries=1)
 
@@ -206,7 +208,7 @@ def _token(fetch: Fetch, token: str) -> dict[str, Any]:
 
 
 def test_hf_transfer_gets_the_token_of_a_gated_hub_without_a_cdn(fetch: Fetch) -> None:
-    """If the hub itself sends the bytes, hf_transfer needs the token too."""
+    """hf_transfer needs the token, too, if the hub itself sends the bytes."""
     fetch.hub.gated, fetch.hub.redirects = True, False
     output = fetch.complete(**_token(fetch, TOKEN), downloader="hf_transfer")
     assert "hf_transfer ended" not in output
@@ -214,7 +216,7 @@ def test_hf_transfer_gets_the_token_of_a_gated_hub_without_a_cdn(fetch: Fetch) -
 
 def test_token_is_not_sent_unencrypted(fetch: Fetch) -> None:
     fetch.complete("the token is not sent", token_file=_token(fetch, TOKEN)["token_file"])
-    # Neither is the token in the environment.
+    # The token is not in the environment either.
     assert not any("authorization" in hit.headers for hit in fetch.hub.hits)
 
 
@@ -344,7 +346,7 @@ def test_files_of_another_revision_are_shared_by_hard_link(fetch: Fetch) -> None
     fetch.hub.hits.clear()
     fetch.complete()
     assert fetch.hub.sent() == 0
-    # Losing one revision loses nothing of the other.
+    # Losing one revision loses no file of the other.
     shutil.rmtree(other)
     fetch.assert_whole()
 

@@ -38,7 +38,9 @@ def test_a_file_that_stays_truncated_fails_the_fetch(lab: LabHub, fetch: Fetch) 
 
 
 @cases("name", "token", "message")
-def test_refusals(lab: LabHub, fetch: Fetch, name: str, token: str | None, message: str) -> None:
+def test_the_hub_refuses_a_wrong_token_and_a_missing_repository(
+    lab: LabHub, fetch: Fetch, name: str, token: str | None, message: str
+) -> None:
     code, output = fetch.here(**_request(lab, fetch, name, token))
     assert code == 1
     assert message in output.splitlines()[-1]

@@ -86,7 +86,7 @@ def test_wrong_bytes_of_a_peer_are_set_aside_and_come_from_the_hub(
     assert f"{ONE}: expected sha256" in fetch_from(leech, seed.address)
 
 
-def test_a_peer_that_refuses_is_left(seed: Seed, leech: Fetch) -> None:
+def test_a_refusing_peer_is_abandoned(seed: Seed, leech: Fetch) -> None:
     assert seed.fetch.run()[0] == 0
     assert "401" in fetch_from(leech, seed.address, key="another")
     assert leech.progress()["bytes_peers"] == 0

@@ -1,4 +1,4 @@
-"""The serving fake's refusals, keys, sleep and metrics, against what a real vLLM printed."""
+"""The serving fake's refusals, keys, sleep and metrics, against output of a real vLLM."""
 
 import contextlib
 import json
@@ -45,7 +45,7 @@ def names_of(headers: list[tuple[str, str]]) -> list[str]:
 
 
 @pytest.mark.parametrize("version", ["0.24.0", "0.32.0"])
-def test_errors_are_word_for_word(server: Server, version: str, shared_model: Path) -> None:
+def test_errors_equal_vllms_word_for_word(server: Server, version: str, shared_model: Path) -> None:
     with contextlib.ExitStack() as stack:
         if version != "0.24.0":
             server = stack.enter_context(launched(shared_model, FAKE_VLLM_VERSION=version))

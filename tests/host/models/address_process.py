@@ -136,7 +136,7 @@ class Address:
         self._socket.bind(str(folder / "door.sock"))
         self._socket.listen(1024)
         self.programs: list[subprocess.Popen[bytes]] = []
-        #: Their processes that serve, in /proc.
+        #: The address's processes that serve, in /proc.
         self.serving: list[Path] = []
 
     def write(self) -> None:

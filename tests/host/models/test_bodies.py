@@ -30,7 +30,7 @@ def _apart(data: bytes, boundary: str = "") -> Fields:
 
 @pytest.mark.parametrize("parse", [bodies.parse, _apart])
 @cases("text")
-def test_the_model_is_that_of_the_outermost_object(parse: Any, text: str) -> None:
+def test_the_outermost_object_names_the_model(parse: Any, text: str) -> None:
     fields = parse(text.encode(), "")
     assert fields.model == "m"
     assert text[fields.end :].strip() == "}"
@@ -51,11 +51,11 @@ def test_the_model_is_that_of_the_outermost_object(parse: Any, text: str) -> Non
             b'{"model": "a", "stream": true, "stream_options": {"%b": true}}' % (b"A" * 2000),
             "stream_options are too long",
         ),
-        (b'["model"]', "no JSON object"),
-        (b"model=a", "no JSON."),
-        (b"", "no JSON."),
-        (b'\xff{"model": "a"}', "no JSON."),
-        (b'{"model": "a", "n": ' + b"9" * 5000 + b"}", "no JSON."),
+        (b'["model"]', "not a JSON object"),
+        (b"model=a", "not JSON."),
+        (b"", "not JSON."),
+        (b'\xff{"model": "a"}', "not JSON."),
+        (b'{"model": "a", "n": ' + b"9" * 5000 + b"}", "not JSON."),
         (b'{"model": "a", "messages": ' + b"[" * 200_000, "nested too deeply"),
     ],
 )

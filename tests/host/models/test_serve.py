@@ -424,7 +424,7 @@ def test_the_program_itself_takes_no_forged_header(address: Address) -> None:
 
 
 @pytest.mark.parametrize("trailers", [b"", b"X: y\r\n", b"X: y\r\nZ: y\r\n"])
-def test_trailers_are_no_part_of_the_next_message(trailers: bytes) -> None:
+def test_trailers_do_not_join_the_next_message(trailers: bytes) -> None:
     async def read() -> tuple[bytes, bytes]:
         reader = asyncio.StreamReader()
         reader.feed_data(b"2\r\nab\r\n1\r\nc\r\n0\r\n" + trailers + b"\r\nnext")

@@ -65,7 +65,7 @@ def test_a_changed_socket_takes_effect_beside_a_running_program(
 
 
 @pytest.mark.parametrize("everything", [False, True])
-def test_the_user_leaves_and_the_counts_of_use_stay_and_are_named(
+def test_removal_deletes_the_user_and_names_the_remaining_usage(
     tmp_path: Path, ran: list[str], everything: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     owners: dict[str, tuple[int, int]] = {}
@@ -85,7 +85,7 @@ def test_the_user_leaves_and_the_counts_of_use_stay_and_are_named(
     assert ran.index(killed) < ran.index(removed)
 
 
-def test_the_page_starts_restarts_for_its_files_alone_and_leaves_its_data(
+def test_open_webui_restarts_only_for_its_files_and_keeps_its_data(
     tmp_path: Path, ran: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(setup, "PAGE_DATA", str(tmp_path))

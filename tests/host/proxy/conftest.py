@@ -16,7 +16,7 @@ Opener = Callable[..., RunningProxy]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Without HAProxy these tests are skipped, with a message."""
+    """Skip these tests without HAProxy, with a message."""
     if HAPROXY is None:
         reason = "no haproxy on this machine (apt-get install haproxy)"
         here = Path(__file__).parent

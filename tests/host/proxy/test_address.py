@@ -176,7 +176,8 @@ def test_a_pool_sends_to_the_replica_with_the_prefix_while_it_is_hardly_busier(
     with two_replicas(folder, service, second) as (address, _):
         begun = len(first.seen) + len(second.seen)
         assert [_pools(address, "spark-2") for _ in range(4)] == ["spark-2"] * 4
-        # With three of its own and none at the other, it is over the mean by one and a half.
+        # A replica with three requests, beside another with none, is over the mean by one and a
+        # half.
         held = []
         for number in range(1, 7):
             held.append(_later(address, "spark-2"))

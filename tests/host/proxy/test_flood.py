@@ -131,7 +131,7 @@ def test_a_household_behind_one_router_streams_a_thousand_answers(
 
 @pytest.mark.parametrize("kind", ["half a head", "kept alive"])
 def test_without_a_key_no_connection_stays(folder: Path, first: Backend, kind: str) -> None:
-    """A client that continues slowly is no exception."""
+    """A client that continues slowly is not an exception."""
     with (
         opened(proxies_of(folder, (replica(first),))) as proxy,
         socket.create_connection(("127.0.0.1", proxy.port)) as item,

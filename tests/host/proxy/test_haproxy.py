@@ -72,13 +72,13 @@ def test_requests_without_the_key_are_refused(
     assert first.seen == []
 
 
-def test_the_sockets_are_their_owners_alone(start: Opener, first: Backend) -> None:
+def test_only_their_owners_open_the_sockets(start: Opener, first: Backend) -> None:
     proxies = start(first).proxies
     for position in (proxies.admin_socket, proxies.master_socket):
         assert Path(position).stat().st_mode & 0o777 == 0o600
 
 
-def test_no_key_is_no_way_in(folder: Path, first: Backend) -> None:
+def test_without_keys_the_proxy_admits_nobody(folder: Path, first: Backend) -> None:
     with opened(proxies_of(folder, (replica(first),)), keys=()) as proxy:
         assert proxy.post(CHAT).status == 401
         assert proxy.post(CHAT, key=None, headers={"Authorization": "Bearer "}).status == 401
@@ -170,7 +170,7 @@ _PIECES = st.sampled_from([
 ])  # fmt: skip
 
 
-def test_no_path_whatever_gets_through_that_is_not_a_route(start: Opener, first: Backend) -> None:
+def test_only_routes_get_through(start: Opener, first: Backend) -> None:
     proxy = start(first)
     response = "/v1/responses/"
 
@@ -265,7 +265,9 @@ def test_a_client_that_leaves_is_not_answered(start: Opener, first: Backend) -> 
 # --- Replicas ----------------------------------------------------------------------------------
 
 
-def test_requests_go_where_the_fewest_are(start: Opener, first: Backend, second: Backend) -> None:
+def test_requests_go_to_the_replica_with_the_fewest(
+    start: Opener, first: Backend, second: Backend
+) -> None:
     proxy = start(first, second)
     for name in ("one", "two"):
         proxy.until_status(name, "UP")

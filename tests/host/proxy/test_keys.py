@@ -116,7 +116,7 @@ def test_the_hosts_own_key_opens_from_the_host_alone(proxy: RunningProxy, first:
 
 @pytest.fixture
 def managed(proxy: RunningProxy, monkeypatch: pytest.MonkeyPatch) -> RunningProxy:
-    """The same, as a unit that systemd runs."""
+    """The program, as a unit that systemd runs."""
     monkeypatch.setattr(systemd, "is_active", lambda _: True)
     monkeypatch.setattr(configure, "reload", lambda _: proxy.reload())
     return proxy
@@ -182,7 +182,7 @@ def test_keys_are_refused_where_haproxy_reads_no_such_file(managed: RunningProxy
 
 
 def test_a_host_that_never_served_has_no_keys_to_change(managed: RunningProxy) -> None:
-    """Its first deploy brings the keys: it does not keep a rotation from its end."""
+    """The host's first deploy brings the keys: it does not keep a rotation from its end."""
     Path(managed.proxies.config).unlink()
     assert program.main(request(managed.proxies, named(default=KEY))) == []
     assert program.main(request(managed.proxies, None)) == []
@@ -317,7 +317,7 @@ def test_a_sleeping_services_503_names_the_running_service_and_retry_after(
         assert (answer.status, answer.headers["retry-after"]) == (503, "60")
         assert answer.headers["content-type"] == "application/json"
         assert answer.data["error"] == {
-            "message": "llm sleeps: of the group evening coder runs.",
+            "message": "llm sleeps while coder of its group evening runs.",
             "type": "server_error", "code": 503, "running": "coder",
         }  # fmt: skip
     assert first.seen == []

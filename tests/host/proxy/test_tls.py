@@ -150,7 +150,7 @@ def test_a_stolen_host_key_signs_for_nobody(folder: Path, first: Backend, ca: Au
         handshake(posing, trusting(ca))
 
 
-def test_the_private_key_is_its_owners_alone(proxy: RunningProxy) -> None:
+def test_only_its_owner_reads_the_private_key(proxy: RunningProxy) -> None:
     certificate = Path(proxy.proxies.certificate)
     assert certificate.stat().st_mode & 0o777 == 0o600
     assert proxy.post(CHAT).status == 200
@@ -205,7 +205,7 @@ def test_an_unverifiable_replica_gets_no_request(
 def test_an_attacker_on_a_replicas_port_gets_no_request(
     folder: Path, ca: Authority, other: Authority
 ) -> None:
-    """Between two checks: each connection is verified, too."""
+    """The attacker comes between two checks: each connection is verified, too."""
     with serving("one", served(pem(ca), folder)) as first:
         replicas = (balancing(first, ca),)
     with serving("one", served(pem(other), folder), first.port) as thief:
@@ -250,7 +250,7 @@ def test_switching_tls_cuts_no_request_off(folder: Path, first: Backend, ca: Aut
 
 
 def test_replicas_turn_tls_on_and_off_with_their_address(folder: Path, ca: Authority) -> None:
-    """Its reload keeps drained replicas, but not the protocol to the replicas."""
+    """HAProxy's reload keeps drained replicas, but not the protocol to the replicas."""
     with serving("one") as clear:
         plain = (replica(clear),)
     with opened(proxies_of(folder, plain)) as balancer:

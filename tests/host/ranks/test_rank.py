@@ -145,7 +145,7 @@ def test_an_invalid_state_counts_as_missing(tmp_path: Path) -> None:
 
 
 def test_a_rank_that_ended_silently_does_not_serve(tmp_path: Path) -> None:
-    """After a kill or a power cut, its last record is no longer true."""
+    """A rank's last record is no longer true after a kill or a power cut."""
     unit = Cluster(tmp_path).followers[0]
     home, config = unit.home, unit.config
     _state(home)
@@ -162,10 +162,10 @@ def test_the_watch_asks_no_follower(tmp_path: Path, active: None) -> None:
     assert (seen.health, seen.metrics) == (200, {})
 
 
-def test_a_rank_has_its_own_failures_for_restarts(
+def test_a_ranks_restarts_count_its_own_failures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It starts with every session of its cluster, and systemd counts the starts."""
+    """A rank starts with every session of its cluster, and systemd counts the starts."""
     monkeypatch.setattr(systemd, "unit", lambda *_, **__: {"NRestarts": "7"})
     watched_service = WatchedService("chat", "127.0.0.1", 1, 600)
     assert watch.service(watched_service, tmp_path, {}).restarts == 7

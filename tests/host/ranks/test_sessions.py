@@ -76,7 +76,7 @@ def test_hanging_engines_begin_a_new_session(cluster: Make) -> None:
     before = item.whole()
     time.sleep(4)  # several questions, all of them answered
     assert item.session == before
-    # Its follower's boot caches are kept from then on.
+    # The follower's boot caches are kept from then on.
     assert (item.followers[0].home / SERVED).exists()
     stuck = item.head.place / "stuck"
     stuck.touch()
@@ -193,7 +193,7 @@ def test_without_a_key_no_client_joins_or_ends_a_session(serving: Cluster, answe
     assert serving.session == session
 
 
-def test_a_proof_that_was_overheard_is_worth_nothing(serving: Cluster) -> None:
+def test_an_overheard_proof_is_refused(serving: Cluster) -> None:
     session = serving.session
     with _connected(serving, serving.head.config.addresses[1]) as connection:
         nonce = _received(connection)["nonce"]

@@ -129,7 +129,7 @@ class Unit:
 
     @property
     def runs(self) -> bool:
-        """Whether its last engine is alive."""
+        """Whether the rank's last engine is alive."""
         try:
             text = Path(f"/proc/{self.engines[-1][0]}/stat").read_text()
         except (OSError, IndexError):
@@ -138,13 +138,13 @@ class Unit:
 
     @property
     def began(self) -> int:
-        """When its last engine began, in the kernel's ticks."""
+        """Begin of its last engine, in the kernel's ticks."""
         text = Path(f"/proc/{self.engines[-1][0]}/stat").read_text()
         return int(text.rpartition(")")[2].split()[19])
 
     @property
     def state(self) -> dict[str, Any]:
-        """Its own report."""
+        """The rank's own report."""
         path = self.home / STATE
         return dict(json.loads(path.read_text())) if path.exists() else {}
 
@@ -202,7 +202,7 @@ class Cluster:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where the head's program is."""
+        """Address of the head's program."""
         return self.head.config.addresses[0], self.head.config.port + 1
 
     def start(self) -> None:

@@ -42,7 +42,7 @@ def test_an_endless_answer_of_a_service_is_cut(attack: object, call: str) -> Non
     assert peak < LITTLE
 
 
-def test_a_service_that_trickles_forever_is_left() -> None:
+def test_a_service_that_trickles_forever_is_abandoned() -> None:
     with hostile.serving(hostile.silent) as port:
         began = time.monotonic()
         call = 'server.ask("GET", "/metrics", timeout=1)'

@@ -83,7 +83,7 @@ def test_an_archive_of_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.M
     assert not list(tmp_path.iterdir())
 
 
-def test_a_small_file_does_not_become_all_of_the_memory(
+def test_an_archive_bomb_does_not_fill_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(install_runtime, "_MOST", 1 << 20)

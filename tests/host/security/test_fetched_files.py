@@ -45,7 +45,7 @@ def test_the_owner_of_an_adopted_file_cant_rewrite_it(fetching: Fetch, users: Pa
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o775])
-def test_a_file_below_a_directory_of_many_is_copied(
+def test_a_file_below_a_shared_directory_is_copied(
     fetching: Fetch, folder: Path, mode: int
 ) -> None:
     shared = folder / "shared/models"

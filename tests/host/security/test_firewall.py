@@ -184,7 +184,7 @@ def test_rules_of_later_services_are_restored_after_a_refusal(
     monkeypatch.setattr(firewall, "write", write)
     with pytest.raises(SystemExit, match="refuses the rules of bad"):
         firewall.restore(str(tmp_path))
-    assert capsys.readouterr().out.startswith("good: its rules of iptables were missing")
+    assert capsys.readouterr().out.startswith("good: its iptables rules were missing")
 
 
 def test_only_the_services_own_rules_are_removed(
@@ -222,8 +222,8 @@ def test_only_the_published_port_of_a_bridge_is_reached(
     hosts: tuple[Namespace, Namespace], stack: contextlib.ExitStack, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], outgoing: bool,
 ) -> None:  # fmt: skip
-    """Also after ``nft flush ruleset``, once the watch has run, and past a rule that accepts
-    everything.
+    """The rules hold after ``nft flush ruleset``, too, once the watch has run, and past a rule that
+    accepts everything.
     """
     (head, neighbour), container = hosts, Namespace(stack)
     script = BRIDGE.format(pid=container.pid, forward="net.ipv4.ip_forward")
@@ -263,7 +263,7 @@ def test_only_the_published_port_of_a_bridge_is_reached(
         assert head.run("sh", "-ec", f"nft flush ruleset; {PUBLISH}").ok
         assert all(reached())
         firewall.restore(str(tmp_path))
-        assert capsys.readouterr().out.startswith("chat: its rules of iptables were missing")
+        assert capsys.readouterr().out.startswith("chat: its iptables rules were missing")
 
 
 @pytest.mark.parametrize("program", ["iptables-legacy", "iptables"])

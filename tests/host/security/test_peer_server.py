@@ -84,7 +84,7 @@ def test_another_key_opens_nothing(seed: Seed, key: str, others: dict[str, str])
     assert _status(seed, PATH, key=key, others=others) == 401
 
 
-def test_a_request_that_was_heard_is_worth_nothing(seed: Seed) -> None:
+def test_an_overheard_request_is_refused(seed: Seed) -> None:
     connection = seed.connect()
     shown = header(challenge(connection), f"{PATH}?ranges")
     for expected in (200, 401, 401):

@@ -260,7 +260,7 @@ def test_only_requests_with_a_key_keep_the_server_running(
 def test_a_server_ends_when_its_keys_are_gone(
     served: tuple[PeerServer, int], tmp_path: Path
 ) -> None:
-    """Its directories were removed while it ran: it makes room for another server."""
+    """The server's directories were removed while it ran: it makes room for another server."""
     server, _ = served
     assert not server.ended.wait(0.5)
     (tmp_path / "keys").rename(tmp_path / "gone")

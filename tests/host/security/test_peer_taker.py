@@ -189,7 +189,7 @@ def _nothing_like_http(connection: socket.socket, asked: Asked) -> None:
     ],
     ids=lambda item: item.__name__,
 )  # fmt: skip
-def test_a_fetch_goes_on_without_a_hostile_peer(
+def test_a_fetch_continues_without_a_hostile_peer(
     fetch: Fetch, fake: Fake, behaviour: _Behaviour
 ) -> None:
     peer = fake(behaviour)
@@ -272,7 +272,7 @@ def _alive(connection: socket.socket, asked: Asked) -> None:
     signed(connection, asked, 200, ALIVE)
 
 
-def test_a_peer_that_sends_nothing_is_left(
+def test_a_silent_peer_is_abandoned(
     taker: Take, fake: Fake, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(peers, "WINDOW", 2.0)
@@ -282,9 +282,7 @@ def test_a_peer_that_sends_nothing_is_left(
     assert not item.peers.left
 
 
-def test_a_peer_that_brings_a_page_now_and_then_is_left(
-    taker: Take, fake: Fake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slow_peer_is_abandoned(taker: Take, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some progress is not enough progress."""
     monkeypatch.setattr(peers, "WINDOW", 3.0)
     held, size = [0], 64 * MIB
@@ -309,7 +307,7 @@ def _piece(connection: socket.socket, asked: Asked, size: int) -> None:
 
 
 @pytest.mark.parametrize("at", ["head", "list", "piece"])
-def test_a_peer_that_trickles_is_left(
+def test_a_trickling_peer_is_abandoned(
     taker: Take, fake: Fake, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
     """Each byte in time does not make the whole in time."""
@@ -394,7 +392,7 @@ def test_a_proxy_in_the_environment_gets_no_request(
 def test_a_disk_that_loses_written_bytes_ends_the_fetch(
     taker: Take, fake: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on ZFS, which makes holes of zeros: the same range would be fetched endlessly."""
+    """ZFS makes holes of zeros: the same range would be fetched endlessly."""
     monkeypatch.setattr(Part, "missing", lambda part: [(0, part.file.size)])
 
     def behave(connection: socket.socket, asked: Asked) -> None:

@@ -23,7 +23,7 @@ from tests.host.serving import accepting
 
 NOW = dt.datetime.now(dt.UTC)
 NAME = own_name("seed")
-#: Of a file that the hub's model has.
+#: Bytes of a file that the hub's model has.
 PIECE = b'{"model_type": "fake"}'
 
 
@@ -113,7 +113,9 @@ def test_an_eavesdropper_reads_no_weights_and_no_names(
 def test_nothing_is_taken_from_a_server_without_the_peers_certificate(
     serving: Callable[[bool], Served], leech: Fetch, tmp_path: Path, mistake: str
 ) -> None:
-    """It does not learn the requested content either: the run's key is sent to nobody else."""
+    """The server does not learn the requested content either: the run's key is sent to nobody
+    else.
+    """
     served = serving(True)
     other = authority(NOW, tmp_path / "other", names=[NAME])
     output = served.take(

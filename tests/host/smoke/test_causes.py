@@ -121,9 +121,7 @@ def test_each_answer_has_its_own_cause(
         ("四十\ufffd", False), ("42 \ufffd\ufffd\ufffd", False),
     ],
 )  # fmt: skip
-def test_noise_is_no_answer_and_a_character_that_was_cut_is_no_noise(
-    text: str, noise: bool
-) -> None:
+def test_noise_is_refused_and_a_cut_character_is_accepted(text: str, noise: bool) -> None:
     client = scripted(always(chat(text, finish="length")))
     if not noise:
         assert short.generate(client) == text
@@ -131,7 +129,7 @@ def test_noise_is_no_answer_and_a_character_that_was_cut_is_no_noise(
     for check in (short.generate, routes.chat):
         cause, message = fault(check, client)
         assert cause == "noise"
-        assert message.startswith("the answer is noise, as of weights that do not fit: ")
+        assert message.startswith("the answer is noise, as from weights that do not fit: ")
         assert not set(message) & set("\x00\x06\x1d\x1e\x9b")
 
 
@@ -159,7 +157,7 @@ def delta(**parts: str) -> dict[str, Any]:
 USAGE = {"choices": [], "usage": {"completion_tokens": 3}}
 
 
-def test_a_stream_of_content_or_of_thoughts_is_a_stream() -> None:
+def test_streams_of_content_and_of_thoughts_pass() -> None:
     for kind in ("content", "reasoning", "reasoning_content"):
         texts = [delta(role="assistant", content=""), *(delta(**{kind: "a"}) for _ in range(3))]
         text = routes.stream(streaming(*texts, USAGE, "[DONE]"))

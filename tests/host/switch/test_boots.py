@@ -120,7 +120,7 @@ def test_a_cache_that_was_not_the_cause_is_restored(host: Host) -> None:
     assert compiled(host.start()) == "good"
 
 
-def test_half_of_a_first_boot_is_no_cache(host: Host) -> None:
+def test_an_interrupted_first_boot_leaves_no_cache(host: Host) -> None:
     (host.start() / "compiled").write_text("hal")
     host.end(60)
     assert compiled(host.start()) is None
@@ -217,7 +217,7 @@ def test_every_phase_is_in_every_log(boot: BootPhases, tmp_path: Path, log: str)
     assert list(boot._began) == ["starting", *phases]
 
 
-def test_lines_of_the_boot_before_do_not_count(boot: BootPhases, tmp_path: Path) -> None:
+def test_lines_of_the_previous_boot_do_not_count(boot: BootPhases, tmp_path: Path) -> None:
     engine = "sparkwright-a[9]: (EngineCore pid=1) INFO Initializing a V1 LLM engine"
     again = "systemd[1]: sparkwright-a.service: Scheduled restart job, restart counter is at 1."
     lines = [

@@ -84,7 +84,7 @@ class Check:
         running = self.host / f"running-{gate.name}"
         release = running.read_text().strip() if running.exists() else "none"
         ok = release not in {*self.bad, "none"}
-        return SmokeAnswer((CheckResult("health", ok, 0.0, f"{release} is no good"),))
+        return SmokeAnswer((CheckResult("health", ok, 0.0, f"{release} is not a good"),))
 
     def proxy_faults(self, gates: dict[str, SmokeRequest]) -> list[str]:
         return [f"{name}: {self.door}" for name, gate in gates.items() if gate.proxy and self.door]
@@ -210,7 +210,7 @@ def test_a_bad_release_is_reverted_completely_with_its_key(host: Host) -> None:
     host.check.bad = {NEW}
     assert host.switch(host.service()).run() == "reverted"
     assert host.state() == WAS
-    assert host.journal()["reasons"] == [f"a: health: {NEW} is no good"]
+    assert host.journal()["reasons"] == [f"a: health: {NEW} is not a good"]
 
 
 def test_an_unexpected_error_restores_the_former_release(host: Host) -> None:
@@ -239,7 +239,7 @@ def test_proxies_change_with_the_switch_and_back_with_it(host: Host) -> None:
     pool = Pool("a", "none", "none", 0, 0)
     service = host.service(pool=pool, gate={"proxy": ("127.0.0.1", 1)})
     host.check.door = "HTTP 401 with the key"
-    assert host.switch(service, proxies=doors).run() == "failed"  # the old door says so, too
+    assert host.switch(service, proxies=doors).run() == "failed"  # the old proxy's state, too
     assert config.read_text() == "old door"
     assert host.state() == WAS
     host.check.door = None
@@ -292,7 +292,7 @@ def boots(host: Host, monkeypatch: pytest.MonkeyPatch) -> Boots:
 
 
 @cases("case", "wanted", more=[({"warm": False, "release": OLD}, True)])
-def test_a_start_that_did_not_compile_costs_no_other(
+def test_a_start_that_did_not_compile_is_not_repeated(
     host: Host, boots: Boots, case: dict[str, Any], wanted: bool
 ) -> None:
     boots.compiled(**case)

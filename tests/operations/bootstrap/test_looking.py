@@ -55,7 +55,7 @@ def test_the_speed_is_measured_on_the_largest_file_that_is_lacking() -> None:
     assert (lines[-1], asked.hidden) == ('oauth2-bearer = "hf_secret"', True)
 
 
-def test_a_plan_without_a_speed_is_a_plan() -> None:
+def test_a_plan_needs_no_measured_speed() -> None:
     for answer in (Said(err="no route to host", ok=False), 0):
         host, item = _host(BARE, line_speed=answer)
         assert looking.speed(host, item, probe())[0] == 0  # type: ignore[arg-type]

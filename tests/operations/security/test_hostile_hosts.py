@@ -188,7 +188,7 @@ def test_unrequested_names_become_no_file() -> None:
     good: dict[str, Any] = {"release": None, "checks": []}
     evil, run_, _ = _two("deep", Said(json.dumps({"qwen36": good, "../../evil": good})))
     assert not _question("deep")(evil, run_.hosts["spark-1"]).well
-    assert "'../../evil' was not asked for" in (evil.memory.failure or "")
+    assert "'../../evil' was not requested" in (evil.memory.failure or "")
 
 
 def test_a_lock_of_no_run_of_this_machine_is_not_taken_over() -> None:

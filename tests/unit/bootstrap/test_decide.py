@@ -34,7 +34,7 @@ UPDATES = "/etc/apt/apt.conf.d/52sparkwright-nvidia"
 
 
 @cases("base", "changes", "kind")
-def test_a_box_is_known(base: str, changes: dict[str, Any], kind: str) -> None:
+def test_the_system_of_a_box_is_recognized(base: str, changes: dict[str, Any], kind: str) -> None:
     state = but(BOXES[base], **changes)
     box = box_of(state)
     assert isinstance(box, Box)
@@ -97,7 +97,9 @@ class TestOnDgxOs:
 
 
 class TestDriver:
-    """Only if packages are enough, and no person is needed at the console."""
+    """The driver is installed only if packages are enough, and no person is needed at the
+    console.
+    """
 
     @cases("base", "packages")
     def test_a_driver_is_installed_and_needs_a_reboot(self, base: str, packages: list[str]) -> None:
@@ -126,7 +128,7 @@ class TestDriver:
         assert (result.steps, result.reboot) == ((), True)
         assert result.cures == {"nvidia-driver"}
         assert not decided(state, "docker").reboot
-        # Installed before this boot, and silent: another reboot fixes nothing.
+        # The driver was installed before this boot and is silent: another reboot fixes nothing.
         assert not decided(but(state, fresh=()), "driver").reboot
 
     @cases("base", "changes", "message")
@@ -233,7 +235,7 @@ class TestFirewall:
         assert (finding.id, finding.stops) == ("bootstrap-firewall", False)
 
 
-def test_sources_of_the_users_own_go_before() -> None:
+def test_the_users_own_sources_take_precedence() -> None:
     mine, text = cases.data["sources"], cases.data["text"]
     docker, earlyoom = decided(TRIXIE, "docker", "earlyoom", sources=mine).steps
     assert docker.packages == ("docker-ce",)

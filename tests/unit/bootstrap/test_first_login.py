@@ -96,7 +96,7 @@ def test_the_password_is_prompted_for_three_times_at_most(tmp_path: Path) -> Non
         assert len(person.asked) == 3
 
 
-def test_sudo_may_take_another_password_or_none_at_all(tmp_path: Path) -> None:
+def test_sudo_may_take_another_password_or_no_password(tmp_path: Path) -> None:
     with box(tmp_path) as server:
         (server.home / "sudo-password").write_text("for sudo\n")
         person = Somebody(passwords=(PASSWORD, "for sudo"))
@@ -119,7 +119,7 @@ def test_keyboard_interactive_is_a_password_login_too(tmp_path: Path) -> None:
 
 
 @cases("settings", "message")
-def test_a_method_without_a_password_gets_none(
+def test_a_method_without_a_password_gets_no_password(
     tmp_path: Path, settings: dict[str, str], message: str
 ) -> None:
     with box(tmp_path, **settings) as server:
@@ -219,7 +219,7 @@ def test_a_password_prompt_names_its_jump_host(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("methods", ["publickey,password", "publickey,keyboard-interactive"])
 def test_a_jump_host_that_imitates_the_box_gets_no_password(tmp_path: Path, methods: str) -> None:
-    """It accepts the key once, and no longer when the box is connected to."""
+    """The jump host accepts the key once, and no longer when the box is connected to."""
     with _behind(tmp_path, keys_for=2, methods=methods) as (login, person, jump, server):
         _refused(login)
         assert person.asked == ["host key", JUMP_PROMPT]

@@ -1,4 +1,4 @@
-"""GPUs of boxes, asked for by ssh."""
+"""GPUs of boxes, queried by ssh."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -11,7 +11,7 @@ from sparkwright.bootstrap import openpgp
 from sparkwright.bootstrap.package_sources import Repository
 from sparkwright.findings.user_error import UserError
 
-#: Nobody's key: made for this test by gpg, its secret half thrown away.
+#: A key that gpg made for this test; its secret half was thrown away.
 KEY = Path(__file__).parent / "key.asc"
 FINGERPRINT = (Path(__file__).parent / "key.fingerprint").read_text().strip()
 
@@ -49,10 +49,10 @@ def test_fingerprints_equal_gpgs(tmp_path: Path) -> None:
      b"-----BEGIN PGP PUBLIC KEY BLOCK-----\n\n%%%%\n-----END PGP PUBLIC KEY BLOCK-----\n",
      b"\x99\xff\xff\x04", b"\xc6\xff\xff", b"\xc6\xe1\x04", b"\xc6\x01\x03"],
 )  # fmt: skip
-def test_a_text_without_a_key_is_a_mistake_and_no_traceback(tmp_path: Path, data: bytes) -> None:
+def test_a_text_without_a_key_is_a_mistake_without_a_traceback(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "key"
     path.write_bytes(data)
-    with pytest.raises(UserError, match="no OpenPGP public key"):
+    with pytest.raises(UserError, match="not an OpenPGP public key"):
         openpgp.key_text(repository(path))
 
 

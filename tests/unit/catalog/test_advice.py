@@ -101,7 +101,7 @@ def _on(hosts: int, workload: str) -> list[dict[str, Any]]:
     return data
 
 
-def test_a_single_host_gets_no_recipe_of_several() -> None:
+def test_a_single_host_gets_no_recipe_of_several_hosts() -> None:
     assert {item["spread"] for item in _on(1, "throughput")} == {None}
 
 

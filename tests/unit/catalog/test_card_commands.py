@@ -20,7 +20,7 @@ DECLARED: list[dict[str, Any]] = safe_load(
     (ROOT / "docs/deviations.yaml").read_text(encoding="utf-8")
 )
 ENTRIES = {entry["recipe"]: entry for entry in COMMANDS}
-#: Sized by this project: their cards name the GPU and give no settings.
+#: Recipes sized by this project: their cards name the GPU and give no settings.
 SIZED_HERE = {
     "qwen35-4b-rtx-16gb",
     "qwen35-4b-rtx-24gb",
@@ -52,7 +52,7 @@ def test_every_difference_is_declared_once(recipe: str) -> None:
 
 
 @pytest.mark.parametrize("row", DECLARED, ids=[item["card"][:40] for item in DECLARED])
-def test_every_declared_deviation_is_there(row: dict[str, Any]) -> None:
+def test_every_declared_deviation_exists(row: dict[str, Any]) -> None:
     assert row["why"]
     for recipe in concerned(row, list(ENTRIES)):
         result = [
@@ -101,7 +101,7 @@ def test_every_recipe_is_compared_or_sized_by_this_project() -> None:
     spread = {name for name, item in recipes.items() if item.ranks}
     unproven = {name for name, item in recipes.items() if item.status == "unproven"}
     assert set(recipes) - set(ENTRIES) == SIZED_HERE | unproven
-    # Published by others, and never run with this tool.
+    # Recipes that others published, never run with this tool.
     assert spread <= unproven
     publishers = ("MiaAI-Lab/", "sgl-project/sglang", "spark-arena/", "vllm-project/recipes@")
     gguf = {name for name in unproven if recipes[name].image == "llamacpp"}

@@ -150,7 +150,7 @@ def test_a_figure_is_in_the_section_that_its_source_names() -> None:
     assert missing == []
 
 
-def test_a_date_is_one_of_its_card() -> None:
+def test_a_date_is_on_its_card() -> None:
     def each(node: Any) -> Iterator[tuple[str, str]]:
         if isinstance(node, dict):
             if "date" in node and node.get("source", "").startswith("card of"):
@@ -273,7 +273,7 @@ def _matched() -> Iterator[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("row", of("columns"))
-def test_each_row_of_a_card_is_one_of_the_catalogs(row: dict[str, Any]) -> None:
+def test_each_row_of_a_card_is_in_the_catalog(row: dict[str, Any]) -> None:
     table = TABLES[tuple(row["at"])]
     assert set(row["columns"]) <= set(table["columns"])
     for cells in table["rows"]:
@@ -348,13 +348,13 @@ def _as_written(row: Row, key: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("row", compared()["squashed"], ids=lambda item: item["measurements"][0])
-def test_each_row_without_columns_is_the_cells_of_one(row: dict[str, Any]) -> None:
+def test_each_row_without_columns_equals_the_cells_of_a_row(row: dict[str, Any]) -> None:
     expected = 1 if "transposed" in row else len(row["rows"])
     assert len(list(_of_squashed(row))) == expected
 
 
 @pytest.mark.parametrize("row", of("components"))
-def test_each_component_of_a_tag_is_the_cards(row: dict[str, Any]) -> None:
+def test_each_component_of_a_tag_equals_the_cards(row: dict[str, Any]) -> None:
     image, tag = row["components"]
     own = catalog().images[image].tags[tag]
     given = {
@@ -392,7 +392,7 @@ def test_each_variable_has_the_cards_default(row: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("entry", of("sampling"))
-def test_each_row_of_advised_sampling_is_the_models(entry: dict[str, Any]) -> None:
+def test_each_row_of_advised_sampling_equals_the_models(entry: dict[str, Any]) -> None:
     table = TABLES[tuple(entry["at"])]
     given = {
         ("thinking" if cells[0] == "Thinking" else "instruct", _USES[header],
@@ -410,7 +410,7 @@ def test_each_row_of_advised_sampling_is_the_models(entry: dict[str, Any]) -> No
 
 
 @pytest.mark.parametrize("row", of("kv"))
-def test_layers_that_keep_keys_are_the_cards(row: dict[str, Any]) -> None:
+def test_layers_that_keep_keys_equal_the_cards(row: dict[str, Any]) -> None:
     name, line = row["kv"]
     (cells,) = [cells for cells in TABLES[tuple(row["at"])]["rows"] if cells[0] == line]
     (layer,) = catalog().models[name].kv

@@ -24,11 +24,11 @@ SHOWN = "\n".join(
     for _, _, entry in catalog().every()
 ) + (ROOT / "docs/not-ours.yaml").read_text(encoding="utf-8")
 AEON = catalog().images["aeon-vllm-ultimate"]
-#: Abliterated or uncensored models, with the cards' demands on an operator.
+#: Models without refusals, with the cards' demands on an operator.
 UNCENSORED = {*cases.data["uncensored"]}
 
 
-def test_every_image_and_model_has_a_licence_or_says_that_none_is_named() -> None:
+def test_every_image_and_model_has_a_licence_or_a_note() -> None:
     for name, entry in ENTRIES.items():
         assert entry.license is not None, name
         assert entry.license.name or entry.license.note, name

@@ -76,7 +76,7 @@ def test_a_template_is_compiled_once(entry: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("text", ["tags: {24.10: x}", "tags: {2026-07-02: x}", "a: {1: x, yes: y}"])
-def test_a_key_that_is_no_text_stays_a_mistake(entry: Path, text: str) -> None:
+def test_a_key_that_is_not_text_stays_a_mistake(entry: Path, text: str) -> None:
     entry.write_text(text)
     first = _loaded(entry)
     assert repr(_loaded(entry)) == repr(first) == repr(yaml_text.load(text))

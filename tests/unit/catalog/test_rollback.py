@@ -37,7 +37,7 @@ def _service(recipe: str, tag: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("tag", [None, OF_CARDS, BACK])
 @pytest.mark.parametrize("recipe", sorted(set(OF_AEON) - ELSEWHERE))
-def test_a_recipe_is_planned_on_the_newest_tag_and_on_those_to_go_back_to(
+def test_a_recipe_is_planned_on_the_newest_tag_and_its_rollback_tags(
     recipe: str, tag: str | None
 ) -> None:
     """No vLLM refuses an argument or variable of a recipe."""

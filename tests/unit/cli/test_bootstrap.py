@@ -63,7 +63,7 @@ def test_without_a_named_step_nothing_is_done(became: list[Asked]) -> None:
     assert "no host's settings name a step" in text
 
 
-def test_the_password_is_prompted_for_and_is_no_argument(
+def test_the_password_is_prompted_for_and_never_an_argument(
     became: list[Asked], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code, text = _call("--password")

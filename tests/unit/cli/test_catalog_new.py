@@ -84,7 +84,7 @@ def test_an_entry_from_a_repository_names_its_sources(here: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["../evil", "/etc/x", "-x", "A b", "x\ny", ""])
-def test_a_name_is_no_path_and_no_option(here: Path, name: str) -> None:
+def test_a_name_that_is_a_path_or_an_option_is_refused(here: Path, name: str) -> None:
     assert "is not a valid name" in run("catalog", "new", "recipe", "--", name, code=2).output
     assert list(here.rglob("*")) == []
 

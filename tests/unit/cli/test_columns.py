@@ -1,4 +1,4 @@
-"""In a terminal of 80 columns no line of a command is longer, and no word is broken."""
+"""Commands print no longer line in a terminal of 80 columns, and break no word."""
 
 import re
 from pathlib import Path

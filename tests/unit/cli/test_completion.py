@@ -40,7 +40,7 @@ def site(here: Path) -> Path:
 
 
 def completed(*arguments: str) -> list[str]:
-    """As bash does: the last word is incomplete."""
+    """Complete a command line whose last word is incomplete, as bash does."""
     shell_complete = ShellComplete(main, {}, "sparkwright", "_X")
     return [
         completion.value

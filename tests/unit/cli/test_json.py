@@ -16,10 +16,10 @@ __all__ = ["fleet", "judge"]
 
 jsonschema: Any = pytest.importorskip("jsonschema", reason="make setup installs jsonschema")
 
-#: It passes its words on unchanged, `--json` among them.
+#: `pyinfra` passes its arguments on unchanged, `--json` among them.
 _AS_IT_IS = {"deploy"}
 
-#: They show the progress, and say so in their own pages.
+#: These commands show the progress, and their own help says so.
 _STREAMS = {"dashboard", "logs", "shell", "top", "up"}
 
 

@@ -159,7 +159,7 @@ def test_check_finds_each_incompatibility_of_the_cards(number: int, answers: Fin
 
 
 def test_every_issue_of_the_catalog_has_a_row() -> None:
-    """Without rules that only other hardware shows: checks/configuration/test_rules.py."""
+    """Rules that only other hardware shows are left to checks/configuration/test_rules.py."""
     tried = {name for row in ROWS for name in (*row["finds"], *row.get("also", {}))}
     assert set(all_issues(catalog())) - tried == {"omni-gb10-only"}
 

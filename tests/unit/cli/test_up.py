@@ -66,7 +66,7 @@ class World:
 
     Attributes:
         gpus: name of a host -> its GPU's name for `init`, and nvidia-smi's.
-        findings: of each host.
+        findings: findings of each host.
         done: completed steps, in order.
         pinned: host -> services that were pinned last.
     """
@@ -163,7 +163,7 @@ def test_the_plan_has_the_time_at_the_speed_that_was_measured(world: World, spee
     assert lines == ([expected] if speed else [])
 
 
-def test_hosts_of_the_example_are_no_hosts(world: World) -> None:
+def test_hosts_of_the_example_are_removed(world: World) -> None:
     """Hosts of an earlier `init` are removed, unless a deploy of the site ran."""
     _up("nova", "--yes")
     _, quotes, hosts = (ROOT / skeleton.INVENTORY).read_text().rpartition('"""')
@@ -183,7 +183,7 @@ def test_an_alias_of_ssh_config_is_reached_by_clients_at_its_address(world: Worl
     assert _inventory() == {"alias": {"lan_address": "192.168.1.7"}}
 
 
-def test_a_site_elsewhere_and_a_model_by_its_name(world: World, tmp_path: Path) -> None:
+def test_up_makes_a_site_elsewhere_with_the_named_recipe(world: World, tmp_path: Path) -> None:
     recipe = next(name for name, item in catalog().recipes.items()
                   if "12.1" in item.needs.compute_caps and item.ranks is None)  # fmt: skip
     done = exits(0, "up", "spark-1", "--site", str(tmp_path / "lab"), "--recipe", recipe, "--yes")
@@ -277,7 +277,9 @@ def test_a_box_never_gets_the_name_of_a_group_or_of_another_host(world: World) -
         assert len(world.done) == number * 5
     for targets in (("sparks",), ("all",), ("nova.lan", "nova")):
         done = _up(*targets, "--yes")
-        assert (done.exit_code, "is the name of a host" in done.output) == (2, True), done.output
+        assert (done.exit_code, "is already the name of a host" in done.output) == (2, True), (
+            done.output
+        )
     assert _up("LAB.local", "--yes").exit_code == 0
     assert list(_inventory()) == ["lab.local", "sparks.home", "rtx50.lan"]
 
@@ -316,7 +318,7 @@ def test_an_existing_file_is_reported_before_the_login(world: World) -> None:
     assert (done.exit_code, "logging in" in done.output) == (2, False)
 
 
-def test_a_model_that_pools_is_not_talked_to(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_pools_gets_no_chat(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     original = endpoint_of
     monkeypatch.setattr(up, "endpoint_of", lambda *a: replace(original(*a), chats=False))
     done = _up("spark-1", "--yes")
@@ -331,7 +333,7 @@ def test_a_failed_deploy_names_the_next_step(world: World) -> None:
 
 
 @TABLES("arguments", "undone")
-def test_remove_leaves_a_host_that_is_named_as_bootstrap_found_it(
+def test_remove_undoes_bootstrap_on_a_named_host(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], *, undone: bool
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -353,7 +355,7 @@ def test_an_invalid_host_name_is_refused(world: World, target: str) -> None:
 
 
 @TABLES("value")
-def test_a_value_of_a_host_is_no_code(world: World, tmp_path: Path, value: str) -> None:
+def test_a_hosts_value_never_runs_as_code(world: World, tmp_path: Path, value: str) -> None:
     path = tmp_path / "lab.py"
     text = with_host(path, "", "sparks", "spark-1", {"lan_address": value})
     path.write_text(text)
@@ -367,7 +369,7 @@ def test_a_value_of_a_host_is_no_code(world: World, tmp_path: Path, value: str) 
 def test_one_line_is_added_to_an_inventory(tmp_path: Path, before: str, line: str | None) -> None:
     """The line is not written if it would not add the host."""
     if line is None:
-        with pytest.raises(UserError, match="put it in yourself"):
+        with pytest.raises(UserError, match="add it yourself"):
             with_host(tmp_path / "lab.py", before, "sparks", "b", {})
         return
     text = with_host(tmp_path / "lab.py", before, "sparks", "b", {})

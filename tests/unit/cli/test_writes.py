@@ -34,7 +34,7 @@ def test_only_requested_files_are_written(tmp_path: Path) -> None:
 
 
 def test_an_inventory_that_imports_leaves_no_bytecode(tmp_path: Path) -> None:
-    """In a separate process: this process may be set to write none."""
+    """The import runs in a separate process: this process may be set to write none."""
     files = {"machines.py": 'NAMES = ["spark-1"]\n', "inventory/lab.py":
              "import machines\nsparks = machines.NAMES\n"}  # fmt: skip
     with site(tmp_path, files) as position:
@@ -75,7 +75,7 @@ def test_a_host_whose_name_is_a_path_is_rendered_nowhere(tmp_path: Path) -> None
     with site(tmp_path, files) as position:
         result = run(position, "render", "inventory/lab.py", "out", outputs=["out"])
         assert result.exit_code == 2
-        assert "no name of a host" in result.output
+        assert "not a name of a host" in result.output
         assert not (position / "out").exists()
     assert not list(tmp_path.parent.glob("*-outside"))
 

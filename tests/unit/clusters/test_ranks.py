@@ -40,13 +40,13 @@ def test_the_release_changes_with_every_rank() -> None:
     assert pair(clusters=clusters)["spark-1"].services[0].release != before
 
 
-def test_a_recipe_says_no_address_for_all_ranks() -> None:
+def test_a_recipe_sets_no_address_for_all_ranks() -> None:
     service = {**data()["services"]["chat"], "environment": {"VLLM_HOST_IP": "10.9.9.9"}}
     for item in pair(services={"chat": service}).values():
         assert compose(item)["environment"]["VLLM_HOST_IP"] in ("10.0.0.11", "10.0.0.12")
 
 
-def test_connectx_needs_no_further_words() -> None:
+def test_connectx_needs_no_further_settings() -> None:
     hosts = pair(clusters={"pair": {"hosts": names(2), "fabric": "cx7"}})
     for number, item in enumerate(hosts.values()):
         container = compose(item)
@@ -97,7 +97,7 @@ def test_the_address_for_all_models_knows_the_head_alone() -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_the_unit_of_a_rank_is_closed_as_others_are(tmp_path: Path, number: int) -> None:
+def test_the_unit_of_a_rank_is_sandboxed_like_others(tmp_path: Path, number: int) -> None:
     unit = list(pair().values())[number].services[0].unit_text
     assert systemd.exposure(tmp_path, "sparkwright-chat.service", unit) <= 2.5
     assert systemd.faults(tmp_path, "sparkwright-chat.service", unit) == []
@@ -114,7 +114,7 @@ def test_the_unit_of_a_rank_is_closed_as_others_are(tmp_path: Path, number: int)
 def test_a_follower_is_refused_where_its_host_serves_the_service_alone(
     current: str | None, rank: bool, refused: list[str]
 ) -> None:
-    """Its head would wait for it: seen with two GPUs whose replicas became ranks."""
+    """The head would wait for the follower: seen with two GPUs whose replicas became ranks."""
     state = ServiceState(current=current, rank=rank)
     observed = probe(services={"chat": encode(state)})
     for host, row in pair().items():

@@ -57,7 +57,7 @@ def test_mistakes_between_hosts_are_reported_at_once(
     assert [word for word in arguments if word not in message] == []
 
 
-def test_a_run_has_all_of_a_cluster_or_none() -> None:
+def test_a_run_has_all_hosts_of_a_cluster_or_none() -> None:
     hosts = {**_both(), "spark-9": fleets.data(services={})}
     (result,) = left_out(["spark-1", "spark-9"], hosts)
     assert "this run leaves out spark-2" in str(UserError([result]))

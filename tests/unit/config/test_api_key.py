@@ -31,7 +31,7 @@ def test_a_key_that_others_may_read_is_refused(tmp_path: Path) -> None:
 def test_a_key_that_would_switch_the_check_off_or_not_survive_is_refused(
     tmp_path: Path, key: str
 ) -> None:
-    with pytest.raises(UserError, match="no usable API key"):
+    with pytest.raises(UserError, match="not a usable API key"):
         api_key(tmp_path / "key", {VARIABLE: key})
 
 

@@ -63,7 +63,7 @@ def test_the_projects_inventories_are_read_as_pyinfra_reads_them(inventory: str)
     assert ours == theirs
 
 
-def test_groups_shared_data_and_precedence_are_pyinfras(tmp_path: Path) -> None:
+def test_groups_shared_data_and_precedence_equal_pyinfras(tmp_path: Path) -> None:
     (tmp_path / "group_data").mkdir()
     (tmp_path / "group_data/all.py").write_text("my_all = 1\nmy_group = 'all'\n_private = 2\n")
     (tmp_path / "group_data/many.py").write_text("my_group = 'many'\nmy_many = 3\n")
@@ -74,7 +74,7 @@ def test_groups_shared_data_and_precedence_are_pyinfras(tmp_path: Path) -> None:
     assert ours == theirs
 
 
-def test_the_origin_of_a_key_is_the_file_with_the_last_word(here: Path) -> None:
+def test_the_origin_of_a_key_is_the_last_file_that_sets_it(here: Path) -> None:
     Path("group_data").mkdir()
     Path("group_data/all.py").write_text("a = 1\nb = 1\n")
     Path("group_data/many.py").write_text("b = 2\n")
@@ -86,7 +86,7 @@ def test_the_origin_of_a_key_is_the_file_with_the_last_word(here: Path) -> None:
 
 
 @cases("text", "reason")
-def test_a_file_that_is_no_inventory_is_a_located_problem(
+def test_a_file_that_is_not_an_inventory_is_a_located_problem(
     tmp_path: Path, text: str, reason: str
 ) -> None:
     file = tmp_path / "hosts.py"

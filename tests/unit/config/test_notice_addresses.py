@@ -66,7 +66,7 @@ def test_a_file_that_others_read_is_refused(tmp_path: Path) -> None:
     assert "chmod 600" in _refused(notify_file=str(file))
 
 
-def test_a_directory_is_no_file(tmp_path: Path) -> None:
+def test_a_directory_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     assert "write one address per line" in _refused(notify_file=str(tmp_path))
 

@@ -8,7 +8,7 @@ from sparkwright.config.places import CATALOG, TEMPLATES, catalogs, template_fol
 from sparkwright.config.templates import template
 
 
-def test_a_site_without_folders_of_its_own_has_the_library_s(here: Path) -> None:
+def test_a_site_without_folders_of_its_own_uses_the_librarys(here: Path) -> None:
     assert catalogs() == [CATALOG]
     assert template_folders() == [TEMPLATES]
 

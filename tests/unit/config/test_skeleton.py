@@ -118,7 +118,7 @@ def test_nothing_is_overwritten_and_nothing_half_written(here: Path) -> None:
 
 
 @pytest.mark.parametrize("blocking", ["my-lab", "my-lab/inventory"])
-def test_a_file_in_the_place_of_a_folder_is_in_the_way(here: Path, blocking: str) -> None:
+def test_a_file_in_place_of_a_folder_is_reported(here: Path, blocking: str) -> None:
     (here / blocking).parent.mkdir(exist_ok=True)
     (here / blocking).write_text("mine")
     assert f"{blocking}\n" in exits(2, "init", "my-lab").output

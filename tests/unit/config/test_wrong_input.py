@@ -57,7 +57,7 @@ def test_every_pattern_of_a_setting_has_a_remedy() -> None:
     assert not [pattern for pattern in map(json.loads, patterns) if pattern not in _PATTERNS]
 
 
-def test_one_port_and_one_name_for_each_service() -> None:
+def test_services_of_a_host_share_no_port_and_no_name() -> None:
     two = {"a": {"recipe": RECIPE}, "b": {"recipe": RECIPE}}
     result = problems(two)
     assert [p.subject.place.rsplit(".", 1)[1] for p in result] == ["port", *(["served_names"] * 3)]
@@ -235,7 +235,7 @@ def test_values_of_any_depth_are_bounded() -> None:
         ("- " * 100_000, "within each other", 1),
         ("a:\n" + BOMB, "values, aliases written out", None),
         ("x: " + "9" * 400, "more than 64 bits", None),
-        ("x: " + "9" * 6000, "no valid value", 1),
+        ("x: " + "9" * 6000, "not a valid value", 1),
     ],
 )
 def test_a_yaml_mistake_names_its_line(text: str, message: str, line: int | None) -> None:

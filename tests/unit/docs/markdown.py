@@ -19,7 +19,7 @@ class Page:
     Attributes:
         text: the whole text.
         prose: the text without code blocks, but with code spans.
-        code: lines of code blocks, without those of Python, YAML and plain text.
+        code: lines of code blocks, without blocks of Python, YAML and plain text.
     """
 
     text: str

@@ -165,7 +165,7 @@ def test_every_command_line_is_accepted(name: str) -> None:
     assert mistakes(read(name)) == []
 
 
-def test_the_main_commands_are_among_them() -> None:
+def test_the_main_commands_are_among_the_checked_commands() -> None:
     lines = {shlex.join(line) for line in command_lines(read("README.md").code)}
     assert {"sparkwright up me@my-spark.local", "make demo", "make test"} <= lines
 

@@ -6,7 +6,7 @@ import subprocess
 
 from tests.unit.docs.markdown import ROOT
 
-#: Without their dots, so that this file names none of them.
+#: Names without their dots, so that this file names no index.
 INDEXES = (
     "deb debian org", "snapshot debian org", "archive ubuntu com", "ports ubuntu com", "pypi org",
     "files pythonhosted org", "registry npmjs org", "proxy golang org", "crates io",

@@ -43,14 +43,14 @@ def test_the_minimal_example_has_only_required_keys() -> None:
 
 
 @pytest.mark.parametrize("key", [k for k in example("minimal") if k not in ("kind", "name")])
-def test_without_any_of_its_keys_it_is_refused(key: str) -> None:
+def test_the_minimal_example_is_refused_without_any_of_its_keys(key: str) -> None:
     data = example("minimal")
     del data[key]
     with pytest.raises(ValueError, match=key):
         Recipe.model_validate(data)
 
 
-def test_the_complete_one_has_every_key() -> None:
+def test_the_complete_example_has_every_key() -> None:
     data = example("complete")
     assert set(data) == set(Recipe.model_fields)
     assert set(data["aliases"]["my-qwen36"]) == set(Alias.model_fields)

@@ -46,9 +46,7 @@ def test_every_engine_defines_all_parts(name: str) -> None:
 
 
 @cases("name", "version", "listed")
-def test_a_version_has_a_list_of_media_domains_or_not(
-    name: str, version: str | None, listed: bool
-) -> None:
+def test_media_domains_depend_on_the_version(name: str, version: str | None, listed: bool) -> None:
     assert engine(name).media_list(version) is listed
 
 
@@ -60,7 +58,7 @@ def test_clients_routes_exist_and_change_nothing(name: str, fixture: str, change
     assert {each for each in real if re.search(changes, each)}.isdisjoint(own)
 
 
-def test_metrics_of_sglang_are_those_of_its_own_collectors() -> None:
+def test_metrics_of_sglang_equal_its_own_collectors() -> None:
     real, own = _kept("sglang/0.5.17/metrics.json"), engine("sglang")
     names = {*own.metrics.values(), *own.graphs.values()}
     assert {re.sub("_(sum|count)$", "", name) for name in names} <= set(real)

@@ -18,7 +18,7 @@ _KNOWN = re.compile(
     r"|\bvLLM|\bSGLang|\bllama\.cpp|engine's own parser|engines' documentation"
     r"|\b(sparkwright|this project|estimate|catalog|manifest|lock file|watch on the host)\b"
 )
-#: Nobody can look these up: a number without its owner, and people without a name.
+#: Sources that nobody can look up: a number without its owner, and people without a name.
 _UNKNOWN = re.compile(r"reports? of (users|others)|(?<![\w/.-])[a-z][\w-]*#\d+|\busers report\b")
 
 
@@ -54,6 +54,6 @@ def test_no_comment_cuts_a_sentence() -> None:
     assert [(path, value) for path, text in FILES.items() for value in _cut(text)] == []
 
 
-def test_users_without_a_name_are_no_source() -> None:
+def test_anonymous_users_are_refused_as_a_source() -> None:
     for path in [*(ROOT / "sparkwright").rglob("*.py"), *(ROOT / "docs").rglob("*.[mp][dy]")]:
         assert not re.search(r"reports? of users", path.read_text(encoding="utf-8")), path

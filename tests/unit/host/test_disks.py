@@ -1,4 +1,4 @@
-"""Where files will lie, by paths that may not exist, or never can."""
+"""Future places of files, by paths that may not exist, or never can."""
 
 from pathlib import Path
 

@@ -19,7 +19,7 @@ def test_every_form_of_a_missing_number_is_none(form: str) -> None:
     assert families.family(gpu.compute_cap) == "unknown architecture"
 
 
-def test_messages_are_no_gpus() -> None:
+def test_messages_are_not_read_as_gpus() -> None:
     text = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
     assert parse(text) == ()
     assert parse("No devices were found") == ()

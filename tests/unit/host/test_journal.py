@@ -22,7 +22,9 @@ def test_the_engines_own_error_is_named(name: str, message: str) -> None:
 
 @cases("name", "message")
 def test_an_error_of_llama_server_is_named(name: str, message: str) -> None:
-    """Its last line only says that it ends, and earlier lines belong to its callers."""
+    """The last line of llama-server only says that it ends, and earlier lines belong to its
+    callers.
+    """
     failures = json.loads((ROOT / "tests/fixtures/llamacpp/0.7.0/failures.json").read_text())
     cause = journal.cause(failures[name]["log"] * 3)
     assert cause is not None
@@ -37,7 +39,7 @@ def test_pydantics_second_line_is_the_error() -> None:
     assert journal.cause(texts) == texts[1].strip()
 
 
-def test_a_quoted_error_is_no_error() -> None:
+def test_a_quoted_error_is_ignored() -> None:
     assert (
         journal.cause(["WARNING this can cause errors like `OSError: [Errno 24] Too many"]) is None
     )

@@ -167,7 +167,7 @@ def _minute(day: int, time: str) -> int:
 
 
 @cases("text", "times")
-def test_schedule_times_are_systemds(text: str, times: list[str]) -> None:
+def test_schedule_times_use_systemds_syntax(text: str, times: list[str]) -> None:
     assert [*calendar(text).times()] == times
     program = shutil.which("systemd-analyze")
     if program:

@@ -55,7 +55,7 @@ def compose(text: str) -> dict[str, Any]:
 CARD: list[str] = cases.data["CARD"]
 
 
-def test_the_command_is_the_cards() -> None:
+def test_the_command_equals_the_cards() -> None:
     assert compose(release().compose)["command"] == CARD
 
 
@@ -102,7 +102,7 @@ def test_every_change_makes_another_release(changed: dict[str, Any]) -> None:
     assert release({"qwen36": {**SPARK["qwen36"], **changed}}).release != release().release
 
 
-def test_an_argument_is_taken_away_by_none() -> None:
+def test_none_removes_an_argument() -> None:
     service = {**SPARK["qwen36"], "arguments": {"enable_prefix_caching": None}}
     assert "--enable-prefix-caching" not in compose(release({"q": service}).compose)["command"]
 
@@ -124,7 +124,7 @@ def test_any_text_survives_rendering(value: str) -> None:
     assert compose(release({"q": service}).compose)["environment"]["A"] == value
 
 
-def test_where_it_is_pulled_from_does_not_change_the_release() -> None:
+def test_the_source_of_an_image_does_not_change_the_release() -> None:
     assert release(image_mirrors={"ghcr.io": "http://10.0.0.5:5000"}).release == release().release
 
 
@@ -293,7 +293,7 @@ def test_a_step_reads_nothing_outside_of_its_catalog(
 @pytest.mark.parametrize("name", ["my..mine", "mine-", "a___b"])
 def test_a_name_that_no_image_can_have_is_refused_in_the_plan(folder: Path, name: str) -> None:
     patched = {"name": name, "patches": (Patch.model_validate(FIX),)}
-    with pytest.raises(UserError, match="no name of an image"):
+    with pytest.raises(UserError, match="not a name of an image"):
         steps_of(PATCHED.model_copy(update=patched), IMAGE, folder / "recipe.yaml", "spark-1")
 
 
@@ -324,12 +324,12 @@ def test_a_service_runs_the_derived_image_and_needs_a_pinned_base(
 
 @pytest.fixture
 def site(here: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """A site whose recipe has patches. Returns the digests in a registry: of all images."""
+    """A site whose recipe has patches. Returns the digests of all images in a registry."""
     entry = f"kind: recipe\nname: mine\nextends: {PATCHED.name}\npatches:\n"
     entry += (
         "  - {patch: fix.patch, into: /usr/lib}\n  - files: [{at: /opt/c, source: fix.patch}]\n"
     )
-    # Neither is a file of the service: the steps claim that the image has them.
+    # The two files are not the service's: the steps claim that the image has them.
     entry += "arguments: {tool_parser_plugin: /usr/lib/x.py, chat_template: /opt/c}\n"
     (folder / "recipe.yaml").write_text(entry)
     for name in ("link.patch", "out.patch"):

@@ -19,10 +19,10 @@ def test_an_unnamed_license_is_shown_as_unknown() -> None:
     bare = {name: model.model_copy(update={"license": None}) for name, model in models.items()}
     own = replace(catalog(), models=bare)
     item = plan({"a": {"recipe": STOCK}}).services[0]
-    assert terms([(item, own)]).licenses[1].license == "the catalog names none"
+    assert terms([(item, own)]).licenses[1].license == "the catalog names no licence"
 
 
-def test_plan_shows_them_once_at_the_end() -> None:
+def test_plan_shows_the_terms_once_at_the_end() -> None:
     text = run("plan", "inventory/lab.py").output
     assert text.count("\nlicences\n") == 1
     assert text.count("  AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4: Apache-2.0") == 1

@@ -50,6 +50,6 @@ def test_an_invalid_proxy_address_is_refused(address: str) -> None:
 
 @pytest.mark.parametrize("name", ["a b", "a\nX=1", "a,b", 'a"b', "$HOME", "%h"])
 def test_no_proxy_is_a_list_of_names(name: str) -> None:
-    """It becomes part of a unit's line."""
+    """The list becomes part of a unit's line."""
     with pytest.raises(UserError):
         parse_settings("spark-1", {"services": {}, "no_proxy": [name]}, lambda _: "all.py")

@@ -27,7 +27,7 @@ def plan(**data: Any) -> HostPlan:
     return builders.plan(**{"services": {}, **data})
 
 
-def test_a_host_without_a_proxy_has_none() -> None:
+def test_a_host_without_a_need_has_no_proxies() -> None:
     bare = plan(services={"qwen36": {**RECIPE, "proxy": False}})
     assert proxies_of(bare, EVERYONE) is None
     assert health_file(bare) is None
@@ -39,7 +39,7 @@ def test_health_knows_an_engine_that_sleeps_by_its_route(do: str, route: str) ->
     assert [each["sleeps"] for each in json.loads(text or "")["services"]] == [route]
 
 
-def test_pools_are_of_services_that_have_the_same_names() -> None:
+def test_a_pool_has_services_with_the_same_names() -> None:
     both = plan(services={"qwen36": RECIPE, "more": {**RECIPE, "served_names": ["a"], "port": 1}})
     own = builders.plan({"qwen36": {**RECIPE, "served_names": ["qwen36-fast", "b"]}}, "spark-2")
     away = builders.plan({"far": {**RECIPE, "proxy": False, "served_names": ["c"]}}, "spark-3")

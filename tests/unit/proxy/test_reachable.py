@@ -37,7 +37,7 @@ def test_a_name_of_the_controllers_ssh_config_becomes_an_address() -> None:
     assert _address("kitchen", seen) == ("10.0.0.2", False)
 
 
-def test_a_name_of_local_becomes_the_address_that_was_reached() -> None:
+def test_a_dot_local_name_becomes_the_reached_address() -> None:
     assert _address("spark-2.local", Reached("fd00::2", "spark-2.local")) == ("fd00::2", False)
     text = render_proxies(_settled("spark-2.local", Reached("fd00::2", "spark-2.local"))).config
     assert "server spark-2 [fd00::2]:8000 check port 8000" in text
@@ -68,7 +68,7 @@ def test_an_address_of_one_interface_alone_is_replaced() -> None:
 
 
 def test_a_replica_that_is_off_stays_where_it_was() -> None:
-    """Its address must not change with every run that does not reach it."""
+    """The replica's address must not change with every run that does not reach it."""
     off = Reached(tried=("spark-2.local: Name or service not known",))
     for address in ("10.0.0.2", "fd00::2"):
         before = render_proxies(_proxies(address)).config

@@ -30,6 +30,6 @@ def test_attestations_are_neither_fetched_nor_locked(tmp_path: Path) -> None:
     digests = {attestation.manifest.digest for attestation in image.attestations}
     digests |= {blob.digest for attestation in image.attestations for blob in attestation.blobs}
     for platform, manifest in zip(result.values(), image.manifests, strict=True):
-        # Hosts pull by the platform's manifest: not by the index, of which they have only a part.
+        # Hosts pull by the platform's manifest, since they have only a part of the index.
         assert platform.digest == manifest.digest
         assert not {hex_digits(digest) for digest in digests} & set(platform.files)

@@ -70,7 +70,7 @@ def test_a_hub_out_of_reach_is_named() -> None:
     [b"", b"[]", b"null", b"not JSON", b'{"sha": 3}', b'{"id": "a", "sha": "main"}',
      b'{"id": "a", "siblings": [3]}', b'{"a":' * 100_000, b'{"id": "a", "cardData": [1]}'],
 )  # fmt: skip
-def test_an_answer_that_is_no_models_data_is_refused(body: bytes) -> None:
+def test_an_answer_without_a_models_data_is_refused(body: bytes) -> None:
     with serving(body=body) as (endpoint, _):
         assert "does not answer with a model's data" in refusal(endpoint)
 

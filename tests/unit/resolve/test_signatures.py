@@ -31,7 +31,7 @@ Key = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
 
 
 def b64(content: bytes) -> str:
-    """In base64."""
+    """Encode as base64."""
     return base64.b64encode(content).decode()
 
 
@@ -148,8 +148,8 @@ def test_a_signature_is_found_among_many_referrers(
 
 
 _OTHER = "sha256:" + "0" * 64
-#: Pushed instead of a right signature: another key's signature, a foreign signature, and the
-#: image's digest.
+#: Objects pushed instead of a right signature: another key's signature, a foreign signature, and
+#: the image's digest.
 WRONG: dict[str, Callable[[Key, Key, str], Iterator[tuple[bytes, bytes]]]] = {
     "none": lambda *_: iter(()),
     "another key": lambda _, other, digest: iter(
@@ -192,7 +192,7 @@ def test_a_key_of_another_kind_is_refused(tmp_path: Path) -> None:
 def test_a_signature_of_cosigns_own_is_taken(
     digest: str, payload: str, signature: str, pem: str, tmp_path: Path
 ) -> None:
-    """No byte of it can change."""
+    """A change of any byte of the signature is refused."""
     file = tmp_path / "cosign.pub"
     file.write_text(pem)
     right = Signature(payload, signature)

@@ -27,7 +27,7 @@ FINGERPRINT = KEY.with_suffix(".fingerprint").read_text().strip()
 
 
 def test_a_foreign_key_is_not_put_on_a_host() -> None:
-    """As a hijacked mirror would serve it."""
+    """A hijacked mirror would serve such a key."""
     other = f"{FINGERPRINT[:-1]}{'0' if FINGERPRINT[-1] != '0' else '1'}"
     with pytest.raises(UserError) as result:
         openpgp.key_text(Repository("docker", "https://d", ("/",), (), str(KEY), other))

@@ -1,5 +1,5 @@
-"""An attacker who hands over a bundle or a lock changes any byte of it: nothing of it is run or
-built.
+"""An attacker who hands over a bundle or a lock changes any byte of it: none of its contents is run
+or built.
 """
 
 import base64
@@ -142,5 +142,5 @@ def test_a_lock_with_paths_or_options_as_hashes_is_refused(
     text = locked(plan())
     assert old in text
     (tmp_path / "fleet.lock").write_text(text.replace(old, new))
-    with pytest.raises(UserError, match="not of the form"):
+    with pytest.raises(UserError, match="not in the required form"):
         read_lock(tmp_path / "fleet.lock")

@@ -57,7 +57,7 @@ def leaf(pem: str) -> x509.Certificate:
     return x509.load_pem_x509_certificate(pem.encode())
 
 
-def test_the_ca_s_key_is_its_owner_s_alone() -> None:
+def test_only_its_owner_reads_the_cas_key() -> None:
     made = authority(NOW)
     host_certificate(made, "spark-1", NAMES, NOW)
     assert mode(CA_DIRECTORY) == 0o700
@@ -169,7 +169,7 @@ def test_a_certificate_stays_until_a_third_of_its_time_is_left() -> None:
     assert leaf(renewed).not_valid_after_utc < later < leaf(issue(later)).not_valid_after_utc
 
 
-def test_another_name_another_ca_or_a_torn_file_make_a_new_one() -> None:
+def test_another_name_another_ca_or_a_torn_file_make_a_new_certificate() -> None:
     first = host_certificate(authority(NOW), "spark-1", NAMES, NOW)
     named = host_certificate(authority(NOW), "spark-1", (*NAMES, "10.0.0.9"), NOW)
     assert set(subject_names(leaf(named))) == {*NAMES, "10.0.0.9"}

@@ -24,7 +24,7 @@ def release(recipe: str = HERETIC, **settings: Any) -> Service:
 
 
 def container(recipe: str = HERETIC, **settings: Any) -> dict[str, Any]:
-    """Its container, as Compose reads it."""
+    """The service's container, as Compose reads it."""
     read: dict[str, Any] = safe_load(release(recipe, **settings).compose)["services"]["engine"]
     return read
 

@@ -182,9 +182,9 @@ def test_brackets_within_texts_do_not_count() -> None:
 
 def test_an_answer_has_exactly_the_requested_names() -> None:
     of_each("l", ["a"], {"a": 1})
-    with pytest.raises(HostError, match="nothing is said of a"):
+    with pytest.raises(HostError, match="there is no answer about a"):
         of_each("l", ["a"], {})
-    with pytest.raises(HostError, match="was not asked for"):
+    with pytest.raises(HostError, match="was not requested"):
         of_each("l", ["a"], {"a": 1, "../../b": 2})
 
 
@@ -220,7 +220,7 @@ def test_any_disk_usage_is_listed(data: Any) -> None:
     assert render_usage({"h": decode(DiskUsage, _parsed(DiskUsage, data))}, pruning=False)
 
 
-def test_an_invalid_process_id_is_no_dead_run() -> None:
+def test_an_invalid_process_id_does_not_count_as_a_dead_run() -> None:
     from sparkwright.operations.lib import locks
 
     for pid in (-1, 0, 1 << 40, 1 << 63):

@@ -1,4 +1,6 @@
-"""Hostile hubs, registries and repositories: bounded, and nothing of them runs."""
+"""Hostile hubs, registries and repositories: their answers are bounded, and their code does not
+run.
+"""
 
 import datetime as dt
 import gzip
@@ -155,7 +157,7 @@ def test_addresses_are_judged_by_how_far_in_the_network_they_are(ip: str, depth:
 @cases("target")
 @pytest.mark.parametrize("header", ["Location", "WWW-Authenticate"])
 def test_no_server_leads_to_a_machines_credentials(header: str, target: str) -> None:
-    """By a redirect, and as the token service of a registry."""
+    """The server tries a redirect, and names a token service of a registry."""
     status, text = (302, target) if header == "Location" else (401, f'Bearer realm="{target}"')
     with (
         listening(Answers, answer=(status, b"", {header: text}), asked=[]) as port,
@@ -258,8 +260,8 @@ def asked(config: bytes, **more: bytes) -> ResolvedModel:
     [
         (b"[" * 200_000, "config.json"),
         (b'{"a":' * 200_000, "config.json"),
-        (b'{"max_position_embeddings": NaN}', "nan is no number"),
-        (b'{"a": -Infinity}', "-inf is no number"),
+        (b'{"max_position_embeddings": NaN}', "nan is not a number"),
+        (b'{"a": -Infinity}', "-inf is not a number"),
         (b'{"a": ' + b"9" * 5000 + b"}", "a number with too many digits"),
         (b"[]", "not a JSON object"),
         (b"\xff\xfe", "not valid JSON"),
@@ -275,7 +277,7 @@ def test_an_invalid_configuration_is_reported_with_its_file(config: bytes, messa
     assert len(str(error.value)) < 1000
 
 
-def test_a_file_that_never_ends_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_file_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
     small = partial(queries.Server.get, most=1 << 20)
     monkeypatch.setattr(queries.Server, "get", lambda self, *query: small(self, *query[:2]))
     with pytest.raises(UserError, match="has more than 1 MiB"):
@@ -299,7 +301,7 @@ _KEYS = [
 def test_wrong_types_count_as_missing(
     config: dict[str, Any], generation: dict[str, Any], tokenizer: dict[str, Any]
 ) -> None:
-    """For any values there is a plan, or a question with a key: never a traceback."""
+    """Any values give a plan, or a question with a key: never a traceback."""
     own = {**CONFIG, **config}
     facts = facts_of(own, generation, tokenizer, marks=template_marks(), license=generation)
     resolved_model = ResolvedModel(
@@ -334,7 +336,7 @@ def test_an_invalid_commit_is_refused(sha: str) -> None:
 
 
 def test_invalid_words_reach_no_command_line() -> None:
-    """Names of classes and parsers become words of a plan: a name that is no text is left out."""
+    """Names of classes and parsers become words of a plan: a name that is not text is left out."""
     evil = "x; rm -rf /\x1b[2J $(id) --trust-remote-code"
     config = {
         **CONFIG, "architectures": [evil], "model_type": evil, "auto_map": {evil: evil},
@@ -361,7 +363,7 @@ def test_code_of_a_repository_is_never_enabled_automatically(classes: dict[str, 
 def test_a_chat_template_is_searched_and_never_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It would write a file, if anything on the controller gave it to jinja."""
+    """The template would write a file, if anything on the controller gave it to jinja."""
     proof = tmp_path / "owned"
     evil = (
         "{{ cycler.__init__.__globals__.os.system('touch " + str(proof) + "') }}"

@@ -10,7 +10,7 @@ from sparkwright.plan.container import SECRETS_MOUNT, container_entrypoint
 KEY = "sk-of-nobody-0123456789abcdef"
 #: A fake vLLM: prints its start, and the key that it would check.
 VLLM = '#!/bin/sh\nprintf "key=%s\\n" "$VLLM_API_KEY"; tr "\\0" " " </proc/$$/cmdline\n'
-#: Like the entry point of vllm-dflash, which prints the command line with the key in it.
+#: This is the entry point of vllm-dflash, which prints the command line with the key in it.
 ENTRY_POINT = """\
 #!/bin/bash
 CMD=(vllm serve /model --port 8000)
@@ -51,7 +51,7 @@ def container(tmp_path: Path) -> Container:
 
 
 @pytest.mark.parametrize("variables", [False, True])
-def test_vllm_has_the_key_and_its_command_line_has_not(
+def test_vllm_has_the_key_and_its_command_line_does_not(
     container: Container, *, variables: bool
 ) -> None:
     done = container.start(variables=variables)

@@ -124,7 +124,7 @@ def test_an_unsafe_key_name_is_refused(name: str) -> None:
 
 
 def test_the_engines_key_follows_from_no_clients(site: Path) -> None:
-    """The owner of a former client key knows nothing of vLLM's."""
+    """The owner of a former client key can't derive vLLM's key."""
     engine = keys().engine
     assert keys("spark-2").engine != engine
     (site / "api_key").write_text("another-key-of-the-fleet\n")
@@ -172,7 +172,7 @@ def test_a_rotation_has_two_keys_and_its_end_has_one(hosts: Hosts, site: Path) -
     assert (site / "api_key").read_text() != old
     assert (site / "api_key.old").read_text() == old
     assert stat.S_IMODE((site / "api_key.old").stat().st_mode) == 0o600
-    assert "former rotation of 'default' is not ended" in run("rotate", "lab.py").output
+    assert "former rotation of 'default' has not ended" in run("rotate", "lab.py").output
     assert run("retire", "lab.py").exit_code == 0
     assert len(everything(hosts)) == len(before)
     assert len(everything(hosts) & before) == len(before) - 1
@@ -197,7 +197,7 @@ def test_a_revocation_is_not_called_done_before_it_is(hosts: Hosts) -> None:
     hosts.away = ["spark-2"]
     result = run("revoke", "openclaw", "lab.py")
     assert result.exit_code == 1
-    assert "spark-2: may know the former keys still" in result.output
+    assert "spark-2: may still know the former keys" in result.output
     assert not any(line.endswith("openclaw") for line in hosts.loaded["spark-1"])
     hosts.away = []
     assert "unknown" in run("list", "lab.py").output

@@ -1,4 +1,4 @@
-"""Routes that answer without the key: planned shut, and asked for from outside."""
+"""Routes that answer without the key: closed in the plan, and probed from outside."""
 
 import ssl
 import subprocess
@@ -190,7 +190,7 @@ def test_no_pool_has_a_service_that_only_its_host_reaches(settings: dict[str, An
         ({"bind": "10.0.0.5"}, [Entrance("qwen36", "10.0.0.5", 8000)]),
         ({"bind": "127.0.0.1"}, [Entrance("qwen36", "127.0.0.1", None, (8000,))]),
         ({"proxy": False}, [Entrance("qwen36", "127.0.0.1", None, (8000,))]),
-        # Silenced: every run reports that it is open.
+        # The rule is silenced: every run reports that the service is open.
         ({"proxy": False, "bind": "0.0.0.0"}, []),
     ],
 )

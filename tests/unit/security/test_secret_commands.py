@@ -77,7 +77,7 @@ def test_proc_shows_the_command_as_it_was_written_and_no_secret() -> None:
 
 
 @cases("program", "text")
-def test_output_that_is_no_secret_is_refused(program: str, text: str) -> None:
+def test_output_that_is_not_a_secret_is_refused(program: str, text: str) -> None:
     message = refused(python(program))
     assert text in message.replace(program, "")
     assert KEY not in message.replace(repr(program), "").replace(shlex.quote(program), "")
@@ -113,7 +113,7 @@ def test_a_missing_program_is_named() -> None:
 def test_an_unusable_key_of_a_command_is_not_shown() -> None:
     with pytest.raises(UserError, match="api_key_command: echo") as error:
         api_key(("echo", "two words of a key that has a blank"), {})
-    assert "no usable API key" in str(error.value)
+    assert "not a usable API key" in str(error.value)
     with pytest.raises(UserError, match="registry_auth_command: echo nothing"):
         account(("echo", "nothing"), "https://registry.lab")
 

@@ -42,7 +42,7 @@ def mode(path: Path) -> int:
      lambda: write(Path(".sparkwright/bench/a.json"), "{}")],
     ids=["key", "CA", "results"],
 )  # fmt: skip
-def test_the_state_folder_is_its_owner_s_whatever_the_umask(
+def test_only_its_owner_opens_the_state_folder_whatever_the_umask(
     site: Path, umask: int, begin: object
 ) -> None:
     assert callable(begin)
@@ -109,7 +109,7 @@ def test_no_code_is_taken_from_a_checkout_or_from_a_folder_that_others_may_write
 
 
 def test_no_git_repository_is_taken_from_a_checkout(site: Path) -> None:
-    """Its settings are commands: this command is run for a signed commit."""
+    """A repository's settings are commands: this command is run for a signed commit."""
     address = "https://127.0.0.1:9/registry"
     planted = site / "cache/registries" / hashlib.sha256(address.encode()).hexdigest()[:16]
     planted.mkdir(parents=True)

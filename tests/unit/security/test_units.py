@@ -66,7 +66,8 @@ UNITS = rendered()
 
 def test_no_template_of_a_unit_is_left_out() -> None:
     paths = (ROOT / "templates").rglob("*.service.j2")
-    # On the controller, as its user: it asks a password store and an SSH agent, as the user does.
+    # This unit runs on the controller, as its user: it asks a password store and an SSH agent, as
+    # the user does.
     paths = (path for path in paths if path.parent.name != "notify")
     assert {str(path.relative_to(ROOT / "templates")) for path in paths} == set(UNITS)
     assert set(MOST) == set(UNITS)
@@ -86,7 +87,7 @@ def test_a_unit_has_the_whole_set(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", UNITS)
-def test_systemd_holds_a_unit_to_be_closed(name: str, tmp_path: Path) -> None:
+def test_systemd_rates_a_unit_as_sandboxed(name: str, tmp_path: Path) -> None:
     unit = f"sparkwright-{name.replace('/', '-').removesuffix('.j2')}"
     assert systemd.exposure(tmp_path, unit, UNITS[name]) <= MOST[name]
     assert systemd.faults(tmp_path, unit, UNITS[name]) == []
@@ -99,7 +100,7 @@ def test_a_unit_without_the_sandbox_is_found(tmp_path: Path) -> None:
     assert systemd.faults(tmp_path, "sparkwright-wrong.service", problems)
 
 
-def test_a_setting_of_a_unit_replaces_that_of_the_set() -> None:
+def test_a_units_setting_replaces_the_sets() -> None:
     result = sandbox.properties(
         "ProtectHome=read-only", "SystemCallFilter=@system-service", "Nice=5"
     )

@@ -39,7 +39,7 @@ def test_directories_to_adopt_from_have_no_parent_references() -> None:
 
 
 @pytest.mark.parametrize("name", ["--api-key", "-x", "", " ", "a\nb"])
-def test_a_served_name_is_no_argument_of_vllms(name: str) -> None:
+def test_a_served_name_that_looks_like_an_argument_is_refused(name: str) -> None:
     services = {"s": {"recipe": RECIPE, "served_names": ["good", name]}}
     (problem,) = _problems(services=services)
     assert problem.subject.key == "services.s.served_names.1"
@@ -54,7 +54,7 @@ def test_a_variable_has_a_name(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "--", "-1", "max len"])
 def test_an_argument_has_a_name(name: str) -> None:
-    """This holds also if no card names the vLLM version, so that no table has the arguments."""
+    """The rule holds also if no card names the vLLM version, so that no table has the arguments."""
     services = {"s": {"recipe": "qwen36-35b-a3b-heretic-omni-v2", "arguments": {name: "--port=1"}}}
     (problem,) = _problems(services=services)
     assert (problem.subject.key or "").startswith("services.s.arguments")
@@ -91,13 +91,15 @@ def test_extra_arguments_go_past_no_rule(extra: str) -> None:
 
 @cases("argument", "setting")
 @pytest.mark.parametrize("recipe", [RECIPE, "qwen36-35b-a3b-heretic-omni-v2"])
-def test_settings_of_the_service_are_no_arguments(recipe: str, argument: str, setting: str) -> None:
+def test_settings_of_the_service_are_refused_as_arguments(
+    recipe: str, argument: str, setting: str
+) -> None:
     (problem,) = _problems(services={"s": {"recipe": recipe, "arguments": {argument: "x"}}})
     assert problem.subject.place == f"group_data/sparks.py: services.s.arguments.{argument}"
     assert problem.remedy.startswith(f"write {setting}")
 
 
-def test_settings_of_the_service_are_no_arguments_of_a_users_recipe(tmp_path: Path) -> None:
+def test_settings_of_the_service_are_refused_in_a_users_recipe(tmp_path: Path) -> None:
     entry = {"kind": "recipe", "name": RECIPE, "extends": True, "arguments": {"api-key": "abc"}}
     (tmp_path / "own.yaml").write_text(yaml.safe_dump(entry))
     (problem,) = _problems(catalog_directories=[str(tmp_path)])

@@ -63,7 +63,7 @@ def own_recipe(keys: str) -> str:
 
 
 def render(planned: HostPlan) -> Service:
-    """Its service."""
+    """Render a service of the site."""
     (service,) = rendered(planned, resolution(planned))
     return service
 
@@ -82,7 +82,7 @@ def test_a_bad_template_is_reported_with_file_line_and_reason(template: str, mes
     assert message in str(raised.value)
 
 
-def test_a_template_without_end_is_told(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_template_is_reported(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit is of the processor's time; it is shorter here."""
     trial = files._TRIAL.read_text()
     assert trial.count("= 5,") == 1
@@ -93,7 +93,7 @@ def test_a_template_without_end_is_told(here: Path, monkeypatch: pytest.MonkeyPa
 
 
 @cases("template", more=[GOOD])
-def test_a_template_that_its_engine_takes_is_taken(template: str) -> None:
+def test_a_template_that_its_engine_accepts_is_accepted(template: str) -> None:
     assert plan(template).services[0].files[0].text == template
 
 
@@ -111,7 +111,7 @@ def test_other_templates_are_parsed_and_those_of_scores_get_scored_texts() -> No
 def test_a_template_is_utf_8() -> None:
     Path("catalog").mkdir()
     Path("catalog/latin.jinja").write_bytes("{{ messages[-1].content }}\xe9".encode("latin-1"))
-    with pytest.raises(UserError, match=r"latin.jinja(?s:.)*byte 26 is no UTF-8"):
+    with pytest.raises(UserError, match=r"latin.jinja(?s:.)*byte 26 is not UTF-8"):
         plan(files=[{"at": AT, "source": "latin.jinja"}])
 
 

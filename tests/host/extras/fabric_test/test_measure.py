@@ -40,7 +40,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_stream_that_fails_says_why(tools: Path) -> None:
+def test_a_failed_stream_reports_its_reason(tools: Path) -> None:
     _tool(tools, "ib_write_bw", 'echo "Couldn\'t connect to 192.168.177.11:12000" >&2\nexit 1\n')
     (result,) = program.main(
         MeasureRequest(write=(Stream("rocep1s0f1", 12000, "192.168.177.11"),))

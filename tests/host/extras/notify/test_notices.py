@@ -1,5 +1,5 @@
-"""Notices to servers of this machine: each receiver gets its own notices, and nothing of an
-address goes elsewhere.
+"""Notices to servers of this machine: each receiver gets its own notices, and no part of an address
+goes elsewhere.
 """
 
 import json
@@ -94,7 +94,7 @@ REFUSED = "no connection, or the server refuses it"
 
 
 def _sent(text: str, title: str = TITLE, body: str = BODY) -> str | None:
-    """Why a notice was not sent to an address."""
+    """Reason why a notice was not sent to an address."""
     return send(address(text, "it"), title, body)
 
 
@@ -128,7 +128,7 @@ def test_a_refused_notice_is_reported(got: Received) -> None:
     assert len(got.requests) == 2
     nobody = free_port()
     assert {_sent(text.format(nobody)) for text in (WEBHOOK, NTFY, MAIL)} == {REFUSED}
-    assert _sent("nothing://x/y") == "this is no address that Apprise can send to"
+    assert _sent("nothing://x/y") == "this is not an address that Apprise can send to"
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -140,7 +140,7 @@ def test_a_redirect_takes_no_token_elsewhere(got: Received, status: int) -> None
             f"ntfy:http://{TOKEN}@127.0.0.1:{got.port}/fleet",
             f"webhook:http://127.0.0.1:{got.port}/{SECRET_PATH}?token={TOKEN}",
         ):
-            why = f"HTTP {status}: it sends on to another address, which is not followed"
+            why = f"HTTP {status}: it redirects to another address, which is not followed"
             assert _sent(text) == why
     assert len(got.requests) == 2
     assert elsewhere.requests == []
@@ -179,7 +179,7 @@ def test_an_answer_drop_by_drop_ends_the_try_alone(monkeypatch: pytest.MonkeyPat
     assert text == "no answer within 1 s"
 
 
-def test_nothing_of_an_address_is_printed_or_in_the_process_list(
+def test_no_part_of_an_address_is_printed_or_in_the_process_list(
     got: Received, mail: Received, tmp_path: Path
 ) -> None:
     """The whole command, against servers that refuse: its output, its messages, its files."""

@@ -59,7 +59,7 @@ def _broken(recipe: str, settings: dict[str, Any], **data: Any) -> dict[str, Any
 
 
 @pytest.mark.parametrize("rule", BREAKS)
-def test_a_rule_finds_its_mistake_and_only_there(rule: str) -> None:
+def test_a_rule_finds_its_mistake_alone(rule: str) -> None:
     recipe, settings, key = BREAKS[rule].values()
     result = _broken(recipe, settings)
     assert rule in result, result
@@ -424,7 +424,7 @@ def test_adapters_need_lora() -> None:
     assert "enable_lora is False" in observed
 
 
-def test_a_service_takes_the_recipes_kv_cache_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_service_can_remove_the_recipes_kv_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     entries, name = catalog(), "qwen36-35b-a3b-heretic-dflash"
     recipe = entries.recipes[name].model_copy(update={"kv_offload": KvOffload(gib=8)})
     monkeypatch.setitem(entries.recipes, name, recipe)

@@ -36,7 +36,7 @@ XID = (
     "NVRM: Xid (PCI:0000:01:00): 31, pid=13332, name=VLLM::EngineCor, Ch 00000010, intr 00000000. "
     "MMU Fault: ENGINE GRAPHICS faulted @ 0x7f29_5b8c9000. Fault is of type FAULT_PDE"
 )
-#: Captured on a Spark (dgx-spark-playbooks#97).
+#: Lines captured on a Spark (dgx-spark-playbooks#97).
 NO_MEMORY = (
     "NVRM: nvCheckOkFailedNoLog: Check failed: Out of memory [NV_ERR_NO_MEMORY] (0x00000051) "
     "returned from _memdescAllocInternal(pMemDesc) @ mem_desc.c:1359"
@@ -146,7 +146,7 @@ def test_a_stuck_collective_is_found_by_the_gpu_of_each_rank() -> None:
     head = diagnose("spark-1", _rank(0, gpu=_STUCK, service=hangs))
     assert {item.id for item in head} == {"stuck-collective", "wedge"}
     assert [item.id for item in diagnose("spark-2", _rank(1, gpu=_STUCK))] == ["stuck-collective"]
-    # One rank that computes, one that answers, one in its low-power state, and one host without a
+    # A rank that computes, a rank that answers, a rank in its low-power state, and a host without a
     # rank.
     assert diagnose("spark-2", _rank(1, gpu={**_STUCK, "power_w": 71})) == []
     assert diagnose("spark-1", _rank(0, gpu=_STUCK)) == []
@@ -164,7 +164,7 @@ def test_nothing_is_found_on_a_healthy_host() -> None:
 
 @pytest.mark.parametrize("version", ["0.24.0", "0.32.0"])
 def test_a_busy_host_is_healthy(version: str) -> None:
-    """Long prompts, sampling and a full batch are no illness. The names are a real server's."""
+    """Long prompts, sampling and a full batch are not faults. The names are a real server's."""
     real = captured(version)
     assert {"generated", "cache_used"} <= set(real)
     busy = {
@@ -174,8 +174,8 @@ def test_a_busy_host_is_healthy(version: str) -> None:
     assert diagnose("spark-1", _looks({"running": 16.0}, busy)) == []
 
 
-def test_smoke_tests_and_health_checks_are_no_answers_of_clients() -> None:
-    """On a fleet without clients each answer was cut: health checks request one token."""
+def test_smoke_tests_and_health_checks_do_not_count_as_clients_answers() -> None:
+    """Each answer was cut on a fleet without clients: health checks request one token."""
     text = (
         'vllm:request_success_total{finished_reason="length"} 900.0\n'
         'vllm:request_params_max_tokens_bucket{le="50.0"} 900.0\n'
@@ -215,7 +215,7 @@ def test_a_capture_of_a_log_has_its_own_diagnosis(name: str) -> None:
     assert any(" ".join(first.observed.split()) in line for line in lines)
 
 
-def test_a_merely_smaller_budget_is_no_fault() -> None:
+def test_a_smaller_budget_alone_has_no_finding() -> None:
     """The output of vLLM 0.32.0 at every start with enough room: captured from the real engine."""
     line = "WARNING max_num_scheduled_tokens is set to 2004 based on the speculative decoding"
     assert diagnose("spark-1", spark(service=service(log=[line]))) == []
@@ -223,7 +223,7 @@ def test_a_merely_smaller_budget_is_no_fault() -> None:
 
 @pytest.mark.parametrize("client", ["127.0.0.1:5000", "    "], ids=["port", "Unix socket"])
 @pytest.mark.parametrize("name", ["key-refused", "prompt-too-long"])
-def test_log_lines_of_our_own_tests_are_no_fault(name: str, client: str) -> None:
+def test_log_lines_of_our_own_tests_have_no_finding(name: str, client: str) -> None:
     line = _capture(name)[0].replace("10.0.0.3:5000", client)
     assert line != _capture(name)[0]
     assert diagnose("spark-1", spark(service=service(log=[line]))) == []
@@ -347,7 +347,7 @@ def test_the_end_of_the_boot_before_is_explained(lines: list[str], last: str, re
     assert result.reason.startswith(reason)
 
 
-def test_swap_and_a_desktop_are_nothing_beside_a_card_of_its_own() -> None:
+def test_swap_and_a_desktop_have_no_finding_beside_a_card() -> None:
     card = gpu(name="NVIDIA GeForce RTX 5090")
     memory = {"MemTotal": 64 * GIB, "MemAvailable": 18 * GIB, "SwapTotal": 15 * GIB}
     assert diagnose("rtx-1", spark(gpu=card, memory=memory, swappiness=60, desktop=True)) == []

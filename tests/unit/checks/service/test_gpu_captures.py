@@ -50,7 +50,7 @@ def test_every_failure_is_judged() -> None:
     assert len(list((CAPTURES / "failed").iterdir())) == 15
 
 
-def test_failures_that_a_restart_may_fix_get_one() -> None:
+def test_failures_that_a_restart_may_fix_get_a_restart() -> None:
     """Damaged caches, a killed worker, and memory or a port that another program holds for a
     while.
     """
@@ -66,7 +66,7 @@ def test_failures_that_a_restart_may_fix_get_one() -> None:
 
 
 @cases("name")
-def test_a_good_start_has_none(name: str) -> None:
+def test_a_good_start_has_no_diagnosis(name: str) -> None:
     assert diagnoses(log=lines(f"{name}.log")) == []
 
 
@@ -100,7 +100,7 @@ def test_a_stopped_engine_is_a_wedge_while_its_health_is_200() -> None:
     assert hang["proxy_after"] == [True, "answers"]
 
 
-def test_the_watch_calls_it_a_wedge_after_its_minutes() -> None:
+def test_the_watch_reports_a_wedge_after_some_minutes() -> None:
     seen = json.loads((CAPTURES / "hang.json").read_text())["watch"]
     watched = {"q": 1200.0}
     first = decode(ServiceSample, seen[0])

@@ -131,11 +131,11 @@ def test_the_doctor_knows_every_name() -> None:
                                 host=lambda left: {"switching": left == 3})),
     ],
 )  # fmt: skip
-def test_harmless_values_are_no_finding(reason: str, samples: list[Sample]) -> None:
+def test_harmless_values_have_no_finding(reason: str, samples: list[Sample]) -> None:
     assert judged(samples) == [], reason
 
 
-def test_a_trend_says_when_it_ends() -> None:
+def test_a_trend_gives_the_time_of_its_end() -> None:
     result = verdicts.judge(
         ring(120, host=lambda left: {"disks": {"/": [int(0.2 * TIB + left * 1e9), TIB]}}),
         SERVICES, thresholds.limits(),

@@ -40,7 +40,7 @@ def raised() -> set[str]:
     return result
 
 
-def test_the_checks_are_those_of_the_host_in_their_order() -> None:
+def test_the_checks_equal_the_hosts_checks_in_order() -> None:
     assert list(checks()) == ["health", *(probe.name for probe in deep.PROBES), ANY]
 
 
@@ -49,7 +49,7 @@ def test_every_cause_is_documented_and_can_happen() -> None:
     assert written == raised()
 
 
-def test_a_checks_causes_are_more_specific_than_the_shared_ones() -> None:
+def test_a_checks_causes_are_more_specific_than_the_shared_causes() -> None:
     own, common = checks()["image"].cases["marks"], checks()["chat"].cases["marks"]
     assert "vision tower" in own["reason"]
     assert "card of Qwen3.6-35B-A3B-heretic-NVFP4, 'Vision fix'" in own["source"]
@@ -73,7 +73,7 @@ def test_an_undocumented_failure_still_has_a_place_to_look() -> None:
     assert "remedy:   journalctl -u sparkwright-qwen36" in text
 
 
-def test_a_release_that_is_not_the_planned_one_is_reported() -> None:
+def test_an_unplanned_release_is_reported() -> None:
     answer = failing()
     answer["qwen36"] = replace(answer["qwen36"], release="b" * 12)
     text = render(verdicts("spark-1", answer, NOW))
@@ -156,7 +156,7 @@ def test_an_unset_prefix_cache_is_left_to_vllm() -> None:
     assert "prefix-cache" not in made.skip
 
 
-def test_the_short_request_is_part_of_it() -> None:
+def test_the_deep_request_contains_the_short_request() -> None:
     ((decided, rendered),) = wanted(plan()).planned_services
     short = replace(rendered.gate, warm_ups=0)
     assert vars(deep_request(decided, rendered.gate, catalog())).items() >= vars(short).items()

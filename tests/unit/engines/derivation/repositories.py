@@ -35,7 +35,7 @@ def repository(
     name: str = REPOSITORY,
     task: str | None = None,
 ) -> ResolvedModel:
-    """A commit; missing values are those in Qwen3-8B-FP8."""
+    """A commit; missing values are Qwen3-8B-FP8's."""
     own = CONFIG if config is None else config
     facts = facts_of(
         own, GENERATION if generation is None else generation, {}, template=template,

@@ -164,7 +164,7 @@ def test_the_hubs_task_decides_the_kind_of_requests(
 def test_an_unknown_gpu_is_asked_for_with_the_choices() -> None:
     with hub.on_the_hub(hub.repository()) as asked:
         (problem,) = hub.planned(group="boxes").problems
-    assert "which GPU" in problem.observed
+    assert "this host's GPU" in problem.observed
     assert all(name in problem.remedy for name in GPUS)
     assert asked == []  # nothing is fetched for a question
 
@@ -181,7 +181,7 @@ def test_a_service_has_a_recipe_or_a_model_and_not_both(service: dict[str, Any])
     assert "'model'" in problem.observed
 
 
-def test_an_architecture_that_the_tags_vllm_has_not_is_named_with_a_tag_that_has() -> None:
+def test_an_unknown_architecture_is_named_with_a_tag_that_has_it() -> None:
     config = {**hub.CONFIG, "architectures": ["Qwen3_5ForCausalLM"]}
     with hub.on_the_hub(hub.repository(config=config)):
         fleet = hub.planned({"image_tag": "v0.24.0"})
@@ -230,7 +230,7 @@ def test_a_pin_without_the_files_facts_is_incomplete(tmp_path: Path) -> None:
         pinned(hosts)
 
 
-def test_weights_that_lie_there_twice_count_once() -> None:
+def test_weights_stored_twice_count_once() -> None:
     files = {**hub.FILES, "consolidated.safetensors": 9_400_000_000}
     with hub.on_the_hub(hub.repository(files=files)):
         texts = {fact.name: fact.value for fact in hub.chat(hub.planned()).derived}
@@ -238,7 +238,7 @@ def test_weights_that_lie_there_twice_count_once() -> None:
 
 
 @pytest.mark.parametrize("version", ["0.28.0", "0.32.0"])
-def test_every_parser_of_a_family_is_one_of_vllms(version: str) -> None:
+def test_every_parser_of_a_family_exists_in_vllm(version: str) -> None:
     expected = table(version).names
     kinds = {"tools": "tool_call_parser", "reasoning": "reasoning_parser"}
     named = {
@@ -293,7 +293,7 @@ def test_vllms_recipe_is_asked_before_the_models_own_files(registry: Path) -> No
     for name in ("tool_call_parser", "kv_cache_dtype"):
         assert service.origins[f"argument.{name}"] == where
     assert dict(service.environment)["VLLM_USE_DEEP_GEMM"] == "0"
-    # Their recipe does not decide its share of the host.
+    # The recipe of vLLM's authors does not decide the model's share of the host.
     assert result["gpu_memory_utilization"] == 0.8
     assert result["max_num_seqs"] == 16
     # An optional setting was not requested.
@@ -364,7 +364,7 @@ def test_heads_that_draft_for_themselves_are_claimed(registry: Path) -> None:
     assert result["speculative_config"] == {"method": "mtp", "num_speculative_tokens": 3}
 
 
-def test_a_registry_that_can_not_be_had_is_an_error_and_not_another_service(here: Path) -> None:
+def test_an_unreachable_registry_is_an_error_and_not_another_service(here: Path) -> None:
     (problem,) = served(here / "none").problems
     assert str(here / "none") in str(problem)
 

@@ -164,7 +164,7 @@ def test_weights_on_the_gpu_are_counted_by_layers(arguments: dict[str, Any], gib
 
 
 @pytest.mark.parametrize("pool", [7.9, 9.0, 11.9, 15.9, 23.8])
-def test_a_context_that_fits_does_fit_with_layers_of_a_window(pool: float) -> None:
+def test_a_fitting_context_also_fits_with_sliding_windows(pool: float) -> None:
     """The window's layers keep as much for a short context as for a long context."""
     kv = (KvLayers(layers=8, heads=8, head_dim=256),
           KvLayers(layers=40, heads=8, head_dim=256, window=1024))  # fmt: skip
@@ -179,7 +179,7 @@ def test_a_context_that_fits_does_fit_with_layers_of_a_window(pool: float) -> No
     assert tokens in (0, 131072) or 6.8 + memory.OVERHEAD_GIB + more > pool
 
 
-def test_short_names_are_written_as_long_ones() -> None:
+def test_short_names_are_written_as_long_names() -> None:
     """``-ngl`` has one dash, and llama-server does not know ``--ngl``."""
     settings = {"recipe": "qwen35-9b-gguf-rtx-12gb", "arguments": {"ngl": 50, "c": 4096}}
     command = container_command(plan({"s": settings}).services[0]).arguments

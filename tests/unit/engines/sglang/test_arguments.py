@@ -34,7 +34,7 @@ def test_a_mistake_is_found_at_its_place(arguments: dict[str, Any], rule: str) -
 @pytest.mark.parametrize(
     "name", [name for name in ENGINE.parser.data["settings"] if name != "nccl_init_addr"]
 )
-def test_an_argument_that_is_a_setting_is_one_of_sglangs(name: str) -> None:
+def test_every_argument_that_is_a_setting_exists_in_sglang(name: str) -> None:
     tables = [TABLES.table(version) for version in TABLES.versions()]
     assert any(name in table.arguments for table in tables)
 

@@ -74,7 +74,7 @@ def test_arguments_that_the_parser_accepts_pass(version: str, arguments: dict[st
     ("name", "version"),
     [(name, each) for name in ("vllm", "sglang") for each in engine(name).parser.tables.versions()],
 )
-def test_no_value_that_the_parser_has_is_refused(name: str, version: str) -> None:
+def test_no_value_of_the_parser_is_refused(name: str, version: str) -> None:
     """Each choice of each argument, or a value of its kind, and a flag's ``--no-`` form."""
     parser = engine(name).parser
     plain: dict[str, list[Any]] = {

@@ -34,12 +34,12 @@ def loaded(*clocks: float | None) -> Facts:
     return Facts(IDLE, tuple(replace(hot, clock_mhz=clock) for clock in clocks))
 
 
-def test_the_clock_is_that_under_load_and_never_the_idle_one() -> None:
+def test_the_clock_is_measured_under_load_and_never_idle() -> None:
     run = gpu_of(Facts(IDLE), loaded(2400, 2418, None, 2430))
     assert (run.clock_mhz, run.clock_max_mhz, run.temperature_c) == (2418, 3003, 71)
     assert (run.name, run.driver, run.power_w) == ("NVIDIA GB10", "580.95.05", 62.5)
     assert gpu_of(Facts(IDLE), None).clock_mhz is None
-    # What the driver does not say is unknown.
+    # A figure that the driver lacks is unknown.
     run = gpu_of(Facts(), loaded(None))
     assert (run.name, run.driver, run.clock_mhz) == ("unknown GPU", None, None)
 
@@ -67,7 +67,7 @@ def test_a_change_during_the_run_is_reported() -> None:
         "release x ran at first and y at the end"
     ]
     assert list(remarks("a", seen("x"), None)) == [
-        "the GPU was not seen under load: its clock is unknown"
+        "the GPU was not observed under load: its clock is unknown"
     ]
 
 

@@ -20,7 +20,7 @@ class Model:
     """Answers of the fake server, and its requests.
 
     Attributes:
-        deltas: of the events of an answer.
+        deltas: deltas in the events of an answer.
         wait: seconds between two events.
         tokens: reported tokens of an answer.
         redirect: target for every request.

@@ -96,7 +96,7 @@ def test_a_key_of_another_fleet_is_reported(site: Path) -> None:
     assert "refuses the API key" in done.stderr
 
 
-def test_a_complete_answer_is_one_document_and_a_broken_one_none(site: Path, model: Model) -> None:
+def test_only_a_complete_answer_is_a_document(site: Path, model: Model) -> None:
     model.deltas = [{"reasoning": "Hm."}, {"content": "Hello,\n"}, {"content": "world"}]
     document = json.loads(chat(site, "--prompt", "Say hello", "--json").stdout)
     judge("chat", document)

@@ -19,7 +19,7 @@ NOW = dt.datetime.now(dt.UTC)
 
 
 def test_an_answer_sends_no_control_sequences(site: Path, model: Model) -> None:
-    """This holds for the answer, for the reasoning, and for a sequence in two pieces."""
+    """The test covers the answer, the reasoning, and a sequence in two pieces."""
     model.deltas = [{"reasoning": EVIL}, {"content": "\x1b"}, {"content": f"[2J{EVIL}"}]
     with terminal(site, "chat", "--prompt", "x") as shown:
         assert shown.ended() == 0

@@ -106,7 +106,7 @@ def test_the_absence_of_findings_is_shown_with_its_time() -> None:
     assert missing.front == "spark-2: qwen36: is not deployed"
 
 
-def test_a_warning_alone_is_shown_and_is_no_failure() -> None:
+def test_a_warning_alone_is_shown_without_failure() -> None:
     made = page("spark-1", reported=Status(NOON, findings=(WARNING,)))
     assert made.front == "spark-1: qwen36: drift: changed by hand"
     assert made.well

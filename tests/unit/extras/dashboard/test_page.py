@@ -203,7 +203,7 @@ def _states(*rows: Row, **changes: Any) -> dict[str, tuple[str, bool]]:
     return {row.host: (row.state, row.well) for row in made.fleet}
 
 
-def test_states_are_those_of_the_terminal_report() -> None:
+def test_states_equal_the_terminal_reports() -> None:
     bare = (replace(ROW.services[0], smoke=None),)
     refused = replace(ROW, refused="refused by preflight: gpu", services=bare)
     unknown = replace(ROW, services=bare)
@@ -314,7 +314,7 @@ def test_a_history_keeps_its_readable_entries_oldest_first(tmp_path: Path) -> No
     assert problems[-1].observed == "7: should be a valid list"
 
 
-def test_the_history_is_that_of_the_status_command(tmp_path: Path) -> None:
+def test_the_history_equals_the_status_commands(tmp_path: Path) -> None:
     kept = tmp_path / "status.json"
     kept.write_text(json.dumps({"history": switches({"spark-1": answer()})}))
     problems: list[Finding] = []

@@ -138,7 +138,7 @@ def test_only_the_page_may_make_changes(
 
 
 @pytest.mark.parametrize("body", [[1], "[" * 4000])
-def test_a_request_that_is_no_change_is_refused(site: Site, body: Any) -> None:
+def test_an_invalid_change_request_is_refused(site: Site, body: Any) -> None:
     assert (ask(site, "/control", "POST", body).status, ACTED) == (400, [])
 
 
@@ -188,7 +188,7 @@ def seen(fleet: Fleet, host: str = "spark-1") -> dict[str, Any]:
     return next(data for data in fleet.since(0, 0)[1] if data["host"] == host)
 
 
-def test_an_answer_of_before_a_pause_is_no_state_and_no_rate_of_now(
+def test_an_answer_from_before_a_pause_gives_no_state_and_no_rate(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fleet.take("spark-1", glance(100.0))
@@ -225,12 +225,16 @@ def test_usage_by_key_lists_the_most_used_first(fleet: Fleet, tmp_path: Path) ->
 
 def test_a_fault_of_the_site_is_a_sentence_and_no_traceback(fleet: Fleet) -> None:
     def broken() -> Page:
-        raise refusal("group_data/all.py", "port is no number", "write a number")
+        raise refusal("group_data/all.py", "port is not a number", "write a number")
 
     with serving(fleet, broken) as site:
         answer = ask(site)
     text = answer.read().decode()
-    assert (answer.status, "port is no number" in text, "Traceback" in text) == (500, True, False)
+    assert (answer.status, "port is not a number" in text, "Traceback" in text) == (
+        500,
+        True,
+        False,
+    )
 
 
 def test_rates_are_of_the_last_hour_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

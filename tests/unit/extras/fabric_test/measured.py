@@ -4,7 +4,7 @@ from sparkwright.extras.fabric_test.fabric_measure import MeasureAnswer, Measure
 from tests.unit.cli.fleet_of_five import LONG
 
 _WRONG = "message too long for enp1s0f1np1"
-#: By the name of the program.
+#: Outputs by the name of the program.
 ANSWERS = {
     "fabric_measured": MeasureAnswer(
         (

@@ -177,8 +177,8 @@ HOSTILE = {
     "a line break in a device": _hostile(name="a\n      gateway4: 10.0.0.1"),
     "a command in an RDMA device": _hostile(rdma=Rdma("$(reboot)", "ACTIVE")),
     "a list in an RDMA device": _hostile(rdma=Rdma("mlx5_0,^mlx5_1", "ACTIVE")),
-    "a GID that is none": _hostile(rdma=Rdma("mlx5_0", "ACTIVE", 1.0, (Gid(3, "x", "RoCE v2"),))),
-    "a MAC that is none": _hostile(neighbours=(Neighbour("\x1b[2J", "kernel"),)),
+    "an invalid GID": _hostile(rdma=Rdma("mlx5_0", "ACTIVE", 1.0, (Gid(3, "x", "RoCE v2"),))),
+    "an invalid MAC": _hostile(neighbours=(Neighbour("\x1b[2J", "kernel"),)),
     "another address": replace(pair()["spark-1"], interfaces={"enP7s7": ("-oProxyCommand=x",)}),
     "another interface": replace(pair()["spark-1"], interfaces={"-x": ("10.0.0.1/24",)}),
     "the management": replace(pair()["spark-1"], management="a b"),
@@ -187,7 +187,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("how", HOSTILE)
 def test_a_hosts_text_reaches_no_command(how: str) -> None:
-    with pytest.raises(HostError, match=r"not a valid answer: .* is no "):
+    with pytest.raises(HostError, match=r"not a valid answer: .* is not an? "):
         state_of(fake(None, fabric=HOSTILE[how]))  # type: ignore[arg-type]
 
 

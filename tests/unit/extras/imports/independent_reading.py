@@ -152,7 +152,7 @@ def differences(
     """Arguments and variables that the import neither keeps unchanged nor names.
 
     Args:
-        repositories: of every model of the catalog and the import, by name.
+        repositories: repositories of every model of the catalog and the import, by name.
     """
     made = imported.entries["recipe", imported.name]
     have = {key: _value(value) if isinstance(value, str) else value

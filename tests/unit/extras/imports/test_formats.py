@@ -66,7 +66,9 @@ def test_another_image_can_be_named() -> None:
 
 
 @cases("variant", "message")
-def test_a_variant_for_other_hardware_or_of_no_name_is_refused(variant: str, message: str) -> None:
+def test_a_variant_for_other_hardware_or_with_an_unknown_name_is_refused(
+    variant: str, message: str
+) -> None:
     text = (FIXTURES / "vllm/Example-30B.yaml").read_text()
     assert message in of_text(text, variants=(variant,)).findings[-1].observed
 
@@ -214,7 +216,7 @@ def test_check_names_arguments_that_an_earlier_import_kept(here: Path) -> None:
 
 
 def test_a_layout_over_several_sparks_is_taken_with_its_own_arguments() -> None:
-    """As in DeepSeek-V4-Flash of vLLM's recipes: 8 GPUs of one box, or two Sparks."""
+    """DeepSeek-V4-Flash of vLLM's recipes has 8 GPUs of one box, or two Sparks."""
     page = {
         "model": {"model_id": "example/Large"},
         "variants": {"default": {
@@ -246,7 +248,9 @@ def test_a_layout_over_several_sparks_is_taken_with_its_own_arguments() -> None:
 
 
 def test_an_opt_in_feature_that_a_variant_turns_on_is_taken_and_passes_check(here: Path) -> None:
-    """As in DeepSeek-V4-Flash of vLLM's recipes: the body has DSpark's draft module itself."""
+    """DeepSeek-V4-Flash of vLLM's recipes is an example: the body has DSpark's draft module
+    itself.
+    """
 
     def args(tokens: int) -> dict[str, list[str]]:
         config = {"method": "dspark", "num_speculative_tokens": tokens}
@@ -319,7 +323,7 @@ def test_a_mod_is_read_as_data_or_refused_by_the_line(name: str) -> None:
     assert reason in refused.value.reason
 
 
-def test_46_of_64_public_recipes_with_mods_are_of_shapes_that_are_read() -> None:
+def test_46_of_64_public_recipes_have_readable_mods() -> None:
     rows = cases.data["recipes"]
     whole = [number for names, number in rows if {*names} <= {*READ}]
     assert (sum(whole), sum(number for _, number in rows)) == (46, 64)
@@ -327,7 +331,7 @@ def test_46_of_64_public_recipes_with_mods_are_of_shapes_that_are_read() -> None
 
 @pytest.mark.parametrize("name", READ)
 def test_bash_has_the_same_effects_as_the_parser(name: str, tmp_path: Path) -> None:
-    """In the mod's folder; cp, patch and wget only record their arguments."""
+    """The script runs in the mod's folder; cp, patch and wget only record their arguments."""
     shape, programs, work = SHAPES[name], tmp_path / "bin", tmp_path / "work"
     for folder in (programs, work, tmp_path / "mod"):
         folder.mkdir()

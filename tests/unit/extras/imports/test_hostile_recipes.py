@@ -83,7 +83,7 @@ def test_a_script_is_refused_and_not_run(command: str, tmp_path: Path) -> None:
     assert not ran.exists()
 
 
-def test_nothing_of_the_controller_is_filled_in_or_run(
+def test_no_variable_or_program_of_the_controller_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_SECRET", "of-the-controller")
@@ -104,7 +104,7 @@ def test_nothing_of_the_controller_is_filled_in_or_run(
     assert not ran.exists()
 
 
-def test_a_version_1_field_reaches_into_nothing() -> None:
+def test_a_version_1_field_reaches_into_no_value() -> None:
     text = {
         "recipe_version": "1", "model": "a/b", "container": "vllm-node",
         "command": "vllm serve a/b --seed {port.__class__.__mro__}", "defaults": {"port": 1},

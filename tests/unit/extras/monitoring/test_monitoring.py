@@ -77,7 +77,9 @@ def test_alerts_are_the_doctors_diagnoses() -> None:
 def test_services_are_scraped_with_the_key_or_by_their_own_host(
     case: str, data: dict[str, Any]
 ) -> None:
-    """By https with TLS; a service that listens on its host alone is scraped on the host."""
+    """Prometheus scrapes by https with TLS; a service that listens on its host alone is scraped
+    on the host.
+    """
     result = files([("fd00::5", plan(**data))], 9200)
     own = sorted(path for path in result if path.startswith(("prometheus.yml", "targets/")))
     text = "".join(f"# {path}\n{result[path]}\n" for path in own)
@@ -202,7 +204,7 @@ def test_metrics_of_other_engines_get_the_names_that_alerts_know() -> None:
     rows = scraped["metric_relabel_configs"]
     (row,) = [row for row in rows if row["regex"].startswith("llamacpp:requests_deferred")]
     assert row["replacement"] == "vllm:num_requests_waiting${1}"
-    # Its buckets, from which the dashboard makes quantiles.
+    # Buckets of a histogram, from which the dashboard makes quantiles.
     bucket = "sglang:time_to_first_token_seconds_bucket"
     (row,) = [row for row in rows if re.fullmatch(row["regex"], bucket)]
     assert row["replacement"] == "vllm:time_to_first_token_seconds${1}"

@@ -111,7 +111,7 @@ def message_of(*findings: Finding) -> str:
 
 @pytest.mark.parametrize("message", [KEY, PROMPT, f"--api-key {KEY}", f'{{"prompt": "{PROMPT}"}}'])
 def test_no_part_of_a_log_line_is_sent(message: str) -> None:
-    """In every field that a host fills, beside figures that are passed on."""
+    """The log line is in every field that a host fills, beside figures that are passed on."""
     changes: tuple[dict[str, Any], ...] = (
         {"seen": f"{message} 3 requests run, and no token for 9 min {message}"}, {"name": message},
         {"service": message}, {"severity": message},

@@ -41,7 +41,7 @@ class Fleet:
 
 def test_a_new_finding_is_sent_once() -> None:
     fleet = Fleet()
-    for minutes in range(9, 99, 10):  # changing figures are no news
+    for minutes in range(9, 99, 10):  # changing figures are not news
         observed = f"no token for {minutes} min"
         fleet.round(finding(observed=observed, reason="it hangs", remedy="restart it"))
     body = (
@@ -67,13 +67,13 @@ def test_notices_are_rate_limited_and_sent_later() -> None:
     fleet = Fleet()
     fleet.round(finding("a"))
     (held_back,) = fleet.round(finding("a"), finding("b"), minutes=1)
-    assert (held_back.state, held_back.why) == ("held back", "enough was sent for now")
+    assert (held_back.state, held_back.why) == ("held back", "the limit of notices is reached")
     fleet.round(finding("a"), finding("b"), finding("c"), minutes=GAP / 60)
     assert fleet.titles == ["a: qwen36: wedge", "b, c: qwen36: wedge"]
     for number in range(40):
         fleet.round(*(finding(f"h{item}") for item in range(number)), minutes=5)
     assert len(fleet.got) <= HOURLY * 4
-    # At the end everything was reported.
+    # Everything was reported at the end.
     fleet.round(*(finding(f"h{number}") for number in range(39)), minutes=60)
     assert len(fleet.record.recipients[NTFY.key].reported) == 39
 
@@ -86,7 +86,7 @@ def test_an_address_that_fails_is_tried_again_less_and_less_often() -> None:
         tried += fleet.round(finding(), minutes=1)[0].state == "failed"
     # After 1, 2, 4, 8, 16, 32 minutes, then every hour: ten hours.
     assert tried == 15
-    # The other address is told, once, and of the failure too.
+    # The other address gets the finding once, and a notice of the failure.
     assert [item[:2] for item in fleet.got] == [(MAIL.shown, "spark-1: qwen36: wedge (and 1 more)")]
     fleet.broken.clear()
     fleet.round(finding(), minutes=61)
