@@ -11,9 +11,9 @@ from sparkwright.results.run_summary import Outcome
 from sparkwright.run import ending
 from sparkwright.run.state import Run
 from sparkwright.site.fleet import plan_fleet
-from tests.operations.emergencies import ROOT, sparkwright, unreachable, write_site
+from tests.operations.emergencies import sparkwright, unreachable, write_site
 from tests.operations.sites import looked_at, site, spark
-from tests.unit.builders import locked
+from tests.unit.builders import ROOT, locked
 
 PASSED = Smoke(6, 6, 2.8, ())
 
