@@ -15,8 +15,6 @@ from tests.operations.emergencies import sparkwright, unreachable, write_site
 from tests.operations.sites import looked_at, site, spark
 from tests.unit.builders import ROOT, locked
 
-PASSED = Smoke(6, 6, 2.8, ())
-
 
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,7 +29,7 @@ def _run() -> Run:
     for host in hosts[:2]:
         item = run.hosts[host.name]
         looked_at(host, item)
-        item.smoke["qwen36"] = PASSED
+        item.smoke["qwen36"] = Smoke(6, 6, 2.8, ())
         host.memory.executions = 2
         host.memory.changes.append("service qwen36: restart")
     run.hosts["spark-2"].outcomes["qwen36"] = Outcome("reverted", "0123456789ab", None)
