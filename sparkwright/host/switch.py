@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.host import boot_phases, second_boot
+from sparkwright.host.exclusive import room
 from sparkwright.host.lib import docker, documents, exclusive, files, homes, journal, nap, systemd
 from sparkwright.host.lib.http import Server
 from sparkwright.host.lib.processes import run
@@ -107,6 +108,10 @@ class Switch:
         problems = self._lacking()
         if problems:
             return self._end(FAILED, problems, touched=False)
+        stops = [switch.name for switch in self._restarting if switch.sleeps]
+        slept = [switch.name for switch in self._waking if switch.slept]
+        if lacking := room.lacking(self._folder.parent, slept, stops):
+            return self._end(REVERTED, [lacking], touched=False)
         self._write_recovery()
         self._remember()
         for switch in self._services:
@@ -120,7 +125,11 @@ class Switch:
         self._note("stopping")
         served = bool(self._unmanaged) or any(_running(item) for item in self._restarting)
         self._stopped = time.monotonic() if served else None
+        before = None if self._waking else room.measured()
         self._stop(self._restarting)
+        if before is not None:
+            given = (room.measured() or before) - before
+            print(f"{given:.1f} GiB of memory are free again", flush=True)
         self._set_unmanaged(running=False)
         self._note("switching")
         self._switch("to")
