@@ -5,10 +5,9 @@
 
 On 1 and on 4 hosts of the virtual fleet, and on 1 host at the end of a line of 20 ms, alternately,
 so that noise of the machine affects all alike: sparkwright; the same of another checkout, if one is
-named; the same deploy on pyinfra's stock connection, and without a lock; the same tasks as stock
-pyinfra operations; the same tasks as an Ansible playbook (not over the line). The alternatives are
-given digests and commits, so sparkwright has them from its lock. The output has medians and ratios
-of one run.
+named; the same deploy on pyinfra's stock connection; the same tasks as stock pyinfra operations;
+the same tasks as an Ansible playbook (not over the line). The alternatives are given digests and
+commits, so sparkwright has them from its lock. The output has medians and ratios of one run.
 """
 
 import argparse
@@ -42,8 +41,7 @@ FOUR = ("spark-1", "spark-2", "rtx-1", "rtx-2")
 _VARIABLES = WORK / "variables.json"
 #: The row whose ratio of CPU shows the share of planning and connecting in a start.
 START = "pyinfra --version"
-#: The virtual fleet's lock, and an invalid file.
-LOCK, NO_LOCK = (f"lock_file=.sparkwright/{name}.lock" for name in ("virtual", "no"))
+LOCK = "lock_file=.sparkwright/virtual.lock"
 #: Round trip in seconds on the long line.
 ROUND_TRIP = 0.02
 
@@ -105,7 +103,6 @@ def _with_pyinfra(inventory: Path, hosts: Sequence[str], others: dict[str, Check
     stock = [str(OURS.pyinfra.absolute()), "--yes", *limit, str(alone.resolve()), str(STOCK)]
     return {
         "sparkwright": partial(OURS.deploy, inventory, hosts, key),
-        "sparkwright without a lock": partial(OURS.deploy, inventory, hosts, key, [NO_LOCK]),
         "sparkwright on pyinfra's stock connection": partial(
             OURS.deploy, inventory, hosts, {**key, "SPARKWRIGHT_STOCK_CONNECTION": "1"}
         ),

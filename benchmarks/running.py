@@ -50,14 +50,12 @@ class Checkout:
         inventory: Path,
         hosts: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
-        data: Sequence[str] = (),
     ) -> Cost:
         """The site's deploy on these hosts, or on all, without pending changes.
 
         A run with changes is not counted and repeated: another checkout may have been there before.
         """
         options = [word for host in hosts for word in ("--limit", host)]
-        options += [word for pair in data for word in ("--data", pair)]
         command = [str(self.pyinfra), "--yes", *options, str(inventory.resolve()), "deploy.py"]
         changes: list[str] = []
         for _ in range(TRIES):

@@ -83,9 +83,10 @@ def replicas() -> dict[str, Any]:
     """A release is rolled through two hosts under streaming load, behind one address."""
     balanced: dict[str, Any] = {"hosts": 2, "address": {"port": BALANCER}}
     result: dict[str, Any] = {"first": deploy("replicas-first", **balanced)}
-    result["streams"] = in_turns(
-        {"proxy": f"127.0.0.1:{PORT}", "address": f"127.0.0.1:{BALANCER}"}, AT_THE_ADDRESS
-    )
+    # Both ways reach both engines, which share one GPU and take its time in turn.
+    proxies = f"127.0.0.1:{PORT},{SECOND.address}:{PORT}"
+    ways = {"proxy": proxies, "address": f"127.0.0.1:{BALANCER}"}
+    result["streams"] = in_turns(ways, AT_THE_ADDRESS)
     key = Path(".sparkwright/api_key").read_text().strip()
     changed = {SERVICE: service(arguments={"max_num_seqs": 128})}
     with Load(HOST.address, BALANCER, key, workers=16, model=MODEL) as load:

@@ -107,7 +107,7 @@ def serve(folder: Path) -> subprocess.Popen[bytes]:
 
 
 def main(target: Path) -> None:
-    """Measure, and write the result."""
+    """Measure both levels of an engine's sleep on a real GPU, and write the result."""
     asleep = {"none": memory()}
     folder, started = model(), time.monotonic()
     process = serve(folder)

@@ -2,9 +2,10 @@
 
 Runs on a host, from standard input: `python3 - TARGET STREAMS ROUNDS TOKENS < streams.py`, with the
 key in KEY and the model's name in MODEL. TARGET is the path of a socket, or ADDRESS:PORT, or
-https://ADDRESS:PORT. Each stream asks ROUNDS times, one request after the other, each on a new
-connection, and counts the events that carry a token. Many streams are shared among processes, so
-that the client is not the bottleneck. The standard library is enough.
+https://ADDRESS:PORT, or several of them with commas, which get requests in turn. Each stream asks
+ROUNDS times, one request after the other, each on a new connection, and counts the events that
+carry a token. Many streams are shared among processes, so that the client is not the bottleneck.
+The standard library is enough.
 """
 
 import asyncio
@@ -35,8 +36,8 @@ async def _request(target: str, tokens: int, number: int) -> tuple[float, float,
     head = (f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
             f"Authorization: Bearer {os.environ['KEY']}\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(body)}\r\n\r\n")  # fmt: skip
-    started = time.perf_counter()
-    reader, writer = await _connection(target)
+    targets, started = target.split(","), time.perf_counter()
+    reader, writer = await _connection(targets[number % len(targets)])
     writer.write((head + body).encode())
     first, count, status = 0.0, 0, await reader.readline()
     if b" 200 " not in status:

@@ -72,7 +72,7 @@ def failing(problem: Sequence[str]) -> Ours:
 
 
 def fail(state: State, host: Host, problem: Sequence[str]) -> bool:
-    """Fail a host with these lines."""
+    """Log these lines for a host, and count it as failed in the rest of pyinfra's run."""
     memory(host).failure = problem[0]
     for line in problem:
         host.log(click.style(visible(line), fg="red"))

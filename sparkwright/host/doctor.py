@@ -31,6 +31,8 @@ from sparkwright.host.lib.gpu import Gpus
 from sparkwright.host.lib.http import Health, Server
 from sparkwright.host.lib.processes import Outcome, run
 from sparkwright.host.lib.records import dataclass, decode, encode, field, replace
+from sparkwright.host.service import current
+from sparkwright.host.smoke import check
 from sparkwright.host.watch.state import WatchReport
 
 
@@ -93,6 +95,7 @@ class ServiceSeen:
         metrics: two looks, some seconds apart; fewer if the service reports no metrics.
         stopped: the last stop by request; the service may have been started since.
         waits: missing ranks of its cluster; None if no rank is missing or there is no cluster.
+        faults: faults of its answers.
     """
 
     unit: dict[str, str]
@@ -103,6 +106,7 @@ class ServiceSeen:
     metrics: tuple[Look, ...] = ()
     stopped: homes.Stopped | None = None
     waits: str | None = None
+    faults: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -148,6 +152,8 @@ _LINES, _WIDTH = 400, 600
 #: about 16 s on a Spark.
 _PATIENCE = 25.0
 _LOOK = 2.5
+#: Seconds for an answer of a service that has nothing to do.
+_ANSWER = 60
 _INSIDE = ("nvidia-smi", "-L")
 _KERNEL = re.compile(
     r"NVRM|Xid|Out of memory|oom-kill|oom_reaper|thermal|throttl|I/O error|EXT4-fs error|"
@@ -259,18 +265,30 @@ def service(
         output = docker.docker("logs", "--tail", str(_LINES), own.name, timeout=10)
         earlier = set(log)
         log += [line for line in cut((output.out + output.err).splitlines()) if line not in earlier]
+    health = ranks.health(home, server) or Health(None)
+    readings = tuple(looks(server, request.seconds, request.metric_names))
     return ServiceSeen(
         unit=ranks.unit(home, shown),
-        health=ranks.health(home, server) or Health(None),
+        health=health,
         log=tuple(log),
         container=own,
         gpu_inside=docker.docker("exec", own.name, *_INSIDE, timeout=10)
         if own and own.running
         else None,
-        metrics=tuple(looks(server, request.seconds, request.metric_names)),
+        metrics=readings,
         stopped=homes.stopped(home),
         waits=ranks.missing(home),
+        faults=tuple(faults(home, readings)) if health.code == 200 else (),
     )
+
+
+def faults(home: Path, readings: tuple[Look, ...]) -> list[str]:
+    """Ask a service by its own routes, unless it is at work. Returns the faults of its answers."""
+    record, busy = current(home), bool(readings) and readings[-1][metrics.RUNNING] > 0
+    if record is None or record.follower or busy:
+        return []
+    gate = replace(record.gate, boot_seconds=1, first_answer_seconds=_ANSWER, speculates=False)
+    return check.without_proxy(record.name, gate)[0]
 
 
 def looks(server: Server, seconds: float, names: Mapping[str, str]) -> Iterator[Look]:

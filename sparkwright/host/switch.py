@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from sparkwright.host import boot_phases, second_boot
+from sparkwright.host.exclusive import room
 from sparkwright.host.lib import docker, documents, exclusive, files, homes, journal, nap, systemd
 from sparkwright.host.lib.http import Server
 from sparkwright.host.lib.processes import run
@@ -107,6 +108,10 @@ class Switch:
         problems = self._lacking()
         if problems:
             return self._end(FAILED, problems, touched=False)
+        stops = [switch.name for switch in self._restarting if switch.sleeps]
+        slept = [switch.name for switch in self._waking if switch.slept]
+        if lacking := room.lacking(self._folder.parent, slept, stops):
+            return self._end(REVERTED, [lacking], touched=False)
         self._write_recovery()
         self._remember()
         for switch in self._services:
@@ -120,7 +125,11 @@ class Switch:
         self._note("stopping")
         served = bool(self._unmanaged) or any(_running(item) for item in self._restarting)
         self._stopped = time.monotonic() if served else None
+        before = None if self._waking else room.measured()
         self._stop(self._restarting)
+        if before is not None:
+            given = (room.measured() or before) - before
+            print(f"{given:.1f} GiB of memory are free again", flush=True)
         self._set_unmanaged(running=False)
         self._note("switching")
         self._switch("to")
@@ -352,7 +361,7 @@ class Switch:
         # minute.
         pools = [switch.service.pool for switch in services]
         closed = which == "to" and any(pool.others for pool in pools if pool)
-        before = {switch.name: _container(switch) for switch in self._waking}
+        before = {item.name: _running_id(f"sparkwright-{item.name}") for item in self._waking}
         if closed and (problems := self._soak(before)):
             return problems
         self._each_proxy(place.admit)
@@ -438,7 +447,7 @@ class Switch:
         none.
         """
         for switch in self._waking:
-            if _container(switch) != before[switch.name]:
+            if _running_id(f"sparkwright-{switch.name}") != before[switch.name]:
                 died = f"{switch.name}: it died within {self._soak_seconds:.0f} s of use"
                 return [died, *_of_journal(journal.last(switch.service.unit, 6))]
         return []
@@ -618,11 +627,6 @@ def _without_cache(switch: ServiceSwitch) -> bool:
         return systemd.unit(switch.service.unit).get("SubState") == "auto-restart"
 
     return not remaining(waits, _RESTARTED, 0.3)
-
-
-def _container(switch: ServiceSwitch) -> str:
-    """Return the id of the service's container if it runs; empty otherwise."""
-    return _running_id(f"sparkwright-{switch.name}")
 
 
 def _running_id(container: str) -> str:

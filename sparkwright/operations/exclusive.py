@@ -1,7 +1,7 @@
 """Exclusive groups on a host: their files, and the activation of another member."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from pyinfra.api.host import Host
@@ -125,8 +125,14 @@ def _followed(host: Host, answer: ActivateAnswer) -> ActivateAnswer:
     )
 
 
-def files_of(services: Sequence[Service], settings: HostSettings) -> dict[str, tuple[str, int]]:
-    """Files with which a host switches between exclusive services without a controller, if any."""
+def files_of(
+    services: Sequence[Service], settings: HostSettings, needs: Mapping[str, float]
+) -> dict[str, tuple[str, int]]:
+    """Files with which a host switches between exclusive services without a controller, if any.
+
+    Args:
+        needs: GiB of memory that services need, as far as the plan knows it.
+    """
     members = {each.exclusive: each.members for each in services if each.exclusive is not None}
     if not members:
         return {}
@@ -141,6 +147,7 @@ def files_of(services: Sequence[Service], settings: HostSettings) -> dict[str, t
         wait_seconds=settings.activation.wait_seconds,
         idle={name: each.idle.seconds for name, each in settings.services.items() if each.idle},
         admin=ADMIN,
+        memory={name: round(size, 2) for name, size in needs.items()},
     )
     home = place(root)
     context = {

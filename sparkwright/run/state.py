@@ -13,6 +13,8 @@ import click
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
+from sparkwright.checks.configuration.facts import assumed_hardware
+from sparkwright.checks.configuration.memory_budget import budgets
 from sparkwright.checks.service.watch_plan import Watch, watch_of
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.config.settings import HostSettings, RolloutSettings
@@ -97,7 +99,12 @@ class HostRun(DesiredHost):
     @cached_property
     def exclusive_files(self) -> dict[str, tuple[str, int]]:
         """Files that the host needs for its exclusive services: text and mode, by path."""
-        return exclusive.files_of(self.services, self.settings)
+        plan = self.desired.plan
+        if not plan.groups:
+            return {}
+        every = budgets(plan, self.desired.catalog, assumed_hardware(plan)).items()
+        needs = {name: own.share for name, own in every if own.share}
+        return exclusive.files_of(self.services, self.settings, needs)
 
     @cached_property
     def address_files(self) -> dict[str, tuple[str, int]]:

@@ -200,10 +200,9 @@ def _desired_host(
     *,
     dry: bool,
 ) -> DesiredHost:
-    plan, settings = desired.plan, desired.plan.settings
+    plan, settings, images = desired.plan, desired.plan.settings, desired.resolution.images
     token = hub_token(settings.hub_token_source)
-    images = [image for image in plan.references.images if image.name in desired.resolution.images]
-    registries = {image.pulled.registry for image in images}
+    registries = {each.pulled.registry for each in plan.references.images if each.name in images}
     accounts = {each: account(settings.registry_auth_source, each) for each in registries}
     proxies = proxies_of(plan, everyone, pools, dry=dry)
     proxies = proxies and replace(

@@ -429,11 +429,10 @@ def plan_fleet(inputs: Iterable[inventory.HostInput], *, anew: bool = False) -> 
 
 def _of_the_whole(host: ReadHost, plan: HostPlan) -> Iterator[Finding]:
     """Services without TLS on a host with TLS, and names of unknown rules."""
-    given = host.given
     in_clear = [
         service.name
         for service in plan.services
         if host.settings.tls and not service.proxy and not is_loopback(service.bind)
     ]
-    yield from host_certificates.clear_services(given.name, in_clear, f"{given.origin('tls')}: tls")
-    yield from unknown_silences(plan, host.catalog, given.origin("services"))
+    yield from host_certificates.clear_services(plan.host, in_clear, host.given.origin("tls"))
+    yield from unknown_silences(plan, host.catalog, host.given.origin("services"))

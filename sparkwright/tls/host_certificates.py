@@ -121,10 +121,10 @@ def address_in_clear(host: str, settings: HostSettings) -> Iterator[finding.Find
         yield replace(warning, id="address-in-clear", severity=finding.Severity.WARNING)
 
 
-def clear_services(host: str, services: Iterable[str], where: str) -> Iterator[finding.Finding]:
+def clear_services(host: str, services: Iterable[str], file: str) -> Iterator[finding.Finding]:
     """Faults of services that others reach without a proxy on a host with TLS."""
     for service in services:
-        path = f"{where}: {service} has no proxy"
+        path = f"{file}: tls: {service} has no proxy"
         yield _MESSAGES.mistake("in-clear", path, host, service=service)
 
 

@@ -32,7 +32,7 @@ IMPORT = (
     *("import", "open-tiny.yaml", "--directory", "mine", "--replace"),
     *("--engine-version", "0.24.0"),
 )  # fmt: skip
-SERVICES = {"qwen36": {"recipe": "open-tiny", "environment": {"FAKE_VLLM_BOOT_SECONDS": "1"}}}
+SERVICES = {"qwen36": {"recipe": "open-tiny"}}
 
 
 @pytest.fixture

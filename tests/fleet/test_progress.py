@@ -34,7 +34,7 @@ def test_progress_shows_downloads_and_a_boot(site: Site) -> None:
     site.power_on()
     site.repair()
     bare(HOST)
-    boot = '"port": 8000, "environment": {"FAKE_VLLM_BOOT_SECONDS": "20"},'
+    boot = '"port": 8000, "environment": {"FAKE_VLLM_BOOT_SECONDS": "12"},'
     site.edit("group_data/sparks.py", '"port": 8000,', boot)
     try:
         shown = _on_a_terminal(site, "--limit", HOST, *_SLOW)

@@ -8,6 +8,22 @@ import ssl
 import threading
 import time
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+
+class Used(NamedTuple):
+    """Usage that an answer reports, with the day (UTC) of its end."""
+
+    day: str
+    tokens_in: int
+    tokens_out: int
+
+
+def used(answer: dict[str, Any]) -> Used:
+    """The usage of an answer that has just ended."""
+    day, usage = time.strftime("%Y-%m-%d", time.gmtime()), answer["usage"]
+    tokens_in = usage["prompt_tokens"]
+    return Used(day, tokens_in, usage["total_tokens"] - tokens_in)
 
 
 @dataclass
@@ -19,7 +35,7 @@ class Load:
         wrong: failures: status, broken line, or a missing end.
         context: verification of https; None for http.
         model: model name in requests.
-        tokens: tokens of prompts and answers, as complete answers report them, if streams do.
+        answers: usage of each complete answer, if streams report it.
         streams: whether half of the workers ask for streams now.
     """
 
@@ -33,7 +49,7 @@ class Load:
     context: ssl.SSLContext | None = None
     model: str = "qwen36-fast"
     counting: bool = False
-    tokens: int = 0
+    answers: list[Used] = field(default_factory=list)
     streams: bool = True
     _stop: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
@@ -91,8 +107,7 @@ class Load:
             return f"cut off: {text[-80:]!r}"
         if self.counting:
             last = text.rpartition("data: {")[2].partition("\n")[0] if streaming else text[1:]
-            count = json.loads(f"{{{last}")["usage"]["total_tokens"]
-            self.tokens += count  # in one step: other threads add, too
+            self.answers.append(used(json.loads(f"{{{last}")))
         if streaming:
             return None
         return None if json.loads(text)["usage"]["completion_tokens"] else "an empty answer"

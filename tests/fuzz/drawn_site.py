@@ -25,7 +25,6 @@ INVENTORY = 'sparks = ["spark-1", "spark-2"]\n'
 GROUP_DATA = f'services = {{"qwen36": {{"recipe": "{RECIPE}"}}}}\n'
 #: Seconds of computing that no command of these takes, for any input; and of waiting.
 LONGEST, PATIENCE = 5.0, 10.0
-CODES = {0, 1, 2, 130}
 
 
 def catalog(folder: Path) -> Path:
@@ -71,7 +70,7 @@ def run(folder: Path, *arguments: str, outputs: Iterable[str] = ()) -> Result:
     message = f"{arguments}: {result.output[-2000:]}"
     if not (result.exception is None or isinstance(result.exception, SystemExit)):
         raise AssertionError(message) from result.exception
-    assert result.exit_code in CODES, (result.exit_code, message)
+    assert result.exit_code in {0, 1, 2, 130}, (result.exit_code, message)
     assert "Traceback" not in result.output, message
     assert took < LONGEST, (took, message)
     assert waited < PATIENCE, (waited, message)

@@ -159,7 +159,6 @@ lock = _yaml(_locked())
 #: same words before they do.
 _COMMANDS = _DATA["COMMANDS"]
 assert set(_COMMANDS) <= {name for section in sections().values() for name in section}
-_OPTIONS = _DATA["OPTIONS"]
 _WORDS = st.one_of(
     st.sampled_from(_DATA["WORDS"]),
     texts.filter(lambda text: "/" not in text and ".." not in text and "~" not in text),
@@ -168,7 +167,7 @@ _WORDS = st.one_of(
 )  # fmt: skip
 command_line = st.tuples(
     st.sampled_from((*_COMMANDS, "chekc", "")),
-    st.lists(st.one_of(st.sampled_from(_OPTIONS), _WORDS), max_size=6),
+    st.lists(st.one_of(st.sampled_from(_DATA["OPTIONS"]), _WORDS), max_size=6),
 ).map(lambda pair: (pair[0], *(word.replace("\0", "") for word in pair[1])))
 _UP_WORDS = st.sampled_from(_DATA["UP_WORDS"])
 _UP_OPTIONS = st.sampled_from(_DATA["UP_OPTIONS"])

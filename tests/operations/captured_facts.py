@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 from pyinfra_testing.facts import make_fact_tests  # type: ignore[import-untyped]
 
-CAPTURES = Path(__file__).parent / "facts"
 #: The command is the program itself, compressed: it changes with the program.
 _any_command = pytest.mark.filterwarnings("ignore:No command set for test")
 
-for _folder in sorted(CAPTURES.iterdir()):
+for _folder in sorted((Path(__file__).parent / "facts").iterdir()):
     globals()[f"Test{_folder.name}"] = _any_command(
         make_fact_tests("sparkwright", f"facts.{_folder.name}", _folder)
     )

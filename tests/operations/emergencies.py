@@ -14,9 +14,8 @@ from sparkwright.host.lib.records import encode
 from tests import forked
 from tests.operations.harness import marked
 from tests.operations.real import INSTANT
-from tests.unit.builders import probe
+from tests.unit.builders import ROOT, probe
 
-ROOT = Path(__file__).resolve().parents[2]
 #: Nobody listens there.
 NOBODY = "http://127.0.0.1:9"
 SERVICE = {"recipe": "qwen36-35b-a3b-heretic-dflash", "port": 8000}

@@ -26,7 +26,6 @@ from sparkwright.host.lib.records import encode
 from sparkwright.host.lock import LockAnswer, Owner
 from sparkwright.host.observe import Observation, ObservationRequest
 
-_LABEL = re.compile(r"sparkwright-([\w-]+)$")
 _PACKED = re.compile(r'b64decode\("([^"]+)"\)')
 #: Another run of another machine.
 ANN = Owner("t0", "ann@laptop", "elsewhere", 1, since=820.0)
@@ -132,7 +131,7 @@ class FakeHost:
 
     def run_shell_command(self, command: Any, **arguments: Any) -> tuple[bool, CommandOutput]:
         text = command.get_raw_value()
-        label = _LABEL.search(text)
+        label = re.search(r"sparkwright-([\w-]+)$", text)
         assert label is not None, f"no program of ours: {text[-80:]}"
         if "_stdin" in arguments:
             request = json.loads(arguments["_stdin"])["request"]

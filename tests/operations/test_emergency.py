@@ -34,7 +34,6 @@ MODEL = Item("model", "a/b@cccc", f"/opt/models/a--b/{'c' * 40}", 5, 5, ("qwen36
 BARE = Item("model", "a/d@dddd", f"/opt/models/a--d/{'d' * 40}", 5, 5, (), "has no receipt")
 STAGE = Item("unfinished", "a@1", "/opt/models/a--b/.staging-1", 7, 7)
 USAGE = DiskUsage((MODEL, BARE, STAGE), ())
-BROKEN = {"group_data__all": "services = {\n"}
 
 
 def gate(release: str = "b" * 12, root: str = ROOT, **changes: Any) -> dict[str, Any]:
@@ -126,7 +125,7 @@ def test_every_command_of_an_emergency_works_without_a_plan(tmp_path: Path, name
         tmp_path,
         host("spark-1", status=status(root="/opt/sparkwright"), **answers),
         unreachable("spark-2"),
-        **BROKEN,
+        group_data__all="services = {\n",
     )
     done = sparkwright(tmp_path, *arguments)
     text = done.stdout + done.stderr

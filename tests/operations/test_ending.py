@@ -11,11 +11,9 @@ from sparkwright.results.run_summary import Outcome
 from sparkwright.run import ending
 from sparkwright.run.state import Run
 from sparkwright.site.fleet import plan_fleet
-from tests.operations.emergencies import ROOT, sparkwright, unreachable, write_site
+from tests.operations.emergencies import sparkwright, unreachable, write_site
 from tests.operations.sites import looked_at, site, spark
-from tests.unit.builders import locked
-
-PASSED = Smoke(6, 6, 2.8, ())
+from tests.unit.builders import ROOT, locked
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +29,7 @@ def _run() -> Run:
     for host in hosts[:2]:
         item = run.hosts[host.name]
         looked_at(host, item)
-        item.smoke["qwen36"] = PASSED
+        item.smoke["qwen36"] = Smoke(6, 6, 2.8, ())
         host.memory.executions = 2
         host.memory.changes.append("service qwen36: restart")
     run.hosts["spark-2"].outcomes["qwen36"] = Outcome("reverted", "0123456789ab", None)

@@ -25,7 +25,7 @@ EVENING: dict[str, Any] = {
 OLD = "0123456789ab"
 ONE = host_run(fake(None), EVENING)
 SERVICES = ONE.services
-FILES = exclusive.files_of(SERVICES, ONE.settings)
+FILES = ONE.exclusive_files
 CHAT, WRITER = SERVICES
 
 
@@ -120,8 +120,9 @@ def test_an_idle_service_is_known_to_its_host_and_stays_stopped_in_the_next_depl
     settings = {"chat": {"recipe": RECIPE, "idle": {"after": "2h"}}}
     idle = host_run(fake(None), settings)
     (chat,) = idle.services
-    (text, _) = exclusive.files_of(idle.services, idle.settings)[f"{ROOT}/state/exclusive.json"]
+    (text, _) = idle.exclusive_files[f"{ROOT}/state/exclusive.json"]
     declared = json.loads(text)
+    assert 50 < declared["memory"]["chat"] < 128
     assert declared["idle"] == {"chat": 7200.0}
     assert declared["on_request"] == ["chat"]
     assert f"ConditionPathExists=!{chat.home}/asleep" in chat.unit_text

@@ -17,9 +17,8 @@ from sparkwright.facts.observation import observe_anew
 from sparkwright.host.observe import ObservationRequest
 from tests.operations.harness import as_json, marked
 from tests.operations.real import INSTANT, executed, host_of, on, real_state, says
-from tests.unit.builders import probe
+from tests.unit.builders import ROOT, probe
 
-ROOT = Path(__file__).parents[2]
 CAPTURES = Path(__file__).parent / "facts"
 OBSERVE = "sparkwright-observe"
 

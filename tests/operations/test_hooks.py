@@ -269,9 +269,6 @@ def test_a_guard_stops_another_operation_before_it_does_anything() -> None:
     assert (memory(host).changes, state.failed_hosts) == ([], {host})
 
 
-TABLES = Tables(__file__)
-
-
 @pytest.fixture
 def _hooked(monkeypatch: pytest.MonkeyPatch) -> None:
     connector: Any = ssh
@@ -311,7 +308,7 @@ def test_an_unusable_key_fails_its_hosts_alone(tmp_path: Path) -> None:
         encrypted={"ssh_key": phrase},
         other_phrase={"ssh_key": phrase, "ssh_key_password": "sesame"},
     )
-    for name, arguments in TABLES.data["keys"].items():
+    for name, arguments in Tables(__file__).data["keys"].items():
         message = str(result[name])
         assert message.startswith("not reached: ssh_key: ")
         assert arguments in message

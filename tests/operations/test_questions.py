@@ -117,7 +117,6 @@ def test_a_host_with_a_silent_last_sample_has_not_answered() -> None:
 
 
 OPENCLAW = Secret("sk-the-key-of-openclaw-0123456789")
-PLACE = "/opt/sparkwright/gateway/keys.map"
 
 
 def _keyed(services: Any = BEHIND) -> tuple[Any, HostRun]:
@@ -132,7 +131,7 @@ def test_a_host_gets_hashes_and_not_in_a_command() -> None:
     questions.renewed_keys(host, item)
     assert host.programs == ["lock", "keys"]
     request = host.request("keys")
-    assert request["place"] == PLACE
+    assert request["place"] == "/opt/sparkwright/gateway/keys.map"
     assert f"{key_hash(OPENCLAW)} openclaw" in request["text"].splitlines()
     assert request["proxy"]["files"] == {}
     asked = host.asked[-1]

@@ -166,24 +166,22 @@ class Fleet:
         self.order: list[tuple[str, Any]] = []
         self.broken: set[str] = set()
         self.hosts = {name: fake(None, jobs=self._ends(name)) for name in hosts}
-        every = {}
+        runs = {}
         for name, host in self.hosts.items():
             host.name = name
             at = f"10.0.0.{name[-1]}"
-            every[name] = HostRun(
-                hosts[name], (), KEYS, None, {}, None, None, name, host.memory, at
-            )
+            runs[name] = HostRun(hosts[name], (), KEYS, None, {}, None, None, name, host.memory, at)
         settings = RolloutSettings(canaries=1, batch="100%")
         self.run = Run(
-            "inventory/lab.py", every, RunKeys(Secret("peers")),
-            Rollout(batches(list(every), settings)), settings, dry=False,
+            "inventory/lab.py", runs, RunKeys(Secret("peers")),
+            Rollout(batches(list(runs), settings)), settings, dry=False,
         )  # fmt: skip
         attach(self.run, self.hosts)  # type: ignore[arg-type]
         first = next(iter(self.hosts.values()))
         for name, host in self.hosts.items():
             host.state = first.state
             host.state.active_hosts = set(self.hosts.values())
-            item = every[name]
+            item = runs[name]
             looked_at(host, item, **(running(item, serves) if serves else {}))
 
     def _ends(self, name: str) -> Callable[[Any], Any]:

@@ -56,7 +56,7 @@ def _serve(arguments: argparse.Namespace, table: Table, identity: Identity) -> i
     faults = read_faults(identity.fault)
     if identity.fault:
         log.raw(f"FAKE: fault asked for: {identity.fault}")
-    boot_seconds = float(os.environ.get("FAKE_VLLM_BOOT_SECONDS") or "2")
+    boot_seconds = float(os.environ.get("FAKE_VLLM_BOOT_SECONDS") or "0.5")
     version = table.version
     log.server("INFO", "utils.py:299", f"vLLM API server version {version} (fake)")
     # The real one prints an --api-key in clear here, and so does its fake.

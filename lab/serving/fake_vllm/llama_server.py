@@ -136,7 +136,7 @@ def main(_: list[str]) -> int:
         return 1
     slots = f"n_slots = {settings.max_num_seqs}, n_ctx_slot = {settings.max_model_len}"
     say(f"I srv    load_model: initializing, {slots}")
-    time.sleep(float(os.environ.get("FAKE_VLLM_BOOT_SECONDS") or "2"))
+    time.sleep(float(os.environ.get("FAKE_VLLM_BOOT_SECONDS") or "0.5"))
     while faults.never_healthy:
         time.sleep(30)
     say("I srv  llama_server: model loaded")

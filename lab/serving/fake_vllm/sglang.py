@@ -180,7 +180,7 @@ def main(_: list[str]) -> int:
     # The real server logs every argument, an API key too; this fake logs the given arguments.
     say(f"server_args=ServerArgs({' '.join(sys.argv[1:])})")
     faults = read_faults(identity.fault)
-    seconds = float(os.environ.get("FAKE_VLLM_BOOT_SECONDS") or "2")
+    seconds = float(os.environ.get("FAKE_VLLM_BOOT_SECONDS") or "0.5")
     try:
         say(f"Platform cuda ({find_gpu(aeon=False).name}).")
         settings = settings_of(arguments)

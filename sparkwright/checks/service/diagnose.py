@@ -69,10 +69,6 @@ def _vague(finding: Finding) -> bool:
     return finding.id in CHECKS.texts and CHECKS.texts[finding.id].vague
 
 
-def _alike(findings: list[Finding]) -> tuple[Finding, ...]:
-    return tuple(item.on(None) for item in findings)
-
-
 def render(by_host: Mapping[str, list[Finding]], paint: Paint = str) -> str:
     """Render the gravest finding in a line, then every host's findings, hosts with errors first.
     Hosts with equal findings share an entry.
@@ -80,7 +76,7 @@ def render(by_host: Mapping[str, list[Finding]], paint: Paint = str) -> str:
     ordered = sorted(by_host.items(), key=lambda item: -len(errors(item[1])))
     every = errors_first(item for _, findings in ordered for item in findings)
     lines = [headline(every), ""] if every else []
-    for hosts, findings in folded(ordered, _alike):
+    for hosts, findings in folded(ordered, lambda same: tuple(item.on(None) for item in same)):
         body = text(findings, hosts=False, indent=2, paint=paint)
         summary = f"{counts(findings)}\n{body}" if findings else "nothing found"
         lines.append(f"{', '.join(hosts)}: {summary}")

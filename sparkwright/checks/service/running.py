@@ -95,6 +95,14 @@ def _counters(service: Serving) -> Iterator[Symptom]:
         yield Symptom("preemptions", requests=risen)
 
 
+@each(services, "wrong-answer")
+def _answers(service: Serving) -> Iterator[Symptom]:
+    # The first request after a start may take minutes.
+    young = bool(service.seen.metrics) and compiling(service)
+    if service.seen.faults and not young:
+        yield Symptom(faults="; ".join(service.seen.faults))
+
+
 @each(services, "queue-saturated")
 def _queue(service: Serving) -> Iterator[Symptom]:
     looks, slots = service.seen.metrics, service.limits.sequences

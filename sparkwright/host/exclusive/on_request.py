@@ -71,8 +71,8 @@ class Waking:
         self._turn = threading.Lock()
         #: Requests that this program has, by service.
         self.handled = Counter[str]()
-        #: Whether another run held the host's lock, by service.
-        self.refused: dict[str, bool] = {}
+        #: Reason why the last switch did not start, by service; empty if it started.
+        self.refused: dict[str, str] = {}
 
     def asleep(self, service: str) -> str | None:
         """Return the service that runs in place of a sleeping service; None once the service is
@@ -155,7 +155,7 @@ class Waking:
     def _activate(self, group: str, service: str) -> None:
         try:
             with self._turn:
-                self.refused[service] = unattended.run(self._root, service, "request") != 0
+                self.refused[service] = unattended.run(self._root, service, "request")
         finally:
             with self._lock:
                 _, ended = self._under_way.pop(group)
@@ -222,8 +222,8 @@ class Handler(BaseHTTPRequestHandler):
                 self._check_client()
             self._check_client()
         if waking.asleep(service) is not None:
-            if waking.refused.get(service):
-                raise Later(f"{service} sleeps, and somebody is at work on its host", _SOON)
+            if reason := waking.refused.get(service):
+                raise Later(f"{service} sleeps: {reason}", _SOON)
             raise Later(f"{service} did not come up: sparkwright history shows why", 10 * _SOON)
 
     def _head(self, status: int, *headers: tuple[str, str]) -> None:

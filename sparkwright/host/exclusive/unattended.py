@@ -19,10 +19,12 @@ from sparkwright.host import control, lock
 from sparkwright.host.exclusive import activate
 from sparkwright.host.exclusive.activate import ActivateRequest
 from sparkwright.host.lib import documents, exclusive, systemd
+from sparkwright.host.release import REVERTED
 
 #: Exit code of an activation to try again (sysexits.h).
 AGAIN = 75
 _OURS = "on the host itself, boot "
+_BUSY = "somebody is at work on its host"
 #: Seconds between two looks at a switch.
 _LOOK = 0.5
 
@@ -39,13 +41,14 @@ def main(services_root: str) -> int:
         for name, group in exclusive.groups(root / "state").groups.items()
         if group.windows and exclusive.due(group, minute) != runs[name]
     ]
-    return max((run(root, service, "calendar") for service in due_services), default=0)
+    reasons = [run(root, service, "calendar") for service in due_services]
+    return AGAIN if any(reasons) else 0
 
 
-def run(root: Path, service: str, by: str, *, rests: bool = False) -> int:
+def run(root: Path, service: str, by: str, *, rests: bool = False) -> str:
     """Activate a service, or stop an idle service, and wait for the end.
 
-    Returns 0, or ``AGAIN`` if the switch could not start.
+    Returns why nothing was changed, in words for every client; empty if the switch did its work.
     """
     state = root / "state"
     owner = lock.Owner(secrets.token_hex(8), f"{by}@{socket.gethostname()}", _boot(), os.getpid())
@@ -54,7 +57,7 @@ def run(root: Path, service: str, by: str, *, rests: bool = False) -> int:
         answer = lock.take(state, owner, answer.by)
     if not answer.held:
         print(f"{answer.by.by if answer.by else 'somebody'} is at work on this host", flush=True)
-        return AGAIN
+        return _BUSY
     try:
         request = ActivateRequest(service, str(root), owner.by, by, owner.token, rests=rests)
         activated = activate.main(request)
@@ -63,8 +66,10 @@ def run(root: Path, service: str, by: str, *, rests: bool = False) -> int:
         if activated.switch:
             begun = "idle: it is stopped" if rests else f"{activated.was} makes room for it"
             print(f"{service}: {begun}", flush=True)
-            print(_ended(state, activated.switch), flush=True)
-        return AGAIN if activated.faults else 0
+            text, reason = _ended(state, activated.switch)
+            print(text, flush=True)
+            return reason
+        return _BUSY if activated.faults else ""
     finally:
         lock.release(state, str(owner.token))
 
@@ -82,13 +87,15 @@ def _boot() -> str:
     return _OURS + Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
-def _ended(state: Path, switch: str) -> str:
-    """Wait for the end of a switch and return its result."""
+def _ended(state: Path, switch: str) -> tuple[str, str]:
+    """Wait for the end of a switch. Returns its result, and why it changed nothing."""
     while True:
         runs = systemd.unit(control.SWITCH).get("ActiveState") in systemd.RUNNING
         journal = documents.read(state / "switch/progress.json") or {}
         if journal.get("id") == switch and journal.get("step") == "ended":
-            return f"the switch has ended: {journal.get('result')}"
+            result, reasons = journal.get("result"), journal.get("reasons", [])
+            untouched = result == REVERTED and not journal.get("checks")
+            return f"the switch has ended: {result}", "; ".join(reasons) if untouched else ""
         if not runs:
-            return "the switch was interrupted"
+            return "the switch was interrupted", ""
         time.sleep(_LOOK)

@@ -41,6 +41,7 @@ class Groups:
         wait_seconds: longest time that a request waits for its service.
         idle: service -> seconds without a request after which it is stopped.
         admin: HAProxy's socket.
+        memory: GiB that each service of the host needs, as far as the plan knows it.
     """
 
     groups: dict[str, Group] = records.field(default_factory=dict)
@@ -51,6 +52,7 @@ class Groups:
     wait_seconds: float = 900.0
     idle: dict[str, float] = records.field(default_factory=dict)
     admin: str = ""
+    memory: dict[str, float] = records.field(default_factory=dict)
 
 
 @records.dataclass(frozen=True)

@@ -4,7 +4,7 @@ HAProxy has checked the API key and hands requests over at a socket of systemd's
 the request to HAProxy's socket of pools, with the pool's name in a header, passes the answer on
 unchanged, and counts its usage. A request whose replica is down, or breaks off before its answer,
 is sent to one other replica: a prompt that kills engines kills two at most. An answer that was cut
-off is not repaired.
+off is not repaired: a stream ends with an error event, and without ``[DONE]``.
 
 There are two processes: systemd's main process only waits. When it ends (``systemctl restart``) or
 at SIGTERM, the serving process accepts no more connections and finishes its answers while its
@@ -54,6 +54,8 @@ _OURS = (
 _REPLACED = (b"content-length", b"x-sparkwright-server", b"x-sparkwright-unserved")
 #: Yields a request with one more line of its head.
 _Sent = Callable[[str], Iterator[bytes]]
+#: Last event of a stream whose replica died; the connection's end says so too, less clearly.
+_BROKE_OFF = refusal.Refused(502, "The replica broke off in the middle of its answer.")
 #: Errors when a client or HAProxy ends a connection, at any time.
 _BROKEN = (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError)
 
@@ -344,13 +346,16 @@ class Exchange:
         framing = b"" if empty else framing if whole else b"Transfer-Encoding: chunked\r\n"
         self._send(head.first + b"\r\n" + head.rest(*_REPLACED) + framing)
         framed = bytes if whole else wire.chunk
+        # The first line ends an event that was cut off in the middle.
+        error = f"\n\ndata: {_BROKE_OFF.body}\n\n".encode() if meter.stream else b""
         try:
             async for piece in wire.content(reader, head, until_closed=not empty):
                 if passed := meter.feed(piece):
                     self._writer.write(framed(passed))
                     await self._writer.drain()
+            error = b""
         finally:
-            if rest := meter.end():
+            if rest := meter.end() if meter.done else error or meter.end():
                 self._writer.write(framed(rest))
         self._writer.write(framed(b""))
         self._complete = True

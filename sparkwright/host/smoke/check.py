@@ -178,6 +178,13 @@ def answered(client: Client, kind: str, name: str = "") -> str:
     return judged(kind, succeeded(routes[kind], answer), Path(client.request.model_files))
 
 
+def answering(request: SmokeRequest) -> list[tuple[str, Callable[[Client], str]]]:
+    """Return the checks that ask a service by its own routes and judge the answers, by name."""
+    if "chat" in request.routes or not request.routes:
+        return [("generation", generate)]
+    return [(kind, partial(answered, kind=kind)) for kind in KINDS if kind in request.routes]
+
+
 def warm_up(client: Client) -> str:
     """Request a longer answer, since the first answers compile kernels."""
     return generate(client, FORESEEABLE, 64)
@@ -283,11 +290,7 @@ def run(
     def started(client: Client) -> str:
         return health(client, look, lasting)
 
-    plan = [("health", started), ("models", models), ("key", key_required)]
-    if "chat" in request.routes or not request.routes:
-        plan.append(("generation", generate))
-    else:
-        plan += [(kind, partial(answered, kind=kind)) for kind in KINDS if kind in request.routes]
+    plan = [("health", started), ("models", models), ("key", key_required), *answering(request)]
     plan += [(f"warm-up {number + 1}", warm_up) for number in range(request.warm_ups)]
     plan += [("adapters", adapters)] if request.adapters else []
     if request.follower:

@@ -16,13 +16,14 @@ from sparkwright.facts.answers import parse
 from sparkwright.host import doctor
 from sparkwright.host import doctor as collect
 from sparkwright.host.doctor import Mount
-from sparkwright.host.lib import processes
+from sparkwright.host.lib import files, processes
 from sparkwright.host.lib.http import Server
 from sparkwright.host.lib.processes import Outcome
 from tests.host.doctor.hosts import KEY, Vllm, host, inspected, vllm
 from tests.host.programs import program
 from tests.libyaml import safe_load
 from tests.tables import Tables
+from tests.unit.builders import kept_service
 from tests.unit.checks.service.builders import RELEASE, facts
 
 cases = Tables(__file__)
@@ -71,6 +72,24 @@ def test_a_healthy_host_is_collected(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert seen.gpu.gpus[0].event_reasons == 0
     assert seen.gpu.gpus[0].clock_mhz == 208
     assert diagnose("spark-1", replace(seen, disks={}, memory={}, kernel=())) == []
+
+
+def test_a_service_without_right_answers_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host(tmp_path, monkeypatch, [inspected()])
+    home = tmp_path / "services/qwen36"
+    with vllm() as server:
+        record = kept_service("r", "qwen36", tmp_path, port=server.port).record
+        files.write(home / "releases/r/release.json", record, 0o640)
+        files.point(home / "current", "releases/r")
+        answer = ask(server, tmp_path)
+    (finding,) = [
+        each
+        for each in diagnose("spark-1", facts({**answer, "planned": PLANNED}))
+        if each.id == "wrong-answer"
+    ]
+    assert "qwen36: models: an answer that no engine would give" in finding.observed
 
 
 def test_no_secret_leaves_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from sparkwright.host import switch as transaction
-from sparkwright.host.exclusive import activate, setup, unattended
+from sparkwright.host.exclusive import activate, room, setup, unattended
 from sparkwright.host.exclusive.activate import ActivateAnswer, ActivateRequest
 from sparkwright.host.exclusive.setup import SetupRequest
-from sparkwright.host.lib import exclusive, files, homes, nap, systemd
+from sparkwright.host.lib import exclusive, files, gpu, homes, memory, nap, systemd
 from sparkwright.host.lib.exclusive import NOBODY, Group, Groups
+from sparkwright.host.lib.gpu import Gpu, Gpus
 from sparkwright.host.lib.homes import Maintenance
 from sparkwright.host.lib.nap import Nap
 from sparkwright.host.lib.records import decode
@@ -395,6 +396,46 @@ def test_a_removed_group_leaves_nothing(pair: Host) -> None:
     exclusive.activate(pair.place / "state", {"evening": "c"}, "ann", "")
     declare(pair.place, GROUPS)
     assert exclusive.active(pair.place / "state")["evening"].service == "a"
+
+
+_CARD = Gpu("NVIDIA RTX 5090", memory_mib=100 << 10)
+
+
+@cases("name", "free", "lacks")
+def test_a_service_whose_memory_another_program_has_taken_is_not_started(
+    pair: Host, monkeypatch: pytest.MonkeyPatch, name: str, free: int, lacks: str
+) -> None:
+    declare(pair.place, replace(GROUPS, memory={"a": 40.0, "b": 50.0, "c": 20.0}))
+    card = replace(_CARD, name=name, memory_used_mib=(100 - free) << 10)
+    monkeypatch.setattr(gpu, "ask", lambda _: Gpus(True, 0, "", (card,)))
+    monkeypatch.setattr(memory, "meminfo", lambda: {"MemAvailable": free << 30})
+    other = pair.place / "running-c"
+    other.write_text(OLD)
+    _ask(pair)
+    assert _switch(pair).run() == ("reverted" if lacks else "good")
+    other.unlink()
+    assert _state(pair) == (A if lacks else B)
+    assert ("stop" in (pair.place / "said").read_text()) is not bool(lacks)
+    journal = json.loads((pair.place / "state/switch/progress.json").read_text())
+    assert journal["reasons"] == ([lacks] if lacks else [])
+
+
+def test_an_unattended_activation_says_why_there_is_no_room(
+    calendar: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "lacking", lambda *_: "no room")
+    assert unattended.run(calendar.place, "b", "request") == "no room"
+    assert _state(calendar) == A
+
+
+def test_an_idle_stop_measures_the_memory_that_it_gives_back(
+    idle: Host, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    free = iter([10.0, 60.5])
+    monkeypatch.setattr(room, "measured", lambda: next(free))
+    _ask(idle, "a", rests=True)
+    assert _switch(idle).run() == "good"
+    assert "50.5 GiB of memory are free again" in capsys.readouterr().out
 
 
 @pytest.fixture

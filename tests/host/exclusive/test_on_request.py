@@ -123,13 +123,24 @@ def test_a_client_that_leaves_stops_waiting(night: Waking) -> None:
 
 
 def test_a_running_deploy_is_reported_and_waited_for(night: Waking) -> None:
-    night.well = night.free = False
+    night.well, night.refusal = False, "somebody is at work on its host"
     night.go.set()
     answer = night.proxy.post(CHAT)
     assert (answer.status, answer.headers["retry-after"]) == (503, "30")
     assert "somebody is at work" in answer.data["error"]["message"]
-    night.well = night.free = True
+    night.well, night.refusal = True, ""
     assert night.proxy.post(CHAT).status == 200
+
+
+def test_a_service_without_room_in_memory_stays_asleep_and_its_clients_hear_why(
+    night: Waking,
+) -> None:
+    night.well, night.refusal = False, "llm needs 50.0 GiB of memory"
+    night.go.set()
+    answer = night.proxy.post(CHAT)
+    assert (answer.status, answer.headers["retry-after"]) == (503, "30")
+    assert answer.data["error"]["message"] == "llm sleeps: llm needs 50.0 GiB of memory."
+    assert night.backend.seen == []
 
 
 def test_a_client_without_a_key_wakes_no_service(night: Waking) -> None:

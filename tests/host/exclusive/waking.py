@@ -42,7 +42,7 @@ class Waking:
         begun: activated services, in order.
         go: set when the switch may end.
         well: whether activated services come up.
-        free: whether no other run works on the host.
+        refusal: reason why the switch does not start.
     """
 
     place: Path
@@ -52,9 +52,9 @@ class Waking:
     begun: list[str] = field(default_factory=list)
     go: threading.Event = field(default_factory=threading.Event)
     well: bool = True
-    free: bool = True
+    refusal: str = ""
 
-    def run(self, root: Path, service: str, by: str, *, rests: bool = False) -> int:
+    def run(self, root: Path, service: str, by: str, *, rests: bool = False) -> str:
         """A substitute for a switch."""
         assert (root, by) == (self.place, "idle" if rests else "request")
         service = NOBODY if rests else service
@@ -63,7 +63,7 @@ class Waking:
         runs = service if self.well else exclusive.running(root / "state")["evening"]
         exclusive.activate(root / "state", {"evening": runs}, by, "")
         proxy_place.tell_sleeping(root / "state")
-        return 0 if self.free else unattended.AGAIN
+        return self.refusal
 
     def say(self, **changes: Any) -> None:
         """Change a deploy's data."""

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from lab.hub.miniature import Miniature
 from lab.hub.repositories import MINIATURES
 from sparkwright.host import verify_models as rehash
 from sparkwright.host.fetch import contents
@@ -27,13 +26,8 @@ MODELS = {
 }
 
 
-def _miniature(repository: str) -> Miniature:
-    (result,) = [miniature for miniature in MINIATURES if miniature.id == repository]
-    return result
-
-
 def _write(folder: Path, repository: str, revision: int) -> list[str]:
-    made = _miniature(repository)
+    (made,) = [miniature for miniature in MINIATURES if miniature.id == repository]
     names = []
     number = range(1, len(made.revisions) + 1)[revision]
     for path, content in made.tree(number, 1.0).items():

@@ -51,13 +51,19 @@ def body(data: object) -> Iterator[bytes]:
 
 USAGE = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}
 OWN = event(choices=[], usage=USAGE)
+MESSAGE = {"role": "assistant", "content": "ab"}
+#: An answer with every field that a client reads.
+ANSWER = {
+    "id": "1", "object": "chat.completion", "created": 1, "model": "m", "usage": USAGE,
+    "choices": [{"index": 0, "message": MESSAGE, "finish_reason": "stop"}],
+}  # fmt: skip
 TOKENS = [event(choices=[{"delta": {"content": text}}]) for text in ("a", 'b"usage"')]
 
 
 def completion(request: "Request") -> Iterator[bytes]:
     """The answer of an engine with OpenAI's API: two tokens."""
     if not request.body.startswith(b"{") or not request.json.get("stream"):
-        yield from body({"choices": [{"message": {"content": "ab"}}], "usage": USAGE})
+        yield from body(ANSWER)
         return
     events = list(TOKENS)
     if (request.json.get("stream_options") or {}).get("include_usage"):

@@ -83,7 +83,8 @@ class _Requests(Handler):
             self.close_connection = True
         elif wanted.get("cut"):
             self.close_connection = True
-            self.reply(200, b"data: 0", {"Content-Length": "100"})
+            head = {"Content-Type": "text/event-stream", "Content-Length": "100"}
+            self.reply(200, b"data: 0", head)
         elif chunks := wanted.get("stream"):
             self._stream(chunks)
         elif wanted.get("hold"):

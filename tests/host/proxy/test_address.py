@@ -232,6 +232,21 @@ def test_an_address_that_is_cut_off_takes_no_request_of_the_other(
             cut.post(CHAT, {"model": "small"})
 
 
+def test_a_stream_whose_replica_dies_ends_with_an_error_and_never_as_a_whole(
+    address: RunningProxy, service: RunningProxy
+) -> None:
+    for proxy, errors in ((service, 0), (address, 1)):
+        answer = proxy.send("POST", CHAT, {"model": "small", "stream": True, "cut": True})
+        with pytest.raises(http.client.IncompleteRead) as cut_off:
+            answer.read()
+        text = cut_off.value.partial
+        assert (answer.status, text.count(b'data: {"error"'), b"[DONE]" in text) == (
+            200,
+            errors,
+            False,
+        )
+
+
 def test_rights_and_limits_are_judged_at_the_address_alone(
     address: RunningProxy, service: RunningProxy
 ) -> None:

@@ -26,7 +26,6 @@ from tests.host.serving import accepting
 
 MIB = 1 << 20
 HELD = b'{"ranges": [[0, %d]], "alive": true, "ended": false}'
-ALIVE = b'{"ranges": [], "alive": true, "ended": false}'
 
 
 @dataclass
@@ -269,7 +268,7 @@ def taker(tmp_path: Path) -> Callable[..., Taker]:
 
 
 def _alive(connection: socket.socket, asked: Asked) -> None:
-    signed(connection, asked, 200, ALIVE)
+    signed(connection, asked, 200, b'{"ranges": [], "alive": true, "ended": false}')
 
 
 def test_a_silent_peer_is_abandoned(

@@ -11,7 +11,8 @@ import pytest
 
 from sparkwright.engines import metric_names
 from sparkwright.engines.vllm.engine import ENGINE
-from sparkwright.host.lib import systemd
+from sparkwright.host import doctor
+from sparkwright.host.lib import files, systemd
 from sparkwright.host.lib.faults import Fault
 from sparkwright.host.lib.kinds import KINDS
 from sparkwright.host.proxy import health
@@ -22,6 +23,7 @@ from sparkwright.host.smoke.check import SmokeAnswer
 from sparkwright.host.smoke.client import Client
 from tests.host.lab.fake_server import KEY, NGRAM, Server, launched, make_model
 from tests.tables import Tables
+from tests.unit.builders import kept_service
 
 cases = Tables(__file__)
 
@@ -109,10 +111,17 @@ def test_a_proxy_that_lets_everybody_in_fails(
 
 @cases("task", "architecture", "fault", "message")
 def test_a_model_is_asked_by_its_own_kind_and_its_answer_is_judged(
-    task: str, architecture: str, fault: str, message: str, model: Path, tmp_path: Path
+    task: str,
+    architecture: str,
+    fault: str,
+    message: str,
+    model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    files = {"model_type": "qwen3", "hidden_size": 48, "architectures": [architecture]}
-    (model / "config.json").write_text(json.dumps(files))
+    monkeypatch.setattr(doctor, "_ANSWER", 2)
+    config_file = {"model_type": "qwen3", "hidden_size": 48, "architectures": [architecture]}
+    (model / "config.json").write_text(json.dumps(config_file))
     routes = ENGINE.kinds({"runner": task} if task == "pooling" else {}, task)
     arguments = ("--runner", "pooling") if task == "pooling" else ()
     with launched(model, *arguments, FAKE_VLLM_FAULT=fault) as server:
@@ -123,6 +132,13 @@ def test_a_model_is_asked_by_its_own_kind_and_its_answer_is_judged(
         config = HealthService("a", "127.0.0.1", key, "tiny", 2, server.port, routes=routes)
         service = health.Service(config, 30.0, {})
         service.look()
+        home = tmp_path / "services/a"
+        own = {"routes": routes, "model_files": str(model), "served_names": ("tiny", "tiny2")}
+        record = kept_service("r", "a", tmp_path, port=server.port, **own).record
+        files.write(home / "releases/r/release.json", record, 0o640)
+        files.write(home / "secrets.env", Path(key).read_text(), 0o600)
+        files.point(home / "current", "releases/r")
+        faults = "; ".join(doctor.faults(home, ()))
     assert message in "; ".join(item.detail for item in answer.checks[1:])
     assert [item.name for item in answer.checks][3:] == [
         kind for kind in KINDS if kind in routes
@@ -131,3 +147,4 @@ def test_a_model_is_asked_by_its_own_kind_and_its_answer_is_judged(
     # The proxy's health asks as the gate does, if the request is cheap.
     judged = fault in ("wedge", "deaf", "silent-speech", "blank-picture")
     assert (status, service.well) == (404, not judged)
+    assert message in faults if fault else not faults

@@ -9,9 +9,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyinfra.connectors import local, ssh, util
+from pyinfra.connectors import util
 
-from sparkwright.facts import hooks
 from sparkwright.facts.answers import MOST_TEXT, HostError
 from sparkwright.host.jobs import WatchedJob
 from sparkwright.host.lib.records import encode
@@ -223,18 +222,6 @@ def test_operations_look_where_their_services_lie() -> None:
         host.memory.services_root = "/srv/sparkwright"
         run(host, operation, *arguments)
         assert host.request("observe")["services_root"] == "/srv/sparkwright"
-
-
-def test_an_answer_of_700_mib_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(util, "read_buffer", util.read_buffer)
-    for connector in (ssh, local):
-        now = connector.execute_command_with_sudo_retry
-        monkeypatch.setattr(connector, "execute_command_with_sudo_retry", now)
-    hooks.guard_connections()
-    code, text = util.run_local_process("head -c 734003200 /dev/zero")
-    assert code != 0
-    assert len(text.stdout) <= 66 << 20
-    assert "more than 64 MiB of output: the rest was not read" in text.stderr
 
 
 #: Like sudo with -S: it reads a line of standard input if it asks, and none otherwise.

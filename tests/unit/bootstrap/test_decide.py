@@ -11,24 +11,14 @@ from sparkwright.findings.finding import Finding
 from sparkwright.host.bootstrap.inspection import BootstrapState, Firewall
 from sparkwright.host.observe import Distribution
 from tests.tables import Tables
-from tests.unit.bootstrap.states import (
-    ALL,
-    BOOKWORM,
-    DGX,
-    GB10,
-    JAMMY,
-    RESOLUTE,
-    TRIXIE,
-    UBUNTU,
-    but,
-    decided,
-)
+from tests.unit.bootstrap import states
+from tests.unit.bootstrap.states import ALL, BOOKWORM, DGX, TRIXIE, UBUNTU, but, decided
 from tests.unit.builders import plan
 
 cases = Tables(__file__)
 
-BOXES = {"dgx": DGX, "gb10": GB10, "ubuntu": UBUNTU, "jammy": JAMMY, "resolute": RESOLUTE,
-         "trixie": TRIXIE, "bookworm": BOOKWORM}  # fmt: skip
+BOXES = {"dgx": DGX, "gb10": states.GB10, "ubuntu": UBUNTU, "jammy": states.JAMMY,
+         "resolute": states.RESOLUTE, "trixie": TRIXIE, "bookworm": BOOKWORM}  # fmt: skip
 TOOLKIT = "nvidia-container-toolkit"
 UPDATES = "/etc/apt/apt.conf.d/52sparkwright-nvidia"
 
@@ -55,7 +45,7 @@ def test_an_unknown_box_is_refused_with_its_description(base: str, changes: dict
     assert "Debian 12 or 13" in finding.expected
 
 
-@pytest.mark.parametrize("state", [DGX, UBUNTU, JAMMY, TRIXIE, BOOKWORM, GB10])
+@pytest.mark.parametrize("state", BOXES.values(), ids=BOXES)
 def test_no_step_is_done_without_a_request(state: BootstrapState) -> None:
     assert decided(but(state, docker=False, compose=False, toolkit=False)).steps == ()
 

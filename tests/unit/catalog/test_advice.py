@@ -12,7 +12,6 @@ from tests.unit.builders import catalog
 from tests.unit.cli.answering import exits, run
 
 CHOICES = [choice for advice in catalog().advice.values() for choice in advice.choices]
-SPARK = "12.1"
 
 
 def offered(workload: str, gpu: str) -> list[Choice]:
@@ -40,7 +39,7 @@ def test_a_speed_is_shown_with_its_range_engine_and_settings(choice: Choice) -> 
         assert "this project" not in choice.why
     if not choice.measurements:
         return
-    assert choice.gpus == (SPARK,)  # nobody measured it on another
+    assert choice.gpus == ("12.1",)  # nobody measured it on another
     figures = next(item for item in _on(1, choice.workload) if item["recipe"] == choice.recipe)[
         "figures"
     ]

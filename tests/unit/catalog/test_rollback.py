@@ -16,7 +16,6 @@ from tests.unit.builders import catalog, plan, resolution
 from tests.unit.cli.answering import run
 
 AEON = catalog().images["aeon-vllm-ultimate"]
-NEWEST = AEON.newest_tag
 #: The tag of the cards' commands and figures, and its rollback tag.
 OF_CARDS, BACK = "2026-07-01-v0.24.0", "2026-06-18-v0.23.0-dflashfix"
 CORRUPTS = "2026-06-04-pr44389"
@@ -42,7 +41,7 @@ def test_a_recipe_is_planned_on_the_newest_tag_and_its_rollback_tags(
 ) -> None:
     """No vLLM refuses an argument or variable of a recipe."""
     host = plan({"s": {"recipe": recipe}}, **({"image_tag": tag} if tag else {}))
-    assert host.services[0].image.tag == (tag or NEWEST)
+    assert host.services[0].image.tag == (tag or AEON.newest_tag)
     result = errors(check_host(host, catalog(), assumed_hardware(host)))
     assert [(item.id, item.observed) for item in result] == []
 

@@ -24,9 +24,6 @@ from tests.unit.cli.answering import exits, run
 
 cases = Tables(__file__)
 
-HERE = ROOT / "sparkwright/cli"
-
-
 pytestmark = pytest.mark.usefixtures("checkout")
 
 
@@ -150,7 +147,7 @@ def module_of(name: str) -> str:
 
 
 def test_every_command_is_in_the_help_with_its_line() -> None:
-    modules = {f"sparkwright.cli.{path.stem}" for path in HERE.glob("*.py")}
+    modules = {f"sparkwright.cli.{path.stem}" for path in (ROOT / "sparkwright/cli").glob("*.py")}
     assert modules - {"sparkwright.cli.__init__"} == {
         module_of(name) for name in all_commands()
         if module_of(name).startswith("sparkwright.cli.")

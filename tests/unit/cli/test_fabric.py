@@ -15,13 +15,11 @@ from tests.unit.cli.fleet_of_five import run
 
 cases = Tables(__file__)
 
-_SITE = 'sparks = ["spark-1", "spark-2", "spark-3"]\n'
-
 
 @pytest.fixture(autouse=True)
 def site(here: Path) -> Path:
     (here / "inventory").mkdir()
-    (here / "inventory/lab.py").write_text(_SITE)
+    (here / "inventory/lab.py").write_text('sparks = ["spark-1", "spark-2", "spark-3"]\n')
     (here / "group_data").mkdir()
     return here
 

@@ -3,9 +3,9 @@ project.
 """
 
 import subprocess
-from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
+from tests.unit.docs.markdown import ROOT
+
 #: Names without their dots, so that this file names no index.
 INDEXES = (
     "deb debian org", "snapshot debian org", "archive ubuntu com", "ports ubuntu com", "pypi org",

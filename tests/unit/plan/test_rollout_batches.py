@@ -11,12 +11,10 @@ from tests.tables import Tables
 
 cases = Tables(__file__)
 
-FOUR = ["a", "b", "c", "d"]
-
 
 @cases("settings", "expected")
 def test_hosts_turn_in_batches(settings: dict[str, object], expected: list[list[str]]) -> None:
-    assert batches(FOUR, RolloutSettings.model_validate(settings)) == expected
+    assert batches([*"abcd"], RolloutSettings.model_validate(settings)) == expected
 
 
 @cases("mistake")

@@ -26,6 +26,7 @@ from sparkwright.plan.plan import HostPlan
 from sparkwright.proxy.haproxy import Proxies, render_proxies
 from sparkwright.proxy.pools import planned_pools
 from sparkwright.proxy.proxies import proxies_of
+from sparkwright.site.desired import desired_fleet
 from sparkwright.site.fleet import plan_fleet
 from sparkwright.tls import names
 from sparkwright.tls.authority import HOST_VALID, authority, host_certificate, pem, subject_names
@@ -379,6 +380,15 @@ def test_a_certificate_that_would_not_work_stops_the_run(
 ) -> None:
     spoil(users)
     assert f"group_data/all.py: {message}" in checked()
+
+
+def test_a_fault_of_a_certificate_behind_an_address_is_named_once(users: _Files) -> None:
+    users.issue(end=NOW - dt.timedelta(hours=1))
+    data = {"services": BEHIND, "tls": OURS, "address": {}}
+    inputs = [HostInput("spark-1", data, lambda _: "group_data/all.py")]
+    with pytest.raises(UserError, match=r"1 problem[^s]") as raised:
+        desired_fleet(inputs, {"spark-1": data})
+    assert "host.pem expired on" in str(raised.value)
 
 
 def test_a_self_signed_certificate_needs_a_ca(users: _Files) -> None:

@@ -311,6 +311,14 @@ def guarded(monkeypatch: pytest.MonkeyPatch) -> None:
     hooks.guard_connections()
 
 
+@pytest.mark.usefixtures("guarded")
+def test_an_answer_of_700_mib_is_not_read() -> None:
+    code, text = util.run_local_process("head -c 734003200 /dev/zero")
+    assert code != 0
+    assert len(text.stdout) <= 66 << 20
+    assert "more than 64 MiB of output: the rest was not read" in text.stderr
+
+
 @pytest.mark.parametrize("name", ["pyinfra", "paramiko.transport"])
 @pytest.mark.usefixtures("guarded")
 def test_lines_of_libraries_are_escaped(name: str, caplog: pytest.LogCaptureFixture) -> None:

@@ -34,14 +34,7 @@ from tests.host.proxy.test_tls import served
 from tests.host.security import hostile
 from tests.host.serving import Handler, listening
 from tests.tables import Tables
-from tests.unit.engines.derivation.repositories import (
-    CONFIG,
-    REPOSITORY,
-    chat,
-    on_the_hub,
-    planned,
-    repository,
-)
+from tests.unit.engines.derivation import repositories as derived
 
 cases = Tables(__file__)
 
@@ -238,7 +231,7 @@ def hub(
             if path.startswith("/api/models/"):
                 every = [*files, *(names or [])]
                 siblings = [{"rfilename": name} for name in every]
-                data = {"id": REPOSITORY, "sha": sha, "siblings": siblings}
+                data = {"id": derived.REPOSITORY, "sha": sha, "siblings": siblings}
                 body: bytes | None = json.dumps(data).encode()
             else:
                 body = files.get(path.partition(f"/resolve/{COMMIT}/")[2])
@@ -252,7 +245,7 @@ def asked(config: bytes, **more: bytes) -> ResolvedModel:
     """Resolve a repository with this config.json."""
     files = {"config.json": config, "tokenizer_config.json": json.dumps(TOKENIZER).encode()}
     with hub(files | {f"{name}.json": text for name, text in more.items()}) as url:
-        return resolve_model(url, REPOSITORY, "main", None, marks=template_marks())
+        return resolve_model(url, derived.REPOSITORY, "main", None, marks=template_marks())
 
 
 @pytest.mark.parametrize(
@@ -288,7 +281,7 @@ def test_an_endless_file_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
 
 _ANY = json_values(st.text(max_size=8))
 _KEYS = [
-    *CONFIG, "text_config", "vision_config", "auto_map", "layer_types", "sliding_window",
+    *derived.CONFIG, "text_config", "vision_config", "auto_map", "layer_types", "sliding_window",
     "kv_lora_rank", "qk_rope_head_dim", "full_attention_interval",
 ]  # fmt: skip
 
@@ -302,13 +295,13 @@ def test_wrong_types_count_as_missing(
     config: dict[str, Any], generation: dict[str, Any], tokenizer: dict[str, Any]
 ) -> None:
     """Any values give a plan, or a question with a key: never a traceback."""
-    own = {**CONFIG, **config}
+    own = {**derived.CONFIG, **config}
     facts = facts_of(own, generation, tokenizer, marks=template_marks(), license=generation)
     resolved_model = ResolvedModel(
-        REPOSITORY, COMMIT, None, repository().files, kv_layers(own), facts
+        derived.REPOSITORY, COMMIT, None, derived.repository().files, kv_layers(own), facts
     )
-    with on_the_hub(resolved_model):
-        fleet = planned()
+    with derived.on_the_hub(resolved_model):
+        fleet = derived.planned()
     for problem in fleet.problems:
         assert "services.chat" in problem.subject.place
         assert len(str(problem)) < 2000
@@ -316,30 +309,30 @@ def test_wrong_types_count_as_missing(
 
 @cases("key")
 def test_absurd_numbers_count_as_missing(key: str) -> None:
-    config = {**CONFIG, key: 10**4000}
-    with on_the_hub(repository(config=config)):
-        fleet = planned()
-    assert fleet.problems or chat(fleet).arguments
+    config = {**derived.CONFIG, key: 10**4000}
+    with derived.on_the_hub(derived.repository(config=config)):
+        fleet = derived.planned()
+    assert fleet.problems or derived.chat(fleet).arguments
 
 
 @cases("name")
 def test_names_that_lead_out_are_refused(name: str) -> None:
-    files = {"config.json": json.dumps(CONFIG).encode()}
+    files = {"config.json": json.dumps(derived.CONFIG).encode()}
     with hub(files, [name]) as url, pytest.raises(UserError, match="leads out of its directory"):
-        resolve_model(url, REPOSITORY, "main", None, marks=template_marks())
+        resolve_model(url, derived.REPOSITORY, "main", None, marks=template_marks())
 
 
 @pytest.mark.parametrize("sha", ["../../x", "--upload-pack=x", "main", "C" * 40])
 def test_an_invalid_commit_is_refused(sha: str) -> None:
     with hub({}, sha=sha) as url, pytest.raises(UserError, match="does not answer with a model"):
-        resolve_model(url, REPOSITORY, "main", None)
+        resolve_model(url, derived.REPOSITORY, "main", None)
 
 
 def test_invalid_words_reach_no_command_line() -> None:
     """Names of classes and parsers become words of a plan: a name that is not text is left out."""
     evil = "x; rm -rf /\x1b[2J $(id) --trust-remote-code"
     config = {
-        **CONFIG, "architectures": [evil], "model_type": evil, "auto_map": {evil: evil},
+        **derived.CONFIG, "architectures": [evil], "model_type": evil, "auto_map": {evil: evil},
         "quantization_config": {"quant_method": evil}, "torch_dtype": evil,
     }  # fmt: skip
     facts = facts_of(config, {}, {}, marks=(), template="x", license=evil)
@@ -349,11 +342,11 @@ def test_invalid_words_reach_no_command_line() -> None:
 
 @pytest.mark.parametrize("classes", [{"AutoConfig": "x.Y"}, {"AutoModelForCausalLM": "y--z.W"}])
 def test_code_of_a_repository_is_never_enabled_automatically(classes: dict[str, str]) -> None:
-    result = repository(config={**CONFIG, "auto_map": classes})
-    with on_the_hub(result):
-        (problem,) = planned().problems
-        off = chat(planned({"arguments": {"trust_remote_code": False}}))
-        on = planned({"arguments": {"trust_remote_code": True}})
+    result = derived.repository(config={**derived.CONFIG, "auto_map": classes})
+    with derived.on_the_hub(result):
+        (problem,) = derived.planned().problems
+        off = derived.chat(derived.planned({"arguments": {"trust_remote_code": False}}))
+        on = derived.planned({"arguments": {"trust_remote_code": True}})
     assert "trust_remote_code" in problem.subject.place
     assert dict(off.arguments)["trust_remote_code"] is False
     refused = [violation.id for violation in on.hosts["spark-1"].violations if violation.stops]
@@ -381,16 +374,16 @@ def test_a_chat_template_is_searched_and_never_run(
 
     monkeypatch.setattr(jinja2.Environment, "compile", seen)
     files = {
-        "config.json": json.dumps(CONFIG).encode(),
+        "config.json": json.dumps(derived.CONFIG).encode(),
         "tokenizer_config.json": json.dumps({"chat_template": evil}).encode(),
         "chat_template.jinja": evil.encode(),
     }
     with hub(files) as url:
-        model = resolve_model(url, REPOSITORY, "main", None, marks=template_marks())
-    with on_the_hub(ResolvedModel(
-        REPOSITORY, COMMIT, None, repository().files, model.kv, model.facts,
+        model = resolve_model(url, derived.REPOSITORY, "main", None, marks=template_marks())
+    with derived.on_the_hub(ResolvedModel(
+        derived.REPOSITORY, COMMIT, None, derived.repository().files, model.kv, model.facts,
     )):  # fmt: skip
-        service = chat(planned())
+        service = derived.chat(derived.planned())
     assert dict(service.arguments)["tool_call_parser"] == "hermes"  # it was looked into
     assert not proof.exists()
     assert not any("cycler" in text for text in texts)
@@ -398,8 +391,8 @@ def test_a_chat_template_is_searched_and_never_run(
 
 @cases("setting", "name")
 def test_a_model_and_a_revision_are_neither_options_nor_paths(setting: str, name: str) -> None:
-    with on_the_hub() as hub_was_asked:
-        (problem,) = planned({setting: name}).problems
+    with derived.on_the_hub() as hub_was_asked:
+        (problem,) = derived.planned({setting: name}).problems
     assert f"services.chat.{setting}" in problem.subject.place
     assert hub_was_asked == []
 
@@ -408,11 +401,11 @@ def test_contents_of_a_lock_are_bounded_too(tmp_path: Path) -> None:
     path = tmp_path / "fleet.lock"
     facts = {"architecture": "x y", "model_type": "--serve", "context": 10**15}
     entry = {"commit": COMMIT, "facts": facts, "files": {}}
-    path.write_text(json.dumps({"images": {}, "models": {f"{REPOSITORY}@main": entry}}))
+    path.write_text(json.dumps({"images": {}, "models": {f"{derived.REPOSITORY}@main": entry}}))
     with pytest.raises(UserError) as error:
         read_lock(path)
     assert {finding.subject.key for finding in error.value.findings} == {
-        f"models.{REPOSITORY}@main.facts.{key}" for key in facts
+        f"models.{derived.REPOSITORY}@main.facts.{key}" for key in facts
     }
 
 
@@ -422,9 +415,9 @@ def test_a_token_does_not_go_over_a_network_in_clear(monkeypatch: pytest.MonkeyP
 
     def resolve(endpoint: str, name: str, revision: str, token: str | None, **_: Any) -> Any:
         tokens.append(token)
-        return repository()
+        return derived.repository()
 
     monkeypatch.setattr("sparkwright.site.fleet.resolve_model", resolve)
-    planned(hub_endpoint="http://mirror.lan:8000")
-    planned(hub_endpoint="https://mirror.lan")
+    derived.planned(hub_endpoint="http://mirror.lan:8000")
+    derived.planned(hub_endpoint="https://mirror.lan")
     assert tokens == [None, "hf_secret"]

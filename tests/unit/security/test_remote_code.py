@@ -17,7 +17,6 @@ from sparkwright.site.fleet import PlannedHost, plan_fleet
 from sparkwright.site.resolution import with_geometry
 from tests.unit.builders import COMMIT, alone, origin, plan, resolution
 
-HERETIC = "qwen36-35b-a3b-heretic-dflash"
 BODY, DRAFTER = "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4", "z-lab/Qwen3.6-35B-A3B-DFlash"
 
 
@@ -30,7 +29,7 @@ def lock(tmp_path: Path) -> Path:
 def planned(lock: Path, *, trusting: bool = True, **data: Any) -> dict[str, PlannedHost]:
     """A host whose service runs, or does not run, a repository's code."""
     arguments = {"arguments": {"trust_remote_code": True}} if trusting else {}
-    services = {"s": {"recipe": HERETIC, **arguments}}
+    services = {"s": {"recipe": "qwen36-35b-a3b-heretic-dflash", **arguments}}
     host = HostInput("spark-1", {"services": services, "lock_file": str(lock), **data}, origin)
     return plan_fleet([host]).or_raise()
 

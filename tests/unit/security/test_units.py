@@ -11,11 +11,10 @@ from sparkwright.proxy.haproxy import render_proxies
 from sparkwright.proxy.proxies import health_unit, proxies_of
 from tests import systemd
 from tests.tables import Tables
-from tests.unit.builders import SPARK, plan, wanted
+from tests.unit.builders import ROOT, SPARK, plan, wanted
 
 TABLES = Tables(__file__)
 
-ROOT = Path(__file__).resolve().parents[3]
 
 #: The most that `systemd-analyze security` may say of each.
 MOST = TABLES.data["MOST"]

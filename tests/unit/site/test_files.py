@@ -124,7 +124,7 @@ def test_a_file_at_another_place_or_from_elsewhere_is_refused(
     Path("catalog/link.jinja").symlink_to(Path("elsewhere").absolute())
     write(Path("catalog/recipes/notes.txt"), "notes")
     recipe = own_recipe("files: [{at: /opt/recipe, source: notes.txt}]")
-    listed = [{**file, "at": file["at"].replace("/models/x", MOUNT)} for file in listed]
+    listed = [{**file, "at": file["at"].replace("/models/x", "/models/qwen36")} for file in listed]
     with pytest.raises(UserError) as raised:
         plan(recipe=recipe, files=listed)
     assert message in str(raised.value)
@@ -153,9 +153,6 @@ def test_sources_lie_beside_the_entry_that_names_them(extends: str) -> None:
     write(Path("later/recipe.yaml"), f"{entry}files: [{{at: /opt/x.txt, source: more.txt}}]\n")
     (service,) = plan_fleet([host]).or_raise()["spark-1"].plan.services
     assert [file.text for file in service.files] == ["of the extension"]
-
-
-MOUNT = "/models/qwen36"
 
 
 def _state(service: Service, **other: Any) -> ServiceState:

@@ -13,12 +13,6 @@ import pytest
 
 from sparkwright.extras.fabric_test import all_gather
 from sparkwright.extras.fabric_test import fabric_measure as program
-from sparkwright.extras.fabric_test.fabric_measure import (
-    Gather,
-    Measurement,
-    MeasureRequest,
-    Stream,
-)
 from sparkwright.host.lib import docker, memory
 from tests.host.programs import program as put
 from tests.tables import Tables
@@ -26,7 +20,7 @@ from tests.tables import Tables
 cases = Tables(__file__)
 
 #: perftest's output.
-GATHER = Gather("vllm:a", "print(1)", 1 << 20, {"NCCL_IB_HCA": "rocep1s0f1,roceP2p1s0f1",
+GATHER = program.Gather("vllm:a", "print(1)", 1 << 20, {"NCCL_IB_HCA": "rocep1s0f1,roceP2p1s0f1",
                                                   "RANK": "1"})  # fmt: skip
 
 
@@ -43,7 +37,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_failed_stream_reports_its_reason(tools: Path) -> None:
     _tool(tools, "ib_write_bw", 'echo "Couldn\'t connect to 192.168.177.11:12000" >&2\nexit 1\n')
     (result,) = program.main(
-        MeasureRequest(write=(Stream("rocep1s0f1", 12000, "192.168.177.11"),))
+        program.MeasureRequest(write=(program.Stream("rocep1s0f1", 12000, "192.168.177.11"),))
     ).measured
     assert (result.value, result.fault) == (None, "Couldn't connect to 192.168.177.11:12000")
 
@@ -51,7 +45,7 @@ def test_a_failed_stream_reports_its_reason(tools: Path) -> None:
 def test_the_listening_side_is_a_unit_with_a_time_limit(tools: Path) -> None:
     for name in ("systemctl", "systemd-run"):
         _tool(tools, name, "")
-    program.main(MeasureRequest(listen=(Stream("rocep1s0f1", 12000),)))
+    program.main(program.MeasureRequest(listen=(program.Stream("rocep1s0f1", 12000),)))
     assert (tools / "said").read_text().splitlines()[-1] == (
         "systemd-run --quiet --collect --unit=fabric-test-12000.service "
         "--property=RuntimeMaxSec=60 ib_write_bw -d rocep1s0f1 -i 1 -p 12000 -F --report_gbits"
@@ -77,7 +71,7 @@ def test_a_rank_of_the_gather_prints_its_rate(
     _tool(tools, "docker", f'[ "$1" = run ] || exit 0\n{text}')
     monkeypatch.setattr(docker, "get", lambda _: image)
     monkeypatch.setattr(memory, "meminfo", lambda: {"MemAvailable": available})
-    assert program.gather(GATHER) == Measurement("all-gather", **expected)
+    assert program.gather(GATHER) == program.Measurement("all-gather", **expected)
 
 
 def test_two_ranks_meet_and_gather() -> None:

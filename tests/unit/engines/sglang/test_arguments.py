@@ -10,7 +10,6 @@ from sparkwright.checks.configuration.facts import assumed_hardware
 from sparkwright.engines.command_line import read_words
 from sparkwright.engines.sglang.data import PARSER
 from sparkwright.engines.sglang.engine import ENGINE, limits
-from sparkwright.plan.plan import ServicePlan
 from sparkwright.plan.service import container_command
 from tests.tables import Tables
 from tests.unit.builders import catalog, plan
@@ -27,11 +26,6 @@ def _found(version: str | None, arguments: dict[str, Any]) -> list[tuple[str, st
     return [(item.id, (item.subject.key or "").removeprefix("arguments.")) for item in findings]
 
 
-def _service(**settings: Any) -> ServicePlan:
-    (service,) = plan({"s": {"recipe": RECIPE, **settings}}).services
-    return service
-
-
 @cases("arguments", "rule")
 def test_a_mistake_is_found_at_its_place(arguments: dict[str, Any], rule: str) -> None:
     assert _found("0.5.20", arguments) == [(rule, list(arguments)[-1])]
@@ -46,7 +40,7 @@ def test_every_argument_that_is_a_setting_exists_in_sglang(name: str) -> None:
 
 
 def test_a_container_is_read_back_as_it_was_planned() -> None:
-    service = _service()
+    (service,) = plan({"s": {"recipe": RECIPE}}).services
     read = read_words(container_command(service).arguments)
     running = limits({name: " ".join(values) for name, values in read.items()})
     planned = limits(dict(service.arguments))

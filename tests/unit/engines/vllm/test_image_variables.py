@@ -12,11 +12,9 @@ from tests.unit.builders import plan
 
 cases = Tables(__file__)
 
-DFLASH = "qwen35-27b-dflash"
-
 
 def _service(**settings: Any) -> ServicePlan:
-    (service,) = plan({"s": {"recipe": DFLASH, **settings}}).services
+    (service,) = plan({"s": {"recipe": "qwen35-27b-dflash", **settings}}).services
     return service
 
 

@@ -1,6 +1,6 @@
 """Exported files, read by the clients themselves or by their own schema.
 
-LiteLLM takes 250 MB with its dependencies: ``make clients`` installs it separately and runs this
+LiteLLM takes 550 MB with its dependencies: ``make clients`` installs it separately and runs this
 file; an ``openclaw`` on the path is tested too. Elsewhere these tests are skipped with a message.
 """
 

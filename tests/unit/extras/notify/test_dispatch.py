@@ -11,7 +11,6 @@ from tests.libyaml import safe_load
 from tests.unit.extras.notify.watched_hosts import NOW, finding
 
 NTFY, MAIL = address("ntfy:fleet", ""), address("mailto:me@lab.example", "")
-_MINUTE = 60.0
 ROUNDS = safe_load(Path(__file__).with_name("rounds.yaml").read_text())
 
 
@@ -31,7 +30,7 @@ class Fleet:
         return None
 
     def round(self, *findings: Finding, minutes: float = 10, unknown: str = "") -> list[Sent]:
-        self.now += minutes * _MINUTE
+        self.now += minutes * 60
         hosts = frozenset(filter(None, [unknown]))
         return go(self.addresses, self.record, findings, hosts, self.now, self.send)
 

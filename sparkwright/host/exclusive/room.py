@@ -1,0 +1,47 @@
+"""Memory for services that are to start: of the GPU, or of a host that shares it with its GPU.
+
+The plan keeps the memory of every sleeping service free, so only other programs can take it.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from sparkwright.host.lib import exclusive, gpu, homes, memory, systemd
+
+#: GiB that stay free of memory that GPU and CPU share, since without memory a host stops to answer;
+#: and GiB that an engine which sleeps still holds (1.97 on an H200).
+_RESERVE, _ASLEEP = 2.0, 2.0
+
+
+def measured() -> float | None:
+    """Return the free GiB beyond the reserve; with several GPUs, the emptiest GPU counts. None if
+    nvidia-smi reports no memory.
+    """
+    gpus = gpu.ask(gpu.LOAD).gpus
+    if any(each.unified for each in gpus):
+        return memory.meminfo().get("MemAvailable", 0) / (1 << 30) - _RESERVE
+    free = (
+        (each.memory_mib - each.memory_used_mib) / 1024
+        for each in gpus
+        if each.memory_mib and each.memory_used_mib is not None
+    )
+    return max(free, default=None)
+
+
+def lacking(state: Path, starts: Sequence[str], stops: Sequence[str]) -> str:
+    """Return why there is no room for services that slept, and which services hold the memory;
+    empty if they fit.
+
+    Args:
+        stops: services that stop before.
+    """
+    needs, free = exclusive.groups(state).memory, measured() if starts else None
+    needed = sum(needs.get(name, 0.0) for name in starts)
+    active = [name for name in sorted(needs) if systemd.is_active(homes.unit(name))]
+    held = {name: needs[name] for name in active if name not in exclusive.sleeping(state)}
+    given = sum(held.pop(name, 0.0) for name in stops) + _ASLEEP * len({*active} & {*starts})
+    if free is None or needed <= free + given:
+        return ""
+    holders = ", ".join(f"{name} holds {size:.0f}" for name, size in held.items())
+    rest = f"{holders or 'no other service runs'}, and another program may hold the rest"
+    return f"{needed:.0f} GiB of memory are needed and {free + given:.0f} are free: {rest}"
