@@ -214,7 +214,7 @@ def test_packages_with_a_foreign_signature_are_not_installed(fresh: Site) -> Non
     other = {**SOURCES["nvidia-container-toolkit"], "fingerprint": "0" * 40}
     _bootstrap(fresh, STEPS, bootstrap_sources={"nvidia-container-toolkit": other})
     run = _run(fresh, code=1, deploy=ALONE)
-    assert "is the key" in run.output
+    assert "holds the key" in run.output
     assert not _has("nvidia-ctk")
     key = "/etc/apt/keyrings/sparkwright-nvidia-container-toolkit.asc"
     inside(BARE.name, "test", "-e", key)  # of the run before, and not another run's

@@ -131,9 +131,9 @@ def test_a_method_without_a_password_gets_no_password(
 
 def test_without_a_terminal_no_prompt_appears(tmp_path: Path) -> None:
     with box(tmp_path) as server:
-        assert "its host key is not known here" in _refused(_login(tmp_path, server, None))
+        assert "host key is unknown" in _refused(_login(tmp_path, server, None))
         _refused(_login(tmp_path, server, Somebody(passwords=("wrong",))))
-        assert "no terminal to ask for a password" in _refused(_login(tmp_path, server, None))
+        assert "no terminal for a password" in _refused(_login(tmp_path, server, None))
 
 
 def test_a_locked_key_is_reported_before_the_password_prompt(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_host_key_that_was_refused_gets_no_password(tmp_path: Path) -> None:
     with box(tmp_path, methods="password,keyboard-interactive") as server:
         person = Somebody(accepting=False)
         login = _login(tmp_path, server, person)
-        assert "you did not accept its host key" in _refused(login)
+        assert "you did not accept the box's host key" in _refused(login)
         assert len(person.asked) == 1
         # A later prompt gets none either, even in the very words of its prompt.
         for prompt in (f"{login.whose}'s password: ", f"({login.whose}) Password: "):

@@ -31,7 +31,7 @@ def test_a_foreign_key_is_not_put_on_a_host() -> None:
     other = f"{FINGERPRINT[:-1]}{'0' if FINGERPRINT[-1] != '0' else '1'}"
     with pytest.raises(UserError) as result:
         openpgp.key_text(Repository("docker", "https://d", ("/",), (), str(KEY), other))
-    assert f"is the key {FINGERPRINT}, not {other}" in str(result.value)
+    assert f"holds the key {FINGERPRINT}, not {other}" in str(result.value)
 
 
 @pytest.fixture(scope="module")

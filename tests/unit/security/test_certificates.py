@@ -408,7 +408,7 @@ def test_a_wrong_tls_setting_is_reported() -> None:
 
 def test_a_service_that_would_answer_in_clear_is_refused() -> None:
     services = {"qwen36": {**SPARK["qwen36"], "proxy": False, "bind": "0.0.0.0"}}
-    assert "the engine would answer other machines in clear" in checked("own", services)
+    assert "the engine would answer other machines without TLS" in checked("own", services)
     services = {"qwen36": {**SPARK["qwen36"], "proxy": False, "bind": "127.0.0.1"}}
     assert checked("own", services) == ""
 

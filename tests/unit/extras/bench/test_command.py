@@ -158,7 +158,7 @@ def test_a_service_that_does_not_run_is_named_after_the_figures_of_the_others(
     monkeypatch.delitem(FACTS.running, "qwen36")
     done = bench("--json")
     assert (done.exit_code, json.loads(done.stdout)) == (2, [])
-    assert "no container of it runs on the host" in done.stderr
+    assert "no container of the service runs on the host" in done.stderr
 
 
 @cases("arguments", "message")
