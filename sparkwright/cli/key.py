@@ -111,14 +111,14 @@ def rotate_command(fleet: _Fleet, name: str, as_json: bool) -> None:
     for file in files.values():
         file.begin()
     if missing := fleet.apply(name):
-        problem = f"without the new key. The old one stays the current one; {_AGAIN}"
+        problem = f"without the new key. The old key stays valid; {_AGAIN}"
         _end(name, "unfinished", missing, problem, as_json=as_json)
     for file in files.values():
         file.promote()
     for host, planned in fleet.planned.items() if name == DEFAULT else ():
         for service in planned.plan.services:
             if not service.proxy:
-                echo(f"{host}: {service.name} has no proxy: its engine knows one key, and takes "
+                echo(f"{host}: {service.name} has no proxy: its engine accepts one key, and gets "
                            "the new one by a restart in the next deploy", err=True)  # fmt: skip
     lines = [
         f"the new key is in {path}; the former key is valid until `{retire}`" for path in files
@@ -158,7 +158,7 @@ def revoke_command(fleet: _Fleet, name: str, as_json: bool) -> None:
 def _forgotten(fleet: _Fleet, name: str, state: str, text: str, *, as_json: bool) -> NoReturn:
     missing = fleet.apply(name)
     if missing:
-        text = f"may still know the former keys; {_AGAIN}, or deploy"
+        text = f"may still accept the former keys; {_AGAIN}, or deploy"
     _end(name, state, missing, text, as_json=as_json)
 
 

@@ -73,7 +73,7 @@ def connection_problems(
 
 _MESSAGES = Messages(__file__)
 #: Depth of a key -> its location.
-_PLACES = {1: "write it beside 'services': it is the host's", 3: "write services.NAME.{key}"}
+_PLACES = {1: "write it beside 'services', on the host", 3: "write services.NAME.{key}"}
 
 
 def _keys(annotation: Any, depth: int = 1) -> Iterator[tuple[int, str]]:

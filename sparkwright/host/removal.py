@@ -79,7 +79,7 @@ def services(root: Path, names: tuple[str, ...]) -> RemovalAnswer:
     """Remove some services. Returns the result."""
     homes = {name: root / "services" / name for name in names if _NAME.fullmatch(name)}
     there = [name for name, home in homes.items() if home.is_dir()]
-    left = [f"service {name!r}: there is none" for name in names if name not in there]
+    left = [f"service {name!r}: this service does not exist" for name in names if name not in there]
     for name in there:
         systemd.remove([f"sparkwright-{name}.service"])
         left += disk_usage.remove_kv_caches(homes[name].glob("releases/*"))

@@ -40,5 +40,5 @@ def kv_blocks(gate: SmokeRequest) -> int | None:
 def outcome(first: int | None, second: int | None) -> str:
     """Describe the outcome of the second start."""
     if first is None or second is None:
-        return "started once more: it does not say how many blocks its KV cache has"
+        return "started once more: the engine does not report its KV cache's blocks"
     return f"{second} blocks, {first} in the start that compiled"

@@ -188,7 +188,7 @@ class Switch:
         for switch in self._restarting:
             unit = _release(switch, switch.to) / "unit.service"
             if not switch.files and not unit.is_file():
-                problems.append(f"{switch.name}: release {switch.to} is not there any more")
+                problems.append(f"{switch.name}: release {switch.to} no longer exists")
             elif not docker.image(image := switch.service.image, timeout=None):
                 problems.append(f"{switch.name}: the image {image} is not on the host any more")
             for name, path in ({} if switch.sleeps else switch.service.tokens).items():
@@ -448,7 +448,7 @@ class Switch:
         """
         for switch in self._waking:
             if _running_id(f"sparkwright-{switch.name}") != before[switch.name]:
-                died = f"{switch.name}: it died within {self._soak_seconds:.0f} s of use"
+                died = f"{switch.name}: the service died within {self._soak_seconds:.0f} s of use"
                 return [died, *_of_journal(journal.last(switch.service.unit, 6))]
         return []
 

@@ -71,7 +71,7 @@ def removed(
         left += [_LEFT] * (recorded and not bootstrap)
     else:
         pending = [f"remove service {name}" for home, name in homes.items() if home in there]
-        left = [f"service {name!r}: there is none" for name in services]
+        left = [f"service {name!r}: this service does not exist" for name in services]
     if not pending:
         answered(RemovalAnswer((), tuple(left)))
 

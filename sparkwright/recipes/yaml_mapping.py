@@ -21,14 +21,14 @@ def read_yaml(text: str) -> dict[str, Any]:
         Unfit: the value has another type, or grows without bounds when it is read.
     """
     if len(text.encode("utf-8", "replace")) > MOST_BYTES:
-        raise Unfit("", f"larger than {MOST_BYTES // 1024} KiB", "no recipe is so large")
+        raise Unfit("", f"larger than {MOST_BYTES // 1024} KiB", "recipes are smaller")
     try:
         data = yaml_text.load(text, MOST_VALUES)
     except bounds.Unusable as error:
         remedy = f"in a copy that you import instead: {error.remedy}"
         raise Unfit("", error.place(error.fault[:200]), "it can't be read", remedy) from None
     if not isinstance(data, dict):
-        raise Unfit("", "not a mapping of keys to values", "a recipe is one")
+        raise Unfit("", "not a mapping of keys to values", "a recipe is a mapping")
     return {str(key): value for key, value in data.items()}
 
 

@@ -141,7 +141,7 @@ class _Text:
         """The next number, a count of following values."""
         result: int = self.number(letter)
         if result > most:
-            raise fault(f"it claims {result} entries where {most} is the most")
+            raise fault(f"it claims {result} entries, and {most} are allowed")
         return result
 
     def name(self) -> str:

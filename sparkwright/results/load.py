@@ -108,7 +108,7 @@ def lines(
                 runs = f"sleeps: {seen.now.sleeping[name]} runs"
                 yield replace(about, service=name, problem=runs)
             elif now is None:
-                yield replace(about, service=name, problem="no metrics: it does not serve")
+                yield replace(about, service=name, problem="no metrics: the service does not serve")
             else:
                 yield _service(replace(about, service=name), now, before.get(name), seconds)
         if not seen.now.services:

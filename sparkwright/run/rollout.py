@@ -69,7 +69,7 @@ def in_turn(host: Host, switch: Switch, *, left: Callable[[], None]) -> SwitchJo
         raise
     rollout.ended_at = time.monotonic()
     if ended.result != "good":
-        rollout.stop(f"{host.name} did not get through: {ended.reasons[0]}")
+        rollout.stop(f"{host.name} failed: {ended.reasons[0]}")
     return ended
 
 
@@ -185,7 +185,7 @@ def to_take_back(host: Host, run: Run, host_run: HostRun) -> list[ServiceSwitch]
         if back := before.get(service.name):
             kept = seen[service.name].releases.get(back) if service.name in seen else None
             if kept is None or kept.service is None:
-                raise HostError(f"release {back} of {service.name} is not there any more")
+                raise HostError(f"release {back} of {service.name} no longer exists")
             service_switches.append(
                 to_release(service, kept.service, service.release, run.rollout.stopped)
             )

@@ -83,8 +83,8 @@ def broken(error: BaseException) -> str:
     else:
         problem = f"{type(error).__name__}: {error}"
     return (
-        f"the plan is broken: {visible(problem, _LONGEST)} (sparkwright deploy --dry says "
-        "all of it); the hosts' own state follows"
+        f"the plan is broken: {visible(problem, _LONGEST)} (sparkwright deploy --dry shows "
+        "the message); the hosts' own state follows"
     )
 
 

@@ -241,7 +241,7 @@ def role(function: Callable[[Host, HostRun], None]) -> Callable[[], None]:
 def refuse(host: Host, reason: str) -> None:
     """Leave this host out of the run, and say why."""
     memory(host).failure = reason
-    for line in f"{reason}: this host is left as it is".splitlines():
+    for line in f"{reason}: this host stays unchanged".splitlines():
         host.log(click.style(visible(line), fg="red"))
     hooks.leave_out(host)
 

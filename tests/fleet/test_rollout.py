@@ -73,7 +73,7 @@ def test_a_rollback_to_a_missing_release_is_refused(rolling: Site) -> None:
         ("lab-garbage", "nothing but '!'"),
         # The same way back for other reasons: with the faults.
         pytest.param("lab-wedge", "the engine hangs", marks=pytest.mark.faults),
-        pytest.param("lab-crash", "it died within 8 s of use", marks=pytest.mark.faults),
+        pytest.param("lab-crash", "the service died within 8 s of use", marks=pytest.mark.faults),
         pytest.param(
             "lab-oom",
             "a restart does not fix it: weights, graphs and KV cache",
@@ -93,7 +93,7 @@ def test_a_bad_tag_stops_at_the_canary_and_goes_back(rolling: Site, tag: str, re
     row = {host: run.host(host)["services"][0] for host in GOOD}
     assert [row[host]["outcome"] for host in GOOD] == ["reverted", "left", "left"]
     assert {host: item["release"] for host, item in row.items()} == before
-    assert "not switched, since spark-1 did not get through" in run.output
+    assert "not switched, since spark-1 failed" in run.output
     rolling.rollout()
     assert rolling.deploy(refused={"hopper-1"}).changed == set()
 

@@ -122,7 +122,7 @@ def test_removal_is_shown_then_done_and_then_finds_nothing(converged: Site) -> N
 
     remove = ("remove", "inventory/virtual.py", *removal, "--yes")
     assert converged.sparkwright(*remove, "--service", "qwen37") == (
-        "rtx-1: removed nothing\nrtx-1: left service 'qwen37': there is none\n"
+        "rtx-1: removed nothing\nrtx-1: left service 'qwen37': this service does not exist\n"
     )
     assert converged.sparkwright(*remove, "--service", "qwen36") == (
         "rtx-1: removed service qwen36\n"

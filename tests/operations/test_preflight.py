@@ -37,7 +37,7 @@ def test_every_fault_of_a_refused_host_is_reported_at_once() -> None:
     ids = [line for line in host.lines if line.startswith("error: ")]
     assert ids[:2] == ["error: nvidia-driver", "error: docker"]
     assert host.memory.failure == "refused by preflight: nvidia-driver, docker"
-    assert host.lines[-1] == f"{host.memory.failure}: this host is left as it is"
+    assert host.lines[-1] == f"{host.memory.failure}: this host stays unchanged"
     # The host takes part in nothing any more; the others continue.
     assert host not in host.state.active_hosts
     assert host_run(host) is None  # type: ignore[arg-type]

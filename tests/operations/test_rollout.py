@@ -78,9 +78,9 @@ def test_batches_are_named_by_number_and_hosts() -> None:
 @pytest.mark.parametrize(
     ("result", "message", "why"),
     [
-        (BAD, "reverted", "spark-1 did not get through: no answer within 900 s"),
+        (BAD, "reverted", "spark-1 failed: no answer within 900 s"),
         (SwitchJournal("", "ended", "failed", ("boom",)), "failed",
-         "spark-1 did not get through: boom"),
+         "spark-1 failed: boom"),
         (HostError("the connection is lost\nx"), "the connection is lost\nx",
          "spark-1 can't be followed any more: the connection is lost"),
     ],
@@ -199,10 +199,10 @@ def test_a_good_switch_is_as_planned_and_can_be_reverted() -> None:
     assert item.outcomes == {}
     assert run.rollout.switched == {"spark-1": {"qwen36": OLD}}
     assert _to_take_back(host, run, item) == []
-    run.rollout.stop("spark-2 did not get through")
+    run.rollout.stop("spark-2 failed")
     (back,) = _to_take_back(host, run, item)
     assert (back.to, back.from_release) == (OLD, item.services[0].release)
-    assert back.why == ("spark-2 did not get through",)
+    assert back.why == ("spark-2 failed",)
     # Hosts that were not switched, or had no release before, have nothing to go back to.
     assert _to_take_back(host, run, run.hosts["spark-2"]) == []
 
@@ -210,7 +210,7 @@ def test_a_good_switch_is_as_planned_and_can_be_reverted() -> None:
 def test_a_first_start_is_not_reverted() -> None:
     run, host, item = _host(services={"qwen36": {}}, units={})
     rollout.remember(item, _switch(item), _ended("good"), run)
-    run.rollout.stop("spark-2 did not get through")
+    run.rollout.stop("spark-2 failed")
     assert _to_take_back(host, run, item) == []
 
 

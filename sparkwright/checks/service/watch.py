@@ -52,7 +52,7 @@ def reported(watch: state.WatchReport | None, now: float) -> Iterator[Symptom]:
     if watch is None:
         return
     if now - watch.at > thresholds.limits()["watch_silent_seconds"]:
-        observed = f"the watch has not looked for {age(now - watch.at)}"
+        observed = f"the watch has not run for {age(now - watch.at)}"
         yield Symptom("watch-asleep", observed=observed)
         return
     for finding in watch.findings:

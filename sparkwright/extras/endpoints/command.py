@@ -87,7 +87,7 @@ def export(
             if is_loopback(bind):
                 notes.append(f"{host}: {service.name} listens on {bind} only, and is left out")
             elif key is None or (name != DEFAULT and not service.proxy):
-                notes.append(f"{host}: {service.name} does not know the key {name!r}")
+                notes.append(f"{host}: {service.name} does not accept the key {name!r}")
             else:
                 at = address if not bind or bind in EVERY_ADDRESS else bind
                 endpoints.append(endpoint_of(plan, service, planned.catalog, at, key))

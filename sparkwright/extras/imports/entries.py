@@ -133,7 +133,7 @@ def _note_risks(
     if tag in _MOVING and not digest:
         note("moving-tag", "container", f"{tag} moves")
     if version is None:
-        observed = f"{shown}: nobody says which {foreign.engine.title} it holds"
+        observed = f"{shown}: its version of {foreign.engine.title} is unknown"
         note("unknown-version", "container", observed)
 
 

@@ -101,7 +101,7 @@ class PeerClient(http.client.HTTPConnection):
         if status != 206 or content_range != f"bytes {start}-{end - 1}/{self._size}":
             raise Broken(f"HTTP {status} {content_range}".strip())
         if len(body) != end - start:
-            raise Broken("another number of bytes")
+            raise Broken("its answer has another number of bytes")
         return memoryview(body)
 
     def connect(self) -> None:
@@ -152,14 +152,14 @@ class PeerClient(http.client.HTTPConnection):
         self.request("GET", target, headers=headers)
         answer = self.getresponse()
         if answer.status == 401:
-            raise Broken("HTTP 401: it does not know the key of this run")
+            raise Broken("HTTP 401: it does not have the key of this run")
         body: bytes = bounded.read(answer, most)
         if answer.length:
             raise Broken("the connection was cut")
         # The challenge for the next request; an unproven answer closes the connection instead.
         self._challenge = answer.headers.get("Sparkwright-Challenge", "")
         if not _CHALLENGE.fullmatch(self._challenge):
-            raise Broken("an answer without a challenge")
+            raise Broken("its answer has no challenge")
         return answer.status, answer.headers, body
 
 

@@ -81,7 +81,7 @@ class Link:
                 with contextlib.suppress(OSError):
                     self._connection.settimeout(PATIENCE)
             if text is None:
-                raise Late(f"nothing was heard for {seconds:.0f} s")
+                raise Late(f"no message arrived for {seconds:.0f} s")
             if not text:
                 raise Lost("it closed the connection")
             self._buffer += text
@@ -91,7 +91,7 @@ class Link:
         except (ValueError, RecursionError):
             data = None
         if not isinstance(data, dict):
-            raise Lost("it does not speak as a rank does")
+            raise Lost("it does not follow the ranks' protocol")
         self._received = time.monotonic()
         return data
 
@@ -109,7 +109,7 @@ class Link:
             return self.receive(seconds)
         except Late:
             if time.monotonic() - self._received > PATIENCE:
-                raise Late(f"nothing was heard for {PATIENCE:.0f} s") from None
+                raise Late(f"no message arrived for {PATIENCE:.0f} s") from None
         return {}
 
     def close(self) -> None:
@@ -135,7 +135,7 @@ def check_proof(message: dict[str, Any], proof: str) -> None:
         Lost: the proof is wrong.
     """
     if not hmac.compare_digest(str(message.get("mac")).encode(), proof.encode()):
-        raise Lost("it does not know the ranks' key")
+        raise Lost("it does not have the ranks' key")
 
 
 def follower_proof(key: str, service: str, number: int, nonce: str) -> str:

@@ -61,7 +61,7 @@ def limit(client: DeepClient) -> str:
     if status == 200:
         counted = answer.json()["usage"]["prompt_tokens"]
         raise Fault("longer", f"{counted} tokens are answered, but the context is {context}")
-    fail_if(status >= 500, "broken", f"{over} breaks it: HTTP {status}: {clip(text)}")
+    fail_if(status >= 500, "broken", f"{over} breaks the engine: HTTP {status}: {clip(text)}")
     named = status == 400 and any(part in text.lower() for part in client.request.context_errors)
     unclear = f"refused without naming the context: HTTP {status}: {clip(text)}"
     fail_if(not named, "unclear", unclear)

@@ -237,7 +237,7 @@ def test_a_follower_ignores_a_head_without_the_key(tmp_path: Path) -> None:
                 assert KEY not in str(_received(connection))
                 false = {"session": "s", "release": "../../../tmp", "mac": "0" * 64}
                 connection.sendall(json.dumps(false).encode() + b"\n")
-                until(lambda: "does not know the ranks' key" in str(follower.state))
+                until(lambda: "does not have the ranks' key" in str(follower.state))
     cluster.stop()
     assert (follower.home / "current").readlink().name == OLD
     assert not follower.engines

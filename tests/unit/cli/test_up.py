@@ -369,7 +369,7 @@ def test_a_hosts_value_never_runs_as_code(world: World, tmp_path: Path, value: s
 def test_one_line_is_added_to_an_inventory(tmp_path: Path, before: str, line: str | None) -> None:
     """The line is not written if it would not add the host."""
     if line is None:
-        with pytest.raises(UserError, match="add it yourself"):
+        with pytest.raises(UserError, match="add the host yourself"):
             with_host(tmp_path / "lab.py", before, "sparks", "b", {})
         return
     text = with_host(tmp_path / "lab.py", before, "sparks", "b", {})

@@ -75,7 +75,7 @@ def test_a_host_whose_name_is_a_path_is_rendered_nowhere(tmp_path: Path) -> None
     with site(tmp_path, files) as position:
         result = run(position, "render", "inventory/lab.py", "out", outputs=["out"])
         assert result.exit_code == 2
-        assert "not a name of a host" in result.output
+        assert "not a valid host name" in result.output
         assert not (position / "out").exists()
     assert not list(tmp_path.parent.glob("*-outside"))
 

@@ -68,8 +68,8 @@ def test_unsafe_names_are_refused(part: str, changes: dict[str, Any], reason: st
     ("proxies", "reason"),
     [
         ((), "the service has no proxy"),
-        ((QWEN, QWEN), "proxy qwen36 is there 2 times"),
-        ((QWEN, replace(QWEN, name="b")), "port 8080 is there 2 times"),
+        ((QWEN, QWEN), "proxy qwen36 appears 2 times"),
+        ((QWEN, replace(QWEN, name="b")), "port 8080 appears 2 times"),
         ((replace(QWEN, replicas=()),), "the pool has no replica"),
         ((replace(QWEN, replicas=(SPARK_1, SPARK_1)),), "replica spark-1 is there 2"),
     ],

@@ -86,7 +86,7 @@ def test_80_columns_hold_a_fleet_with_a_host_that_is_silent(
         "new      -        -        -    -     -    -    -    -   -   -",
     ]
     assert problems(result) == [
-        "spark-2: down: no metrics: it does not serve",
+        "spark-2: down: no metrics: the service does not serve",
         "rtx-1: not reached: timed out",
         "new: no answer yet",
     ]

@@ -197,7 +197,7 @@ def test_a_revocation_is_not_called_done_before_it_is(hosts: Hosts) -> None:
     hosts.away = ["spark-2"]
     result = run("revoke", "openclaw", "lab.py")
     assert result.exit_code == 1
-    assert "spark-2: may still know the former keys" in result.output
+    assert "spark-2: may still accept the former keys" in result.output
     assert not any(line.endswith("openclaw") for line in hosts.loaded["spark-1"])
     hosts.away = []
     assert "unknown" in run("list", "lab.py").output
@@ -233,7 +233,7 @@ def test_a_key_from_elsewhere_is_not_rotated_here(
     hosts: Hosts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, "a-key-of-the-environment")
-    assert "unset it" in run("rotate", "lab.py").output
+    assert "unset the variable" in run("rotate", "lab.py").output
     data: dict[str, Any] = {"keys": {"ci": {"command": ["echo", "a-key-of-a-password-store"]}}}
     hosts.planned = {"spark-1": PlannedHost(plan(SERVICES, **data), catalog())}
     for arguments in (("rotate", "--name", "ci", "lab.py"), ("revoke", "ci", "lab.py")):

@@ -181,7 +181,7 @@ def test_a_clients_own_key_selects_the_services_that_accept_it() -> None:
     result = export(hosts, "openclaw")
     (endpoint,) = result.endpoints
     assert (endpoint.host, endpoint.key.source) == ("spark-1", ".sparkwright/keys/openclaw")
-    assert result.notes == ("spark-2: qwen36 does not know the key 'openclaw'",)
+    assert result.notes == ("spark-2: qwen36 does not accept the key 'openclaw'",)
     (endpoint,) = export(hosts, "laptop").endpoints
     assert key_command(endpoint.key) == f'export {VARIABLE}="$(pass show laptop)"'
     with pytest.raises(UserError, match="did you mean 'openclaw'"):

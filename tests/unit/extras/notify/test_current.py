@@ -75,7 +75,7 @@ def test_a_stopped_watch_is_reported() -> None:
     asleep = host(WEDGE)
     assert asleep.watch
     asleep = replace(asleep, watch=replace(asleep.watch, at=NOW - 7200))
-    assert _notices(a=asleep) == [("watch-asleep", "a", None, "the watch has not looked for 2 h")]
+    assert _notices(a=asleep) == [("watch-asleep", "a", None, "the watch has not run for 2 h")]
 
 
 def test_errors_come_first() -> None:
