@@ -33,9 +33,9 @@ class Cause(Data):
         concurrency: least number of requests at a time.
         prompt_tokens: least length of the prompt.
         tags: image tags with this cause; empty for any tag.
-        ruled_out_by: vLLM argument -> value with which it can't be the cause.
+        ruled_out_by: vLLM argument -> value that rules out this cause.
         explanation: the cause in a phrase, after "perhaps".
-        look: way to find out.
+        look: way to confirm the cause.
     """
 
     id: Name

@@ -63,7 +63,7 @@ def unified(cap: str | None) -> bool:
 
 
 def card_of(cap: str) -> str:
-    """A card of a compute capability; any card with dedicated memory if it is unknown."""
+    """A card of a compute capability; if the capability is unknown, any with dedicated memory."""
     return next((card for card in GPUS if GPUS[card] == cap), next(iter(VRAM)))
 
 
@@ -103,7 +103,7 @@ def recipes_for(
     Args:
         architecture: architecture of the image, in the registry's words.
         caps: compute capabilities.
-        vram_gib: dedicated memory of the card; None leaves it out.
+        vram_gib: dedicated memory of the card; with None, memory does not count.
     """
     return sorted(
         recipe.name

@@ -25,8 +25,8 @@ class Condition(Data):
         none_of: none of these values; an absent value meets the condition.
         above, below: a number beyond this.
         present: whether the value exists, written or vLLM's default.
-        unlike: a pattern that a value, if any, does not match as a whole, letter by
-            letter.
+        unlike: a case-sensitive pattern that the whole value must not match; an absent value meets
+            the condition.
     """
 
     any_of: tuple[Scalar, ...] = ()
@@ -60,7 +60,7 @@ _FLAGS = {"true": "1", "false": "0"}
 
 
 def folded(text: str) -> str:
-    """Normalize a text as most readers of it do: without case and blanks, ``true`` as 1."""
+    """Normalize a text as most programs read it: without case and blanks, ``true`` as 1."""
     text = text.strip().lower()
     return _FLAGS.get(text, text)
 

@@ -46,9 +46,10 @@ class Row(Data):
         acceptance: draft tokens accepted, share.
         acceptance_first: share accepted at the first position.
         acceptance_length: mean tokens per target step (1 + accepted / drafts).
-        accepted: draft tokens accepted per draft, if the card counts them instead of the length.
+        accepted: draft tokens accepted per draft, if the card gives this number instead of the
+            length.
         kv_cache_tokens: tokens that the KV cache holds.
-        max_concurrency: number of requests of full length that fit into it.
+        max_concurrency: number of requests of full length that fit into the KV cache.
         values: further figures of the card, by name with unit.
     """
 
@@ -95,7 +96,7 @@ class Measurement(Data):
         gpu: its name on the card.
         conditions: settings of the run that the card names, e.g. ``temperature: 0``.
         status: ``measured``; ``provisional`` and ``historical`` if the card says so.
-        note: caution for a comparison with it.
+        note: caution for a comparison with the table.
         rows: the table's lines.
     """
 

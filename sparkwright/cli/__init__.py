@@ -38,7 +38,7 @@ def sections() -> dict[str, dict[str, str]]:
 
 
 class _Lazy(click.Group):
-    """Loads a command's module on use, so that `check` does not wait for the others."""
+    """Loads a command's module on use, so that `check` does not wait for other modules."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Every command, sorted."""

@@ -201,7 +201,7 @@ def _size(name: str, key: str, catalog: Catalog, lock: Lock | None) -> float | N
 
 
 def _bar(memory: Memory) -> str:
-    """The memory of the host, a character per fiftieth."""
+    """Draw the host's memory, one character for each fiftieth."""
     total = memory.total_gib
     if not total:
         return "    memory: unknown before the first look at a host"

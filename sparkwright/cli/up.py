@@ -313,7 +313,7 @@ def _agreed(boxes: Sequence[_Box], overrides: tuple[str, ...], *, yes: bool) -> 
 def _every(
     inventory: Path, overrides: tuple[str, ...], names: Sequence[str]
 ) -> dict[str, PlannedHost]:
-    """Every host's plan: ``--data`` counts for the boxes, and changes no other host's pins."""
+    """Every host's plan: ``--data`` applies to the boxes, and changes no other host's pins."""
     plans = dict(load(Hosts(inventory, overrides, tuple(names))).or_raise())
     others = {host.name for host in Hosts(inventory).read()} - {*names}
     return plans | (load(Hosts(inventory, limit=tuple(others))).or_raise() if others else {})

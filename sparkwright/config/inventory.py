@@ -5,7 +5,7 @@ module reads a part of pyinfra's inventory format: a Python file whose
 top-level lists of names, or of (name, data) pairs, are groups, and ``group_data/<group>.py``. A
 test compares it with pyinfra's own reading.
 
-A further host is one line at an inventory's end, which is valid Python.
+A host is added as one line of Python at the inventory's end.
 """
 
 import ast
@@ -299,13 +299,13 @@ def hosts_of(path: Path) -> list[HostInput]:
 
 
 def with_host(path: Path, text: str, group: str, name: str, data: Mapping[str, Any]) -> str:
-    """An inventory's text with a host more in a group.
+    """An inventory's text with one more host in a group.
 
     Args:
         text: the file's text, to be continued.
 
     Raises:
-        UserError: such a line would not add the host to the file; the message has the line.
+        UserError: the line would not add the host to the file; the message has the line.
     """
     before = _written(path, text).get(group)
     host = repr((name, dict(data)))

@@ -1,4 +1,6 @@
-"""Settings of a host, as inventory and group_data give them: typed, complete, nothing unknown."""
+"""Settings of a host, as inventory and group_data give them: typed, complete, and without unknown
+keys.
+"""
 
 import re
 from typing import Annotated, Any, Literal, Self
@@ -167,8 +169,7 @@ class ServiceSettings(_Settings):
         image_tag: replaces the image's newest tag.
         cluster: name of ``clusters`` whose hosts serve the model together; each of them has this
             service, and the recipe sets ``ranks`` (docs/clusters.md).
-        gpus: GPUs for the container, by UUID or index of ``nvidia-smi -L``; default: all of the
-            host's.
+        gpus: GPUs for the container, by UUID or index of ``nvidia-smi -L``; default: all GPUs.
         arguments: ``vllm serve`` arguments over the recipe's; None removes an argument.
         environment: variables over the recipe's; None removes a variable.
         files: files that the container reads, over the recipe's with the same ``at``
@@ -182,14 +183,14 @@ class ServiceSettings(_Settings):
             their URL, such as ``upload.wikimedia.org``. Default: none; requests carry ``data:``
             URLs.
         smoke: the service's smoke test.
-        outgoing: whether the container may open connections, as ``media_domains`` allows, too.
+        outgoing: whether the container may open connections; ``media_domains`` allows them, too.
             Otherwise it has no network behind the proxy, and an isolated network without the proxy.
         hardening: ``strict`` also makes the container's root file system read-only and its written
             files temporary.
         boot_caches: whether the host keeps the engine's compiled code, per image, GPU and driver.
             Default: yes, except with ``strict``.
-        exceptions: exceptions to the container's restrictions, and why; over the recipe's.
-        silenced: rule -> why it does not apply here; every run repeats it.
+        exceptions: exceptions to the container's restrictions, with reasons; over the recipe's.
+        silenced: rule -> reason for ignoring it; every run repeats the reason.
         exclusive: name of a group. Only one of its services runs: the first in the file, until you
             activate another service (docs/services.md).
         activate: ``on-request``: a client's request activates the service while another service of

@@ -1,4 +1,4 @@
-"""Words of a command line: arguments as words, and words as arguments."""
+"""Conversion between the words of a command line and arguments."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class Rank:
 
 @dataclass(frozen=True)
 class Launch:
-    """The settings that an engine is started with: the part of a service that an engine knows of.
+    """The settings that an engine is started with: its part of a service's settings.
 
     The type is separate, since engines may not import the plan.
 
@@ -336,25 +336,25 @@ class Engine:
             ``queue`` (histograms of seconds), ``accepted_by_position``.
         checks: modules that check a ``Configuration`` for known mistakes.
         check_texts: YAML file with the texts of these checks.
-        stock_image: the catalog's image for a model that no recipe is for.
+        stock_image: the catalog's image for a model without a recipe.
         probes: requests of host programs to its server in addition to OpenAI's routes.
         in_image: paths of chat templates in its images, as patterns of fnmatch.
         limit_names: neutral name of ``Limits`` -> the argument that sets it, for messages.
         overhead_gib: memory in addition to weights and KV cache.
         ram_gib: returns the GiB of the host's RAM that it may also fill; unified memory must have
             room for it.
-        compiles: whether a first boot compiles kernels, by jobs that need a limit.
+        compiles: whether a first boot compiles kernels, in jobs whose number needs a limit.
         parser: arguments and variables that it accepts, by version.
         gpu_counts: arguments whose product is the number of GPUs that it asks for.
         formats: formats of weights that it serves.
         healthcheck: whether its images have a health check for Docker, which asks a port of its
             own.
-        unproven: reason why no part counts as tried; empty once the real engine ran.
+        unproven: reason why the engine counts as unproven; empty once the real engine ran.
         drafter: argument whose value is the drafter; empty if the drafter is part of another
             argument's value.
-        one_name: whether it lists a model under one name alone.
+        one_name: whether it lists a model under only one name.
         name_mark: a character that no served name can have.
-        media_list: whether a version fetches media of the hosts of a list alone.
+        media_list: returns whether a version fetches media only from the hosts of a list.
         limits: returns the limits in the arguments of a plan, or of a container's command line,
             where values are texts.
         weights_gib: returns the GiB of a model's weights in the GPU's memory; None if no size is

@@ -24,7 +24,7 @@ _GRACE = 30
 
 
 class Sudo(Enum):
-    """Way in which a program becomes root: required, or else it reports as the deploy user."""
+    """Whether a program must become root, or may report as the deploy user if sudo fails."""
 
     NEEDED = "needed"
     IF_POSSIBLE = "if possible"

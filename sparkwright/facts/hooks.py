@@ -351,7 +351,7 @@ def with_transport(host: Host, factory: Callable[..., Any]) -> None:
     """Make the connection with ``factory(socket, **arguments)``, unless the user set a factory.
 
     Reason: at ``host_connect`` the login is over, and it waits 40 ms for each of its small packets.
-    ``ssh_paramiko_connect_kwargs`` is public; that the connector's data can still be changed in
+    ``ssh_paramiko_connect_kwargs`` is public; changing the connector's data in
     ``host_before_connect`` is not.
 
     Worth: 40 ms for each packet of the login.
@@ -384,7 +384,7 @@ def keep_a_channel_open(transport: Any) -> None:
 def transport_of(host: Host) -> Any:
     """paramiko's transport of this host's connection; None if the connector has none.
 
-    Reason: pyinfra sets no socket options and no keep-alive, and offers no way to.
+    Reason: pyinfra sets no socket options and no keep-alive, and has no option for them.
 
     Worth: a lost host is noticed within half a minute, and a login by root needs no sudo
     (`test_connections_are_made_with_our_transport`).

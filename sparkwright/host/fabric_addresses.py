@@ -43,7 +43,7 @@ _SECONDS = 180
 
 
 def main(request: AddressesRequest) -> tuple[str, ...]:
-    """Do a step. Returns the faults; empty if it is done."""
+    """Do a step. Returns the faults; empty if the step is done."""
     if request.step == "arm":
         return arm(request.text, request.devices, request.seconds)
     failures = prove(request.pings, request.seconds)
@@ -84,7 +84,9 @@ def arm(text: str, devices: tuple[str, ...], seconds: int) -> tuple[str, ...]:
 
 
 def refused(text: str) -> str | None:
-    """Return why netplan refuses the file together with the others; None if it accepts it."""
+    """Return why netplan refuses the file together with the other files; None if it accepts the
+    file.
+    """
     with tempfile.TemporaryDirectory(prefix="sparkwright-netplan-") as folder:
         for tree in _TREES:
             if Path("/", tree).is_dir():

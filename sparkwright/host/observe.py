@@ -171,7 +171,7 @@ class Observation:
         docker_kind: snap, desktop, rootless or podman; None for Docker's own engine.
         system_state: systemd's state, e.g. running or degraded; None if it does not answer.
         disks: file systems by requested root.
-        exposed: a root, or a path above it, that another user than root may change.
+        exposed: a root, or a path above it, that a user other than root may change.
         models: directory -> why it does not hold its commit; None if it does.
         partial: directory -> bytes of an incomplete fetch.
         stores: directories that hold all parts of their image.

@@ -172,7 +172,7 @@ class Service:
 
     @property
     def rank_secrets(self) -> str:
-        """Path of the 0600 file with the key by which the ranks of a cluster know each other."""
+        """Path of the 0600 file with the key by which a cluster's ranks authenticate each other."""
         return self.secrets if self.follower else f"{self.home}/ranks.env"
 
     @property
@@ -229,7 +229,7 @@ def checked(service: Service, home: str, release: str) -> Service:
 
 
 def check_names(name: str, release: str) -> None:
-    """Check that a service's and a release's name lead out of no directory.
+    """Check that the names of a service and a release can't lead out of a directory.
 
     Raises:
         ValueError: a name is invalid.
@@ -262,6 +262,6 @@ def current(home: Path) -> Service | None:
 
 def records(homes: Mapping[str, Path]) -> dict[str, Service]:
     """Return the release of each service that must run, by name. Damaged records and records of
-    another version are left out, since nobody knows their expected answers.
+    another version are left out, since their expected answers are unknown.
     """
     return {name: record for name, home in homes.items() if (record := current(home))}

@@ -52,7 +52,9 @@ def _directories(host: HostFacts) -> Iterator[Symptom]:
 
 @check("no-rank")
 def _former_replicas(host: HostFacts) -> Iterator[Symptom]:
-    """Followers whose host serves the same service alone: no program there would ask the head."""
+    """Followers whose host serves the same service alone: no program on this host would query the
+    head.
+    """
     for service in host.plan.services:
         state = host.observed.services.get(service.name)
         if service.follower and state and state.current and not state.rank:

@@ -1,6 +1,6 @@
 """The doctor's diagnosis of hosts: symptoms, reasons and remedies.
 
-Pure: the facts come from sparkwright/host/doctor.py.
+This module does no I/O: the facts come from sparkwright/host/doctor.py.
 """
 
 from collections.abc import Mapping

@@ -25,7 +25,8 @@ def given() -> dict[str, Any]:
 
 @contextmanager
 def shown() -> Iterator[Callable[[str, str], None]]:
-    """Show which hosts have answered and the others' work; without a terminal only the work.
+    """Show the hosts that have answered, and the other hosts' work; without a terminal only the
+    work.
 
     Yields:
         A function that takes a host and its latest event.

@@ -83,7 +83,7 @@ def endpoint(service: measured_service.Service, kinds: Mapping[str, str]) -> End
         kinds: kinds of requests that it answers, each with its route.
 
     Raises:
-        UserError: without an answer.
+        UserError: the service does not answer.
     """
     if "chat" in kinds:
         return CHAT

@@ -120,7 +120,7 @@ def sample() -> str:
 def long_prompt(category: str, tokens: int, seed: str, characters_per_token: float) -> str:
     """A prompt of about this many tokens: notes in the seed's order, then the question.
 
-    Its first line belongs to the seed alone, so that no prefix cache has its beginning.
+    The first line depends on the seed alone, so that no prefix cache has the prompt's beginning.
     """
     question = texts(category)["context"]
     length = tokens * characters_per_token - len(question)

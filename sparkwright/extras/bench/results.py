@@ -29,7 +29,7 @@ _Positive = Annotated[int, Field(ge=1, le=_MOST)]
 
 
 class _Stored(BaseModel):
-    """Read-only. Keys of a newer version are passed over: an older reader still reads the rest."""
+    """Read-only. Keys of a newer version are ignored, so an older reader still reads the rest."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -40,8 +40,8 @@ class Cell(_Stored):
     Attributes:
         concurrency: requests at a time.
         prompt_tokens: the context tier, as given to the load generator.
-        max_tokens: bound of an answer's length; 0 of a model that pools.
-        measures: figures by name (bench/measures.yaml); a measure that was not taken is not there.
+        max_tokens: bound of an answer's length; 0 for a pooling model.
+        measures: figures by name (bench/measures.yaml); measures that were not taken are absent.
     """
 
     category: measurements.Category

@@ -156,8 +156,8 @@ def command(hosts: Selection, model: str | None, prompt: str | None, as_json: bo
 
     The prompt comes from --prompt, from standard input if it is not a terminal, or line by line.
     Reasoning is dimmed, and never part of a piped answer. Ctrl-C ends an answer, a second Ctrl-C or
-    Ctrl-D the chat. No text is stored. A port that this machine does not
-    reach is reached through your ssh. With --json an answer is one document, once it has ended.
+    Ctrl-D the chat. No text is stored. `chat` reaches a closed port through your ssh. With --json
+    an answer is one document, once it has ended.
     Exit code 1: no service answered.
     """
     planned = load(hosts).or_raise()
@@ -251,7 +251,7 @@ def _answered(
 ) -> tuple[Answer | None, bool]:
     """Print an answer as it arrives; return None without an answer.
 
-    Returns also whether the user stopped it.
+    Also returns whether the user stopped the answer.
     """
     endpoint, failure, stopped = target.endpoint, "", False
     answer = Answer(endpoint.host, endpoint.service, target.served.name)

@@ -150,7 +150,7 @@ def gather(rank: Gather) -> Measurement:
 
 
 def container(rank: Gather) -> list[str]:
-    """docker's command line: the rights of a service's rank, and no more."""
+    """docker's command line, with the rights of a service's rank and no further rights."""
     arguments = [
         *("docker", "run", "--rm", "--name", _CONTAINER, "--network", "host", "--ipc", "host"),
         *("--cap-drop", "ALL", "--cap-add", "IPC_LOCK", "--security-opt", "no-new-privileges"),

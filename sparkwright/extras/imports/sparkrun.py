@@ -41,8 +41,9 @@ class Command:
 
 
 def filled(text: str, values: Mapping[str, Any]) -> tuple[str, frozenset[str]]:
-    """Fill in ``{key}`` again and again, as sparkrun does; a key without a value stays, as JSON
-    does. Returns the used keys, too."""
+    """Fill in ``{key}`` repeatedly, as sparkrun does; a key without a value stays, and so does
+    JSON. Returns the used keys, too.
+    """
     used: set[str] = set()
 
     def value(match: re.Match[str]) -> str:
@@ -219,7 +220,7 @@ def _foreign(text: Text, data: dict[str, Any], started: Command, remarks: Remark
 
 
 def _generated(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """The words that sparkrun starts a recipe without a command with."""
+    """The command line with which sparkrun starts a recipe that has no command."""
     names = texts()["sparkrun"]["defaults"]
     made = ["--model", str(values["model"])]
     for key, value in values.items():

@@ -236,7 +236,7 @@ def run(path: Path, runtime: Path | None) -> int:
 def carry_out(
     path: Path, kind: type[_Request], work: Callable[[_Request, Progress, Event], str]
 ) -> int:
-    """Carry out a request, and write how far it is to progress.json in its state directory.
+    """Carry out a request, and write its progress to progress.json in its state directory.
 
     Returns the exit code; the last line on stderr is the message.
     """

@@ -1,7 +1,7 @@
 """Download files from peers: other hosts of the fleet, which may still be fetching them.
 
 A peer server (peer_server.py) lists which ranges of a file it has. The client fetches these ranges
-over few connections, and waits for the others while the peer's own fetch is fast enough.
+over few connections, and waits for the other ranges while the peer's own fetch is fast enough.
 Content that no peer has comes from the source.
 
 Peers prove that they belong to the fleet (peer_auth.py), and are not trusted beyond that: their

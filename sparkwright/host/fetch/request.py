@@ -52,7 +52,7 @@ class ExpectedContents:
     """Contents of a model according to the catalog.
 
     Attributes:
-        format: modelopt, compressed-tensors, bf16, ...; None if the catalog names no licence.
+        format: modelopt, compressed-tensors, bf16, ...; None if the catalog names no format.
     """
 
     format: str | None = None

@@ -39,7 +39,7 @@ _OTHERS = (
 
 
 class LeadsOut(Exception):
-    """A diff follows a link out of the image's folder: refused even for an optional diff."""
+    """A diff follows a link out of the image's folder; even an optional diff is then refused."""
 
 
 def parse(text: str, strip: int, reverse: bool = False) -> dict[str, list[Hunk]]:

@@ -19,7 +19,7 @@ class Stopped:
     Attributes:
         at: seconds since the epoch.
         keep: whether a boot must not start the service.
-        active: its start time then, as systemd reports it (ActiveEnterTimestamp).
+        active: the unit's start time before the stop, as systemd reports it (ActiveEnterTimestamp).
     """
 
     by: str

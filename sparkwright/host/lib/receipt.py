@@ -104,7 +104,7 @@ def check(directory: str, commit: str) -> str | None:
 
 
 def _foreign(directory: Path) -> str | None:
-    """Return why a directory within a model's is not root's own; None if it is, or is missing."""
+    """Return why a model's subdirectory is not root's own; None if it is, or is missing."""
     try:
         result = directory.lstat()
     except OSError:

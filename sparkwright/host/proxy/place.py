@@ -39,7 +39,7 @@ def ask(path: str, line: str) -> str:
 def kept(answer: str, keep: Iterable[Sequence[str]]) -> str:
     """Return the saved state of drained or down servers whose address is unchanged: for other
     servers HAProxy would restore the old port (haproxy/haproxy#3296). The new configuration decides
-    whether a server speaks TLS; otherwise HAProxy would send requests in clear.
+    whether a server speaks TLS; otherwise HAProxy would send requests without TLS.
     """
     version, _, rest = answer.strip().partition("\n")
     head, *rows = rest.splitlines()

@@ -257,7 +257,7 @@ def without_proxy(
 
 
 def observed(name: str, check: Callable[[], str]) -> DeepCheckResult:
-    """Run a check, and return its result whatever it raises."""
+    """Run a check, and return its result even if it raises."""
     begun = time.monotonic()
     verdict, cause = "failed", None
     try:

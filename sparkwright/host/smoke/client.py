@@ -83,7 +83,7 @@ class Metrics:
     texts: dict[str, str]
 
     def since(self, before: "Metrics", name: str) -> float:
-        """Return by how much a counter rose; a missing counter counts as 0."""
+        """Return the increase of a counter; a missing counter counts as 0."""
         return self.values.get(name, 0.0) - before.values.get(name, 0.0)
 
     @property
