@@ -25,7 +25,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Box:
-    """A host that bootstrap knows. ``codename`` and ``architecture`` are apt's names."""
+    """A host whose type bootstrap supports. ``codename`` and ``architecture`` are apt's names."""
 
     kind: Kind
     major: int

@@ -1,4 +1,4 @@
-"""Known causes of a service that is slower than its card says, with their symptoms."""
+"""Known causes of a service that is slower than its card's figures, with their symptoms."""
 
 from typing import Literal
 

@@ -351,7 +351,7 @@ class Model(data.Data):
         task: kind of requests that it is made for; ``completion`` for a base model.
         role: ``body`` computes the answer, ``drafter`` proposes tokens for it.
         revision: branch, tag or commit.
-        not_before: commits older than this day are known to be bad.
+        not_before: commits older than this day do not work.
         format: quantization format; None if no card gives it.
         file: path of the served file in a repository of GGUF files. The other parts of a split file
             (``-00001-of-00003.gguf``) are downloaded with it, and no other files.
@@ -443,7 +443,7 @@ class Mounted(data.Data):
 
 
 class Adapter(data.Data):
-    """A LoRA adapter, which clients ask for as a model of its own.
+    """A LoRA adapter, which clients request as a separate model.
 
     Attributes:
         name: name for clients.

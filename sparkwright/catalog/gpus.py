@@ -21,7 +21,7 @@ class Family:
 
     Attributes:
         group: group of the inventory, whose file in group_data has the services.
-        architecture: architecture of machines with such a GPU, in the registry's words.
+        architecture: architecture of machines with such a GPU, by its name in registries.
         generation: name of its kernels in vLLM's own recipes.
         cards: least dedicated memory of a card, in GiB, by its common names; None if the GPU has no
             dedicated memory.
@@ -101,7 +101,7 @@ def recipes_for(
     """Names of recipes for one host with one of these GPUs, whose image has the architecture.
 
     Args:
-        architecture: architecture of the image, in the registry's words.
+        architecture: architecture of the image, by its name in registries.
         caps: compute capabilities.
         vram_gib: dedicated memory of the card; with None, memory does not count.
     """

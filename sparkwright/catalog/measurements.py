@@ -32,7 +32,7 @@ class Row(Data):
         category: kind of prompt.
         categories: the kinds of prompts that a figure or range covers, if there are several.
         concurrency: requests at a time.
-        prompt_tokens, output_tokens: lengths (medians if the card says so).
+        prompt_tokens, output_tokens: lengths (medians if the card marks them so).
         samples, errors: number of measured requests, and of failed requests.
         temperature: sampling temperature of the requests.
         decode: tokens/s of one stream while decoding.
@@ -95,7 +95,7 @@ class Measurement(Data):
         recipe: the catalog's recipe with the same settings, if any.
         gpu: its name on the card.
         conditions: settings of the run that the card names, e.g. ``temperature: 0``.
-        status: ``measured``; ``provisional`` and ``historical`` if the card says so.
+        status: ``measured``; ``provisional`` or ``historical`` if the card marks it so.
         note: caution for a comparison with the table.
         rows: the table's lines.
     """

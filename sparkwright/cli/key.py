@@ -81,7 +81,7 @@ def command() -> None:
 @command.command("list")
 @_with_fleet
 def list_command(fleet: _Fleet, as_json: bool) -> None:
-    """List keys by name, with their state and the hosts that know them. Never the keys."""
+    """List keys by name, with their state and the hosts that have them. Never the keys."""
     from sparkwright.run import questions
 
     answers = fleet.hosts.ask(questions.known_keys, resolves=False)
@@ -100,7 +100,7 @@ def list_command(fleet: _Fleet, as_json: bool) -> None:
 def rotate_command(fleet: _Fleet, name: str, as_json: bool) -> None:
     """Make a new key. The proxies accept both keys until `sparkwright key retire`.
 
-    Once every host knows the new key, it is the current key, for clients and for `sparkwright
+    Once every host has the new key, it is the current key, for clients and for `sparkwright
     endpoints`. No service restarts and no request fails. A revoked key gets a new value.
     """
     files = fleet.files(name)

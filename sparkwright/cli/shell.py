@@ -14,10 +14,10 @@ _SHELL = ("sh", "-c", "command -v bash >/dev/null && exec bash; exec sh")
 
 
 class _WithCommand(click.Command):
-    """A command whose words after ``--`` belong to another command, also without INVENTORY."""
+    """A command whose arguments after ``--`` belong to another command, also without INVENTORY."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep the words after ``--``."""
+        """Keep the arguments after ``--``."""
         at = args.index("--") if "--" in args else len(args)
         ctx.obj = tuple(args[at + 1 :])
         return super().parse_args(ctx, args[:at])

@@ -26,7 +26,7 @@ def printed(command: tuple[str, ...], setting: str, *, shown: bool = True) -> st
 
     Args:
         setting: name of its setting, for messages.
-        shown: whether messages show the command's words.
+        shown: whether messages show the command's arguments.
 
     Raises:
         UserError: the command can't be started, fails, takes longer than a minute, or prints

@@ -271,7 +271,7 @@ class ServiceSettings(_Settings):
 
 
 class OpenWebuiSettings(_Settings):
-    """Open WebUI beside an address for all models, on a port of its own.
+    """Open WebUI beside an address for all models, on its own port.
 
     Attributes:
         port: TCP port that browsers use, at the address's ``bind``.
@@ -413,8 +413,8 @@ class HostSettings(_Settings):
         activation: activation of services by requests, with ``activate = "on-request"``.
         address: one address for all models of the inventory, on this host (docs/proxy.md).
         rollout: roll-out to hosts that already serve.
-        take_over: whether to stop, and keep, a container that somebody started by hand on a
-            service's port; ``sparkwright remove`` starts it again.
+        take_over: whether to stop, and keep, a container that was started by hand on a service's
+            port; ``sparkwright remove`` starts it again.
         break_lock: whether to take over a host's lock from another run; for the command line.
         keep_releases: releases kept per service, with images and weights, to go back to;
             ``sparkwright models prune`` removes older releases.

@@ -1,4 +1,4 @@
-"""Engines, each a folder of its own, found through one table."""
+"""Engines, each in its own folder, found through one table."""
 
 from functools import cache
 from importlib import import_module

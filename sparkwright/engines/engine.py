@@ -347,8 +347,8 @@ class Engine:
         parser: arguments and variables that it accepts, by version.
         gpu_counts: arguments whose product is the number of GPUs that it asks for.
         formats: formats of weights that it serves.
-        healthcheck: whether its images have a health check for Docker, which asks a port of its
-            own.
+        healthcheck: whether its images have a health check for Docker, which queries a separate
+            port.
         unproven: reason why the engine counts as unproven; empty once the real engine ran.
         drafter: argument whose value is the drafter; empty if the drafter is part of another
             argument's value.

@@ -38,7 +38,7 @@ class Table:
     """Arguments of a version.
 
     Attributes:
-        names: argument that accepts any text -> the names that the engine knows.
+        names: argument that accepts any text -> the names that the engine supports.
         aliases: a second long name -> its argument.
         decided: argument -> kind of model (``decoder``, or ``hybrid``: some of its layers keep a
             state instead of keys and values) -> the engine's default for such a model.

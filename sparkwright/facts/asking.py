@@ -58,7 +58,7 @@ def ask(
 
 
 def label(program: ModuleType) -> str:
-    """The name by which a host's process list and messages know a program."""
+    """The name of a program in a host's process list and in messages."""
     return f"sparkwright-{program.__name__.rpartition('.')[2].replace('_', '-')}"
 
 

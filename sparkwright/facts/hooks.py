@@ -233,8 +233,9 @@ def never_ask_about_failed_hosts(state: State) -> None:
 def leave_out(host: Host) -> None:
     """No further operation runs on this host.
 
-    Reason: ``State.fail_hosts`` raises if no host is left, and the final report says more than its
-        message. Outside of a site pyinfra also asks whether to continue, under ``--dry`` too.
+    Reason: ``State.fail_hosts`` raises if no host is left, and the final report has more details
+        than its message. Outside of a site pyinfra also asks whether to continue, under ``--dry``
+        too.
 
     Worth: the last refused host is reported like all others
         (`test_every_fault_of_a_refused_host_is_reported_at_once`).

@@ -26,7 +26,7 @@ class FabricRequest:
         root: directory with /sys and /proc; in tests, a captured tree.
         ask: whether to probe each port for neighbours; otherwise only neighbours that the kernel
             and LLDP already know are reported.
-        image: name of an image in Docker whose id is reported.
+        image: name of a Docker image whose id is reported.
     """
 
     root: str = "/"

@@ -1,4 +1,4 @@
-"""Read all facts of a host that the roles need, in one go; changes nothing.
+"""Read all facts of a host that the roles need, in one run, without changing the host.
 
 A fact that can't be read becomes None or the failing command's error text, never an exception: a
 failed observation would show nothing.

@@ -102,7 +102,7 @@ def _ports(host: HostFacts) -> Iterator[Symptom]:
 
 @check("stray-service")
 def _stray(host: HostFacts) -> Iterator[Symptom]:
-    """Units of ours without a service in the inventory."""
+    """Units of sparkwright without a service in the inventory."""
     planned = {service.unit for service in host.plan.services}
     for unit in host.observed.unit_files:
         if unit not in planned and unit not in OWN_UNITS:

@@ -76,8 +76,8 @@ CHAT = Endpoint()
 
 
 def endpoint(service: measured_service.Service, kinds: Mapping[str, str]) -> Endpoint:
-    """Form of requests to a service: for answers, for vectors, for the score of a document, or of
-    a kind that the generator does not know.
+    """Form of requests to a service: for answers, for vectors, for the score of a document, or of a
+    kind that the generator does not support.
 
     Args:
         kinds: kinds of requests that it answers, each with its route.

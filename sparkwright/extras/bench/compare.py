@@ -33,7 +33,7 @@ class Verdict:
         ratio: measured ÷ published; 1 within a published range, else measured ÷ its nearer end.
         low, high: the range in which a healthy service's figure may lie.
         table, source: the card's table.
-        basis: differences of the card's run from this run; empty without any.
+        basis: differences of the card's run from this run; empty without differences.
     """
 
     measure: str

@@ -1,4 +1,4 @@
-"""A service's newest result, judged by the cards, in short and in words."""
+"""A service's newest result, judged by the cards, as figures and as text."""
 
 from collections import Counter
 from collections.abc import Iterator

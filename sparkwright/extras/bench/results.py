@@ -54,7 +54,7 @@ class Cell(_Stored):
 
     @property
     def title(self) -> str:
-        """The load in words: ``coding, 8 requests, 16000 prompt tokens``."""
+        """The load as text: ``coding, 8 requests, 16000 prompt tokens``."""
         requests = count(self.concurrency, "request")
         return f"{self.category}, {requests}, {count(self.prompt_tokens, 'prompt token')}"
 

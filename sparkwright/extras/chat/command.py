@@ -129,7 +129,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _refusal(how: str, text: str) -> str:
-    """Reason why a server refused a request, in its own words if it gives any."""
+    """Reason why a server refused a request: the server's message, if any."""
     reason = text
     try:
         data = _object(json.loads(text))

@@ -104,7 +104,7 @@ class Published(Server):
 
 
 def opened(target: Target) -> Published:
-    """Return the path to a service that answers with its names.
+    """Return a path to the service on which it answers with its names.
 
     Raises:
         Unusable: no path leads to the service. A server that fails its verification is not tried

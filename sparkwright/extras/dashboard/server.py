@@ -104,7 +104,7 @@ class Handler(BaseHTTPRequestHandler):
     server: Server
 
     def setup(self) -> None:
-        """Begin TLS here: in the accepting thread, a slow client would block the others."""
+        """Begin TLS here: in the accepting thread, a slow client would block other clients."""
         if isinstance(self.request, ssl.SSLSocket):
             self.request.settimeout(_PATIENCE)
             self.request.do_handshake()

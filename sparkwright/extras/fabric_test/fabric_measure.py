@@ -97,7 +97,7 @@ def main(request: MeasureRequest) -> MeasureAnswer:
 
 
 def command(stream: Stream) -> list[str]:
-    """The words of a stream; the address last, if any."""
+    """Arguments of a stream; the address last, if any."""
     arguments = ["ib_write_bw", "-d", stream.device, "-i", "1", "-p", str(stream.port), "-F"]
     return list(filter(None, [*arguments, "--report_gbits", stream.address]))
 

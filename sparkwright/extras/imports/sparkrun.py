@@ -81,7 +81,7 @@ def formatted(text: str, values: Mapping[str, Any]) -> tuple[str, frozenset[str]
 
 
 def command(text: str, used: frozenset[str]) -> Command:
-    """The words of a command whose placeholders are filled in.
+    """The arguments of a command whose placeholders are filled in.
 
     Raises:
         Unfit: the command is for another engine, or a script.

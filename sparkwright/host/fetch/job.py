@@ -1,5 +1,5 @@
 """Run the program from the request to the exit code, and fetch a repository: find the files that
-are on the disk, fetch the others, put them in place, write the receipt.
+are on the disk, fetch the other files, put all in place, write the receipt.
 
 Files that are already on this host are not fetched. Besides the destination and other
 revisions, the request names directories that the user already has: a plain download, a cache,

@@ -76,7 +76,7 @@ def get(path: str, timeout: float | None = 10) -> Any:
 
 
 def _read(answer: Any) -> bytes:
-    """Read a whole answer; it may contain texts of anybody's containers."""
+    """Read a whole answer, which may contain texts of any container."""
     text: bytes = answer.read(_LARGEST + 1)
     if len(text) > _LARGEST:
         raise ValueError(f"Docker answers with more than {_LARGEST >> 20} MiB")

@@ -41,7 +41,7 @@ class Groups:
         wait_seconds: longest time that a request waits for its service.
         idle: service -> seconds without a request after which it is stopped.
         admin: HAProxy's socket.
-        memory: GiB that each service of the host needs, as far as the plan knows it.
+        memory: GiB that each service of the host needs, as far as the plan has the figure.
     """
 
     groups: dict[str, Group] = records.field(default_factory=dict)

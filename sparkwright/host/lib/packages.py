@@ -15,7 +15,7 @@ class Package:
 
     Attributes:
         version: installed version; None if the package is missing. Then:
-        candidate: version that apt-get would install; None if it knows none.
+        candidate: version that apt-get would install; None without a version.
         unreachable: why apt-get can't download; None if it can.
     """
 

@@ -60,7 +60,7 @@ class ServerState:
     """A replica as HAProxy sees it.
 
     Attributes:
-        status: ``UP``, ``DOWN``, ``DRAIN``, ``MAINT``; ``UP 1/2`` is on its way down.
+        status: ``UP``, ``DOWN``, ``DRAIN``, ``MAINT``; ``UP 1/2`` has failed a check.
         running: number of its running requests.
     """
 

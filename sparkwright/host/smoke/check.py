@@ -281,7 +281,8 @@ def run(
     look: Callable[[], object] = lambda: None,
     lasting: Callable[[], str] = lambda: "",
 ) -> SmokeAnswer:
-    """Run all checks of one service. The first failure ends them, since the others would fail, too.
+    """Run all checks of one service. The first failure ends the checks, since the remaining checks
+    would fail, too.
 
     Args:
         look, lasting: functions called during the boot; see ``health``.

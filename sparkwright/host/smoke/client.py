@@ -227,7 +227,7 @@ class DeepClient(Client):
         return tokens
 
     def count(self, text: str) -> int:
-        """Count a text's tokens with the model's own tokenizer, or else its words, which are never
+        """Count a text's tokens with the model's own tokenizer, or else the words, which are never
         more.
         """
         if self.request.tokenizer:
