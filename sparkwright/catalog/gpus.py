@@ -120,8 +120,8 @@ def largest_for(gpu: str, catalog: Catalog) -> Recipe | None:
     fits. This recipe is the default of a new site; an unproven recipe is the default only if no
     other recipe fits.
 
-    Only for cards with dedicated memory: a Spark's pool is shared, and no recipe gives the GPU's
-    part of it.
+    The function supports only cards with dedicated memory: a Spark's pool is shared, and no recipe
+    gives the GPU's part of the pool.
     """
     cap = GPUS[gpu]
     named = recipes_for(catalog, FAMILIES[cap].architecture, {cap}, VRAM.get(gpu, 0))

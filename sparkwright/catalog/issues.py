@@ -82,7 +82,7 @@ class Issue(Data):
     Attributes:
         id: the rule's name, in messages and to silence it.
         severity: an error stops the run, a warning does not.
-        tags: tags of the image; empty for every tag. Only on an image's issues.
+        tags: tags of the image; empty for every tag. Only an image's issues have tags.
         when: fact -> condition, or a list of such mappings; one mapping must hold. Facts are
             ``argument.<name>`` (underscores; vLLM's default if it is not written; its other
             spellings count, as a variable or inside an argument of several values),

@@ -110,7 +110,7 @@ def _tell(error: UserError) -> None:
 @click.version_option(__version__, "-V", "--version", prog_name="sparkwright")
 @click.pass_context
 def main(ctx: click.Context) -> None:
-    """Take boxes to services that answer, and look after them.
+    """Set up boxes as model servers, and operate them.
 
     `sparkwright up me@my-spark.local` is the first command, from a box to an answer. `sparkwright
     deploy` makes the hosts as planned, as pyinfra INVENTORY deploy.py does.

@@ -113,7 +113,7 @@ def new(
 ) -> None:  # fmt: skip
     """Write an entry of your own, with every key explained.
 
-    A recipe made by --model comes with its model's entry. Check it with `sparkwright check
+    A recipe made by --model comes with its model's entry. Check the recipe with `sparkwright check
     --recipe NAME`.
     """
     if base and model:

@@ -60,7 +60,7 @@ _AGAIN = "run the same command again to continue"
 
 @dataclass
 class _Box:
-    """A box on its way to an answer.
+    """A box that `up` sets up.
 
     Attributes:
         name: name in the inventory.

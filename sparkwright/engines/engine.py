@@ -1,5 +1,4 @@
-"""The interface of an engine: everything that the rest of sparkwright asks of the server in a
-container.
+"""The interface of an engine: all uses that sparkwright makes of the server in a container.
 
 An engine is a folder beside this file whose ``engine`` module has an ``ENGINE``, and a line in the
 table of this package.

@@ -41,7 +41,7 @@ def command_line() -> dict[str, Any]:
         are prepared in greenlets, which have no click context: there pyinfra's own parser reads the
         command line once more.
 
-    Worth: a run knows whether it may change anything
+    Worth: a run detects whether it may change anything
     (`test_pyinfras_command_line_calls_the_plan_before_the_first_connection`).
     """
     context = click.get_current_context(silent=True)

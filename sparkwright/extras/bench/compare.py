@@ -91,7 +91,7 @@ class Table:
 def compare(
     result: Result, published: Sequence[Table], causes: Sequence[Cause] = ()
 ) -> tuple[CellComparison, ...]:
-    """Every cell of a result against the nearest published figures.
+    """Compare every cell of a result with the nearest published figures.
 
     Args:
         published: the tables that cover this result (``tables``).

@@ -35,7 +35,7 @@ class Failed(Exception):
 
 @dataclass(frozen=True)
 class Piece:
-    """Some characters of an answer, or of its reasoning."""
+    """A piece of an answer, or of its reasoning."""
 
     text: str
     reasoning: bool

@@ -29,7 +29,7 @@ class Command:
 
     Attributes:
         engine: name of the engine that it starts.
-        arguments: everything after ``vllm serve`` or the like.
+        arguments: all arguments after ``vllm serve`` or another engine's command.
         environment: assignments before the command.
         used: placeholders in the command.
     """

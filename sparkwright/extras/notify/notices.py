@@ -174,7 +174,7 @@ class Recipient(BaseModel):
 
 
 class Record(BaseModel):
-    """The file of sent notices, by address (its hash)."""
+    """The file of sent notices, by the hash of the address."""
 
     recipients: dict[str, Recipient] = {}
 

@@ -126,7 +126,7 @@ def _link(
 def _use(work: workspace.Workspace, file: FetchFile, paths: list[Path]) -> bool:
     """Use the first candidate that has the right content.
 
-    Root's own copy is hashed in its final place, so nobody can change it after the check.
+    Root's own copy is hashed in its final place, so no other user can change it after the check.
     """
     copy = work.part(file).path.with_suffix(".copy")
     for path in paths:

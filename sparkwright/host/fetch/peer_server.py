@@ -90,7 +90,7 @@ class PeerServer:
     def run(self) -> None:
         """Serve until it is stopped, was idle for long enough, or has lost its files.
 
-        If somebody empties /opt/sparkwright by hand, the server's view of its directories is lost,
+        If a user empties /opt/sparkwright by hand, the server's view of its directories is lost,
         and it would refuse every request until its idle time ends.
         """
 

@@ -50,7 +50,7 @@ class Broken(Exception):
 
 
 class Unproven(Exception):
-    """The answer is not signed with the key: another program sent it, or somebody altered it."""
+    """The answer is not signed with the key: another program sent it, or it was altered."""
 
 
 @records.dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Steps of a derived image: unified diffs, and the program that a container of the image runs.
 
-The container has nothing but the image's own Python: `python3 -B steps.py apply|check`, beside
+The container needs only the image's own Python: `python3 -B steps.py apply|check`, beside
 steps.json and the files that the steps name.
 """
 

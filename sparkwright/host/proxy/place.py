@@ -119,15 +119,14 @@ def admit(pool: Pool) -> None:
 def shut(pool: Pool) -> None:
     """Mark a stopped service as down; only its health check brings it back.
 
-    No drain remains, so the service gets requests again however it is started, even by systemd or
-    Docker.
+    No drain remains, so the service gets requests again even if systemd or Docker starts it.
     """
     _command(pool, f"set server {pool.proxy}/{pool.replica} health down")
     admit(pool)
 
 
 def back(pool: Pool, seconds: float = 15.0) -> bool:
-    """Wait until the proxy's checks let requests through. Returns whether they do.
+    """Wait until the proxy's checks let requests through; return whether they did in time.
 
     The function does not wait if a user took the service out, or if there is no proxy.
     """

@@ -126,7 +126,7 @@ class Client:
             raise faults.Fault("cut", f"{asked}: the connection was cut ({error})") from None
 
     def call(self, method: str, path: str, body: object = None, *, key: bool = True) -> Answer:
-        """Send a request and return its answer, whatever the status."""
+        """Send a request and return its answer, for any status."""
         with self._asking(f"{method} {path}"):
             return self.server.ask(method, path, body, key=key, timeout=self.left())
 
