@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -248,11 +248,8 @@ class _Checker:
         return symptom
 
 
-@cache
-def _kinds() -> dict[str, dict[str, str]]:
-    """Kinds of a single value: pattern, fault and remedy."""
-    result: dict[str, dict[str, str]] = beside(__file__, "kinds.yaml")
-    return result
+#: Kinds of a single value: pattern, fault and remedy.
+_kinds = cache(partial(beside, __file__, "kinds.yaml"))
 
 
 def mapping(value: Any) -> dict[str, Any] | None:

@@ -281,24 +281,22 @@ def rails(root: Path, own: dict[str, tuple[str, ...]], *, ask: bool) -> tuple[Ra
     local = [name for name in names if any(at.startswith("fe80:") for at in own.get(name, ()))]
     others = neighbours(names, local if ask else []) if names else {}
     devices = rdma_devices(root) if names else {}
-    listed_rails = []
-    for device, (domain, function) in ports.items():
-        speed = number(device / "speed")
-        listed_rails.append(
-            Rail(
-                name=device.name,
-                cage=function,
-                twin=domains.index(domain),
-                mac=_text(device / "address").lower(),
-                carrier=number(device / "carrier") == 1,
-                mtu=number(device / "mtu") or 0,
-                speed=speed if speed and speed > 0 else None,
-                addresses=own.get(device.name, ()),
-                rdma=devices.get(device.name),
-                neighbours=others.get(device.name, ()),
-            )
+    listed = [
+        Rail(
+            name=device.name,
+            cage=function,
+            twin=domains.index(domain),
+            mac=_text(device / "address").lower(),
+            carrier=number(device / "carrier") == 1,
+            mtu=number(device / "mtu") or 0,
+            speed=max(0, number(device / "speed") or 0) or None,
+            addresses=own.get(device.name, ()),
+            rdma=devices.get(device.name),
+            neighbours=others.get(device.name, ()),
         )
-    return tuple(sorted(listed_rails, key=lambda rail: (rail.cage, rail.twin)))
+        for device, (domain, function) in ports.items()
+    ]
+    return tuple(sorted(listed, key=lambda rail: (rail.cage, rail.twin)))
 
 
 def configured(root: Path, names: set[str]) -> dict[str, str]:

@@ -642,12 +642,9 @@ def _engine(switch: ServiceSwitch) -> Server:
 
 def _asleep(switch: ServiceSwitch) -> bool:
     """Return whether the engine of the planned release sleeps."""
-    state = switch.service.nap.state if switch.service.nap else None
-    return (
-        state is not None
-        and _running(switch) == switch.to
-        and nap.sleeps(_engine(switch), state) is True
-    )
+    if (own := switch.service.nap) is None or _running(switch) != switch.to:
+        return False
+    return nap.sleeps(_engine(switch), own.state) is True
 
 
 def _running(switch: ServiceSwitch) -> str | None:

@@ -46,11 +46,6 @@ def addresses(host: Host, run: HostRun, _: dict[str, None]) -> None:
     )
     if not pending:
         return
-    for name, operation in (
-        ("Fabric: every peer answers", operations.proved),
-        ("Fabric: keep the addresses", operations.kept),
-    ):
-        operation(
-            name=name,
-            pings=planned.pings(wanted, given),
-        )
+    pings = planned.pings(wanted, given)
+    operations.proved(name="Fabric: every peer answers", pings=pings)
+    operations.kept(name="Fabric: keep the addresses", pings=pings)

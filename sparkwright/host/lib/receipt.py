@@ -93,12 +93,10 @@ def check(directory: str, commit: str) -> str | None:
     if receipt.commit != commit:
         return f"has commit {receipt.commit}"
     for inner in {parent for name in receipt.files for parent in Path(name).parents} - {Path()}:
-        problems = _foreign(Path(directory, inner))
-        if problems:
+        if problems := _foreign(Path(directory, inner)):
             return f"{inner} {problems}"
     for name, entry in receipt.files.items():
-        problems = fault(os.path.join(directory, name), entry)  # noqa: PTH118
-        if problems:
+        if problems := fault(os.path.join(directory, name), entry):  # noqa: PTH118
             return f"{name} {problems}"
     return None
 
