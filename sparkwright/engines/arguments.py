@@ -294,8 +294,7 @@ def is_auto(value: object) -> bool:
 
 def amount(value: object) -> float | None:
     """A number, also with a suffix: 32768, "32K" (1024 each), "32k" (1000 each)."""
-    size = _SIZE.fullmatch(str(value).strip())
-    if size is None:
+    if (size := _SIZE.fullmatch(str(value).strip())) is None:
         return _number(value)
     digits, suffix = (size[1], size[2]) if size[1] else (size[3], size[4])
     base = 1000 if suffix.islower() else 1024

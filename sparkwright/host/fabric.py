@@ -185,8 +185,7 @@ def rdma_devices(root: Path) -> dict[str, Rdma]:
         port = device / "ports/1"
         owners = [_text(path) for path in sorted(port.glob("gid_attrs/ndevs/*"))]
         owners += [network.name for network in device.glob("device/net/*")]
-        owner = next(filter(None, owners), None)
-        if owner is not None:
+        if (owner := next(filter(None, owners), None)) is not None:
             rate = re.match(r"[\d.]+", _text(port / "rate"))
             state = _text(port / "state").rpartition(":")[2].strip()
             devices[owner] = Rdma(device.name, state, float(rate[0]) if rate else None, gids(port))

@@ -225,8 +225,7 @@ class Switch:
             return []
         request = replace(proxies, start=True)
         if which == "from":
-            before = self._before()
-            if not before:
+            if not (before := self._before()):
                 return []  # nothing has changed yet
             texts = {path: (*before[path],) for path in proxies.managed if before.get(path)}
             request = replace(request, files=texts)
@@ -655,8 +654,7 @@ def _running(switch: ServiceSwitch) -> str | None:
 def main(arguments: list[str]) -> int:
     """Run or settle the request. Returns the exit code: 0 good, 3 reverted, 4 failed."""
     path = Path(arguments[-1])
-    document = documents.read(path)
-    if document is None:
+    if (document := documents.read(path)) is None:
         return 0  # no switch has begun
     request = decode(SwitchRequest, document)
     switch = Switch(path.parent, request)

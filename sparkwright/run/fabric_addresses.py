@@ -27,8 +27,7 @@ def addresses(host: Host, run: HostRun, _: dict[str, None]) -> None:
         return
     came = run.connection[1] if run.connection else None
     present = frozenset(run_of(host).hosts)
-    findings = list(planned.problems(wanted, host.name, state, came, present))
-    if findings:
+    if findings := list(planned.problems(wanted, host.name, state, came, present)):
         tell(host, findings)
         refuse(host, "refused: fabric-addresses")
         return

@@ -23,8 +23,7 @@ def read_back(
     The variable wins, as in the image's entry point.
     """
     for argument, variable in names.arguments.items():
-        value = _taken(variable, environment)
-        if value is not None:
+        if (value := _taken(variable, environment)) is not None:
             arguments[argument] = _scalar(value)
             origins[f"argument.{argument}"] = origins[f"environment.{variable}"]
     tokens = _taken(names.num_speculative_tokens, environment)
@@ -69,8 +68,7 @@ def _remedy(extra: str) -> str:
     """Extra arguments as settings."""
     lines = []
     for name, values in read_words(split(extra)).items():
-        own = PARSER.own_setting(name)
-        if own:
+        if own := PARSER.own_setting(name):
             lines.append(f"{own} instead of --{name.replace('_', '-')}")
         elif not values:
             lines.append(f"arguments: {name.removeprefix('no_')}: {not name.startswith('no_')}")

@@ -87,8 +87,7 @@ def check(directory: str, commit: str) -> str | None:
         return "is not a directory"
     if open_to := trusted.exposed(directory):
         return f"is not root's alone: {open_to.path} {open_to.why}"
-    receipt = read(directory)
-    if receipt is None:
+    if (receipt := read(directory)) is None:
         return "has no receipt"
     if receipt.commit != commit:
         return f"has commit {receipt.commit}"
