@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from ipaddress import IPv6Address
 from pathlib import Path
 
@@ -169,12 +170,10 @@ def gids(port: Path) -> tuple[Gid, ...]:
     entries = []
     for index in range(_GIDS):
         kind = _text(port / f"gid_attrs/types/{index}")
-        try:
+        with suppress(ValueError):
             address = IPv6Address(_text(port / f"gids/{index}"))
-        except ValueError:
-            continue
-        if int(address) and kind:
-            entries.append(Gid(index, str(address.ipv4_mapped or address), kind))
+            if int(address) and kind:
+                entries.append(Gid(index, str(address.ipv4_mapped or address), kind))
     return tuple(entries)
 
 
@@ -260,14 +259,11 @@ def several_nccl(root: Path) -> tuple[tuple[str, ...], ...]:
     """Return the NCCL libraries of each process that loaded more than one."""
     several = set()
     for maps in (root / "proc").glob("[0-9]*/maps"):
-        try:
+        with suppress(OSError):
             text = maps.read_text(errors="replace")
-        except OSError:
-            continue
-        if "libnccl.so" in text:
-            loaded = tuple(sorted(set(_NCCL.findall(text))))
+            loaded = sorted(set(_NCCL.findall(text))) if "libnccl.so" in text else []
             if len(loaded) > 1:
-                several.add(loaded)
+                several.add(tuple(loaded))
     return tuple(sorted(several))
 
 
