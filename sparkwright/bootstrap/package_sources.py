@@ -1,12 +1,14 @@
 """Package sources and package names of each step on each type of machine (sources.yaml)."""
 
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any
+from functools import cache, partial
 
 from sparkwright.bootstrap.box import Box
 from sparkwright.config.bootstrap_settings import PackageSource
 from sparkwright.text.shipped_yaml import beside
+
+#: Step -> kind of machine -> its packages and their repository.
+_table = cache(partial(beside, __file__, "sources.yaml"))
 
 
 @dataclass(frozen=True)
@@ -48,12 +50,6 @@ class Packages:
 
     names: tuple[str, ...]
     repository: Repository | None = None
-
-
-@cache
-def _table() -> dict[str, dict[str, dict[str, Any]]]:
-    table: dict[str, dict[str, dict[str, Any]]] = beside(__file__, "sources.yaml")
-    return table
 
 
 def every_package(step: str) -> list[str]:

@@ -315,13 +315,11 @@ def with_host(path: Path, text: str, group: str, name: str, data: Mapping[str, A
     elif isinstance(before, tuple):  # hosts, and their data
         line = f"{group} = ([*{group}[0], {host}], *{group}[1:])"
     result = "\n".join([*([text.rstrip("\n"), ""] if text.strip() else []), line, ""])
-    try:
+    with suppress(UserError, KeyError, IndexError):
         groups = groups_of(str(path), _written(path, result))
         every = groups.get("all")
         if groups[group].hosts[-1] == (name, data) and (every is None or not every.hosts):
             return result
-    except (UserError, KeyError, IndexError):
-        pass
     raise _MESSAGES.refusal("host-by-hand", str(path), name=name, group=group, host=host)
 
 

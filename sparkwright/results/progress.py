@@ -32,11 +32,8 @@ def together(
 
 def added(every: Collection[FetchProgress]) -> FetchProgress:
     """Bytes and rates of several fetches."""
-    sums = {
-        name: sum(getattr(each, name) for each in every)
-        for name in ("bytes_done", "bytes_total", "rate")
-    }
-    return FetchProgress(**sums)
+    names = ("bytes_done", "bytes_total", "rate")
+    return FetchProgress(**{name: sum(getattr(each, name) for each in every) for name in names})
 
 
 def figures(seen: FetchProgress) -> str:

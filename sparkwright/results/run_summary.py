@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.findings.finding import Finding
+from sparkwright.findings.render import count
 from sparkwright.host.lib.records import dataclass, encode, field
 from sparkwright.text.screen import fitted
 from sparkwright.text.shipped_yaml import beside
@@ -120,9 +121,7 @@ def render(rows: Sequence[Row], *, dry: bool, seconds: float, keys: Mapping[str,
     details += [f"{row.host}: {paragraph(row.left)}: left alone" for row in rows if row.left]
     details += [f"{row.host}: {paragraph(row.refused)}" for row in rows if row.refused]
     changes = sum(len(row.pending if dry else row.changes) for row in rows)
-    counted = (
-        f"{changes} {'change' if changes == 1 else 'changes'}{' would be made' if dry else ''}"
-    )
+    counted = f"{count(changes, 'change')}{' would be made' if dry else ''}"
     executions = ", ".join(f"{row.host} {row.executions}" for row in rows)
     details.append(f"{counted}, {seconds:.1f} s, remote executions: {executions}")
     lines = ["", *columns(table), "", *(fitted(f"  {line}") for line in dict.fromkeys(details))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal
 
 from sparkwright.catalog import Catalog
@@ -133,11 +134,7 @@ def judge(measure: Measure, measured: float, table: Table, row: Row) -> Verdict:
     (least, most), *spread = (
         [measure.scale * end for end in _ends(value)] for value in given if value is not None
     )
-    bounds = [
-        least / measure.apart,
-        most * measure.apart,
-        *(end for pair in spread for end in pair),
-    ]
+    bounds = [least / measure.apart, most * measure.apart, *chain(*spread)]
     low, high = min(bounds), max(bounds)
     state: State = "in range"
     if not low <= measured <= high:
