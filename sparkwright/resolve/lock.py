@@ -173,8 +173,6 @@ def read_lock(path: pathlib.Path) -> Lock | None:
         data = yaml_text.load(text)
         if isinstance(data, dict) and data.get("version", 1) != 1:
             raise MESSAGES.refusal("later-lock", str(path), version=short(data["version"]))
-        if isinstance(data, dict):
-            data.pop("packages", None)  # of an earlier version, which installed them from a bundle
         return Lock.model_validate(data)
     except bounds.Unusable as error:
         where = error.place(str(path))
