@@ -81,10 +81,8 @@ def _watch(hosts: Hosts, *, as_json: bool) -> NoReturn:
     fleet: dict[str, results.Deployment] = {}
     silent: dict[str, str] = {}
     with hosts.session(planless=True) as session, screen() as show:
-        for event in session.watch(partial(follow, question=deployment, interval=_INTERVAL)):
-            if event is None:
-                continue
-            host, seen = event
+        watch = partial(follow, question=deployment, interval=_INTERVAL)
+        for host, seen in filter(None, session.watch(watch)):
             if isinstance(seen, results.Deployment):
                 silent.pop(host, None)
                 fleet[host] = seen.only(partial(hosts.means, host))

@@ -169,8 +169,7 @@ def _targets(targets: Sequence[str]) -> list[tuple[str | None, str]]:
 def _name(address: str, taken: Collection[str]) -> str:
     """Choose the name of a new box in the inventory. Raises UserError where each name is taken."""
     by_number = ":" in address or address.replace(".", "").isdigit()
-    names = [address] if by_number else [address.partition(".")[0], address]
-    for name in names:
+    for name in [address] if by_number else [address.partition(".")[0], address]:
         if name.lower() not in taken:
             return name
     raise MESSAGES.refusal("name-taken", "command line", address=address)
@@ -369,6 +368,6 @@ def _answered(planned: PlannedHost, *, moved: bool) -> bool:
     ok = asks is None or asks({host: planned}, _PROMPT)
     key, folder = pasted(planned.plan.settings.api_key_source), str(Path.cwd()) if moved else ""
     facts = {"key": key, "folder": folder, "quote": shlex.quote}
-    page = templates.template("plan/answer.txt.j2")
-    click.echo(page.render(host=host, endpoints=endpoints, **facts), nl=False)
+    page = templates.template("plan/answer.txt.j2").render(host=host, endpoints=endpoints, **facts)
+    click.echo(page, nl=False)
     return ok

@@ -340,11 +340,9 @@ def _with_headers(
     try:
         paths, (facts, kv) = choose(sizes, choice, read)
     except bounds.Unusable as error:
-        title = f"{name}: " if name else ""
-        problem, remedy = f"{title}{error.fault}", error.remedy
-        raise MESSAGES.refusal("no-gguf", where, problem=problem, remedy=remedy) from None
-    files = {path: model.files[path] for path in paths}
-    return replace(model, files=files, kv=kv, facts=facts)
+        problem = ": ".join(filter(None, (name, error.fault)))
+        raise MESSAGES.refusal("no-gguf", where, problem=problem, remedy=error.remedy) from None
+    return replace(model, files={path: model.files[path] for path in paths}, kv=kv, facts=facts)
 
 
 def _parse(where: str, repository: str, info: ModelInfo) -> ResolvedModel:

@@ -59,9 +59,8 @@ def text(page: Page) -> str:
         passed = smoke.get(key, "-")
         table.append((row.host, row.service, row.state, passed, row.release or "-", figures))
     template = _environment(("dashboard",), markup=False).get_template("page.txt.j2")
-    shown = template.render(
-        page=page, line=line, table=columns(table), problems=findings_text(page.problems)
-    )
+    problems = findings_text(page.problems)
+    shown = template.render(page=page, line=line, table=columns(table), problems=problems)
     return shown.rstrip("\n")
 
 
