@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from sparkwright.catalog.data import Data, Straight
@@ -115,7 +115,7 @@ if TYPE_CHECKING:
 #: A file below a model's directory.
 Path = Annotated[
     str,
-    StringConstraints(pattern=r"^[^/\x00-\x1f\x7f][^\x00-\x1f\x7f]*$", max_length=1024),
+    Field(pattern=r"^[^/\x00-\x1f\x7f][^\x00-\x1f\x7f]*$", max_length=1024),
     Straight,
 ]
 #: Bytes and values of a model's data with every file: some 50,000 files.

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from sparkwright.catalog import Catalog, entries
 from sparkwright.documents import bounds, yaml_text
@@ -32,7 +32,7 @@ from sparkwright.resolve.registry import ResolvedImage, ask_registry
 from sparkwright.text.values import short
 
 #: An image, ``host/path:tag``, or a model, ``repository@revision``.
-_Name = Annotated[str, StringConstraints(pattern=r"^[^\s\x00-\x1f\x7f]+$", max_length=1024)]
+_Name = Annotated[str, Field(pattern=r"^[^\s\x00-\x1f\x7f]+$", max_length=1024)]
 
 
 class Resolution(BaseModel):
