@@ -77,9 +77,8 @@ def packages_of(step: str, box: Box, source: PackageSource | None) -> Packages:
 
 def _usual(step: str, box: Box) -> Packages:
     boxes, kind = _table().get(step, {}), box.kind.name.lower()
-    entry = next(
-        (boxes[name] for name in (f"{kind}{box.major}", kind, "any") if name in boxes), None
-    )
+    kinds = (f"{kind}{box.major}", kind, "any")
+    entry = next((boxes[name] for name in kinds if name in boxes), None)
     if entry is None:
         return Packages(())
     repository = None

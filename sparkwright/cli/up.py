@@ -184,9 +184,8 @@ def _logged_in(
     taken = {"all", *(family.group for family in FAMILIES.values())}
     taken |= {inventory.stem.lower()} if inventory else {"lab"}
     taken |= {name.lower() for host in hosts for name in (host.name, *host.groups)}
-    typed: dict[str, Any] = {
-        key: given()[key] for key in ("ssh_user", "ssh_port", "ssh_key") if key in given()
-    }
+    names = ("ssh_user", "ssh_port", "ssh_key")
+    typed: dict[str, Any] = {name: given()[name] for name in names if name in given()}
     boxes: list[_Box] = []
     for user, address in _targets(targets):
         same = (
@@ -251,9 +250,8 @@ def _deployed(boxes: Sequence[_Box], overrides: tuple[str, ...]) -> list[Planned
         decision, more = box.readiness.decision, (box.steps, "bootstrap_reboot=True")
         hosts = Hosts(inventory, (*overrides, *more[: 1 + decision.reboot]), (box.name,))
         options: dict[str, Any] = {"makes_secrets": True, "password": box.login.password}
-        if (decision.steps or decision.reboot) and hosts.show(
-            bootstrapped, as_json=False, **options
-        ):
+        todo = decision.steps or decision.reboot
+        if todo and hosts.show(bootstrapped, as_json=False, **options):
             _not_yet(box.name)
     chosen = (f"--data={value}" for value in overrides)
     arguments = ["deploy", str(inventory), *names, "--yes", *connection_words(), *chosen]

@@ -194,9 +194,8 @@ def _host(
     data: dict[str, Any] = {}
     origins: dict[str, str] = {}
     member = {key: group for key, group in groups.items() if name in dict(group.hosts)}
-    layers: list[tuple[Mapping[str, Any], Mapping[str, str]]] = [
-        (group.data, group.places) for group in (every, *member.values())
-    ]
+    layers: list[tuple[Mapping[str, Any], Mapping[str, str]]]
+    layers = [(group.data, group.places) for group in (every, *member.values())]
     own = [pair for group in (*member.values(), every) for pair in group.hosts]
     layers += [(values, {}) for host, values in own if host == name]
     for values, places in (*layers, (overrides, dict.fromkeys(overrides, "--data"))):

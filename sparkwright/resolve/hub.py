@@ -254,9 +254,8 @@ def resolve_model(
                 return answer.content
             return answer.required().content[start : start + length]
 
-        if (choice and not choice.endswith("GiB")) or (
-            marks is not None and _serves_gguf(model, gguf)
-        ):
+        named = choice and not choice.endswith("GiB")
+        if named or (marks is not None and _serves_gguf(model, gguf)):
             return _with_headers(model, choice, piece, info, where, marks or ())
 
         if marks is not None:

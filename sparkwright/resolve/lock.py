@@ -78,9 +78,8 @@ def resolve(
                 credentials = account(item.registry_auth, image.pulled.registry)
                 images[image.name] = image, credentials, item.private
         models |= {model.key: (item, model) for model in item.models}
-    resolution = Resolution(
-        images={}, models={key: asked_models[key] for key in models if key in asked_models}
-    )
+    there = {key: asked_models[key] for key in models if key in asked_models}
+    resolution = Resolution(images={}, models=there)
     problems = user_error.Problems()
     with ThreadPoolExecutor(max_workers=8) as pool:
         jobs: list[tuple[dict[str, Any], str, Any]] = [
@@ -248,9 +247,8 @@ def changed_bases(named: Iterable[References], lock: Lock, path: str) -> Iterato
     for recipe, images in sorted(_bases(named, lock.images).items()):
         former = (lock.patched or {}).get(recipe)
         if former is None:
-            yield MESSAGES.mistake(
-                "not-locked", path, name=f"the base of recipe {recipe}'s patches"
-            )
+            missing = f"the base of recipe {recipe}'s patches"
+            yield MESSAGES.mistake("not-locked", path, name=missing)
             continue
         before = " and ".join(f"{name} at {digest}" for name, digest in sorted(former.items()))
         for name in sorted(name for name in images if images[name] != former.get(name)):

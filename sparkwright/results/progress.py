@@ -67,9 +67,8 @@ def phases(seen: Mapping[str, Phase], now: float) -> str:
         usual = f" (all of it at most {duration(phase.longest)})" if phase.longest else ""
         if expected is not None:
             usual = f" ({duration(expected)} last time)"
-        texts.append(
-            f"{visible(service, 40)}: {visible(phase.name, 40)} for {duration(passed)}{usual}"
-        )
+        step = f"{visible(service, 40)}: {visible(phase.name, 40)}"
+        texts.append(f"{step} for {duration(passed)}{usual}")
     return ", ".join(texts)
 
 

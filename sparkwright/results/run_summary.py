@@ -115,9 +115,8 @@ def render(rows: Sequence[Row], *, dry: bool, seconds: float, keys: Mapping[str,
     ]
     table += [(row.host, service.name, *_cells(service, state(row, service, dry)))
               for row, service in each]  # fmt: skip
-    details = [
-        _models(service) for row, service in each if state(row, service, dry) not in UNTOUCHED
-    ]
+    touched = (service for row, service in each if state(row, service, dry) not in UNTOUCHED)
+    details = [_models(service) for service in touched]
     details += [f"{row.host}: {paragraph(row.left)}: left alone" for row in rows if row.left]
     details += [f"{row.host}: {paragraph(row.refused)}" for row in rows if row.refused]
     changes = sum(len(row.pending if dry else row.changes) for row in rows)
@@ -205,8 +204,5 @@ def _curl(service: ServiceRow, key: str) -> str:
         data = f"-F model={shlex.quote(service.served_names[0])} -F file=@speech.wav"
     ca = Path(service.ca).expanduser().absolute() if service.ca else None
     trusted = f"--cacert {shlex.quote(str(ca))} " if ca else ""
-    return (
-        f"curl -s {trusted}{shlex.quote(f'{service.url}{route}')} "
-        f'-H "Authorization: Bearer {key}" '
-        f"{data}"
-    )
+    url = shlex.quote(f"{service.url}{route}")
+    return f'curl -s {trusted}{url} -H "Authorization: Bearer {key}" {data}'

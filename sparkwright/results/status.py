@@ -218,9 +218,8 @@ def render_diff(deployments: Mapping[str, Deployment]) -> str:
             others = [word for word in planned.drift if not word.startswith(("release", "unit"))]
             lines += [f"{host}: {name}: {', '.join(others)}"] if others else []
         for name in sorted(set(seen.services) - set(seen.planned)):
-            lines.append(
-                f"{host}: {name}: runs, but is not planned (sparkwright remove --service {name})"
-            )
+            remedy = f"sparkwright remove --service {name}"
+            lines.append(f"{host}: {name}: runs, but is not planned ({remedy})")
     return "\n".join(map(visible, lines))
 
 

@@ -111,10 +111,9 @@ def _compare(
     fine = {measure.fine for measure in verdicts if measure.fine and measure.slow not in slow}
     drafts = not cell.measures.keys().isdisjoint(("acceptance", "acceptance_length"))
     clock, most = result.gpu.clock_mhz, result.gpu.clock_max_mhz
+    lengths = [table.output_tokens(row) for table, row in cards.values()]
     conditions: dict[Symptom, bool] = {
-        "shorter answers": any(
-            cell.max_tokens < table.output_tokens(row) / 2 for table, row in cards.values()
-        ),
+        "shorter answers": any(cell.max_tokens < length / 2 for length in lengths),
         "no drafter": not drafts and any(table.measurement.drafter for table in published),
         "errors": cell.errors > 0,
         "clock unknown": not clock or not most,

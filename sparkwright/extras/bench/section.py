@@ -117,7 +117,6 @@ def text(bench: Bench) -> str:
                 shown += f" ({verdict.ratio:.2f}{_MARKS[verdict.state]})"
             row.append(shown)
         table.append([*row, str(compared.cell.errors or "-")])
-    shown = template("bench/result.txt.j2").render(
-        bench=bench, table=columns(table), notes=_notes(bench)
-    )
+    page = template("bench/result.txt.j2")
+    shown = page.render(bench=bench, table=columns(table), notes=_notes(bench))
     return "\n".join(visible(line) for line in shown.split("\n") if line)
