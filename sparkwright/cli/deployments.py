@@ -1,8 +1,6 @@
 """``sparkwright status``, ``history`` and ``diff``: releases of every host, read from the hosts."""
 
-import json
 import sys
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,6 +12,7 @@ from sparkwright.checks.service.diagnose import watch_findings
 from sparkwright.cli.lib.hosts import Hosts, finish, misspelt, services_argument
 from sparkwright.cli.lib.options import json_option, option, print_json
 from sparkwright.cli.lib.output import echo, screen
+from sparkwright.documents.generated_json import keep
 from sparkwright.findings.render import data, paint
 from sparkwright.host.lib.records import encode
 from sparkwright.results import status as results
@@ -34,16 +33,13 @@ def deployments(hosts: Hosts, *, planless: bool = True) -> Answers[results.Deplo
 
     answers = hosts.ask(questions.deployment, planless=planless)
     if result := answers.answers:
-        kept = Path(".sparkwright/status.json")
         watched = [
             finding
             for host, deployment in result.items()
             for finding in watch_findings(host, deployment.watch, deployment.now)
         ]
         record = {"history": results.switches(result), "findings": data(watched)}
-        with suppress(OSError):  # a full disk here hides no answer of the hosts
-            kept.parent.mkdir(mode=0o700, exist_ok=True)
-            kept.write_text(json.dumps(record) + "\n", encoding="utf-8")
+        keep(Path(".sparkwright/status.json"), record)
     if misspelt(hosts.services, ({*seen.services, *seen.planned} for seen in result.values())):
         finish(answers, unknown=True)
     meant = {host: seen.only(partial(hosts.means, host)) for host, seen in result.items()}

@@ -177,8 +177,7 @@ class ResolvedModel:
         if not (header := self.facts and self.facts.gguf):
             return ""
         files = f"{header.file},{header.projector or ''}"
-        digest = hashlib.sha256(files.encode()).hexdigest()[:8]
-        return f"{header.quantization or 'gguf'}-{digest}"
+        return f"{header.quantization or 'gguf'}-{hashlib.sha256(files.encode()).hexdigest()[:8]}"
 
     @property
     def directory(self) -> str:

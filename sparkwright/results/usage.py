@@ -1,13 +1,11 @@
 """Use of models by keys, summed over the fleet's addresses: a table, and the record for pages."""
 
 import datetime as dt
-import json
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import asdict, astuple, replace
 from pathlib import Path
 
-from sparkwright.documents.generated_json import read
+from sparkwright.documents import generated_json
 from sparkwright.findings.finding import Finding
 from sparkwright.host.models.report import UsageRow
 from sparkwright.text.table import columns
@@ -49,14 +47,13 @@ def render(rows: Sequence[UsageRow]) -> str:
 
 def keep(rows: Sequence[UsageRow]) -> None:
     """Keep the rows for pages."""
-    with suppress(OSError):  # a full disk here hides no answer of the hosts
-        KEPT.parent.mkdir(mode=0o700, exist_ok=True)
-        KEPT.write_text(json.dumps([asdict(row) for row in rows]) + "\n", encoding="utf-8")
+    generated_json.keep(KEPT, [asdict(row) for row in rows])
 
 
 def kept(problems: list[Finding]) -> tuple[list[UsageRow], dt.datetime | None]:
     """The stored rows, and their time; None if `sparkwright usage` never ran."""
     if not KEPT.exists():
         return [], None
-    rows: list[UsageRow] = read(list[UsageRow], KEPT, "remove it and run again", problems) or []
+    remedy = "remove it and run again"
+    rows: list[UsageRow] = generated_json.read(list[UsageRow], KEPT, remedy, problems) or []
     return rows, dt.datetime.fromtimestamp(KEPT.stat().st_mtime, dt.UTC)

@@ -44,8 +44,7 @@ def part(name: str) -> str:
 
 def plain(page: Page) -> dict[str, Any]:
     """The page as data that JSON can hold."""
-    data: dict[str, Any] = _PAGE.dump_python(page, mode="json")
-    return data
+    return dict(_PAGE.dump_python(page, mode="json"))
 
 
 def text(page: Page) -> str:
