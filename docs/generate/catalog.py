@@ -22,7 +22,7 @@ vLLM's own recipes.
 breaks, versions in it, variables that it reads, images beside it, GPUs that the card names,
 licence and the operator's duties. Of a model: files, formats, switches of a request, licence and
 duties. Of a recipe: arguments, aliases with their sampling, notes, and the hardware that it ran
-on. Of a measurement: the card's table.
+on. The card's table of a measurement.
 
 Known faults: [Checks](checks.md). Differences between recipe and card:
 [Deviations](../catalog/DEVIATIONS.md). Ways to run these models that the cards show and

@@ -87,7 +87,7 @@ def _vocabulary(tensor: Tensor) -> Iterator[bytes]:
 
 def _shard(work: tuple[Path, str, list[Tensor]]) -> File:
     directory, name, part = work
-    numpy: Any = importlib.import_module("numpy")  # of the GPU machine's Python
+    numpy: Any = importlib.import_module("numpy")  # version of the GPU machine's Python
     numbers = numpy.random.default_rng(8).standard_normal(_BLOCK, dtype=numpy.float32) * 0.02
     noise = (numbers.view(numpy.uint32) >> 16).astype(numpy.uint16).tobytes()
 

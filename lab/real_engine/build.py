@@ -50,7 +50,7 @@ def remove(cache: Path = CACHE) -> None:
 def _build(kind: Kind, cache: Path, home: Path) -> None:
     started = time.monotonic()
     print(f"building {kind.title}: {kind.cost}", flush=True)
-    for stale in cache.glob(f"{kind.name}-*"):  # of other versions, or of a build that was killed
+    for stale in cache.glob(f"{kind.name}-*"):  # left by other versions, or by a killed build
         shutil.rmtree(stale, ignore_errors=True)
     # A separate name: processes of a killed build may still write under the old name.
     building = home.with_suffix(f".{os.getpid()}.new")

@@ -265,7 +265,7 @@ def driver_obstacle(box: Box, state: BootstrapState) -> Finding | None:
         return None
     return finding(
         cause,
-        driver=f"driver {state.driver}" if state.driver else "no driver that answers",
+        driver=f"driver {state.driver}" if state.driver else "no driver answers",
         needed=f"NVIDIA driver >= {LEAST_DRIVER}",
         update=install("driver", state.observed.distribution),
     )

@@ -181,5 +181,5 @@ class File(data.Data):
 
     @property
     def is_template(self) -> bool:
-        """Return whether its name marks a Jinja template."""
+        """Return whether the file's name marks a Jinja template."""
         return any(name.endswith(tuple(_DATA["templates"])) for name in (self.at, self.name))

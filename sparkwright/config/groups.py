@@ -44,7 +44,7 @@ def groups_of(file: str, variables: Mapping[str, Any]) -> dict[str, Group]:
             hosts, data = value
         like_hosts = [isinstance(host, str | tuple) or _is_pair(host, str) for host in hosts]
         if hosts and not any(like_hosts):
-            continue  # no group, as in pyinfra: a list of something else
+            continue  # a list of something else is not a group, as in pyinfra
         if problem := list(_problems(where, hosts, data)):
             problems += problem
         else:

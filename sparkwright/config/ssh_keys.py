@@ -55,7 +55,7 @@ def unusable_key(
 
 def is_encrypted(name: str) -> bool:
     """Whether a private key has a passphrase."""
-    from cryptography.exceptions import UnsupportedAlgorithm  # for commands that log in
+    from cryptography.exceptions import UnsupportedAlgorithm  # needed by commands that log in
     from cryptography.hazmat.primitives.serialization import (
         load_pem_private_key,
         load_ssh_private_key,

@@ -42,7 +42,7 @@ def read(
         if left < 0:
             more = f"more than {MOST_BYTES >> 20} MiB of output: the rest was not read"
             lines.put(OutputLine("stderr", more))
-            with suppress(Exception):  # in any state: it is no longer read
+            with suppress(Exception):  # its state does not matter: it is no longer read
                 getattr(stream, "channel", stream).close()
             return
         line = raw.decode(errors="backslashreplace")

@@ -148,7 +148,7 @@ def _handed(secrets: dict[str, str]) -> Iterator[tuple[str, ...]]:
     if not secrets:
         yield ()
         return
-    import socket  # with the next import 15 ms: only jobs with secrets pay for them
+    import socket  # this import and the next take 15 ms: only jobs with secrets pay for them
     import tempfile
     import threading
 

@@ -200,8 +200,8 @@ class Service:
 
     @property
     def files(self) -> dict[str, tuple[str, int]]:
-        """Return its own files: path -> text and mode. The last file written completes the
-        release.
+        """Return the service's own files: path -> text and mode. The last file written completes
+        the release.
         """
         texts = {
             "compose.yaml": self.compose, "unit.service": self.unit_text,

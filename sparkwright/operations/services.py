@@ -93,7 +93,7 @@ def running(
 
     yield from change(
         pending, act,
-        otherwise="every service runs as desired" if services else "no service of this host",
+        otherwise="every service runs as desired" if services else "this host has no service",
     )  # fmt: skip
 
 

@@ -82,7 +82,7 @@ def answers(
         return problems
 
     if not services and not entrances:
-        ctx_host.get().noop("no service of this host")
+        ctx_host.get().noop("this host has no service")
         return
     yield from look(inspect)
 

@@ -115,7 +115,7 @@ class Arguments:
             note("no-value-for-it", key, f"{option} {given[0]}")
         elif name in _MODELS and given:
             self.model = given[0]
-        elif name == "hf_file" and given:  # which file of the model
+        elif name == "hf_file" and given:  # names one file of the model
             self.values[name] = given[0]
         elif name in ("served_model_name", "alias"):
             self.served_names = tuple(given if name != "alias" else ",".join(given).split(","))

@@ -76,7 +76,7 @@ def _variant(
     size, tp = variant.get("vram_minimum_gb"), variant.get("tp") or strategy.get("tp")
     if isinstance(tp, dict):  # keyed by hardware
         tp = next((tp[kind] for kind in (*keys, "default") if kind in tp), None)
-    if spread and isinstance(size, int | float):  # as many as hold the model
+    if spread and isinstance(size, int | float):  # as many GPUs as hold the model
         tp = max(2, math.ceil(size * 1e9 / GIB / VRAM.get(options.gpu, LEAST_SPARK_GIB)))
     title = str(about.get("title") or text.name.rpartition("/")[2])
     slug = f"{about.get('slug') or title}{'' if name == 'default' else f'-{name}'}"

@@ -68,7 +68,7 @@ def render(listed: Sequence[KeyRow]) -> str:
 
 
 def _values(source: Source) -> Iterator[tuple[str, str, Secret | None]]:
-    if isinstance(source, tuple):  # not requested only for a list
+    if isinstance(source, tuple):  # not requested for a list alone
         return
     file = KeyFile(Path(source))
     paths = {"current": file.path, "new": file.new, "old": file.old, "revoked": file.revoked}

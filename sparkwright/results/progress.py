@@ -64,7 +64,7 @@ def phases(seen: Mapping[str, Phase], now: float) -> str:
         passed, expected = max(0.0, now - phase.began), phase.expected
         if not service:
             return f"watching for another {duration(max(0.0, (expected or 0) - passed))}"
-        usual = f" (all of it at most {duration(phase.longest)})" if phase.longest else ""
+        usual = f" (the whole start at most {duration(phase.longest)})" if phase.longest else ""
         if expected is not None:
             usual = f" ({duration(expected)} last time)"
         step = f"{visible(service, 40)}: {visible(phase.name, 40)}"

@@ -75,7 +75,7 @@ def test_a_gb10_that_compiled_is_started_once_more(converged: Site) -> None:
     assert text.index(COMPILED) < text.index(LOADED)
     assert "blocks" in inside(HOST, "cat", "/opt/sparkwright/state/switch/progress.json")
     assert converged.deploy("--limit", HOST, "--data", "second_boot=True").changed == set()
-    # With the inventory's setting again the record changes, and nothing restarts.
+    # The inventory's setting changes the record again, and nothing restarts.
     container = inside(HOST, "docker", "ps", "--quiet", "--no-trunc")
     assert converged.deploy("--limit", HOST).changed == {HOST}
     assert inside(HOST, "docker", "ps", "--quiet", "--no-trunc") == container

@@ -91,7 +91,7 @@ def test_a_service_as_planned_is_left_alone() -> None:
         ran = run(_host(), services.running, (SERVICE,), SECRETS, execute=execute)
         assert (ran.commands, ran.host.asked) == ([], [])
         assert ran.host.noops == ["every service runs as desired"]
-    assert run(_host(), services.running, (), {}).host.noops == ["no service of this host"]
+    assert run(_host(), services.running, (), {}).host.noops == ["this host has no service"]
 
 
 @cases("settings", "service", "wished")

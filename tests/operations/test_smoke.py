@@ -27,7 +27,7 @@ def test_no_request_is_sent_while_preparing_or_without_a_service() -> None:
     assert run(host, smoke.answers, (CHAT,)).commands == []
     assert run(host, smoke.answers, (), execute=True).commands == []
     assert host.asked == []
-    assert host.noops == ["no service of this host"]
+    assert host.noops == ["this host has no service"]
 
 
 @pytest.fixture(autouse=True)

@@ -46,7 +46,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def chat(folder: Path, *arguments: str, message: str = "", **more: str) -> Result:
-    """The command without a terminal, to its end."""
+    """Run the command without a terminal, to its end."""
     with pytest.MonkeyPatch.context() as patched:
         patched.chdir(folder)
         for name, value in {**environment(folder), **more}.items():

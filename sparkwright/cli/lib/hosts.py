@@ -156,7 +156,7 @@ def hosts_argument(command: _Command) -> _Command:
 
 
 def services_argument(command: _Command) -> _Command:
-    """``[NAME]...`` of hosts and services with all of the connection, as ``hosts``."""
+    """``[NAME]...`` of hosts and services, with all options of the connection, as ``hosts``."""
     return connection_options(selection.names_argument(Hosts, services=True)(command))
 
 

@@ -98,7 +98,7 @@ def measure(
             with _started(command, service, log) as process:
                 if batch.loads is fitting[-1].loads:
                     while_last()
-            # In a repeatable form: without the temporary folder.
+            # Repeatable form, without the temporary folder.
             measured.command = (
                 aiperf.NAME,
                 *(f"FOLDER/{Path(word).name}" if _PREFIX in word else word for word in command[1:]),

@@ -210,7 +210,7 @@ def _listening(address: str, port: int) -> list[socket.socket]:
             where, reason = f"command line: --listen {place} --page-port {port}", error.strerror
             raise _MESSAGES.refusal("not-listening", where, reason=reason or error) from None
         bound, port = sockets[0].getsockname()[:2]
-        if bound in EVERY_ADDRESS:  # in any spelling: "", 0, ::0
+        if bound in EVERY_ADDRESS:  # any spelling of it: "", 0, ::0
             where = "command line: --listen"
             raise _MESSAGES.refusal("every-address", where, address=repr(address))
     return sockets

@@ -19,7 +19,7 @@ from sparkwright.plan.plan import HostPlan
 
 #: Beside prometheus.yml, the fleet's API key, which proxies require. The user puts it there.
 KEY = "api_key"
-#: Beside it with TLS, the CA's certificate (`sparkwright ca`).
+#: The CA's certificate (`sparkwright ca`) lies beside it with TLS.
 CA = "ca.crt"
 _HEAD = "# Written by `sparkwright monitoring`. Changes made here are overwritten.\n"
 

@@ -74,7 +74,7 @@ def _of(host: str, seen: Deployment) -> Iterator[Finding]:
     # Without a plan only the names of deployed services are known.
     names = list(seen.planned if seen.plan_known else filter(_SERVICE.fullmatch, seen.services))
     for symptom in symptoms:
-        # Without any text of the host.
+        # No text of the host is sent.
         service = symptom.service if symptom.service in names else None
         figures = _FIGURES.search(str(symptom.values.get("observed", "")))
         observed = [figures[0] if figures else "", _switched(service, seen) if service else ""]

@@ -195,7 +195,7 @@ class Redirects(urllib.request.HTTPRedirectHandler):
         new = super().redirect_request(req, fp, code, msg, headers, newurl)
         if new is not None:
             new.method = req.get_method()
-            new.remove_header("Proxy-authorization")  # for the proxy, which may not be a hub at all
+            new.remove_header("Proxy-authorization")  # the proxy may not be a hub at all
             if not stays:
                 new.remove_header("Authorization")
         return new if stays or self.leaves else None

@@ -80,7 +80,7 @@ def member(group: Group, active: Active | None) -> str:
     return active.service if active and active.service in group.members else group.members[0]
 
 
-#: Beside a service's releases, while it sleeps.
+#: File beside a service's releases, while the service sleeps.
 ASLEEP = "asleep"
 
 

@@ -120,7 +120,7 @@ def test_our_figures_equal_the_generators_single_requests(run: Run) -> None:
         assert cell.measures["ttft"] <= cell.measures["ttft_p95"]
         report = run.reports[phase]
         assert cell.measures["decode"] == report["output_token_throughput_per_user"]["p50"]
-        # From the phase's own begin to its end, which lie some ms around the requests.
+        # The phase begins and ends some ms before and after its requests.
         seconds = report["benchmark_duration"]["avg"]
         expected = load.requests * MAX_TOKENS / seconds
         assert cell.measures["decode_total"] == pytest.approx(expected, rel=0.03)

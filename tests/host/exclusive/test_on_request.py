@@ -310,7 +310,7 @@ def test_slow_requests_hold_no_more_memory_than_the_unit_has(night: Waking) -> N
         assert len(refused) == 60
         assert all(text.startswith(b"HTTP/1.1 503 ") for text in refused)
         assert all(b"\r\nRetry-After: 30\r\n" in text for text in refused)
-        # Small requests are not delayed by them, and whole requests are not split.
+        # Slow requests do not delay small requests, and whole requests are not split.
         client = stack.enter_context(socket.socket(socket.AF_UNIX))
         client.settimeout(20)
         client.connect(str(path))

@@ -204,7 +204,7 @@ def test_a_clock_that_is_set_back_gives_no_second_day(
         assert _ask(charges, ledger, key).startswith("10 tokens a day") == (seconds < 0)
     clock["time"] -= 3600 * 24 * 30
     assert _ask(charges, ledger, key) == ""
-    assert _ask(charges, ledger, key) == "3 requests a minute. 60"  # by a clock that nobody sets
+    assert _ask(charges, ledger, key) == "3 requests a minute. 60"  # nobody sets this clock
 
 
 def test_days_are_kept_for_more_than_a_year(

@@ -248,7 +248,7 @@ def test_a_stream_is_passed_chunk_by_chunk(start: Opener, first: Backend) -> Non
 
 
 def test_a_long_prompt_arrives_whole(start: Opener, first: Backend) -> None:
-    prompt = b"\0" + os.urandom(1 << 20)  # no JSON of a test's
+    prompt = b"\0" + os.urandom(1 << 20)  # not a test's JSON
     assert start(first).post(CHAT, prompt).status == 200
     assert first.seen[0].body == prompt
 

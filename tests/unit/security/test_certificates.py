@@ -243,9 +243,7 @@ def test_without_the_setting_nothing_is_made_and_nothing_changes() -> None:
 
 
 @cases("data", "ids")
-def test_an_address_that_others_reach_in_clear_is_a_warning(
-    data: dict[str, Any], ids: list[str]
-) -> None:
+def test_an_address_in_clear_gives_a_warning(data: dict[str, Any], ids: list[str]) -> None:
     settings = plan(BEHIND, **data).settings
     findings = list(address_in_clear("spark-1", settings))
     assert [(each.id, each.severity) for each in findings] == [(i, Severity.WARNING) for i in ids]

@@ -77,7 +77,7 @@ def test_a_containers_own_network_is_closed_except_opened_ports(
         return
     options = text["networks"]["default"]["driver_opts"]
     assert options.pop("com.docker.network.bridge.name") == "sw-043a718774c5"
-    assert bool(options) is not outgoing  # without an address of the host's, nobody answers
+    assert bool(options) is not outgoing  # nobody answers without an address of the host
     assert (rules, rendered.bridge, rendered.outgoing) == (1, "sw-043a718774c5", outgoing)
     assert (
         "PrivateNetwork=no" in rendered.unit_text

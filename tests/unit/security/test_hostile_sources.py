@@ -350,7 +350,7 @@ def test_code_of_a_repository_is_never_enabled_automatically(classes: dict[str, 
     assert "trust_remote_code" in problem.subject.place
     assert dict(off.arguments)["trust_remote_code"] is False
     refused = [violation.id for violation in on.hosts["spark-1"].violations if violation.stops]
-    assert "remote-code" in refused  # not without a lock, and files that a user has read
+    assert "remote-code" in refused  # without a lock, or files that a user has read
 
 
 def test_a_chat_template_is_searched_and_never_run(

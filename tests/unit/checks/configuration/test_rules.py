@@ -118,7 +118,7 @@ def test_a_file_that_an_argument_names_is_in_the_container(
     host = plan({"s": {"recipe": HERETIC, "arguments": {argument: path}, **settings}})
     files = dict.fromkeys(("model.safetensors", "chat.jinja", "p.py"), PinnedFile(1, "d" * 64))
     models = {key: replace(model, files=files) for key, model in resolution(host).models.items()}
-    for pinned in ({}, models):  # without the lock's files, and with them
+    for pinned in ({}, models):  # judged without the lock's files, and with them
         host, hardware = replace(host, resolved=pinned), assumed_hardware(host)
         findings = check_host(host, replace(entries, images=images), hardware)
         faults = [finding.observed for finding in findings if finding.id == "absent-file"]

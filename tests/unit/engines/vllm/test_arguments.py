@@ -151,7 +151,7 @@ def test_a_table_is_made_from_a_dump_of_the_installed_vllm(tmp_path: Path) -> No
     for name, text in FAKE.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    with (ROOT / ".ci/vllm_dump.py").open() as program:  # as `docker run ... -` receives it
+    with (ROOT / ".ci/vllm_dump.py").open() as program:  # the form that `docker run ... -` receives
         done = subprocess.run(
             [sys.executable, "-"],
             stdin=program,
