@@ -12,11 +12,10 @@ from sparkwright.checks.service.diagnose import watch_findings
 from sparkwright.cli.lib.hosts import Hosts, finish, misspelt, services_argument
 from sparkwright.cli.lib.options import json_option, option, print_json
 from sparkwright.cli.lib.output import echo, screen
-from sparkwright.documents.generated_json import keep
 from sparkwright.findings.render import data, paint
 from sparkwright.host.lib.records import encode
 from sparkwright.results import status as results
-from sparkwright.results.answers import Answers
+from sparkwright.results.answers import Answers, keep
 from sparkwright.text.visible import paragraph
 
 #: Seconds between two questions of `status --watch`.

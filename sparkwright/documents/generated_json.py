@@ -1,7 +1,5 @@
 """JSON files of sparkwright's own programs, of any size, as values of a type."""
 
-import json
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +40,3 @@ def read(kind: Any, path: Path, remedy: str, problems: list[Finding], **further:
         problem = mistake(str(path), f"not valid JSON: {error}", remedy)
     problems.append(problem)
     return None
-
-
-def keep(path: Path, data: Any) -> None:
-    """Keep a record for later commands. A full disk hides no answer of the hosts."""
-    with suppress(OSError):
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        path.write_text(json.dumps(data) + "\n", encoding="utf-8")

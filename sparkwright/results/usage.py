@@ -5,9 +5,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, astuple, replace
 from pathlib import Path
 
-from sparkwright.documents import generated_json
+from sparkwright.documents.generated_json import read
 from sparkwright.findings.finding import Finding
 from sparkwright.host.models.report import UsageRow
+from sparkwright.results import answers
 from sparkwright.text.table import columns
 
 #: The last answer to `sparkwright usage`, for pages that ask no host.
@@ -47,13 +48,12 @@ def render(rows: Sequence[UsageRow]) -> str:
 
 def keep(rows: Sequence[UsageRow]) -> None:
     """Keep the rows for pages."""
-    generated_json.keep(KEPT, [asdict(row) for row in rows])
+    answers.keep(KEPT, [asdict(row) for row in rows])
 
 
 def kept(problems: list[Finding]) -> tuple[list[UsageRow], dt.datetime | None]:
     """The stored rows, and their time; None if `sparkwright usage` never ran."""
     if not KEPT.exists():
         return [], None
-    remedy = "remove it and run again"
-    rows: list[UsageRow] = generated_json.read(list[UsageRow], KEPT, remedy, problems) or []
+    rows: list[UsageRow] = read(list[UsageRow], KEPT, "remove it and run again", problems) or []
     return rows, dt.datetime.fromtimestamp(KEPT.stat().st_mtime, dt.UTC)
