@@ -79,7 +79,7 @@ class ImageVariable(data.Data):
 
     Attributes:
         name: name of the variable.
-        default: value if the variable is unset; None if the card gives none, or the variable is
+        default: value if the variable is unset; None if the card gives no value, or the variable is
             required.
         meaning: effect of the variable, and the values that the card names.
     """

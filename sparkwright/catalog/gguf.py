@@ -45,7 +45,7 @@ class Gguf(data.Data):
 
     Attributes:
         file: its path in the repository; the first part's path for a split model.
-        projector: path of the file that reads images; None without one.
+        projector: path of the file that reads images; None without such a file.
         projector_bytes: size of that file.
         architecture: llama.cpp's name of the architecture, such as ``qwen3moe``.
         quantization: the name of its file type, such as ``Q4_K_M``; None if it has no name.

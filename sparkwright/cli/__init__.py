@@ -116,9 +116,9 @@ def main(ctx: click.Context) -> None:
     deploy` makes the hosts as planned, as pyinfra INVENTORY deploy.py does.
 
     Commands take names of hosts: HOST, a GROUP, a pattern such as 'spark-*'; and of services:
-    HOST/SERVICE, or SERVICE on every host that has it. Without a name every host is meant. A name
-    that ends in .py is the inventory; without such a name the inventory is SPARKWRIGHT_INVENTORY,
-    or the site's own.
+    HOST/SERVICE, or SERVICE on every host that has it. Without a name, commands take every host. A
+    name that ends in .py is the inventory; without such a name the inventory is
+    SPARKWRIGHT_INVENTORY, or the site's own.
 
     Run commands in the site's folder, which `up` or `init` makes. Shell completion: `eval
     "$(_SPARKWRIGHT_COMPLETE=bash_source sparkwright)"` (zsh_source and fish_source too). Exit

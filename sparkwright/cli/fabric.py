@@ -27,7 +27,7 @@ def addresses_command(hosts: Hosts, dry: bool, diff: bool, as_json: bool) -> Non
     """Write the addresses of `fabric_addresses` by netplan, proved by a ping over every rail.
 
     A host reverts an unproven change by itself: no connection is lost for good. Correct addresses
-    stay. `sparkwright remove` takes the addresses away.
+    stay. `sparkwright remove` removes the addresses.
     """
     from sparkwright.run.fabric_addresses import addresses
 

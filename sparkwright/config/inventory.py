@@ -46,7 +46,7 @@ class HostInput:
 
 
 def site_inventory() -> Path:
-    """The site's inventory, if the command names none.
+    """The site's inventory, if the command names no inventory.
 
     It is SPARKWRIGHT_INVENTORY, else the only file in inventory/, else `inventory` of
     group_data/all.py, else inventory/lab.py.

@@ -81,7 +81,7 @@ class KeyFile:
         api_key(self.new, {})
 
     def promote(self) -> None:
-        """Make the new value the current one. The previous value stays valid."""
+        """Make the new value the current value. The previous value stays valid."""
         if self.path.exists():
             made(self.old, self.path.read_text(encoding="utf-8"))
         self.new.replace(self.path)

@@ -258,7 +258,7 @@ class ServiceSettings(_Settings):
 
     @property
     def choice(self) -> str:
-        """The quantization or file that ``model`` names; empty without one."""
+        """The quantization or file that ``model`` names; empty if it names neither."""
         return split(self.model or "/")[1]
 
     @property

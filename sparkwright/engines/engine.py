@@ -70,7 +70,7 @@ class Launch:
     Attributes:
         model: path of the body in the container: the directory of its files, or the served GGUF
             file, the first part of a split file.
-        projector: path of the GGUF file that reads images for it; None without one.
+        projector: path of the GGUF file that reads images for it; None without such a file.
         host, port: the engine's address in the container.
         socket: path of the Unix socket that it listens on instead; None for host and port.
         environment: the recipe's and the service's variables.
@@ -372,7 +372,7 @@ class Engine:
         seen_faults: yields faults in the command line of a container that runs, on unified memory
             or not; their texts are with the causes.
         template_marks: returns texts of a chat template by which a derived service gets arguments.
-        sleep: its sleep mode; None for an engine without one.
+        sleep: its sleep mode; None for an engine without sleep mode.
         derive: returns a recipe from a model's own files, or open questions about them.
     """
 

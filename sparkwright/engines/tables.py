@@ -93,7 +93,7 @@ class Tables:
         return lower[-1] if lower else candidates[0]
 
     def known_to(self, version: str | None) -> Sequence[Table]:
-        """The table of a version; all tables, the newest first, for a version without one."""
+        """The table of a version; all tables, the newest first, for a version without a table."""
         names = [version] if version in self.versions() else reversed(self.versions())
         return [self.table(name) for name in names]
 

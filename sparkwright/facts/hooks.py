@@ -382,7 +382,7 @@ def keep_a_channel_open(transport: Any) -> None:
 
 
 def transport_of(host: Host) -> Any:
-    """paramiko's transport of this host's connection; None if the connector has none.
+    """paramiko's transport of this host's connection; None if the connector has no transport.
 
     Reason: pyinfra sets no socket options and no keep-alive, and has no option for them.
 

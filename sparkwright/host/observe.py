@@ -53,7 +53,7 @@ class ObservationRequest:
         units: further systemd units.
         services: name of a service -> its planned release.
         packages: names of packages of the distribution; each has a program of the same name.
-        http_proxy: proxy for their download, if apt has none configured; one at most.
+        http_proxy: proxy for the packages' download, if apt has none configured; at most one proxy.
         reach: other hosts that this host must reach.
     """
 

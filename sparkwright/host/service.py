@@ -30,7 +30,7 @@ class SmokeRequest:
         secrets: file with the API key.
         boot_seconds: longest time until /health answers, in seconds.
         first_answer_seconds: longest time for one answer, in seconds.
-        warm_ups: answers requested beyond the first, since the first ones compile kernels.
+        warm_ups: answers requested beyond the first, since the first answers compile kernels.
         proxy: address and port of the proxy in front of it; None without a proxy.
         certificate: file with the proxy's https certificate; if the file is missing, the proxy
             serves http.
@@ -41,7 +41,7 @@ class SmokeRequest:
             for systemd's restarts.
         follower: whether its cluster's head, on another host, answers for it.
         metric_names: an engine's name of a metric -> the neutral name (``host/lib/metrics.py``).
-        compiled: folder of compiled code below the service's boot caches; empty without one.
+        compiled: folder of compiled code below the service's boot caches; empty without a folder.
         key_probe: route of the engine that answers 401 to a request without the key.
         routes: kind of request -> route, for all kinds that the model supports.
         model_files: directory of the model's files.
@@ -111,7 +111,8 @@ class Service:
         outgoing: whether its container may open connections.
         contents: name -> text of the files that its container reads; not part of the record.
         secret_names: its secrets beside the key, by their files' names.
-        offload_directory: directory of its releases' KV caches on a disk; None without one.
+        offload_directory: directory of its releases' KV caches on a disk; None without KV caches
+            there.
         nap: way in which its idle engine sleeps; None if its unit stops instead.
     """
 

@@ -64,7 +64,7 @@ def _print(host: str, event: str) -> None:
 
 
 def line(events: Mapping[str, str]) -> str:
-    """Progress line: number of answers, and the hosts without one.
+    """Progress line: number of answers, and the hosts without an answer.
 
     Args:
         events: the latest of each host.

@@ -3,7 +3,8 @@
 AIPerf is a separate program in its own venv (README, decisions), which ``make bench-tools`` makes;
 this module imports none of its code. A JSON file, which is YAML too, describes a run, and the run
 leaves a folder: ``phase_manifest.json``, and for each phase
-``phases/<name>/profile_export_aiperf.json``. Times are in milliseconds there, and in seconds here.
+``phases/<name>/profile_export_aiperf.json``. Times are in milliseconds in these files, and in
+seconds in this module.
 """
 
 import json

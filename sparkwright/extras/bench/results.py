@@ -107,7 +107,7 @@ class Result(_Stored):
 
     @property
     def tag(self) -> str | None:
-        """The image's tag; None for a name without one."""
+        """The image's tag; None for a name without a tag."""
         tag = self.image.name.rpartition(":")[2]
         return None if tag == self.image.name or "/" in tag else tag
 

@@ -70,7 +70,7 @@ class BootstrapState:
 
     @property
     def driver(self) -> str | None:
-        """Version of the driver that answers; None without one."""
+        """Version of the driver that answers; None without a driver."""
         return next((device.driver for device in self.observed.gpu.gpus), None)
 
 

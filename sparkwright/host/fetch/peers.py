@@ -5,7 +5,7 @@ over few connections, and waits for the other ranges while the peer's own fetch 
 Content that no peer has comes from the source.
 
 Peers prove that they belong to the fleet (peer_auth.py), and are not trusted beyond that: their
-content is hashed like any other. Requests are signed, and an answer is used only after its
+content is hashed like any other content. Requests are signed, and an answer is used only after its
 signature was checked. The client follows no redirects and uses no proxy: the controller names the
 peers' addresses.
 """

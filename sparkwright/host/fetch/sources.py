@@ -35,7 +35,7 @@ _LONGEST_RETRY_AFTER = 300.0
 
 
 def retry_after(headers: Any) -> float | None:
-    """Return the seconds of a Retry-After header, None if it has none."""
+    """Return the seconds of a Retry-After header, None without a valid header."""
     with suppress(ValueError):
         return max(0.0, float(headers.get("Retry-After") or ""))
     return None

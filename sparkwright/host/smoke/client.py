@@ -22,7 +22,7 @@ class DeepRequest(SmokeRequest):
         prefix_caching: None if the plan leaves it to the engine's default.
         skip: check -> the reason for skipping it.
         guarded: prefixes of paths for which the engine itself checks the key.
-        tokenizer: route that tokenizes a text; empty without one.
+        tokenizer: route that tokenizes a text; empty without such a route.
         tokenized: key of the text in its request.
         context_errors: texts; every error about a prompt that is too long contains one text.
     """
