@@ -1,9 +1,9 @@
 """Reading an inventory and its group_data as pyinfra does, without pyinfra.
 
-pyinfra takes half a second to import; ``sparkwright check`` must answer in less than one. This
-module reads a part of pyinfra's inventory format: a Python file whose
-top-level lists of names, or of (name, data) pairs, are groups, and ``group_data/<group>.py``. A
-test compares it with pyinfra's own reading.
+pyinfra takes half a second to import; ``sparkwright check`` must answer in less than a second. This
+module reads a part of pyinfra's inventory format: a Python file whose top-level lists of names, or
+of (name, data) pairs, are groups, and ``group_data/<group>.py``. A test compares it with pyinfra's
+own reading.
 
 A host is added as one line of Python at the inventory's end.
 """

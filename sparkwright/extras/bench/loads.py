@@ -2,7 +2,7 @@
 
 The cards' own prompts are not published. ``prompts/`` has a few of this project's own prompts for
 each of the cards' categories, one file a category; a change of the prompts makes new loads with old
-names, so that earlier figures no longer compare: ``aiperf.LABEL`` changes with it.
+names, so that earlier figures are no longer comparable: ``aiperf.LABEL`` changes with it.
 """
 
 import math

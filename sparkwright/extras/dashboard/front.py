@@ -60,7 +60,7 @@ def age_mark(when: dt.datetime | None, now: dt.datetime, *, measured: bool) -> s
 
 
 def bad_state(row: FleetRow) -> str:
-    """State of a service with a finding; a serving service is marked as such."""
+    """State of a service with a finding; for a serving service, also a hint to Findings."""
     return row.state + ", see Findings" * row.state.startswith(("serving", "measured"))
 
 
