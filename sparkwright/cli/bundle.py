@@ -44,8 +44,8 @@ def command(
     """Fetch everything that the locked plan needs into DIRECTORY.
 
     Carry the directory and this project to the other site, and deploy there with
-    --data 'bundle="DIRECTORY"': hosts then take everything from the controller, and no program asks
-    the internet. Run it again to continue after an interruption, or to update the directory.
+    --data 'bundle="DIRECTORY"': hosts then take everything from the controller, and need no
+    internet. Run it again to continue after an interruption, or to update the directory.
     """
     planned = load(hosts).or_raise()
     plans = [host.plan for host in planned.values()]
@@ -160,9 +160,8 @@ def _contexts(bundle: _Bundle) -> None:
     """The files that images are built from."""
     for _, service, image in bundle.services:
         if (build := service.image.build) and image.commit:
-            files = build_context.build_context(
-                build.context, image.commit, build.directory, bundle.directory / "build"
-            )
+            source = build.context, image.commit, build.directory
+            files = build_context.build_context(*source, bundle.directory / "build")
             build_context.verify(files, image.context, carried=True)
 
 

@@ -22,8 +22,8 @@ from sparkwright.findings.user_error import UserError
 @option("explain")
 @json_option
 def command(hosts: Hosts, explain: str | None, as_json: bool) -> None:
-    """Examine every host: symptom, likely cause, remedy and source. Changes nothing, and asks each
-    service that has nothing to do for a short answer of its kind.
+    """Examine every host: symptom, likely cause, remedy and source. The command changes nothing,
+    and sends each idle service a short request of its kind.
 
     Takes about ten seconds, or half a minute if a service seems to hang. The fabric of a cluster on
     ConnectX-7 is judged, too. Exit code 0 only if every host answered without a finding.
@@ -51,7 +51,5 @@ def _of_fabrics(hosts: Hosts, answered: tuple[str, ...]) -> Iterator[tuple[str, 
         if joined:
             looks = hosts.only(joined).ask(questions.fabric, planless=True).answers
             for fabric in of_looks(looks):
-                head = next(iter(fabric.states))
-                yield from (
-                    (finding.subject.host or head, finding) for finding in CHECKS.findings(fabric)
-                )
+                for finding in CHECKS.findings(fabric):
+                    yield finding.subject.host or next(iter(fabric.states)), finding

@@ -81,7 +81,7 @@ def command() -> None:
 @command.command("list")
 @_with_fleet
 def list_command(fleet: _Fleet, as_json: bool) -> None:
-    """List keys by name, with their state and the hosts that know them. Never the keys."""
+    """List keys by name, with their state and the hosts that have them. Never the keys."""
     from sparkwright.run import questions
 
     answers = fleet.hosts.ask(questions.known_keys, resolves=False)
@@ -98,9 +98,9 @@ def list_command(fleet: _Fleet, as_json: bool) -> None:
 @_with_fleet
 @_name
 def rotate_command(fleet: _Fleet, name: str, as_json: bool) -> None:
-    """Make a new key. The proxies accept both until `sparkwright key retire`.
+    """Make a new key. The proxies accept both keys until `sparkwright key retire`.
 
-    Once every host knows the new key, it is the current key, for clients and for `sparkwright
+    Once every host has the new key, it is the current key, for clients and for `sparkwright
     endpoints`. No service restarts and no request fails. A revoked key gets a new value.
     """
     files = fleet.files(name)
@@ -120,9 +120,8 @@ def rotate_command(fleet: _Fleet, name: str, as_json: bool) -> None:
             if not service.proxy:
                 echo(f"{host}: {service.name} has no proxy: its engine accepts one key, and gets "
                            "the new one by a restart in the next deploy", err=True)  # fmt: skip
-    lines = [
-        f"the new key is in {path}; the former key is valid until `{retire}`" for path in files
-    ]
+    until = f"the former key is valid until `{retire}`"
+    lines = [f"the new key is in {path}; {until}" for path in files]
     _end(name, "rotated", [], *lines, as_json=as_json)
 
 
@@ -130,7 +129,7 @@ def rotate_command(fleet: _Fleet, name: str, as_json: bool) -> None:
 @_with_fleet
 @_name
 def retire_command(fleet: _Fleet, name: str, as_json: bool) -> None:
-    """Delete the key from before a rotation, on the proxies and on the controller."""
+    """Delete the key that a rotation replaced, on the proxies and on the controller."""
     for file in fleet.files(name).values():
         if file.new.exists():
             observed = f"the rotation of {name!r} has not reached every host"
@@ -143,7 +142,7 @@ def retire_command(fleet: _Fleet, name: str, as_json: bool) -> None:
 @click.argument("name", shell_complete=completion.keys)
 @_with_fleet
 def revoke_command(fleet: _Fleet, name: str, as_json: bool) -> None:
-    """Revoke the key of one client, at once and on every host. The others stay valid.
+    """Revoke the key of one client, at once and on every host. Other keys stay valid.
 
     `sparkwright key rotate --name NAME` gives the client a new key.
     """

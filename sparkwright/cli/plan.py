@@ -58,8 +58,7 @@ def command(hosts: selection.Selection, files: bool, as_json: bool) -> None:
         ]  # fmt: skip
         services = ((service, host.catalog) for host in planned_hosts.values()
                     for service in host.plan.services)  # fmt: skip
-        page = template("plan/plan.txt.j2")
-        shown_text = page.render(
+        shown_text = template("plan/plan.txt.j2").render(
             blocks=blocks,
             terms=terms(services),
             style=click.style,
@@ -201,7 +200,7 @@ def _size(name: str, key: str, catalog: Catalog, lock: Lock | None) -> float | N
 
 
 def _bar(memory: Memory) -> str:
-    """The memory of the host, a character per fiftieth."""
+    """Draw the host's memory, one character for each fiftieth."""
     total = memory.total_gib
     if not total:
         return "    memory: unknown before the first look at a host"

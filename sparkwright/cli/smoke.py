@@ -20,9 +20,8 @@ def command(hosts: Hosts, as_json: bool) -> None:
 
     Tests names, key, chat, stream, thinking, tools, JSON, images, long prompts, the context's end,
     drafts, cached prefixes, and as many requests at once as the service accepts. The test takes
-    minutes and loads the services; it changes nothing. Results also lie in .sparkwright/smoke/.
-    Exit code 1 when a
-    check fails or a host does not answer.
+    minutes and loads the services; it changes nothing. .sparkwright/smoke/ keeps the results. Exit
+    code 1 when a check fails or a host does not answer.
     """
     from sparkwright.run import questions
 
@@ -35,9 +34,8 @@ def command(hosts: Hosts, as_json: bool) -> None:
         for verdict in verdicts(host, tested, now)
     ]
     save(results)
-    findings = [finding for verdict in results for finding in verdict.findings]
     if as_json:  # with what passed
         print_json([verdict.model_dump() for verdict in results])
     elif results:
         echo(render(results, paint))
-    finish(answers, failed=bool(findings) or not results)
+    finish(answers, failed=not results or any(verdict.findings for verdict in results))

@@ -5,19 +5,12 @@ from __future__ import annotations
 import ipaddress
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 #: Prefix of the rank's number in the addresses of a ConnectX-7 without addresses of its own.
 _RAIL = "192.168.177."
 #: A network device's name: it becomes a variable of the container.
-Interface = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,14}$")]
+Interface = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,14}$")]
 
 
 def _ipv4(text: str) -> str:
@@ -31,7 +24,7 @@ class ClusterSettings(BaseModel):
     """Hosts that serve one model together. Set it in group_data/all.py, the same for all hosts.
 
     Attributes:
-        hosts: hosts in the order of their ranks. The first is the head, which answers clients.
+        hosts: hosts in the order of their ranks. The first host is the head, which answers clients.
         fabric: ``cx7`` (ConnectX-7 of Sparks) or ``network`` (any network that the hosts share).
         interface: network device between the hosts; ``enp1s0f1np1`` with ``cx7``.
         addresses: host -> its IPv4 address on that device; from 192.168.177.11 with ``cx7``.

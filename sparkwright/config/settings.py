@@ -1,4 +1,6 @@
-"""Settings of a host, as inventory and group_data give them: typed, complete, nothing unknown."""
+"""Settings of a host, as inventory and group_data give them: typed, complete, and without unknown
+keys.
+"""
 
 import re
 from typing import Annotated, Any, Literal, Self
@@ -9,7 +11,6 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
-    StringConstraints,
     Tag,
     ValidationInfo,
     field_validator,
@@ -76,7 +77,7 @@ class RolloutSettings(_Settings):
     canaries: Annotated[values.Whole, Field(ge=0, le=10_000)] | tuple[str, ...] = 1
     batch: (
         Annotated[values.Whole, Field(ge=1, le=10_000)]
-        | Annotated[str, StringConstraints(pattern=r"^([1-9]|[1-9][0-9]|100)%$")]
+        | Annotated[str, Field(pattern=r"^([1-9]|[1-9][0-9]|100)%$")]
     ) = "25%"
     pause_seconds: values.Seconds = 0
     soak_seconds: values.Seconds = 75
@@ -109,7 +110,7 @@ class IdleSettings(_Settings):
             groups).
     """
 
-    after: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,4}[smhd]$")]
+    after: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,4}[smhd]$")]
     do: Literal["stop", "sleep"] = "stop"
 
     @property
@@ -167,8 +168,7 @@ class ServiceSettings(_Settings):
         image_tag: replaces the image's newest tag.
         cluster: name of ``clusters`` whose hosts serve the model together; each of them has this
             service, and the recipe sets ``ranks`` (docs/clusters.md).
-        gpus: GPUs for the container, by UUID or index of ``nvidia-smi -L``; default: all of the
-            host's.
+        gpus: GPUs for the container, by UUID or index of ``nvidia-smi -L``; default: all GPUs.
         arguments: ``vllm serve`` arguments over the recipe's; None removes an argument.
         environment: variables over the recipe's; None removes a variable.
         files: files that the container reads, over the recipe's with the same ``at``
@@ -182,14 +182,14 @@ class ServiceSettings(_Settings):
             their URL, such as ``upload.wikimedia.org``. Default: none; requests carry ``data:``
             URLs.
         smoke: the service's smoke test.
-        outgoing: whether the container may open connections, as ``media_domains`` allows, too.
+        outgoing: whether the container may open connections; ``media_domains`` allows them, too.
             Otherwise it has no network behind the proxy, and an isolated network without the proxy.
         hardening: ``strict`` also makes the container's root file system read-only and its written
             files temporary.
         boot_caches: whether the host keeps the engine's compiled code, per image, GPU and driver.
             Default: yes, except with ``strict``.
-        exceptions: exceptions to the container's restrictions, and why; over the recipe's.
-        silenced: rule -> why it does not apply here; every run repeats it.
+        exceptions: exceptions to the container's restrictions, with reasons; over the recipe's.
+        silenced: rule -> reason for ignoring it; every run repeats the reason.
         exclusive: name of a group. Only one of its services runs: the first in the file, until you
             activate another service (docs/services.md).
         activate: ``on-request``: a client's request activates the service while another service of
@@ -258,7 +258,7 @@ class ServiceSettings(_Settings):
 
     @property
     def choice(self) -> str:
-        """The quantization or file that ``model`` names; empty without one."""
+        """The quantization or file that ``model`` names; empty if it names neither."""
         return split(self.model or "/")[1]
 
     @property
@@ -270,7 +270,7 @@ class ServiceSettings(_Settings):
 
 
 class OpenWebuiSettings(_Settings):
-    """Open WebUI beside an address for all models, on a port of its own.
+    """Open WebUI beside an address for all models, on its own port.
 
     Attributes:
         port: TCP port that browsers use, at the address's ``bind``.
@@ -280,7 +280,7 @@ class OpenWebuiSettings(_Settings):
     """
 
     port: values.Port = 3000
-    tag: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")] = "v0.11.3"
+    tag: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")] = "v0.11.3"
     key: str = "open-webui"
     environment: dict[data.VariableName, str] = {}
 
@@ -342,7 +342,7 @@ class TlsSettings(_Settings):
 
 
 #: Names (* for any part), addresses and networks of servers.
-_Servers = tuple[Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:*/-]+$")], ...]
+_Servers = tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9._:*/-]+$")], ...]
 _Tls = Annotated[
     Annotated[Literal["own"], Tag("[own]")] | Annotated[TlsSettings, Tag("[files]")],
     Discriminator(lambda value: "[own]" if isinstance(value, str) else "[files]"),
@@ -412,8 +412,8 @@ class HostSettings(_Settings):
         activation: activation of services by requests, with ``activate = "on-request"``.
         address: one address for all models of the inventory, on this host (docs/proxy.md).
         rollout: roll-out to hosts that already serve.
-        take_over: whether to stop, and keep, a container that somebody started by hand on a
-            service's port; ``sparkwright remove`` starts it again.
+        take_over: whether to stop, and keep, a container that was started by hand on a service's
+            port; ``sparkwright remove`` starts it again.
         break_lock: whether to take over a host's lock from another run; for the command line.
         keep_releases: releases kept per service, with images and weights, to go back to;
             ``sparkwright models prune`` removes older releases.
@@ -460,9 +460,7 @@ class HostSettings(_Settings):
     clusters: dict[values.ServiceName, ClusterSettings] = {}
     gpu: Card | None = None
     image_tag: str | None = None
-    image_mirrors: dict[
-        str, Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+\S*$")]
-    ] = {}
+    image_mirrors: dict[str, Annotated[str, Field(pattern=r"^https?://[^/\s]+\S*$")]] = {}
     image_keys: dict[str, values.ControllerFile] = {}
     private_servers: _Servers = ()
     hub_endpoint: values.HttpAddress = "https://huggingface.co"

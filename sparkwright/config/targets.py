@@ -16,7 +16,7 @@ _MESSAGES = Messages(__file__)
 
 @dataclass(frozen=True)
 class Targets:
-    """Hosts and services that names mean.
+    """Hosts and services that names select.
 
     Attributes:
         limit: names, groups and patterns of hosts, as pyinfra's ``--limit``.
@@ -34,7 +34,7 @@ def targets_of(
 
     Args:
         services: whether services may be named; otherwise whole hosts alone.
-        planned: whether the hosts' services are known: not while group_data can't be read. A
+        planned: whether the hosts' services are known; false while group_data can't be read. A
             service is then looked for on the hosts.
 
     Raises:
@@ -83,6 +83,5 @@ def _mistake(
         return _MESSAGES.mistake("no-service-there", where, part=part, name=service, near=near)
     groups = sorted({group for host in hosts for group in host.groups})
     near = suggest(part or name, [*(host.name for host in hosts), *groups, *names * services])
-    return _MESSAGES.mistake(
-        "no-target" if services else "neither-host-nor-group", where, near=near
-    )
+    message = "no-target" if services else "neither-host-nor-group"
+    return _MESSAGES.mistake(message, where, near=near)

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from sparkwright.host import service
@@ -34,7 +35,7 @@ class DiskUsageRequest:
 
 @records.dataclass(frozen=True)
 class Item:
-    """Something on a host's disk.
+    """An item on a host's disk.
 
     Attributes:
         kind: model, image, image parts, unfinished, runtime or release.
@@ -77,12 +78,10 @@ def disk_usage(path: Path) -> tuple[int, int]:
     total = alone = 0
     for directory, _, names in os.walk(path):
         for name in names:
-            try:
+            with suppress(OSError):
                 stat = Path(directory, name).lstat()
-            except OSError:
-                continue
-            total += stat.st_blocks * 512
-            alone += stat.st_blocks * 512 if stat.st_nlink == 1 else 0
+                total += stat.st_blocks * 512
+                alone += stat.st_blocks * 512 if stat.st_nlink == 1 else 0
     return total, alone
 
 

@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from ipaddress import IPv6Address
 from pathlib import Path
 
@@ -26,7 +27,7 @@ class FabricRequest:
         root: directory with /sys and /proc; in tests, a captured tree.
         ask: whether to probe each port for neighbours; otherwise only neighbours that the kernel
             and LLDP already know are reported.
-        image: name of an image in Docker whose id is reported.
+        image: name of a Docker image whose id is reported.
     """
 
     root: str = "/"
@@ -159,7 +160,7 @@ def _text(path: Path) -> str:
 
 
 def number(path: Path) -> int | None:
-    """Return the number in a file, or None without one: a port without a link has no speed."""
+    """Return the number in a file; None without a number: a port without a link has no speed."""
     text = _text(path)
     return int(text) if text.lstrip("-").isdigit() else None
 
@@ -169,12 +170,10 @@ def gids(port: Path) -> tuple[Gid, ...]:
     entries = []
     for index in range(_GIDS):
         kind = _text(port / f"gid_attrs/types/{index}")
-        try:
+        with suppress(ValueError):
             address = IPv6Address(_text(port / f"gids/{index}"))
-        except ValueError:
-            continue
-        if int(address) and kind:
-            entries.append(Gid(index, str(address.ipv4_mapped or address), kind))
+            if int(address) and kind:
+                entries.append(Gid(index, str(address.ipv4_mapped or address), kind))
     return tuple(entries)
 
 
@@ -185,8 +184,7 @@ def rdma_devices(root: Path) -> dict[str, Rdma]:
         port = device / "ports/1"
         owners = [_text(path) for path in sorted(port.glob("gid_attrs/ndevs/*"))]
         owners += [network.name for network in device.glob("device/net/*")]
-        owner = next(filter(None, owners), None)
-        if owner is not None:
+        if (owner := next(filter(None, owners), None)) is not None:
             rate = re.match(r"[\d.]+", _text(port / "rate"))
             state = _text(port / "state").rpartition(":")[2].strip()
             devices[owner] = Rdma(device.name, state, float(rate[0]) if rate else None, gids(port))
@@ -239,8 +237,8 @@ def neighbours(names: list[str], ask: list[str]) -> dict[str, tuple[Neighbour, .
 
 
 def _of_lldp(text: str) -> list[tuple[str, str, str]]:
-    """Return device, neighbour's MAC, and neighbour's name and port. Only Sparks count, known by
-    their MAC.
+    """Return device, neighbour's MAC, and neighbour's name and port. Only Sparks count, identified
+    by their MAC.
     """
     rows = []
     try:
@@ -261,14 +259,11 @@ def several_nccl(root: Path) -> tuple[tuple[str, ...], ...]:
     """Return the NCCL libraries of each process that loaded more than one."""
     several = set()
     for maps in (root / "proc").glob("[0-9]*/maps"):
-        try:
+        with suppress(OSError):
             text = maps.read_text(errors="replace")
-        except OSError:
-            continue
-        if "libnccl.so" in text:
-            loaded = tuple(sorted(set(_NCCL.findall(text))))
+            loaded = sorted(set(_NCCL.findall(text))) if "libnccl.so" in text else []
             if len(loaded) > 1:
-                several.add(loaded)
+                several.add(tuple(loaded))
     return tuple(sorted(several))
 
 
@@ -281,28 +276,26 @@ def rails(root: Path, own: dict[str, tuple[str, ...]], *, ask: bool) -> tuple[Ra
     local = [name for name in names if any(at.startswith("fe80:") for at in own.get(name, ()))]
     others = neighbours(names, local if ask else []) if names else {}
     devices = rdma_devices(root) if names else {}
-    listed_rails = []
-    for device, (domain, function) in ports.items():
-        speed = number(device / "speed")
-        listed_rails.append(
-            Rail(
-                name=device.name,
-                cage=function,
-                twin=domains.index(domain),
-                mac=_text(device / "address").lower(),
-                carrier=number(device / "carrier") == 1,
-                mtu=number(device / "mtu") or 0,
-                speed=speed if speed and speed > 0 else None,
-                addresses=own.get(device.name, ()),
-                rdma=devices.get(device.name),
-                neighbours=others.get(device.name, ()),
-            )
+    listed = [
+        Rail(
+            name=device.name,
+            cage=function,
+            twin=domains.index(domain),
+            mac=_text(device / "address").lower(),
+            carrier=number(device / "carrier") == 1,
+            mtu=number(device / "mtu") or 0,
+            speed=max(0, number(device / "speed") or 0) or None,
+            addresses=own.get(device.name, ()),
+            rdma=devices.get(device.name),
+            neighbours=others.get(device.name, ()),
         )
-    return tuple(sorted(listed_rails, key=lambda rail: (rail.cage, rail.twin)))
+        for device, (domain, function) in ports.items()
+    ]
+    return tuple(sorted(listed, key=lambda rail: (rail.cage, rail.twin)))
 
 
 def configured(root: Path, names: set[str]) -> dict[str, str]:
-    """Return, by device, another netplan file than sparkwright's that names the device."""
+    """Return, by device, the netplan file that names it, other than sparkwright's own."""
     files = {}
     for file in sorted((root / "etc/netplan").glob("*.yaml")):
         if f"/etc/netplan/{file.name}" != NETPLAN:

@@ -2,7 +2,7 @@
 
 An engine may reserve for its whole life the memory that was in use during its start. On unified
 memory this includes the compiler's peak of 30 GB and more: vLLM's KV cache got 9.5 GiB instead of
-40 (eugr/spark-vllm-docker#286). A start with everything compiled measures the memory again.
+40 (eugr/spark-vllm-docker#286). A second start, with all code compiled, measures the memory again.
 """
 
 import re
@@ -20,9 +20,8 @@ def due(service: Service) -> bool:
     state = documents.read(caches / "state.json") or {}
     if (state.get("release"), state.get("warm")) != (service.release, False):
         return False
-    if not (caches / "current" / service.gate.compiled).is_dir():
-        return False
-    return any("GB10" in item.name for item in gpu.ask(gpu.IDENTITY).gpus)
+    there = (caches / "current" / service.gate.compiled).is_dir()
+    return there and any("GB10" in item.name for item in gpu.ask(gpu.IDENTITY).gpus)
 
 
 def kv_blocks(gate: SmokeRequest) -> int | None:

@@ -90,9 +90,8 @@ def entrances(plan: HostPlan) -> tuple[Entrance, ...]:
 
 
 def _entrance(name: str, bind: str, port: int, *, https: bool) -> Entrance:
-    if settings.is_loopback(bind):
-        return Entrance(name, bind, None, (port,), https)
-    return Entrance(name, bind, port, (), https)
+    closed = settings.is_loopback(bind)
+    return Entrance(name, bind, None if closed else port, (port,) if closed else (), https)
 
 
 def look(
@@ -160,7 +159,7 @@ def _opened(
 ) -> str | None:
     """Return the fault in the answer to a request that must be refused; None without a fault.
 
-    The function never waits beyond ``until``, however slowly the answer arrives.
+    The function never waits beyond ``until``, even if the answer arrives slowly.
     """
     method, path, key = route
     how = "with a wrong key" if key else "without the key"

@@ -48,12 +48,9 @@ class Command:
 def tables() -> dict[str, dict[str, Any]]:
     """Tables of the core and of every installed extra, by package."""
     files = (_PACKAGE / "cli/commands.json", *sorted(_PACKAGE.glob("extras/*/extra.json")))
-    return {
-        ".".join(("sparkwright", *file.parent.relative_to(_PACKAGE).parts)): json.loads(
-            file.read_text(encoding="utf-8")
-        )
-        for file in files
-    }
+    names = (".".join(file.parent.relative_to(_PACKAGE.parent).parts) for file in files)
+    texts = (file.read_text(encoding="utf-8") for file in files)
+    return dict(zip(names, map(json.loads, texts), strict=True))
 
 
 @cache
@@ -79,7 +76,7 @@ def offered(name: str) -> Iterator[Any]:
 
 
 class ExtensibleGroup(click.Group):
-    """A group of commands that extras add to, under words such as ``fabric test``."""
+    """A group of commands that extras add to, under names such as ``fabric test``."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The core's commands and the extras' commands, sorted."""

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,7 @@ class Failed(Exception):
 
 @dataclass(frozen=True)
 class Piece:
-    """Some characters of an answer, or of its reasoning."""
+    """A piece of an answer, or of its reasoning."""
 
     text: str
     reasoning: bool
@@ -129,14 +129,12 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _refusal(how: str, text: str) -> str:
-    """Reason why a server refused a request, in its own words if it gives any."""
+    """Reason why a server refused a request: the server's message, if any."""
     reason = text
-    try:
+    with suppress(ValueError, RecursionError):
         data = _object(json.loads(text))
         error = data.get("error", data)
         reason = str(_object(error).get("message") or error)
-    except (ValueError, RecursionError):
-        pass
     return f"the request {how}: {cut(' '.join(reason.split()), 300) or 'without a word'}"
 
 
@@ -156,12 +154,11 @@ def command(hosts: Selection, model: str | None, prompt: str | None, as_json: bo
 
     The prompt comes from --prompt, from standard input if it is not a terminal, or line by line.
     Reasoning is dimmed, and never part of a piped answer. Ctrl-C ends an answer, a second Ctrl-C or
-    Ctrl-D the chat. No text is stored. A port that this machine does not
-    reach is reached through your ssh. With --json an answer is one document, once it has ended.
+    Ctrl-D the chat. No text is stored. `chat` reaches a closed port through your ssh. With --json
+    an answer is one document, once it has ended.
     Exit code 1: no service answered.
     """
-    planned = load(hosts).or_raise()
-    target, server = _first(targets(planned, hosts.means, model))
+    target, server = _first(targets(load(hosts).or_raise(), hosts.means, model))
     if not target.endpoint.chats:
         sys.exit(int(not _asked(target, server)))
     if prompt is None and (as_json or not (sys.stdin.isatty() and sys.stdout.isatty())):
@@ -251,7 +248,7 @@ def _answered(
 ) -> tuple[Answer | None, bool]:
     """Print an answer as it arrives; return None without an answer.
 
-    Returns also whether the user stopped it.
+    Also returns whether the user stopped the answer.
     """
     endpoint, failure, stopped = target.endpoint, "", False
     answer = Answer(endpoint.host, endpoint.service, target.served.name)

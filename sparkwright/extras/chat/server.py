@@ -30,7 +30,7 @@ _STATUSES = ("redirect", "200", "401", "403", "502", "503")
 
 
 class Unusable(Exception):
-    """A service that can't be spoken to, and why."""
+    """A service that can't be reached, with the reason."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__()
@@ -43,8 +43,8 @@ class Published(Server):
 
     Attributes:
         context: verification of https; None for http.
-        through: ssh's command that connects standard input and output with it; empty for a direct
-            connection.
+        through: ssh's command that connects standard input and output with the server; empty for a
+            direct connection.
     """
 
     context: ssl.SSLContext | None = None
@@ -54,11 +54,10 @@ class Published(Server):
     def connected(self, timeout: float) -> http.client.HTTPConnection:
         """See Server."""
         self.hang_up()
-        connection = http.client.HTTPConnection(self.address, self.port, timeout=timeout)
+        at = self.address, self.port
+        connection = http.client.HTTPConnection(*at, timeout=timeout)
         if self.context:
-            connection = http.client.HTTPSConnection(
-                self.address, self.port, timeout=timeout, context=self.context
-            )
+            connection = http.client.HTTPSConnection(*at, timeout=timeout, context=self.context)
         if self.through:
             try:
                 connection.sock = self._tunnelled(timeout)
@@ -71,12 +70,11 @@ class Published(Server):
         ours, theirs = socket.socketpair()
         with theirs:
             end = theirs.fileno()
-            self._tunnels.append(
-                subprocess.Popen(
-                    self.through, stdin=end, stdout=end, stderr=subprocess.PIPE,
-                    start_new_session=True,  # Ctrl-C ends an answer, but no further login
-                )
+            tunnel = subprocess.Popen(
+                self.through, stdin=end, stdout=end, stderr=subprocess.PIPE,
+                start_new_session=True,  # Ctrl-C ends an answer, but no further login
             )  # fmt: skip
+            self._tunnels.append(tunnel)
         ours.settimeout(timeout)
         try:
             if self.context:
@@ -104,7 +102,7 @@ class Published(Server):
 
 
 def opened(target: Target) -> Published:
-    """Return the path to a service that answers with its names.
+    """Return a path to the service on which it answers with its names.
 
     Raises:
         Unusable: no path leads to the service. A server that fails its verification is not tried

@@ -53,15 +53,14 @@ def write(imported: entries.Imported, directory: Path, *, replace: bool) -> dict
 
 def _text(imported: entries.Imported, entry: dict[str, Any]) -> str:
     source = "".join(each if each.isprintable() else "?" for each in imported.source)
-    body = reader.validated(entry, imported.source).model_dump(
-        mode="json", exclude_unset=True, exclude_none=False
-    )
+    made = reader.validated(entry, imported.source)
+    body = made.model_dump(mode="json", exclude_unset=True, exclude_none=False)
     data = yaml.safe_dump(body, sort_keys=False, width=100, allow_unicode=True)
     return _HEAD.format(source=source, name=imported.name) + data
 
 
 def _is_same(path: Path, text: str) -> bool:
-    """Whether a file says the same; the day and the commit of an import do not count."""
+    """Whether a file has the same content, apart from the day and the commit of the import."""
     try:
         there = path.read_text(encoding="utf-8")
         if path.suffix != ".yaml":

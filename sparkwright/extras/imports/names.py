@@ -42,7 +42,7 @@ def gguf(model: str, file: str | None) -> tuple[str, str]:
     the file's usual name.
 
     Raises:
-        Unfit: the model is a file of somebody's machine, or on no hub.
+        Unfit: the model is a local file, or is on no hub.
     """
     named, _, quantization = model.partition(":")
     named = repository(named, whole=False)
@@ -65,10 +65,8 @@ def repository(model: str, *, whole: bool = True) -> str:
     try:
         return _REPOSITORY.validate_python(model)
     except ValidationError:
-        shown = repr(model[:100])
-        raise Unfit(
-            "model", shown, "it is not a repository of the hub, organisation/name"
-        ) from None
+        reason = "it is not a repository of the hub, organisation/name"
+        raise Unfit("model", repr(model[:100]), reason) from None
 
 
 def family(model: str) -> str:

@@ -42,7 +42,7 @@ class PrepareRequest:
     """Request to prepare a step.
 
     Attributes:
-        undo: the way back, recorded before anything changes.
+        undo: the way to undo the step, recorded before the step changes the host.
         apt: whether to wait for other users of apt and dpkg, and to complete an interrupted
             installation.
         sudoers: path and text of a sudoers file, written if visudo accepts it.
@@ -68,8 +68,7 @@ _SUDOERS = Path("/etc/sudoers.d")
 def record(step: str, undo: Undo) -> None:
     """Add a step to the record; a step that is already in it keeps its entry."""
     earlier = documents.record(dict[str, Step], RECORD) or {}
-    begun = earlier.get(step)
-    if begun is not None:
+    if (begun := earlier.get(step)) is not None:
         before, first = begun.before, begun.undo
         undo = records.replace(
             undo,

@@ -54,7 +54,7 @@ def undo(name: str, step: Step) -> tuple[list[str], list[str]]:
 
 def packages(step: Step) -> tuple[list[str], str | None]:
     """Remove a step's packages and the dependencies installed with them; return the changes, or why
-    they stay.
+    the packages stay.
     """
     before = set(apt.installed())
     installed_now = [package for package in step.undo.packages if package in before]
@@ -81,8 +81,7 @@ def _simulated(*arguments: str) -> list[str]:
 
 def main(request: None) -> UndoAnswer:
     """Undo every recorded step, and remove each undone step from the record."""
-    steps = documents.record(dict[str, Step], RECORD)
-    if steps is None:
+    if (steps := documents.record(dict[str, Step], RECORD)) is None:
         return UndoAnswer((), ("no change by bootstrap is recorded here",))
     done: list[str] = []
     left: list[str] = []

@@ -52,7 +52,7 @@ class OpenFile:
         os.close(self.descriptor)
 
     def available(self) -> holes.Ranges:
-        """Return the ranges that are on the disk; only the first ranges of very many."""
+        """Return the ranges that are on the disk; if there are very many, only the first ranges."""
         if self.complete:
             return [(0, self.size)] if self.size else []
         result, at, missing = [], 0, self.missing
@@ -161,8 +161,7 @@ def run_key(directory: str, run: str) -> str | None:
 
 def text(root: str, parts: tuple[str, ...], largest: int) -> str | None:
     """Return the text of a small regular file below a root; None if it is missing or too large."""
-    file = _regular(root, parts)
-    if file is None:
+    if (file := _regular(root, parts)) is None:
         return None
     with file:
         content = os.read(file.descriptor, largest)

@@ -9,9 +9,9 @@ With `?ranges` they list the ranges that are on the disk, whether a fetch runs t
 ("alive"), and whether the file will not change any more ("ended"). Every answer is signed, its
 body's hash included, and brings the next challenge.
 
-`/v2/` is the reading half of a container registry over this host's images, for its own Docker. It
-sends a blob's bytes as they arrive, so that Docker unpacks while the rest is downloaded. Docker
-can't sign: it shows a password by Basic authentication, which counts over loopback only.
+`/v2/` is a read-only container registry of this host's images, for its own Docker. It sends a
+blob's bytes as they arrive, so that Docker unpacks while the rest is downloaded. Docker can't sign:
+it shows a password by Basic authentication, which is valid over loopback only.
 """
 
 import base64
@@ -90,7 +90,7 @@ class PeerServer:
     def run(self) -> None:
         """Serve until it is stopped, was idle for long enough, or has lost its files.
 
-        If somebody empties /opt/sparkwright by hand, the server's view of its directories is lost,
+        If a user empties /opt/sparkwright by hand, the server's view of its directories is lost,
         and it would refuse every request until its idle time ends.
         """
 
@@ -347,8 +347,7 @@ class Conversation(BaseHTTPRequestHandler):
         """Return whether a part has been verified and renamed. Raises OSError if it was replaced or
         removed.
         """
-        now = image.find((digest,))
-        if now is None:
+        if (now := image.find((digest,))) is None:
             raise ConnectionAbortedError("the part was removed")
         with now:
             if not os.path.sameopenfile(now.descriptor, file.descriptor):
@@ -367,8 +366,7 @@ def _clipped(header: str, size: int) -> tuple[int, int]:
     """Return a Range header's range, clipped to the file; the whole file if the header is
     invalid.
     """
-    match = _RANGE.fullmatch(header)
-    if match is None:
+    if (match := _RANGE.fullmatch(header)) is None:
         return 0, size
     start, last = int(match[1]), int(match[2]) if match[2] else size - 1
     return (start, min(last + 1, size)) if start < size and start <= last else (0, size)

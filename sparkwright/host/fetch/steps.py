@@ -1,6 +1,6 @@
 """Steps of a derived image: unified diffs, and the program that a container of the image runs.
 
-The container has nothing but the image's own Python: `python3 -B steps.py apply|check`, beside
+The container needs only the image's own Python: `python3 -B steps.py apply|check`, beside
 steps.json and the files that the steps name.
 """
 
@@ -39,7 +39,7 @@ _OTHERS = (
 
 
 class LeadsOut(Exception):
-    """A diff follows a link out of the image's folder: refused even for an optional diff."""
+    """A diff follows a link out of the image's folder; even an optional diff is then refused."""
 
 
 def parse(text: str, strip: int, reverse: bool = False) -> dict[str, list[Hunk]]:
@@ -152,11 +152,8 @@ def layer(folder: Path, steps: list[dict[str, dict[str, Any]]]) -> bytes:
             entry.type = tarfile.DIRTYPE if content is None else tarfile.REGTYPE
             if path.exists():
                 there = path.stat()
-                entry.mode, entry.uid, entry.gid = (
-                    there.st_mode & 0o7777,
-                    there.st_uid,
-                    there.st_gid,
-                )
+                entry.mode = there.st_mode & 0o7777
+                entry.uid, entry.gid = there.st_uid, there.st_gid
                 entry.mtime = int(there.st_mtime) if content is None else 0
             archive.addfile(entry, io.BytesIO(content or b""))
     return made.getvalue()

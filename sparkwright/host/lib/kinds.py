@@ -1,5 +1,5 @@
 """Kinds of models: for each a request that shows whether the model works, and the judgement of its
-answer. Chat is not among them, since its token budget and thinking depend on the service
+answer. Chat is not a kind here, since its token budget and thinking depend on the service
 (check.py).
 """
 
@@ -100,7 +100,7 @@ def _scored(answer: http.Answer, _: Path) -> str:
 
 def _best(scores: Mapping[int, float]) -> float:
     """Return the highest score of the documents; raise Fault if another document scores higher than
-    the right one.
+    the right document.
     """
     first = max(scores, key=lambda number: scores[number])
     finite = len(scores) == len(_DOCUMENTS) and all(map(math.isfinite, scores.values()))
@@ -134,11 +134,8 @@ def _transcribed(answer: http.Answer, _: Path) -> str:
 def _spoken(answer: http.Answer, _: Path) -> str:
     try:
         with wave.open(io.BytesIO(answer.body)) as sound:
-            width, rate, data = (
-                sound.getsampwidth(),
-                sound.getframerate(),
-                sound.readframes(1 << 24),
-            )
+            width, rate = sound.getsampwidth(), sound.getframerate()
+            data = sound.readframes(1 << 24)
     except (wave.Error, EOFError) as error:
         raise ValueError(f"no WAV file: {error}") from None
     samples = struct.unpack(f"<{len(data) // 2}h", data[: len(data) // 2 * 2])

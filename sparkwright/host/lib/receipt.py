@@ -75,7 +75,7 @@ def fault(path: str, entry: ReceiptEntry) -> str | None:
 
 
 def check(directory: str, commit: str) -> str | None:
-    """Return why a directory may be incomplete at a commit; None if it is known to be complete.
+    """Return why a directory may be incomplete at a commit; None if it is complete.
 
     Only lstat is used: owner, type, size and mtime of every file in the receipt. Nothing is hashed.
     """
@@ -87,24 +87,21 @@ def check(directory: str, commit: str) -> str | None:
         return "is not a directory"
     if open_to := trusted.exposed(directory):
         return f"is not root's alone: {open_to.path} {open_to.why}"
-    receipt = read(directory)
-    if receipt is None:
+    if (receipt := read(directory)) is None:
         return "has no receipt"
     if receipt.commit != commit:
         return f"has commit {receipt.commit}"
     for inner in {parent for name in receipt.files for parent in Path(name).parents} - {Path()}:
-        problems = _foreign(Path(directory, inner))
-        if problems:
+        if problems := _foreign(Path(directory, inner)):
             return f"{inner} {problems}"
     for name, entry in receipt.files.items():
-        problems = fault(os.path.join(directory, name), entry)  # noqa: PTH118
-        if problems:
+        if problems := fault(os.path.join(directory, name), entry):  # noqa: PTH118
             return f"{name} {problems}"
     return None
 
 
 def _foreign(directory: Path) -> str | None:
-    """Return why a directory within a model's is not root's own; None if it is, or is missing."""
+    """Return why a model's subdirectory is not root's own; None if it is, or is missing."""
     try:
         result = directory.lstat()
     except OSError:
