@@ -109,7 +109,7 @@ def test_sudo_may_take_another_password_or_no_password(tmp_path: Path) -> None:
         (server.home / "bin/sudo").write_text(
             "#!/bin/sh\necho me is not in the sudoers file >&2; exit 1"
         )
-        assert "me can't become root there" in _refused(_login(tmp_path, server, Somebody()))
+        assert "me can't become root on the host" in _refused(_login(tmp_path, server, Somebody()))
 
 
 def test_keyboard_interactive_is_a_password_login_too(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_unsafe_names_are_refused(part: str, changes: dict[str, Any], reason: st
         ((QWEN, QWEN), "proxy qwen36 appears 2 times"),
         ((QWEN, replace(QWEN, name="b")), "port 8080 appears 2 times"),
         ((replace(QWEN, replicas=()),), "the pool has no replica"),
-        ((replace(QWEN, replicas=(SPARK_1, SPARK_1)),), "replica spark-1 is there 2"),
+        ((replace(QWEN, replicas=(SPARK_1, SPARK_1)),), "replica spark-1 appears 2"),
     ],
 )
 def test_a_proxy_with_missing_or_duplicate_parts_is_refused(

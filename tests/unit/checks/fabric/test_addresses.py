@@ -85,7 +85,7 @@ def test_obstacles_are_reported_at_once() -> None:
     )
     result = list(problems(PAIR, "spark-1", state, "192.168.1.21", frozenset({"spark-1"})))
     assert [item.observed for item in result] == [
-        "spark-2: not in this run",
+        "this run does not include spark-2",
         "netplan is not installed",
         "0 network devices of the ConnectX are up with RDMA: none",
         "wlP9s9 is in 192.168.178.0/24",
