@@ -112,7 +112,7 @@ def test_models_are_listed_as_captured(running: Running) -> None:
     assert running.ask("GET", "/v1/models", key=False)[0] == 401
 
 
-def test_an_answer_is_computed_whole_and_streamed(running: Running) -> None:
+def test_an_answer_is_returned_whole_or_as_a_stream(running: Running) -> None:
     status, text = chat(running)
     answer = json.loads(text)
     assert status == 200, text
@@ -133,7 +133,7 @@ def test_reasoning_is_separate_from_the_content(running: Running) -> None:
     assert message["reasoning"].startswith(SENTENCE)
 
 
-def test_right_drafts_are_accepted(running: Running) -> None:
+def test_correct_drafts_are_accepted(running: Running) -> None:
     before = counters(running.ask("GET", "/metrics")[1])
     chat(running, max_tokens=64)
     after = counters(running.ask("GET", "/metrics")[1])
@@ -154,7 +154,7 @@ def test_metrics_are_as_captured(running: Running) -> None:
     assert result == keep("metric_series.txt", result)
 
 
-def test_a_prompt_without_room_is_refused(running: Running) -> None:
+def test_a_prompt_longer_than_the_context_is_refused(running: Running) -> None:
     status, text = chat(running, max_tokens=4096)
     assert status == 400
     assert "max_model_len" in text

@@ -30,7 +30,7 @@ def pair(site: Site) -> Iterator[Pair]:
         without_engine(host)
 
 
-def test_a_cluster_is_deployed_proved_and_unchanged_by_a_second_run(pair: Pair) -> None:
+def test_a_cluster_is_deployed_and_tested_and_a_second_run_changes_nothing(pair: Pair) -> None:
     run = pair.deploy()
     for host in (HEAD, FOLLOWER):
         (service,) = run.host(host)["services"]

@@ -206,7 +206,9 @@ def test_a_download_that_is_cut_is_shown(site: Site, page: Page, tab: Tab) -> No
 
 
 @pytest.mark.timeout(600)
-def test_a_host_that_dies_is_off_and_delays_no_other(site: Site, page: Page, tab: Tab) -> None:
+def test_a_dead_host_is_shown_as_off_and_delays_no_other_host(
+    site: Site, page: Page, tab: Tab
+) -> None:
     machines.cut_power(MACHINES[DIES])
     until(lambda: page.state(DIES) == "off", "it is off", 120)
     assert page.hosts[DIES]["problem"]

@@ -55,7 +55,7 @@ def output_of(site: Site, *arguments: str, code: int = 1) -> str:
     ],
     ids=lambda item: " ".join(item) if isinstance(item, tuple) else "",
 )
-def test_the_host_that_is_on_answers_and_the_other_is_named(
+def test_a_running_host_answers_and_an_unreachable_host_is_named(
     broken: Site, arguments: tuple[str, ...], expected: str
 ) -> None:
     text = output_of(broken, *arguments, *BOTH)
@@ -92,7 +92,7 @@ def test_a_rollback_needs_no_plan(broken: Site) -> None:
     ssh("spark-1", f"sudo rm -r {home}/releases/{before}")
 
 
-def test_the_registry_cannot_be_asked(broken: Site) -> None:
+def test_status_works_without_a_registry(broken: Site) -> None:
     broken.reset()
     (broken.folder / LOCK).unlink(missing_ok=True)
     broken.edit(INVENTORY, ":5000", ":9")

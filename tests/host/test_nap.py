@@ -73,7 +73,7 @@ def test_an_engine_sleeps_and_wakes_up_by_its_routes(nap: Nap) -> None:
 
 
 @pytest.mark.parametrize("fails", ["/sleep?level=2", WEIGHTS.path, RELOAD.path, CACHE.path])
-def test_a_step_that_fails_is_the_last(fails: str) -> None:
+def test_no_step_follows_a_failed_step(fails: str) -> None:
     with _engine(fails) as (engine, server):
         assert not (enter(server, DEEP) and leave(server, DEEP))
         assert engine.asked[-1][0] == fails

@@ -27,7 +27,7 @@ def _run(operation: Any, *args: Any, execute: bool = False, **kwargs: Any) -> Ra
     return run(fake(probe()), SimpleNamespace(_inner=operation), *args, execute=execute, **kwargs)
 
 
-def test_a_failure_of_several_lines_is_printed_whole_and_recorded_by_its_first() -> None:
+def test_a_failure_of_several_lines_is_printed_whole_and_recorded_by_its_first_line() -> None:
     def act(_: Any) -> list[str]:
         raise HostError("first\n    second")
 

@@ -35,7 +35,7 @@ def _controlled(request: ControlRequest = REQUEST, **answers: Any) -> tuple[Ran,
     return run(host, control.controlled, request, answered=texts.append, execute=True), texts
 
 
-def test_phases_of_a_boot_are_shown_while_it_is_waited_for(
+def test_phases_of_a_boot_are_shown_during_the_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     events: list[tuple[str, str]] = []

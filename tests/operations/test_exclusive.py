@@ -116,7 +116,7 @@ def test_groups_are_written_once_and_removed_with_the_last_group() -> None:
     assert _declared({}, files={}).host.noops == ["no exclusive group here"]
 
 
-def test_an_idle_service_is_known_to_its_host_and_stays_stopped_in_the_next_deploy() -> None:
+def test_an_idle_service_is_recorded_on_its_host_and_stays_stopped_in_the_next_deploy() -> None:
     settings = {"chat": {"recipe": RECIPE, "idle": {"after": "2h"}}}
     idle = host_run(fake(None), settings)
     (chat,) = idle.services

@@ -191,7 +191,7 @@ def _connected_with(monkeypatch: pytest.MonkeyPatch, state: State) -> Any:
     return result
 
 
-def test_connections_are_made_with_our_transport(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connections_use_our_transport(monkeypatch: pytest.MonkeyPatch) -> None:
     result = _connected_with(monkeypatch, _ssh_state())
     assert result == {"transport_factory": connections._tuned}
 
@@ -318,7 +318,7 @@ def test_an_unusable_key_fails_its_hosts_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_hooked")
-def test_whatever_a_connection_raises_fails_its_host_alone() -> None:
+def test_any_exception_of_a_connection_fails_its_host_alone() -> None:
     result = failures(unknown={"ssh_paramiko_connect_kwargs": {"nonsense": 1}})
     assert str(result["unknown"]).startswith("not reached: TypeError: ")
     assert "check that it is on" in str(result["unknown"])

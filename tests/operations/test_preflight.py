@@ -101,7 +101,7 @@ def _switching(*looks: Any, **changes: Any) -> FakeHost:
     return spark(observe=lambda _: left.pop(0))
 
 
-def test_a_switch_that_was_begun_before_is_waited_for() -> None:
+def test_an_earlier_switch_is_waited_for() -> None:
     host = _switching(True, False)
     host.answers["jobs"] = {UNIT: JobStatus(False, False, {"id": "x", "step": "ended"})}
     _, on = _judged(host)
@@ -150,7 +150,7 @@ def test_a_host_that_another_version_deployed_is_refused() -> None:
     assert "sparkwright remove" in str(item.memory.failure)
 
 
-def test_a_host_without_a_cable_is_unchanged() -> None:
+def test_a_host_without_a_cable_stays_unchanged() -> None:
     hosts = [spark(f"spark-{number}", fabric=state_of_host()) for number in (1, 2)]
     wanted = {"shape": "pair", "hosts": ["spark-1", "spark-2"]}
     run = site(*hosts, fabric_addresses=wanted)

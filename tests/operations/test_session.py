@@ -85,7 +85,7 @@ def test_every_host_is_asked_and_a_silent_host_has_a_reason(opened: Opening) -> 
     assert ("rtx-1", "not reached") in events
 
 
-def test_a_question_may_be_for_some_hosts(opened: Opening) -> None:
+def test_a_question_may_go_to_some_hosts(opened: Opening) -> None:
     with opened() as opening:
         answers = opening.ask(lambda host, _: host.name, only=NAMES[1:])
     assert list(answers.answers) == NAMES[1:]

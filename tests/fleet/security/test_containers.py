@@ -154,7 +154,9 @@ def test_a_fork_bomb_stops_at_its_limit(site: Site, hardening: str) -> None:
     assert answers(site, HOST)
 
 
-def test_a_release_of_the_other_kind_is_one_switch_away(site: Site, hardening: str) -> None:
+def test_a_switch_changes_the_hardening_and_a_rollback_restores_the_former_level(
+    site: Site, hardening: str
+) -> None:
     if hardening == "default":
         return
     strict = release(HOST)

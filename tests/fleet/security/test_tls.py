@@ -89,7 +89,7 @@ def test_a_rollout_by_https_loses_no_request(secured: Site) -> None:
     deploy(secured)
 
 
-def test_clients_are_given_the_ca(secured: Site) -> None:
+def test_clients_get_the_ca(secured: Site) -> None:
     text = secured.sparkwright("endpoints", "inventory/proxies.py", "--format", "env")
     assert f"https://{BALANCER}:8080/v1" in text
     assert f"SSL_CERT_FILE={secured.folder}/.sparkwright/ca/ca.crt" in text

@@ -43,7 +43,9 @@ def test_gpus_are_found_on_the_bus(
     assert list(inspection.gpus_on_bus()) == expected
 
 
-def test_packages_after_the_boot_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packages_installed_after_the_boot_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(inspection, "_LISTS", tmp_path)
     booted = inspection.booted()
     assert 0 < booted <= time.time()
@@ -54,7 +56,9 @@ def test_packages_after_the_boot_count(tmp_path: Path, monkeypatch: pytest.Monke
     assert inspection.fresh(("old", "new", "newer", "none")) == ("new", "newer")
 
 
-def test_ufw_is_read_by_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rules_of_ufw_are_read_from_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = cases.data["ufw"]
     monkeypatch.setattr(inspection, "_UFW", tmp_path)
     monkeypatch.setattr(shutil, "which", lambda _: None)
@@ -396,7 +400,9 @@ class TestSudoers:
         assert not (folder / "x").exists()
 
     @pytest.mark.parametrize("name", ["../shadow", "a.b", "below/x"])
-    def test_nothing_is_written_elsewhere(self, apt: Apt, folder: Path, name: str) -> None:
+    def test_no_file_is_written_outside_the_sudoers_folder(
+        self, apt: Apt, folder: Path, name: str
+    ) -> None:
         with pytest.raises(SystemExit, match="sudo reads no such file"):
             prepare.main(PrepareRequest("sudoers", sudoers=(f"{folder}/{name}", "x\n")))
 

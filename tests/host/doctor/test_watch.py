@@ -128,7 +128,7 @@ def test_each_of_two_full_disks_is_reported(
     assert exported.count("disk-full") == 1
 
 
-def test_a_switch_is_not_judged(tmp_path: Path, run: Desired) -> None:
+def test_the_watch_marks_samples_during_a_switch(tmp_path: Path, run: Desired) -> None:
     config = _config(tmp_path, 9, run)
     assert program.sample(config, NOW).switching is False
     (tmp_path / "state/switch").mkdir()

@@ -43,7 +43,7 @@ def _part(fetch: Fetch) -> Path:
     return fetch.stage / "parts" / f"{ONE}.part"
 
 
-def test_holes_are_tested_on_the_file_system_itself(ramfs: Path, tmp_path: Path) -> None:
+def test_the_file_system_itself_is_tested_for_holes(ramfs: Path, tmp_path: Path) -> None:
     assert holes.reported(tmp_path)
     assert not holes.reported(ramfs)
     assert disks.kind(str(ramfs)) == "ramfs"
@@ -51,7 +51,7 @@ def test_holes_are_tested_on_the_file_system_itself(ramfs: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize("answer", ["all data", "all hole", "no such question"])
-def test_other_answers_of_a_file_system_are_not_believed(
+def test_implausible_answers_of_a_file_system_count_as_no_holes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str
 ) -> None:
     def ranges(_: int, size: int) -> list[tuple[int, int]]:

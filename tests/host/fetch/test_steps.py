@@ -141,7 +141,7 @@ def test_a_patch_that_does_not_apply_is_named_with_its_file(
 
 
 @cases("promises", "fault")
-def test_a_broken_promise_is_one_line(
+def test_a_broken_promise_is_reported_in_one_line(
     tmp_path: Path, promises: dict[str, object], fault: str | None
 ) -> None:
     text = json.dumps(promises).replace("$FILE", f"{tmp_path}/steps.py")

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.builders import ROOT
 
 
-def test_the_lab_of_real_gpus_refuses_a_machine_without_one() -> None:
+def test_the_lab_of_real_gpus_refuses_a_machine_without_a_gpu() -> None:
     if Path("/dev/nvidia0").exists():
         pytest.skip("this machine has an NVIDIA GPU")
     command = [str(ROOT / "lab/gpu/start.sh"), "all"]

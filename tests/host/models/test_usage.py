@@ -53,7 +53,7 @@ def test_a_stream_is_read_wherever_it_is_split(
         assert (meter.tokens_in, meter.tokens_out) == (5, 2)
 
 
-def test_a_stream_that_is_cut_passes_to_its_last_byte() -> None:
+def test_a_cut_stream_passes_up_to_its_last_byte() -> None:
     for at in range(len(_CHAT + _CHAT)):
         meter = Meter(stream=True, hide=True)
         assert meter.feed((_CHAT + _CHAT)[:at]) + meter.end() == (_CHAT + _CHAT)[:at]
@@ -192,7 +192,7 @@ def test_addresses_share_a_limit(clock: dict[str, float], ledger: Ledger) -> Non
     assert _ask(Charges(ledger), ledger, Key(requests_minute=1), 0, 2) == ""
 
 
-def test_a_clock_that_is_set_back_gives_no_second_day(
+def test_a_clock_that_is_set_back_starts_no_second_day(
     clock: dict[str, float], ledger: Ledger
 ) -> None:
     charges, key = Charges(ledger), Key(tokens_day=10, requests_minute=3)

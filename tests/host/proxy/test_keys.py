@@ -49,7 +49,7 @@ def proxy(folder: Path, first: Backend) -> Iterator[RunningProxy]:
         yield result
 
 
-def test_vllm_sees_its_own_key_and_never_a_clients(proxy: RunningProxy, first: Backend) -> None:
+def test_vllm_gets_its_own_key_and_never_a_clients_key(proxy: RunningProxy, first: Backend) -> None:
     for key in (KEY, OPENCLAW, LAPTOP):
         assert proxy.post(CHAT, key=key, headers={"X-Api-Key": "x"}).status == 200
     assert {seen.headers["authorization"] for seen in first.seen} == {f"Bearer {ENGINE.value}"}
@@ -95,7 +95,7 @@ def test_no_file_process_or_socket_reveals_a_clients_key(proxy: RunningProxy) ->
         assert not any(key in proxy.ask(command) for key in clients)
 
 
-def test_the_hosts_own_key_opens_from_the_host_alone(proxy: RunningProxy, first: Backend) -> None:
+def test_the_hosts_own_key_works_from_the_host_alone(proxy: RunningProxy, first: Backend) -> None:
     """Another address of this machine stands for another machine: it is not the requested
     address.
     """
@@ -156,7 +156,7 @@ def test_the_written_keys_open_the_proxy(managed: RunningProxy) -> None:
     assert managed.workers() == before, "nothing changed, and it was reloaded"
 
 
-def test_a_revocation_that_haproxy_did_not_take_is_an_error_and_taken_later(
+def test_a_revocation_that_haproxy_rejects_is_an_error_and_applied_later(
     managed: RunningProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = named(default=KEY)
@@ -171,7 +171,7 @@ def test_a_revocation_that_haproxy_did_not_take_is_an_error_and_taken_later(
     assert managed.post(CHAT, key=OPENCLAW).status == 401
 
 
-def test_keys_are_refused_where_haproxy_reads_no_such_file(managed: RunningProxy) -> None:
+def test_a_change_of_keys_is_refused_if_haproxy_reads_another_file(managed: RunningProxy) -> None:
     proxies = managed.proxies
     config, keys = Path(proxies.config), Path(proxies.keys)
     config.write_text(config.read_text().replace(proxies.keys, f"{proxies.home}/keys"))
@@ -188,7 +188,7 @@ def test_a_host_that_never_served_has_no_keys_to_change(managed: RunningProxy) -
     assert program.main(request(managed.proxies, None)) == []
 
 
-def test_a_stopped_service_is_out_at_once_and_back_by_its_health(
+def test_a_stopped_service_leaves_its_pool_at_once_and_returns_when_healthy(
     start: Opener, first: Backend
 ) -> None:
     """The state is reset on every start: otherwise a stop that left it drained would make a boot

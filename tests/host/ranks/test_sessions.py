@@ -170,7 +170,7 @@ def _received(connection: socket.socket) -> Any:
     return json.loads(line) if line else None
 
 
-def test_another_address_is_not_even_greeted(serving: Cluster) -> None:
+def test_a_connection_from_another_address_gets_no_greeting(serving: Cluster) -> None:
     session = serving.session
     for _ in range(200):
         with _connected(serving, "127.0.0.1") as connection:
@@ -193,7 +193,7 @@ def test_without_a_key_no_client_joins_or_ends_a_session(serving: Cluster, answe
     assert serving.session == session
 
 
-def test_an_overheard_proof_is_refused(serving: Cluster) -> None:
+def test_a_replayed_proof_is_refused(serving: Cluster) -> None:
     session = serving.session
     with _connected(serving, serving.head.config.addresses[1]) as connection:
         nonce = _received(connection)["nonce"]

@@ -67,7 +67,7 @@ def _files_with(root: Path, text: str) -> list[Path]:
 
 
 @pytest.mark.parametrize("code", [0, 1])
-def test_a_token_is_loaded_by_systemd_and_in_no_file(root: Path, code: int) -> None:
+def test_a_token_is_loaded_by_systemd_and_written_to_no_file(root: Path, code: int) -> None:
     text = _systemd_run(root, code)
     request = JobsRequest(start=(_job(root),))
     if code:

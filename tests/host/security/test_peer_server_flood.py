@@ -160,7 +160,7 @@ def test_a_flood_blocks_no_client_and_takes_no_memory(seed: Seed) -> None:
     ],
     ids=lambda head: repr(head[:24]),
 )  # fmt: skip
-def test_a_head_without_end_ends_the_connection(seed: Seed, head: bytes) -> None:
+def test_an_endless_request_head_ends_the_connection(seed: Seed, head: bytes) -> None:
     with socket.create_connection(("127.0.0.1", seed.port), 5) as item:
         with suppress(OSError):
             item.sendall(head)
@@ -174,7 +174,7 @@ def test_a_head_without_end_ends_the_connection(seed: Seed, head: bytes) -> None
     assert memory(seed.process.pid, peak=False) < 128 * MIB
 
 
-def test_a_trickled_head_has_one_deadline(
+def test_a_trickled_request_head_has_one_deadline(
     served: tuple[PeerServer, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each byte in time does not make the whole in time."""

@@ -334,7 +334,7 @@ def test_a_trickling_peer_is_abandoned(
     assert not item.peers.left
 
 
-def test_nothing_unproved_reaches_the_disk(taker: Take, fake: Fake) -> None:
+def test_no_unverified_byte_reaches_the_disk(taker: Take, fake: Fake) -> None:
     def behave(connection: socket.socket, asked: Asked) -> None:
         if lists(connection, asked):
             return
@@ -351,7 +351,7 @@ def test_nothing_unproved_reaches_the_disk(taker: Take, fake: Fake) -> None:
     assert item.part.path.stat().st_blocks == 0
 
 
-def test_another_range_than_requested_is_not_taken(taker: Take, fake: Fake) -> None:
+def test_a_range_that_was_not_requested_is_refused(taker: Take, fake: Fake) -> None:
     def behave(connection: socket.socket, asked: Asked) -> None:
         if lists(connection, asked):
             return
@@ -362,7 +362,7 @@ def test_another_range_than_requested_is_not_taken(taker: Take, fake: Fake) -> N
     assert item.part.path.stat().st_blocks == 0
 
 
-def test_a_peer_without_a_key_of_the_controllers_is_not_asked(
+def test_a_peer_without_the_controllers_key_is_not_asked(
     taker: Take, fake: Fake, tmp_path: Path
 ) -> None:
     peer = fake(_alive)

@@ -110,7 +110,7 @@ def test_an_eavesdropper_reads_no_weights_and_no_names(
 
 
 @pytest.mark.parametrize("mistake", ["another CA", "another name", "a public CA"])
-def test_nothing_is_taken_from_a_server_without_the_peers_certificate(
+def test_no_byte_is_read_from_a_server_without_the_peers_certificate(
     serving: Callable[[bool], Served], leech: Fetch, tmp_path: Path, mistake: str
 ) -> None:
     """The server does not learn the requested content either: the run's key is sent to nobody

@@ -61,7 +61,7 @@ def test_a_new_entry_is_valid_with_every_key_explained(here: Path, kind: str) ->
         run("check", "--recipe", "mine")
 
 
-def test_an_entry_from_another_is_a_copy_under_a_new_name(here: Path) -> None:
+def test_an_entry_from_another_entry_is_a_copy_under_a_new_name(here: Path) -> None:
     base = catalog().recipes["qwen36-35b-a3b-nvfp4-rtx5090"]
     run("catalog", "new", "recipe", "mine", "--from", base.name)
     file = here / "catalog/recipes/mine.yaml"

@@ -133,7 +133,7 @@ def test_limit_takes_groups_and_patterns_as_pyinfra_does(
 
 
 @cases("given", "became")
-def test_deploy_becomes_pyinfra_with_all_of_its_options(
+def test_deploy_runs_pyinfra_with_all_of_its_options(
     given: tuple[str, ...], became: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[list[str]] = []
@@ -177,7 +177,7 @@ def test_colours_are_left_out_on_request(
     assert "\x1b[" not in run(*arguments, color=True).output
 
 
-def test_ctrl_c_ends_with_the_shells_code(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_exits_with_the_shells_code(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -189,7 +189,7 @@ def test_ctrl_c_ends_with_the_shells_code(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize(
     ("text", "command"), [(arguments, item) for arguments, item, _ in commands()]
 )
-def test_help_is_in_whole_sentences(text: str, command: click.Command) -> None:
+def test_help_has_whole_sentences(text: str, command: click.Command) -> None:
     assert re.fullmatch(r"[A-Z].*[.]", (command.help or "").strip().split("\n\n")[0], re.S), text
     for option in command.params:
         if isinstance(option, click.Option) and not option.hidden:
@@ -206,7 +206,7 @@ def loaded_modules(script: str) -> set[str]:
     return set(done.stdout.splitlines()[-1].split())
 
 
-def test_check_loads_nothing_that_it_does_not_need() -> None:
+def test_check_loads_only_needed_modules() -> None:
     """0.3 s for four hosts leave no room for modules of other commands."""
     loaded = loaded_modules("from sparkwright.cli import main; main(['check', 'inventory/lab.py'])")
     assert "pydantic" in loaded

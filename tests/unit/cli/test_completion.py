@@ -82,7 +82,7 @@ def test_every_option_that_takes_a_name_completes_it() -> None:
 
 @cases("broken")
 @pytest.mark.parametrize("option", ["--limit", "--service"])
-def test_a_faulty_site_completes_to_nothing_silently(
+def test_completion_in_a_faulty_site_is_silently_empty(
     site: Path, broken: str | None, option: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (site / "inventory/lab.py").unlink()

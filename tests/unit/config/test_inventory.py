@@ -86,7 +86,7 @@ def test_the_origin_of_a_key_is_the_last_file_that_sets_it(here: Path) -> None:
 
 
 @cases("text", "reason")
-def test_a_file_that_is_not_an_inventory_is_a_located_problem(
+def test_a_file_that_is_not_an_inventory_is_reported_with_its_location(
     tmp_path: Path, text: str, reason: str
 ) -> None:
     file = tmp_path / "hosts.py"

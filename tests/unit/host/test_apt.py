@@ -45,7 +45,7 @@ def _called(apt: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("message", LOCKED)
-def test_a_lock_of_apts_is_waited_for(apt: Path, message: str) -> None:
+def test_a_lock_of_apt_is_waited_for(apt: Path, message: str) -> None:
     (apt / "fails").write_text(f"{message}\n{message}\n")
     install.main({})
     assert len(_called(apt)) == 3

@@ -99,7 +99,7 @@ def test_without_proxies_members_share_a_port() -> None:
             plan(services)
 
 
-def test_a_groups_name_is_judged_as_a_services_is() -> None:
+def test_a_groups_name_is_checked_like_a_services_name() -> None:
     with pytest.raises(UserError, match=r"services\.a\.exclusive"):
         plan({"a": _service(8000, "In The Evening; rm")})
 
@@ -138,7 +138,7 @@ def test_an_engine_does_not_sleep_beside_services_that_need_its_memory() -> None
         plan(shared)
 
 
-def test_an_engine_without_a_sleep_is_refused_and_may_stop() -> None:
+def test_an_engine_without_a_sleep_may_only_stop() -> None:
     other = {"recipe": "qwen38-27b-nvfp4-sglang-spark", "port": 8000}
     with pytest.raises(UserError, match=r"SGLang has no sleep[^§]*'do': 'stop'"):
         plan({"a": {**other, **SLEEP}})

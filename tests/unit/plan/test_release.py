@@ -59,7 +59,7 @@ def test_the_command_equals_the_cards() -> None:
     assert compose(release().compose)["command"] == CARD
 
 
-def test_an_engine_without_media_domains_is_given_none() -> None:
+def test_an_engine_without_media_domains_gets_no_domains() -> None:
     """The argument came with 0.11.0; an engine ends at an argument that it does not know."""
     (service,) = plan({"s": {**SPARK["qwen36"], "media_domains": ["example.org"]}}).services
     for version in (service.version, None):
@@ -92,7 +92,7 @@ def test_caches_are_kept_if_the_settings_allow_it(settings: dict[str, Any], kept
     assert ("boot_caches.py" in rendered.unit_text) is kept
 
 
-def test_a_recipes_own_place_for_a_cache_stays() -> None:
+def test_a_recipes_own_path_of_a_cache_is_kept() -> None:
     service = {**SPARK["qwen36"], "environment": {"TRITON_CACHE_DIR": "/x"}}
     assert compose(release({"q": service}).compose)["environment"]["TRITON_CACHE_DIR"] == "/x"
 
@@ -102,7 +102,7 @@ def test_every_change_makes_another_release(changed: dict[str, Any]) -> None:
     assert release({"qwen36": {**SPARK["qwen36"], **changed}}).release != release().release
 
 
-def test_none_removes_an_argument() -> None:
+def test_a_value_of_none_removes_an_argument() -> None:
     service = {**SPARK["qwen36"], "arguments": {"enable_prefix_caching": None}}
     assert "--enable-prefix-caching" not in compose(release({"q": service}).compose)["command"]
 
@@ -133,7 +133,7 @@ def test_arguments_become_command_line_words(key: str, value: Any, arguments: li
     assert argument_words(key, value) == arguments
 
 
-def test_gpus_of_a_service_are_given_by_name_and_all_of_them_otherwise() -> None:
+def test_a_service_gets_its_named_gpus_or_every_gpu() -> None:
     uuid = "GPU-22222222-2222-4222-8222-222222222222"
     (chosen,) = wanted(plan({"qwen36": {**RTX["qwen36"], "gpus": [uuid, 1]}})).services
     (every,) = wanted(plan(RTX)).services
@@ -201,7 +201,7 @@ def _mutated(path: tuple[Any, ...], value: Any, key: str | None) -> Any:
 
 
 @given(st.sampled_from(paths(VALID)), json_values(_text), st.none() | _text)
-def test_any_mutation_is_a_plan_or_a_located_problem(
+def test_any_mutation_yields_a_plan_or_a_problem_with_its_location(
     path: tuple[Any, ...], value: Any, key: str | None
 ) -> None:
     fleet = plan_fleet([HostInput("spark-1", _mutated(path, value, key), origin)])
@@ -298,7 +298,7 @@ def test_a_name_that_no_image_can_have_is_refused_in_the_plan(folder: Path, name
 
 
 @cases("patch", more=[{**FIX, "promises": {"imports": ["vllm"]}}])
-def test_a_step_is_data_and_no_line_of_a_dockerfile(patch: dict[str, Any]) -> None:
+def test_a_step_is_data_and_not_a_line_of_a_dockerfile(patch: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"patch|step|files|promises|run|into"):
         Patch.model_validate(patch)
 

@@ -54,7 +54,7 @@ _keys = ["num_hidden_layers", "num_key_value_heads", "head_dim", "layer_types", 
 
 
 @given(st.dictionaries(st.sampled_from(_keys), _json))
-def test_no_configuration_ends_in_an_error(config: dict[str, Any]) -> None:
+def test_no_configuration_raises_an_error(config: dict[str, Any]) -> None:
     kv_layers(config)
 
 

@@ -75,7 +75,7 @@ def test_unused_pins_are_named() -> None:
 
 
 @cases("text", "reason")
-def test_a_file_that_is_not_a_lock_is_a_located_problem(
+def test_a_file_that_is_not_a_lock_is_reported_with_its_location(
     tmp_path: Path, text: str, reason: str
 ) -> None:
     file = tmp_path / "fleet.lock"

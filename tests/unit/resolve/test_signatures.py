@@ -189,7 +189,7 @@ def test_a_key_of_another_kind_is_refused(tmp_path: Path) -> None:
 
 
 @cases("digest", "payload", "signature", "pem")
-def test_a_signature_of_cosigns_own_is_taken(
+def test_a_signature_of_cosigns_own_is_accepted(
     digest: str, payload: str, signature: str, pem: str, tmp_path: Path
 ) -> None:
     """A change of any byte of the signature is refused."""

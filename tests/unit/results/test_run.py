@@ -33,7 +33,7 @@ def text(*rows: Row, dry: bool = False) -> str:
     return render(rows, dry=dry, seconds=1.0, keys={"spark-1": "$(cat key)"})
 
 
-def test_a_host_that_failed_after_changes_is_not_left_alone() -> None:
+def test_a_host_that_failed_after_changes_is_reported_as_failed() -> None:
     assert "failed" in text(row(refused="no answer", changes=("made /opt",)))
 
 

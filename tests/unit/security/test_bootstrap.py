@@ -147,7 +147,7 @@ def test_every_key_that_is_fetched_is_pinned() -> None:
 
 
 @cases("source", "message")
-def test_a_source_that_proves_nothing_is_a_mistake(source: dict[str, Any], message: str) -> None:
+def test_an_unverifiable_source_is_refused(source: dict[str, Any], message: str) -> None:
     data = {"services": RTX, "bootstrap": ["docker"], "bootstrap_sources": {"docker": source}}
     with pytest.raises(UserError) as result:
         parse_settings("rtx-1", data, origin)
@@ -179,7 +179,7 @@ def test_sudoers_names_that_user_and_no_other(
             assert written[at - 1] == "\\"
 
 
-def test_no_step_that_would_show_a_password_needs_it() -> None:
+def test_no_step_but_the_sudo_step_needs_a_password() -> None:
     """pyinfra's own operations put it into a command line: no step before a passwordless sudo
     needs it.
     """

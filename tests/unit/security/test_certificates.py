@@ -58,7 +58,7 @@ def leaf(pem: str) -> x509.Certificate:
     return x509.load_pem_x509_certificate(pem.encode())
 
 
-def test_only_its_owner_reads_the_cas_key() -> None:
+def test_only_the_owner_reads_the_cas_key() -> None:
     made = authority(NOW)
     host_certificate(made, "spark-1", NAMES, NOW)
     assert mode(CA_DIRECTORY) == 0o700
@@ -236,7 +236,7 @@ def test_a_second_plan_is_the_same() -> None:
     assert first.tls_files[first.certificate][1] == 0o600
 
 
-def test_without_the_setting_nothing_is_made_and_nothing_changes() -> None:
+def test_without_the_setting_no_certificate_is_made_and_no_release_changes() -> None:
     config = render_proxies(proxies({"services": BEHIND})).config
     assert "ssl" not in config
     assert not CA_DIRECTORY.exists()
@@ -264,7 +264,7 @@ def test_the_address_verifies_each_replica_by_its_name() -> None:
     assert lines[1][6:] == []
 
 
-def test_the_private_key_shows_itself_nowhere() -> None:
+def test_the_private_key_is_shown_nowhere() -> None:
     result = proxies({"services": BEHIND, "tls": "own"})
     assert result.tls
     for shown in (repr(result), repr(result.tls_files), render_proxies(result).config):
@@ -340,7 +340,7 @@ def checked(tls: Any = OURS, services: Any = BEHIND, **data: Any) -> str:
     )
 
 
-def test_a_good_certificate_is_taken(users: _Files) -> None:
+def test_a_valid_certificate_is_accepted(users: _Files) -> None:
     assert checked() == ""
     result = proxies({"services": BEHIND, "tls": OURS})
     assert result.tls is not None

@@ -95,7 +95,7 @@ def test_a_command_gets_into_the_container_word_by_word(site: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["--privileged", "../../x", "x; touch pwned", "qwen63", ""])
-def test_an_unknown_service_gets_into_no_command(site: Path, name: str) -> None:
+def test_an_unknown_service_reaches_no_command(site: Path, name: str) -> None:
     _program(site, "ssh", SSH)
     done = _sparkwright(site, "shell", "--host", "spark-1", f"--service={name}", "--", "id")
     assert done.returncode == 2
@@ -167,7 +167,7 @@ def test_the_command_line_overrides_the_inventory(site: Path) -> None:
 @pytest.mark.parametrize("command", ["status", "deploy", "key list"])
 @pytest.mark.parametrize("name", SECRETS)
 @pytest.mark.parametrize("joined", [True, False])
-def test_no_password_gets_onto_a_command_line(
+def test_no_password_reaches_a_command_line(
     command: str, name: str, joined: bool, monkeypatch: pytest.MonkeyPatch, checkout: Path
 ) -> None:
     """Every user of the controller could read it there."""

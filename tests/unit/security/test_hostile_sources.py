@@ -123,7 +123,7 @@ def test_no_answer_takes_the_controllers_time(
 
 @cases("status", "body", "headers")
 @pytest.mark.parametrize("source", ASK)
-def test_every_answer_ends_in_the_users_error(
+def test_every_unusable_answer_raises_a_user_error(
     source: str, status: int, body: str, headers: dict[str, str]
 ) -> None:
     answer = status, body.encode("latin-1"), headers
@@ -316,7 +316,7 @@ def test_absurd_numbers_count_as_missing(key: str) -> None:
 
 
 @cases("name")
-def test_names_that_lead_out_are_refused(name: str) -> None:
+def test_names_that_point_outside_their_folder_are_refused(name: str) -> None:
     files = {"config.json": json.dumps(derived.CONFIG).encode()}
     with hub(files, [name]) as url, pytest.raises(UserError, match="leads out of its directory"):
         resolve_model(url, derived.REPOSITORY, "main", None, marks=template_marks())
@@ -397,7 +397,7 @@ def test_a_model_and_a_revision_are_neither_options_nor_paths(setting: str, name
     assert hub_was_asked == []
 
 
-def test_contents_of_a_lock_are_bounded_too(tmp_path: Path) -> None:
+def test_contents_of_a_lock_are_bounded(tmp_path: Path) -> None:
     path = tmp_path / "fleet.lock"
     facts = {"architecture": "x y", "model_type": "--serve", "context": 10**15}
     entry = {"commit": COMMIT, "facts": facts, "files": {}}

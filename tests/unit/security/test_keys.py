@@ -123,7 +123,7 @@ def test_an_unsafe_key_name_is_refused(name: str) -> None:
         parse_settings("a", {"services": {}, "keys": {name: {}}}, lambda _: "all.py")
 
 
-def test_the_engines_key_follows_from_no_clients(site: Path) -> None:
+def test_the_engines_key_is_not_derived_from_a_clients_key(site: Path) -> None:
     """The owner of a former client key can't derive vLLM's key."""
     engine = keys().engine
     assert keys("spark-2").engine != engine
@@ -163,7 +163,7 @@ def test_a_revoked_key_is_not_made_again(site: Path) -> None:
 # --- Commands ----------------------------------------------------------------------------------
 
 
-def test_a_rotation_has_two_keys_and_its_end_has_one(hosts: Hosts, site: Path) -> None:
+def test_a_rotation_has_two_keys_and_ends_with_one_key(hosts: Hosts, site: Path) -> None:
     before, old = everything(hosts), (site / "api_key").read_text()
     result = run("rotate", "lab.py")
     assert result.exit_code == 0, result.output
@@ -179,7 +179,7 @@ def test_a_rotation_has_two_keys_and_its_end_has_one(hosts: Hosts, site: Path) -
     assert not any(old.strip() in file.read_text() for file in site.rglob("*") if file.is_file())
 
 
-def test_clients_get_a_new_key_only_when_every_host_knows_it(hosts: Hosts, site: Path) -> None:
+def test_clients_get_a_new_key_only_after_every_host_has_the_key(hosts: Hosts, site: Path) -> None:
     old = (site / "keys/openclaw").read_text()
     hosts.away = ["spark-2"]
     result = run("rotate", "--name", "openclaw", "lab.py")
@@ -193,7 +193,7 @@ def test_clients_get_a_new_key_only_when_every_host_knows_it(hosts: Hosts, site:
     assert (site / "keys/openclaw").read_text() == new
 
 
-def test_a_revocation_is_not_called_done_before_it_is(hosts: Hosts) -> None:
+def test_a_revocation_is_reported_only_when_complete(hosts: Hosts) -> None:
     hosts.away = ["spark-2"]
     result = run("revoke", "openclaw", "lab.py")
     assert result.exit_code == 1
@@ -229,7 +229,7 @@ def test_an_invalid_key_is_refused(
     assert (site / "api_key").exists()
 
 
-def test_a_key_from_elsewhere_is_not_rotated_here(
+def test_a_key_of_the_environment_or_a_command_is_not_rotated(
     hosts: Hosts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, "a-key-of-the-environment")

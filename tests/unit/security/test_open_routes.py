@@ -109,7 +109,7 @@ def test_an_unreachable_loopback_service_passes() -> None:
 
 
 @pytest.mark.parametrize("text", [b"H", b"X" * 60_000 + b"\x1b[2J\n"])
-def test_a_host_that_trickles_its_answers_or_says_no_http_does_not_hold_the_run(
+def test_a_host_that_trickles_answers_or_lacks_http_does_not_block_the_run(
     monkeypatch: pytest.MonkeyPatch, text: bytes
 ) -> None:
     monkeypatch.setattr(outside, "_ALL", 1.0)

@@ -42,7 +42,7 @@ def mode(path: Path) -> int:
      lambda: write(Path(".sparkwright/bench/a.json"), "{}")],
     ids=["key", "CA", "results"],
 )  # fmt: skip
-def test_only_its_owner_opens_the_state_folder_whatever_the_umask(
+def test_only_the_owner_can_open_the_state_folder_at_any_umask(
     site: Path, umask: int, begin: object
 ) -> None:
     assert callable(begin)

@@ -164,7 +164,7 @@ def test_no_text_becomes_a_header(got: Received, mail: Received, name: str) -> N
 
 
 @pytest.mark.parametrize("attack", [body, line], ids=["a body", "a head"])
-def test_an_answer_without_end_ends_the_try_alone(
+def test_an_endless_answer_ends_only_its_attempt(
     attack: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sending, "_MEMORY", 200 << 20)
@@ -172,14 +172,14 @@ def test_an_answer_without_end_ends_the_try_alone(
         assert _sent(WEBHOOK.format(port))
 
 
-def test_an_answer_drop_by_drop_ends_the_try_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trickled_answer_ends_only_its_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "TIMEOUT", 1.0)
     with serving(silent) as port:
         text = _sent(WEBHOOK.format(port))
     assert text == "no answer within 1 s"
 
 
-def test_no_part_of_an_address_is_printed_or_in_the_process_list(
+def test_no_part_of_an_address_appears_in_output_or_process_list(
     got: Received, mail: Received, tmp_path: Path
 ) -> None:
     """The whole command, against servers that refuse: its output, its messages, its files."""

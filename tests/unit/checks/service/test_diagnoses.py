@@ -118,7 +118,7 @@ APART: dict[str, list[tuple[Facts, str]]] = {
 @pytest.mark.parametrize(
     ("name", "other", "message"), [(name, *item) for name, ones in APART.items() for item in ones]
 )
-def test_ranks_that_differ_are_named_on_each(name: str, other: Facts, message: str) -> None:
+def test_ranks_that_differ_are_named_on_each_host(name: str, other: Facts, message: str) -> None:
     result = diagnose_all({"spark-1": _rank(0), "spark-2": other})
     assert {host: [item.id for item in ones] for host, ones in result.items()} == {
         "spark-1": [name], "spark-2": [name],
@@ -185,7 +185,7 @@ def test_smoke_tests_and_health_checks_do_not_count_as_clients_answers() -> None
 
 
 @cases("name", "cure")
-def test_a_finding_names_the_cure_that_users_found(name: str, cure: str) -> None:
+def test_a_finding_names_the_remedy_of_users(name: str, cure: str) -> None:
     (finding,) = diagnose("spark-1", _ill(name))
     assert cure in f"{finding.reason} {finding.remedy}"
 
@@ -201,7 +201,7 @@ def _capture(name: str) -> list[str]:
     return (ROOT / "tests/fixtures" / PATTERNS[name].seen).read_text().splitlines()
 
 
-def test_every_check_is_provoked_here() -> None:
+def test_every_check_has_a_test() -> None:
     assert {*CHECKS.texts} == {*PATTERNS, *ILL, *APART, "stuck-collective"}
 
 
@@ -230,7 +230,7 @@ def test_log_lines_of_our_own_tests_have_no_finding(name: str, client: str) -> N
 
 
 @pytest.mark.parametrize("name", sorted({*ILL, "stuck-collective"}))
-def test_a_fault_is_found_and_nothing_else(name: str) -> None:
+def test_a_fault_causes_its_finding_alone(name: str) -> None:
     result = diagnose("spark-1", _ill(name))
     assert [item.id for item in result] == [name]
     (entry,) = result
@@ -241,13 +241,13 @@ def test_a_fault_is_found_and_nothing_else(name: str) -> None:
     assert "UNIT" not in entry.remedy
 
 
-def test_a_compiler_that_the_kernel_killed_has_its_own_diagnosis() -> None:
+def test_a_compiler_killed_by_the_kernel_has_its_own_diagnosis() -> None:
     line = "Out of memory: Killed process 4711 (cicc) total-vm:8123456kB"
     (finding,) = diagnose("spark-1", spark(kernel=[line]))
     assert (finding.id, "MAX_JOBS" in finding.remedy) == ("oom-killer", True)
 
 
-def test_a_vague_diagnosis_is_left_out_beside_an_exact_one() -> None:
+def test_a_specific_diagnosis_replaces_a_vague_diagnosis() -> None:
     """The event is that it gave up, and the token budget is the reason: only the reason is
     reported.
     """
@@ -340,7 +340,9 @@ def test_arguments_are_read_from_every_form_of_command() -> None:
         (["CPU3: Package temperature above threshold"], "CPU3: Pack", "a power cut, a reset"),
     ],
 )
-def test_the_end_of_the_boot_before_is_explained(lines: list[str], last: str, reason: str) -> None:
+def test_the_end_of_the_previous_boot_is_explained(
+    lines: list[str], last: str, reason: str
+) -> None:
     (result,) = diagnose("spark-1", spark(boot_before=lines))
     assert (result.id, result.severity) == ("unclean-end", Severity.WARNING)
     assert f"without a shutdown, after: {last}" in result.observed

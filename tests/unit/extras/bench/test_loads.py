@@ -31,7 +31,7 @@ def test_every_prompt_is_sent_equally_often(category: str, concurrency: int) -> 
 
 
 @given(st.integers(1000, 200_000), st.floats(2, 6))
-def test_a_long_prompt_is_as_long_as_asked_and_like_no_other(
+def test_a_long_prompt_has_the_requested_length_and_is_unique(
     tokens: int, characters: float
 ) -> None:
     item, other = (loads.long_prompt("coding", tokens, seed, characters) for seed in ("a-1", "a-2"))

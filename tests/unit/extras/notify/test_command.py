@@ -72,7 +72,7 @@ def test_a_dry_run_sends_and_records_nothing(site: _Site) -> None:
     assert not (site.folder / ".sparkwright/notified.json").exists()
 
 
-def test_the_command_fails_without_an_address_or_its_answer(
+def test_the_command_fails_without_an_address_or_after_an_error(
     site: _Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notify_command, "send", lambda *_: "HTTP 500")
