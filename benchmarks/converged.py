@@ -92,7 +92,7 @@ def _measure(
 
 
 def _with_pyinfra(inventory: Path, hosts: Sequence[str], others: dict[str, Checkout]) -> Ways:
-    # One key for all checkouts, so that none must install its own.
+    # One key for all checkouts, so that no checkout must install its own.
     key = {"SPARKWRIGHT_API_KEY": Path(".sparkwright/api_key").read_text().strip()}
     limit = [word for host in hosts for word in ("--limit", host)]
     # Run in a folder without config.py, which would plan the run and speed up its connections.

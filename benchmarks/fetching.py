@@ -67,7 +67,7 @@ def main() -> int:
     return 0
 
 
-# Against the uplink, and for many hosts
+# --- Peers compared with the uplink, and with many hosts
 
 
 def _fleet(rounds: int, line: float, *, alone: bool) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def main() -> int:
     if arguments.before:
         checkouts[f"sparkwright of {arguments.before}"] = Checkout(arguments.before)
     machines = [machine for _, machine in MACHINES]
-    checkouts["sparkwright"].deploy(VIRTUAL, machines)  # it makes the key at its first run
+    checkouts["sparkwright"].deploy(VIRTUAL, machines)  # the first run makes the key
     key = {"SPARKWRIGHT_API_KEY": Path(".sparkwright/api_key").read_text().strip()}
     inventories = {number: many_names(number) for number in arguments.names}
     costs: dict[str, dict[int, list[Cost]]] = {

@@ -9,7 +9,7 @@ from pathlib import Path
 from lab import base, fleet, machines, network
 from lab.layout import DEPOT, GPU_HOSTS, HUB_PORT, REGISTRY_PORT, STATE
 
-#: GPUs, from which on all hosts are in memory: 190 GB for four.
+#: Number of GPUs from which all hosts are in memory: 190 GB for four.
 MANY = 4
 
 

@@ -77,7 +77,7 @@ def _vocabulary(tensor: Tensor) -> Iterator[bytes]:
     small = next(item for item in tiny_qwen3.embeddings() if item.name == tensor.name)
     width, columns = tiny_qwen3.HIDDEN * 2, tensor.row_bytes
     rows = [small.data[at : at + width] for at in range(0, len(small.data), width)]
-    # A token that no word is encoded as is a row like that of the first byte.
+    # A token that encodes no word has a row like the first byte's row.
     others = qwen3_fp8.VOCABULARY - len(rows)
     for row in rows:
         yield row + bytes(columns - width)

@@ -48,7 +48,7 @@ AbsolutePattern = Annotated[
 ]
 #: Reason for an exception to a rule.
 Reason = Annotated[str, StringConstraints(min_length=8, max_length=2000)]
-#: Without an account: units' environment is world-readable.
+#: Address without an account, since units' environment is world-readable.
 ProxyAddress = Annotated[str, StringConstraints(pattern=r"^http://[A-Za-z0-9._\[\]:-]+$")]
 HttpAddress = Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+$")]
 

@@ -288,7 +288,7 @@ def before_disconnecting(host: Host, leave: Callable[[], None]) -> None:
     (`test_connections_count_executions_and_the_lock_is_released_with_them`).
     """
     connector: Any = host.connector
-    disconnect = getattr(connector, "disconnect", None)  # not every connector has it
+    disconnect = getattr(connector, "disconnect", None)  # some connectors lack the method
 
     def left() -> None:
         leave()

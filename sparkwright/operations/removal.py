@@ -85,7 +85,7 @@ def removed(
         elif services is None and recorded:
             answer = RemovalAnswer(answer.done, (*answer.left, _LEFT))
         if services is None:
-            host_memory.locked = None  # the lock went with the rest
+            host_memory.locked = None  # the lock was among the removed files
         answered(answer)
         return [f"removed {thing}" for thing in answer.done]
 

@@ -527,7 +527,7 @@ def _listeners(
         yield key, service.port, "", user
     for service in services:
         if rank := service.rank:
-            for port in (rank.port, rank.port + 1):  # and the head's rank program
+            for port in (rank.port, rank.port + 1):  # the second is the head's rank program
                 user = f"the ranks of {service.name!r}"
                 yield f"clusters.{rank.cluster}.port", port, f", of {user},", user
     if settings.address:

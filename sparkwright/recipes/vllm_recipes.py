@@ -66,7 +66,7 @@ def _variant(
         shown = f"{variable}={variables.pop(variable)}"
         remarks.note("network", f"env.{variable}", shown)
     given += _features(data, variant, keys, remarks)
-    if strings(about, "tasks") == ["embedding"]:  # theirs for every model that pools
+    if strings(about, "tasks") == ["embedding"]:  # the page's task of every model that pools
         given = ["--runner", "pooling", *given]
     if container is None and model.get("nightly_required"):
         container = "vllm/vllm-openai:nightly"

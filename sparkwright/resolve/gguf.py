@@ -21,7 +21,7 @@ _NUMBERS = {
     0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d",
 }  # fmt: skip
 _STRING, _ARRAY = 8, 9
-#: Bytes of a header: that of a tokenizer with 262,144 tokens and its merges has some 16 MiB.
+#: Bytes of a header: a tokenizer with 262,144 tokens and its merges takes some 16 MiB.
 MOST_BYTES = 64 << 20
 #: Values, tensors, elements of a kept array, bytes of a name, and dimensions of a tensor.
 _MOST, _KEPT, _NAME, _DIMENSIONS = 1 << 16, 1 << 10, 1 << 10, 8

@@ -15,7 +15,7 @@ _LABEL = re.compile(
     r"(?:^|[-._/])((?:UD-)?(?:I?Q\d_[A-Z0-9]+(?:_[A-Z0-9]+)*|T?Q\d_0|B?F16|F32|MXFP4(?:_MOE)?|NVFP4))"
     r"(?=$|[-._/])", re.IGNORECASE,
 )  # fmt: skip
-#: Weights of full width: of use to whoever makes quantizations, half as fast to whoever serves.
+#: Weights of full width: useful for making quantizations, half as fast for serving.
 _FULL = ("F32", "F16", "BF16")
 #: The first of the files that read images is used.
 _PROJECTORS = ("F16", "BF16", "Q8_0", "F32")

@@ -239,7 +239,7 @@ def asking(subject: str, server: str, *, answer: str, setting: str) -> Iterator[
     try:
         yield
     except OSError as error:
-        cause = getattr(error, "reason", error)  # urllib's own error has the system's within
+        cause = getattr(error, "reason", error)  # urllib's error contains the system's error
         reason = (getattr(cause, "strerror", None) or str(cause))[:200]
         raise MESSAGES.refusal("unreachable", subject, **facts, reason=reason) from error
     except Unusable as error:

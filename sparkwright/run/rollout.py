@@ -219,7 +219,7 @@ def record(
     state = good if ended.result == GOOD else ended.result or FAILED
     for service in services:
         if service.sleeps:
-            continue  # it was written, and no part of it ran
+            continue  # its release was only written
         checks = ended.checks.get(service.name)
         # Without a valid plan no host is observed.
         before = host_run.memory.observation

@@ -165,7 +165,8 @@ def _alone(directory: Path) -> Iterator[None]:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
-        # Not left to close(): gevent, under which pyinfra runs, postpones it for a directory.
+        # close() would release the lock later: gevent, under which pyinfra runs, postpones the
+        # call.
         fcntl.flock(handle, fcntl.LOCK_UN)
         os.close(handle)
 

@@ -69,7 +69,7 @@ def names_of(host: str, data: Mapping[str, Any], binds: Iterable[str] = ()) -> t
     named = [host, inventory.ssh_address(host, data), inventory.lan_address(host, data)]
     named += [bind for bind in binds if bind not in settings.EVERY_ADDRESS]
     result = {item.lower() for item in named if is_name(item) or ip_address(item)}
-    # As Avahi announces it in a LAN.
+    # Name that Avahi announces in a LAN.
     result |= {f"{item}.local" for item in result if is_name(item) and "." not in item}
     return tuple(sorted({*result, own_name(host), "localhost", "127.0.0.1", "::1"}))
 

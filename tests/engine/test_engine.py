@@ -142,7 +142,7 @@ def test_correct_drafts_are_accepted(running: Running) -> None:
         for name in ("drafts", "draft_tokens", "accepted_tokens")
     )
     assert drafted == 11 * drafts
-    # None before the last word is reached, all of them after that.
+    # No draft is right before the last word, and every draft is right after the last word.
     assert 0 < accepted < drafted
 
 

@@ -137,7 +137,7 @@ def test_a_failed_activation_is_reverted(evening: Evening) -> None:
     assert "runs again" in evening.activate("writer", code=1)
     assert running() == before
     assert evening.serving() == only(*before)
-    assert evening.deploy().changed == {HOST}  # the good one, written over it
+    assert evening.deploy().changed == {HOST}  # the good release replaces the bad one
 
 
 def test_the_calendar_switches_the_services_of_a_group(evening: Evening) -> None:

@@ -71,7 +71,7 @@ def test_a_rollback_to_a_missing_release_is_refused(rolling: Site) -> None:
     [
         ("lab-never-healthy", "not healthy after 12 s"),
         ("lab-garbage", "nothing but '!'"),
-        # The same way back for other reasons: with the faults.
+        # Reverts for other reasons run with the tests of faults.
         pytest.param("lab-wedge", "the engine hangs", marks=pytest.mark.faults),
         pytest.param("lab-crash", "it died within 8 s of use", marks=pytest.mark.faults),
         pytest.param(

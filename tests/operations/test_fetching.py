@@ -266,7 +266,7 @@ def test_a_changed_setting_makes_another_server() -> None:
     assert {name.partition(".")[0] for name in item.units} == {item.unit}
 
 
-#: The most that `systemd-analyze security` may say of each: the switch installs packages.
+#: The highest result of `systemd-analyze security` for each unit: the switch installs packages.
 MOST = {"fetch": 2.5, "pull": 2.5, "switch": 3.5}
 
 

@@ -291,7 +291,7 @@ def test_a_head_is_not_switched_without_a_follower(
     assert "spark-2 of cluster pair" in (fleet.hosts["spark-1"].memory.failure or "")
 
 
-# --- What of a follower is not as desired
+# --- Missing parts of a follower
 
 
 @cases("seen", "arguments")

@@ -85,7 +85,7 @@ def _weighed(bench: Bench) -> Iterator[Weighed]:
         yield base
     if worse:
         text = f"{worse} of {len(bench.verdicts)} figures are worse than the card's"
-        # The likeliest cause stands beside the finding, the others in the section.
+        # The likeliest cause stands beside the finding, the other causes in the section.
         more = (
             f"Perhaps {cause.explanation}. Look: {cause.look}." for cause, _ in likely(bench)[:1]
         )

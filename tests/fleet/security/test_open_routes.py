@@ -22,7 +22,7 @@ ASK = {
     "/v1/completions": {"model": "qwen36-fast", "prompt": "1 2 3", "max_tokens": 2},
     "/tokenize": {"model": "qwen36-fast", "prompt": "1 2 3"},
 }
-#: A scan of every port, in the words of a host: Python without anything.
+#: Program that scans every port of a host, in Python without packages.
 SCAN = """
 import socket, sys
 from concurrent.futures import ThreadPoolExecutor
@@ -61,8 +61,8 @@ def test_only_ssh_the_proxy_and_peers_take_connections(proxied: Site) -> None:
     ssh("spark-1", f"{ENGINE}/health -f -o /dev/null")
 
 
-#: A user of the host: at the engine's socket, and in the engine's place. Prints successful
-#: attempts.
+#: Program of a local user, which tries the engine's socket and the engine's port, and prints
+#: successful attempts.
 TAKE = """
 import socket
 for how in ("connect", "bind"):

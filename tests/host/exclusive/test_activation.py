@@ -102,7 +102,7 @@ def test_the_first_service_is_active_until_another_is_activated(pair: Host) -> N
     assert exclusive.sleeping(pair.place / "state") == {"a": "b"}
     result = exclusive.active(pair.place / "state")["evening"]
     assert (result.service, result.by) == ("b", "ann@laptop")
-    # And back; and nothing to do for the running service.
+    # The former service is activated again; a running service needs no switch.
     _ask(pair, "a")
     assert _switch(pair).run() == "good"
     assert _state(pair) == A
@@ -223,7 +223,7 @@ def test_after_an_interruption_at_any_step_the_active_service_runs(
     assert (result, _state(pair)) in (("good", RESTS if rests else B), ("reverted", A))
 
 
-# An engine that sleeps
+# --- An engine that sleeps
 
 
 class Engine:

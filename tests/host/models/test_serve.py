@@ -275,7 +275,7 @@ def test_a_request_over_a_limit_is_refused_with_a_retry_time(address: Address) -
     assert address.post(large, key="metered").status == 429
     head = f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer metered\r\n"
     with socket.create_connection(("127.0.0.1", address.port), timeout=5) as client:
-        client.sendall(f"{head}Content-Length: 1000\r\n\r\n".encode() + b"{")  # and never the rest
+        client.sendall(f"{head}Content-Length: 1000\r\n\r\n".encode() + b"{")  # no rest follows
         assert client.recv(100).startswith(b"HTTP/1.1 429 ")
     assert row.format("requests", 2) in metrics
     assert row.format("tokens_out", 4) in metrics

@@ -165,7 +165,7 @@ def test_a_revocation_that_haproxy_rejects_is_an_error_and_applied_later(
         broken.setattr(configure, "reload", lambda _: None)
         with pytest.raises(SystemExit, match="did not take the new keys"):
             program.main(request(managed.proxies, text))
-    # The file is in its present state; the worker is not, and the worker counts.
+    # The file is current, the worker's list is not, and the worker's list counts.
     monkeypatch.setattr(program, "_PATIENCE", 15)
     program.main(request(managed.proxies, text))
     assert managed.post(CHAT, key=OPENCLAW).status == 401

@@ -25,7 +25,7 @@ SYSTEMCTL = """#!/bin/sh
 echo "$@" >> "{place}/systemctl"
 case $1 in show) echo ActiveState=active ;; esac
 """
-#: Reports that it runs, and for which release.
+#: Program that records its process and its release.
 ENGINE = 'echo "$$ $(basename $(readlink -f .))" >> "$0"; exec sleep 1000'
 #: The head's engine, as it answers; while a file `stuck` lies beside its list it gives no token.
 ANSWERING = """

@@ -14,7 +14,7 @@ from sparkwright.host.lib import sandbox
 from tests.host.programs import program
 
 TOKEN = "hf_a-token-of-the-users-own"
-#: As much of systemd-run as needed: loads credentials as systemd does, and records its words.
+#: Fake systemd-run, which loads credentials like systemd and records its arguments.
 SYSTEMD_RUN = """#!{python}
 import json, os, socket, sys
 place, words = {place!r}, sys.argv[1:]

@@ -93,7 +93,7 @@ def attacked(
         yield Attacked(address, port, tls, threads)
 
 
-#: The begin of a TLS handshake, which announces 512 bytes.
+#: The beginning of a TLS handshake, which announces 512 bytes.
 HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
 
 

@@ -154,7 +154,7 @@ def test_a_host_key_that_was_refused_gets_no_password(tmp_path: Path) -> None:
         login = _login(tmp_path, server, person)
         assert "you did not accept its host key" in _refused(login)
         assert len(person.asked) == 1
-        # A later prompt gets none either, even in the very words of its prompt.
+        # A later prompt with the same text gets no password either.
         for prompt in (f"{login.whose}'s password: ", f"({login.whose}) Password: "):
             assert login._answer(prompt, True) is None
         assert server.passwords == []
@@ -268,7 +268,7 @@ def test_the_password_is_in_no_argument_environment_or_file(tmp_path: Path) -> N
             over.set()
             thread.join()
     everything = b"\0".join(seen)
-    assert b"SSH_ASKPASS_REQUIRE=force" in everything  # ssh itself was looked at
+    assert b"SSH_ASKPASS_REQUIRE=force" in everything  # ssh itself was examined
     assert PASSWORD.encode() not in everything
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert [path.name for path in files if PASSWORD in path.read_text(errors="replace")] == [

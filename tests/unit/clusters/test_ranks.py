@@ -81,7 +81,7 @@ def test_only_the_head_has_key_proxy_and_clients() -> None:
         service.secrets: "SPARKWRIGHT_RANKS=sk-of-ranks\n"
     }
     assert service.ports == ()
-    assert "/services/chat/rank-served" in service.unit_text  # nobody else says that it served
+    assert "/services/chat/rank-served" in service.unit_text  # no other file records the serving
     (service,) = head.services
     secrets = secrets_of(head.plan, KEYS)
     assert secrets[service.secrets].value == f"VLLM_API_KEY={ENGINE}\n"

@@ -55,7 +55,7 @@ def test_members_of_a_group_share_a_sparks_memory() -> None:
     apart = {"a": _service(8000, None), "b": _service(8001, None)}
     assert "unified-memory" in _rules(apart)
     assert "unified-memory" not in _rules({"a": _service(8000), "b": _service(8001)})
-    # Another group is not the same group.
+    # Members of different groups run at the same time.
     other = {"a": _service(8000), "b": _service(8001, "morning")}
     assert "unified-memory" in _rules(other)
     beside = {"a": _service(8000), "b": _service(8001), "c": _service(8002, None)}
@@ -84,8 +84,8 @@ def test_preflight_requires_the_need_of_one_service_of_a_group() -> None:
 def test_without_proxies_members_share_a_port() -> None:
     bare: dict[str, Any] = {"proxy": False}
     cases: list[tuple[dict[str, Any], dict[str, Any]]] = [
-        (bare, {"group": "morning", **bare}),  # of another group
-        ({}, {}),  # its proxy answers for the one that sleeps
+        (bare, {"group": "morning", **bare}),  # a member of another group
+        ({}, {}),  # the proxy answers for a sleeping service
         ({}, bare),
     ]
     plan({"a": _service(8000, served_names=["a"], **bare),

@@ -85,7 +85,7 @@ def test_a_command_gets_into_the_container_word_by_word(site: Path) -> None:
         "-n", "docker", "exec", "-i", "sparkwright-qwen36", "echo", *WORDS
     ]  # fmt: skip
     assert not (site / "pwned").exists()
-    # A host of the inventory is a host, and no option of ssh's.
+    # A host of the inventory is a host, and never an option of ssh.
     data = json.loads((site / "said").read_text())
     assert data[-2:] == ["--", "-oProxyCommand=touch pwned"]
     assert {

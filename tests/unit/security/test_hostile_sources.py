@@ -384,7 +384,7 @@ def test_a_chat_template_is_searched_and_never_run(
         derived.REPOSITORY, COMMIT, None, derived.repository().files, model.kv, model.facts,
     )):  # fmt: skip
         service = derived.chat(derived.planned())
-    assert dict(service.arguments)["tool_call_parser"] == "hermes"  # it was looked into
+    assert dict(service.arguments)["tool_call_parser"] == "hermes"  # the template was searched
     assert not proof.exists()
     assert not any("cycler" in text for text in texts)
 

@@ -16,7 +16,7 @@ from tests.unit.builders import ROOT, SPARK, plan, wanted
 TABLES = Tables(__file__)
 
 
-#: The most that `systemd-analyze security` may say of each.
+#: The highest result of `systemd-analyze security` for each unit.
 MOST = TABLES.data["MOST"]
 
 

@@ -150,7 +150,7 @@ def test_an_unchanged_recipe_breaks_no_rule(recipe: str) -> None:
     if ranks := catalog().recipes[recipe].ranks:
         hosts = [f"spark-{number + 1}" for number in range(ranks.world)]
         clusters = {"those": {"hosts": hosts, "fabric": "cx7"}}
-        # Nobody has run it with this tool, and a warning says so.
+        # Nobody has run this recipe with this tool, and a warning reports this.
         assert set(_broken(recipe, {"cluster": "those"}, clusters=clusters)) == {"model-works"}
         return
     unproven = {"model-works"} if catalog().recipes[recipe].status == "unproven" else set()

@@ -237,7 +237,7 @@ def test_a_fault_causes_its_finding_alone(name: str) -> None:
     assert entry.observed
     assert entry.reason
     assert entry.remedy
-    assert entry.source  # tests/unit/findings/test_sources.py: which can be looked up
+    assert entry.source  # tests/unit/findings/test_sources.py checks its form
     assert "UNIT" not in entry.remedy
 
 

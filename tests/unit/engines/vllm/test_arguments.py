@@ -248,5 +248,6 @@ def test_every_argument_is_listed_for_imported_recipes(program: str) -> None:
     listed = {name for name in names if any(fnmatchcase(name, each) for each in patterns)}
     refused = {name for name in names if any(fnmatchcase(name, each) for each in own.refused)}
     assert names <= listed | refused
-    # If both have a name, some of its values or keys are listed, or the list is more exact.
+    # If `listed` and `refused` have the same name, `listed` has only some of its values or keys, or
+    # is more exact.
     assert not {name for name in own.listed["env"] if own.refused.get(name)}
