@@ -263,7 +263,7 @@ def count_executions(host: Host, count: Callable[[], None]) -> None:
     Reason: no callback reports executions.
 
     Worth: the report names them, and tests check their number
-        (`test_connections_count_executions_and_the_lock_is_released_with_them`).
+        (`test_connections_count_executions_and_their_end_releases_the_lock`).
     """
     connector: Any = host.connector
     run = connector.run_shell_command
@@ -285,7 +285,7 @@ def before_disconnecting(host: Host, leave: Callable[[], None]) -> None:
     released any more.
 
     Worth: no lock outlives its run
-    (`test_connections_count_executions_and_the_lock_is_released_with_them`).
+    (`test_connections_count_executions_and_their_end_releases_the_lock`).
     """
     connector: Any = host.connector
     disconnect = getattr(connector, "disconnect", None)  # some connectors lack the method

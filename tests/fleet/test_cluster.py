@@ -161,7 +161,7 @@ def test_a_follower_that_is_stopped_is_named_by_its_head(pair: Pair) -> None:
     pair.whole(before)
 
 
-def test_removal_leaves_nothing_of_the_cluster(pair: Pair) -> None:
+def test_removal_leaves_no_part_of_the_cluster(pair: Pair) -> None:
     pair.site.sparkwright("remove", INVENTORY, *BOTH, "--yes")
     for host in (HEAD, FOLLOWER):
         assert "sparkwright-tiny" not in inside(host, "docker", "ps", "-a")

@@ -67,7 +67,7 @@ def test_a_running_host_answers_and_an_unreachable_host_is_named(
 
 @pytest.mark.faults
 @pytest.mark.timeout(300)
-def test_smoke_asks_for_real_answers(broken: Site) -> None:
+def test_smoke_requests_real_answers(broken: Site) -> None:
     text = output_of(broken, "smoke", *ONE, code=0)
     (chat,) = [line for line in text.splitlines() if line.split()[2:3] == ["chat"]]
     assert " ok " in chat

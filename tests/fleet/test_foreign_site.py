@@ -53,7 +53,7 @@ def _by_name(results: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {result["name"]: result for result in results["operations"]}
 
 
-def test_a_dry_run_reports_changes_and_makes_none(deploy: Path, user: User) -> None:
+def test_a_dry_run_reports_changes_and_makes_no_change(deploy: Path, user: User) -> None:
     before = {host: _state(host) for host in HOSTS}
     result = _pyinfra(user, deploy, "--dry", "inventory.py", "deploy.py")
     assert result["results"] is None

@@ -59,7 +59,7 @@ def test_the_doctor_finds_each_fault_and_nothing_on_a_healthy_host(proved: Site)
 
 
 @pytest.mark.timeout(300)
-def test_the_watch_sees_drift_and_status_shows_it(proved: Site) -> None:
+def test_the_watch_detects_drift_and_status_shows_the_drift(proved: Site) -> None:
     assert ssh("spark-2", "systemctl is-active sparkwright-watch.timer") == "active"
     home = "/opt/sparkwright/services/qwen36"
     inside("spark-2", "sh", "-c", f"echo '# mine' >> {home}/current/compose.yaml")

@@ -57,5 +57,5 @@ def test_the_core_works_without_any_extra(tmp_path: Path) -> None:
 @pytest.mark.faults
 @pytest.mark.timeout(4 * _LONGEST)
 @pytest.mark.parametrize("name", EXTRAS)
-def test_the_other_extras_work_without_one_extra(name: str, tmp_path: Path) -> None:
+def test_the_other_extras_work_without_an_extra(name: str, tmp_path: Path) -> None:
     is_whole(without(tmp_path, [name]))

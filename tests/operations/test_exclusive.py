@@ -197,7 +197,7 @@ def test_an_already_running_service_stays_unchanged() -> None:
     assert message[0].result is None
 
 
-def test_an_activation_waits_for_the_lock_and_a_dry_run_takes_none() -> None:
+def test_an_activation_waits_for_the_lock_and_a_dry_run_takes_no_lock() -> None:
     ran, message = _activated(lock=busy)
     assert (ran.well, message, ran.host.programs) == (False, [], ["lock"])
     ran, message = _activated(replace(REQUEST, dry=True), replace(BEGUN, switch=None))

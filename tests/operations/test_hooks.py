@@ -145,7 +145,7 @@ class _Transport:
         return f"channel {len(self.opened)}"
 
 
-def test_the_next_channel_is_opened_while_one_is_used() -> None:
+def test_the_next_channel_is_opened_during_the_use_of_a_channel() -> None:
     transport = _Transport()
     hooks.keep_a_channel_open(transport)
     gevent.sleep(0)
@@ -216,7 +216,7 @@ def test_an_unreachable_host_is_recorded_with_a_remedy() -> None:
     assert failure.endswith("(check that it is on, 'ssh spark-1', and its ssh_ settings)")
 
 
-def test_connections_count_executions_and_the_lock_is_released_with_them() -> None:
+def test_connections_count_executions_and_their_end_releases_the_lock() -> None:
     state = real_state(lock=LockAnswer(True))
     host = host_of(state)
     connections.Connections().host_connect(state, host)

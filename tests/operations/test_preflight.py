@@ -51,7 +51,7 @@ def balanced(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return {"address": {"port": 8080}, "ssh_hostname": "kitchen"}
 
 
-def test_an_address_has_replicas_where_its_host_reaches_them(
+def test_an_address_has_the_replicas_that_its_host_reaches(
     balanced: dict[str, Any],
 ) -> None:
     """The answer comes in the same execution."""

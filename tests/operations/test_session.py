@@ -119,7 +119,7 @@ def _touched(host: Any, run: HostRun, answers: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("dry", [True, False])
-def test_a_dry_session_prepares_changes_and_runs_none(opened: Opening, dry: bool) -> None:
+def test_a_dry_session_prepares_changes_and_runs_no_change(opened: Opening, dry: bool) -> None:
     with opened(*NAMES, dry=dry) as opening:
         assert list(opening.change(_touched).answers) == NAMES
         for each in opening.hosts:

@@ -91,7 +91,7 @@ def test_no_command_and_no_file_shows_the_key(site: Site, hardening: str) -> Non
     assert ssh(HOST, f"{ENGINE}/v1/models -o /dev/null -w '%{{http_code}}'") == "401"
 
 
-def test_no_process_has_a_capability_or_can_get_one(hardening: str) -> None:
+def test_no_process_has_or_can_get_a_capability(hardening: str) -> None:
     for pid in processes():
         status = dict(
             line.split(":\t", 1)

@@ -242,7 +242,7 @@ def test_earlier_packages_stay(apt: Apt) -> None:
     assert apt.installed == {"bash", "curl", "runc"}
 
 
-def test_packages_that_others_need_stay(apt: Apt) -> None:
+def test_packages_that_other_packages_need_stay(apt: Apt) -> None:
     answer = undone(apt, "theirs", needed_by={"docker.io": {"theirs"}})
     assert apt.installed >= {*DOCKER, "theirs"}
     assert answer.left == ("docker: theirs need docker.io, docker-compose: they stay",)
@@ -408,7 +408,7 @@ class TestSudoers:
 
 
 @pytest.mark.parametrize("torn", ["", "{", '{"steps": {"docker": 5}}'])
-def test_a_torn_record_stops_nothing(apt: Apt, tmp_path: Path, torn: str) -> None:
+def test_a_torn_record_does_not_block_a_step(apt: Apt, tmp_path: Path, torn: str) -> None:
     (tmp_path / "lib").mkdir(mode=0o755)
     (tmp_path / "lib/bootstrap.json").write_text(torn)
     step("docker", packages=DOCKER)

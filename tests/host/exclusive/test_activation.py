@@ -90,7 +90,7 @@ def _state(host: Host) -> tuple[set[str], set[str], str]:
 A, B = ({"a"}, {"a"}, "a"), ({"b"}, {"b"}, "b")
 
 
-def test_the_first_service_is_active_until_another_is_activated(pair: Host) -> None:
+def test_the_first_service_is_active_until_another_service_is_activated(pair: Host) -> None:
     assert _state(pair) == A
     assert exclusive.sleeping(pair.place / "state") == {"b": "a"}
     answer = _ask(pair)
@@ -149,7 +149,7 @@ def idle(pair: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
     return pair
 
 
-def test_an_idle_service_is_stopped_and_no_boot_starts_it(idle: Host) -> None:
+def test_an_idle_service_is_stopped_and_stays_stopped_after_a_boot(idle: Host) -> None:
     assert _ask(idle, "b", rests=True).switch is None  # it does not run
     assert _ask(idle, "a", rests=True).service_names == ("a", "b")
     assert _switch(idle).run() == "good"
@@ -320,7 +320,7 @@ def test_an_interrupted_switch_of_a_sleeping_engine_ends_in_either_state(
 
 
 @pytest.mark.parametrize("to", [NEW, OLD], ids=["release", "key"])
-def test_a_deploy_that_changes_a_sleeping_service_stops_it(
+def test_a_deploy_stops_a_changed_service_that_sleeps(
     idle: Host, napping: Callable[[str], Engine], to: str
 ) -> None:
     napping("")
@@ -390,7 +390,7 @@ def test_a_release_older_than_its_group_starts_at_no_boot_while_it_sleeps(pair: 
     assert _state(pair) == B
 
 
-def test_a_removed_group_leaves_nothing(pair: Host) -> None:
+def test_a_removed_group_leaves_no_state(pair: Host) -> None:
     setup.main(SetupRequest(str(pair.place)))
     assert exclusive.groups(pair.place / "state") == Groups()
     assert not list((pair.place / "state").glob("*.json"))

@@ -175,7 +175,7 @@ def test_a_file_system_without_modes_is_accepted(fetch: Fetch, one_mode: list[in
     fetch.complete()
 
 
-def test_a_file_system_writable_by_all_is_refused(fetch: Fetch, one_mode: list[int]) -> None:
+def test_a_world_writable_file_system_is_refused(fetch: Fetch, one_mode: list[int]) -> None:
     one_mode[0] = 0o777
     code, output = fetch.here()
     assert code != 0, output

@@ -136,7 +136,7 @@ def test_docker_reads_blobs_while_they_arrive(seed: Seed) -> None:
         alive.wait()
 
 
-def test_a_manifest_is_given_under_its_own_type(seed: Seed) -> None:
+def test_a_manifest_is_served_under_its_own_type(seed: Seed) -> None:
     path = seed.fetch.root / "images" / DIGEST / DIGEST
     path.parent.mkdir(parents=True)
     kind = "application/vnd.oci.image.index.v1+json"

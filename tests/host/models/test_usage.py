@@ -41,9 +41,7 @@ _MESSAGES = (
     ],
 )
 @pytest.mark.parametrize("hide", [True, False])
-def test_a_stream_is_read_wherever_it_is_split(
-    stream: bytes, kept: bytes | None, hide: bool
-) -> None:
+def test_a_stream_is_read_with_any_split(stream: bytes, kept: bytes | None, hide: bool) -> None:
     kept = kept or b": waiting\r\n\r\n" + _CHAT.replace(b"\n", b"\r\n")
     splits = [[stream[:at], stream[at:]] for at in range(len(stream))]
     for pieces in (*splits, [bytes([byte]) for byte in stream]):
@@ -75,7 +73,7 @@ def test_a_cut_stream_passes_up_to_its_last_byte() -> None:
         (["usage"], (0, 0)),
     ],
 )
-def test_a_body_is_read_however_long_it_is(body: object, expected: tuple[int, int]) -> None:
+def test_a_body_of_any_length_is_read(body: object, expected: tuple[int, int]) -> None:
     text, meter = json.dumps(body).encode(), Meter(stream=False)
     pieces = [text[at : at + 16_000] for at in range(0, len(text), 16_000)]
     assert b"".join(map(meter.feed, pieces)) + meter.end() == text

@@ -134,7 +134,7 @@ def test_a_request_goes_to_the_pool_of_its_model(address: RunningProxy, first: B
     assert _states(address) == {"small": "ready", "large": "asleep"}
 
 
-def test_a_request_that_a_replica_breaks_off_is_answered_by_another(
+def test_another_replica_answers_a_request_that_a_replica_breaks_off(
     folder: Path, service: RunningProxy, first: Backend, second: Backend
 ) -> None:
     with two_replicas(folder, service, second) as (address, _):
@@ -151,7 +151,7 @@ def test_a_request_that_a_replica_breaks_off_is_answered_by_another(
             assert len(first.seen) + len(second.seen) - before == most
 
 
-def test_a_replica_whose_engine_is_gone_loses_no_request_and_keeps_none_waiting(
+def test_a_replica_without_an_engine_neither_loses_nor_delays_a_request(
     folder: Path, service: RunningProxy, first: Backend
 ) -> None:
     with serving("mortal") as mortal, two_replicas(folder, service, mortal) as (address, other):

@@ -78,7 +78,7 @@ def test_only_owners_can_open_the_sockets(start: Opener, first: Backend) -> None
         assert Path(position).stat().st_mode & 0o777 == 0o600
 
 
-def test_without_keys_the_proxy_admits_nobody(folder: Path, first: Backend) -> None:
+def test_without_keys_the_proxy_admits_no_client(folder: Path, first: Backend) -> None:
     with opened(proxies_of(folder, (replica(first),)), keys=()) as proxy:
         assert proxy.post(CHAT).status == 401
         assert proxy.post(CHAT, key=None, headers={"Authorization": "Bearer "}).status == 401
@@ -394,7 +394,7 @@ def test_a_dead_replica_loses_no_new_request(folder: Path, first: Backend) -> No
             assert proxy.state("mortal").status == proxy.state("also").status == "DOWN"
 
 
-def test_a_request_at_one_replica_is_not_sent_to_another(
+def test_a_request_at_one_replica_is_not_sent_to_another_replica(
     start: Opener, first: Backend, second: Backend
 ) -> None:
     proxy = start(first, second)

@@ -135,7 +135,7 @@ def test_a_certificate_is_for_its_host_alone(proxy: RunningProxy, ca: Authority)
             handshake(proxy, trusting(ca), name)
 
 
-def test_a_stolen_host_key_signs_for_nobody(folder: Path, first: Backend, ca: Authority) -> None:
+def test_a_stolen_host_key_signs_for_no_name(folder: Path, first: Backend, ca: Authority) -> None:
     stolen = pem(ca)
     key = serialization.load_pem_private_key(stolen.encode(), None)
     signer = Authority(

@@ -55,7 +55,7 @@ def test_followers_start_before_their_head(cluster: Make, ranks: int) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
-def test_an_ended_engine_ends_all_ranks_and_all_start_again(cluster: Make, number: int) -> None:
+def test_an_ended_engine_ends_and_restarts_all_ranks(cluster: Make, number: int) -> None:
     item = cluster(3)
     item.start()
     before = item.whole()

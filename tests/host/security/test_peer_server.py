@@ -106,7 +106,7 @@ def test_a_challenge_counts_on_its_own_connection_only(seed: Seed) -> None:
     other.close()
 
 
-def test_a_signed_request_cannot_be_made_into_another(seed: Seed) -> None:
+def test_a_signed_request_cannot_be_changed_into_another_request(seed: Seed) -> None:
     for path, wanted in ((OTHER, "bytes=0-1"), (PATH, "bytes=1-1"), (f"{PATH}?ranges", "")):
         assert _status(seed, path, "bytes=0-1", {"Range": wanted} if wanted else {}) == 401
     for method in ("POST", "HEAD", "DELETE"):
@@ -236,7 +236,7 @@ def test_no_link_is_followed_and_only_regular_files_are_served(
     assert seed.is_well()
 
 
-def test_a_stage_with_a_foreign_process_file_reveals_nothing(seed: Seed, tmp_path: Path) -> None:
+def test_a_stage_with_a_foreign_process_file_reveals_no_content(seed: Seed, tmp_path: Path) -> None:
     stage = seed.fetch.stage
     stage.mkdir()
     secret = tmp_path / "host/secret.json"

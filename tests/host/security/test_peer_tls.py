@@ -140,7 +140,7 @@ def test_a_plain_server_in_place_of_tls_gets_no_request(
     assert b"Authorization" not in served.tap.heard
 
 
-def test_a_plain_client_gets_nothing_and_blocks_no_other(
+def test_a_plain_client_gets_no_byte_and_blocks_no_other_client(
     serving: Callable[[bool], Served], leech: Fetch
 ) -> None:
     served = serving(True)

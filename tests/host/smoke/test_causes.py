@@ -325,7 +325,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_the_validator_takes_any_json(value: Any) -> None:
+def test_the_validator_accepts_any_json(value: Any) -> None:
     assert isinstance(misfits(value, SCHEMA), list)
 
 

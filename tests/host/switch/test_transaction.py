@@ -223,7 +223,7 @@ def test_an_unexpected_error_restores_the_former_release(host: Host) -> None:
     assert host.state() == WAS
 
 
-def test_a_failed_new_service_does_not_prevent_the_rollback_of_another(host: Host) -> None:
+def test_a_failed_new_service_does_not_prevent_the_rollback_of_another_service(host: Host) -> None:
     host.serves()
     host.check.bad = {NEW}
     assert host.switch(host.service(), host.service("b", first=True)).run() == "reverted"

@@ -151,7 +151,7 @@ def test_the_user_becomes_a_member_of_the_docker_group() -> None:
     assert decided(but(UBUNTU, user="root"), "docker-group").steps == ()
 
 
-def test_files_are_written_where_they_differ() -> None:
+def test_files_are_written_if_they_differ() -> None:
     (step,) = decided(UBUNTU, "earlyoom").steps
     assert step.packages == ("earlyoom",)
     assert step.files == steps.files()["earlyoom"]

@@ -69,7 +69,7 @@ def _refused(login: Login) -> str:
     return str(error.value)
 
 
-def test_a_key_of_the_user_is_installed_beside_others_and_once(tmp_path: Path) -> None:
+def test_a_key_of_the_user_is_installed_once_beside_other_keys(tmp_path: Path) -> None:
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f",
                     str(tmp_path / "id_ed25519")], check=True)  # fmt: skip
     with box(tmp_path) as server:
@@ -112,7 +112,7 @@ def test_sudo_may_take_another_password_or_no_password(tmp_path: Path) -> None:
         assert "me can't become root there" in _refused(_login(tmp_path, server, Somebody()))
 
 
-def test_keyboard_interactive_is_a_password_login_too(tmp_path: Path) -> None:
+def test_a_keyboard_interactive_login_accepts_a_password(tmp_path: Path) -> None:
     with box(tmp_path, methods="publickey,keyboard-interactive") as server:
         _login(tmp_path, server, Somebody()).open()
         assert server.passwords == [PASSWORD]

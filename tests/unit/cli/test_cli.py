@@ -125,9 +125,7 @@ def test_a_site_with_one_inventory_needs_no_name(here: Path) -> None:
 
 
 @cases("limit", "hosts")
-def test_limit_takes_groups_and_patterns_as_pyinfra_does(
-    limit: tuple[str, ...], hosts: int
-) -> None:
+def test_limit_accepts_groups_and_patterns_like_pyinfra(limit: tuple[str, ...], hosts: int) -> None:
     arguments = [word for item in limit for word in ("--limit", item)]
     assert run("check", *arguments).output.startswith(f"{hosts} hosts")
 

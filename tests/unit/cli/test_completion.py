@@ -64,7 +64,7 @@ def test_names_are_completed(
     assert sorted(path for path in site.rglob("*") if "__pycache__" not in str(path)) == before
 
 
-def test_every_option_that_takes_a_name_completes_it() -> None:
+def test_every_option_that_takes_a_name_completes_the_name() -> None:
     context = click.Context(main)
 
     def look(command: click.Command, name: str) -> None:

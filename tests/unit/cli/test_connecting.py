@@ -55,7 +55,7 @@ def test_every_command_that_connects_takes_the_connection_options(arguments: str
     assert set(SECRETS) <= named
 
 
-def test_pyinfra_knows_every_connection_option() -> None:
+def test_pyinfra_accepts_every_connection_option() -> None:
     pyinfra = Path(sys.executable).with_name("pyinfra")
     shown = subprocess.run([pyinfra, "--help"], capture_output=True, text=True, check=True).stdout
     ours = ({"-v", "--verbose"}, {"-q", "--quiet"})

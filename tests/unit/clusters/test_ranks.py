@@ -97,7 +97,7 @@ def test_the_address_for_all_models_lists_the_head_alone() -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_the_unit_of_a_rank_is_sandboxed_like_others(tmp_path: Path, number: int) -> None:
+def test_the_unit_of_a_rank_is_sandboxed_like_other_units(tmp_path: Path, number: int) -> None:
     unit = list(pair().values())[number].services[0].unit_text
     assert systemd.exposure(tmp_path, "sparkwright-chat.service", unit) <= 2.5
     assert systemd.faults(tmp_path, "sparkwright-chat.service", unit) == []

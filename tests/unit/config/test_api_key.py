@@ -17,7 +17,7 @@ def test_the_api_key_is_made_once_and_kept_to_its_owner(tmp_path: Path) -> None:
     assert len(first.value) > 40
 
 
-def test_a_key_that_others_may_read_is_refused(tmp_path: Path) -> None:
+def test_a_key_that_other_users_may_read_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "key"
     api_key(path, {})
     path.chmod(0o644)

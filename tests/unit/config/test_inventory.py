@@ -58,7 +58,7 @@ def _both(folder: Path, inventory: str) -> tuple[object, object]:
 
 
 @pytest.mark.parametrize("inventory", ["inventory/lab.py", "inventory/virtual.py"])
-def test_the_projects_inventories_are_read_as_pyinfra_reads_them(inventory: str) -> None:
+def test_the_projects_inventories_are_read_like_in_pyinfra(inventory: str) -> None:
     theirs, ours = _both(ROOT, inventory)
     assert ours == theirs
 

@@ -87,7 +87,7 @@ def test_without_a_listener_ipv4_comes_first(network: dict[str, Any]) -> None:
     assert _reached("fd00::2", "10.0.0.2").address == "fd00::2"
 
 
-def test_a_link_local_address_of_a_name_is_never_taken(network: dict[str, Any]) -> None:
+def test_a_link_local_address_of_a_name_is_never_used(network: dict[str, Any]) -> None:
     network["names"]["spark-2.local"] = ["fe80::2", "127.0.1.1"]
     network["answers"] |= {"fe80::2": None, "127.0.1.1": None}
     result = _reached("spark-2.local")

@@ -67,7 +67,7 @@ def test_another_failure_is_not_waited_for(apt: Path) -> None:
     assert ["update" in line for line in _called(apt)] == [False, True, False]
 
 
-def test_apt_is_given_the_proxy(apt: Path) -> None:
+def test_apt_gets_the_proxy(apt: Path) -> None:
     install.main({"http_proxy": "http://proxy:3128"})
     assert _called(apt)[0].endswith("proxy=http://proxy:3128")
 

@@ -283,7 +283,7 @@ def test_an_image_is_named_by_its_base_its_steps_and_their_files(folder: Path) -
 
 
 @cases("patch", "fault")
-def test_a_step_reads_nothing_outside_of_its_catalog(
+def test_a_step_reads_no_file_outside_of_its_catalog(
     folder: Path, patch: dict[str, Any], fault: str
 ) -> None:
     with pytest.raises(UserError, match=r"recipe\.yaml: patches\.0") as error:
@@ -349,7 +349,7 @@ def site(here: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str,
     return registry
 
 
-def test_patches_over_another_image_are_refused_until_they_are_confirmed(
+def test_patches_over_another_image_are_refused_until_confirmation(
     site: dict[str, str], here: Path
 ) -> None:
     other, lock = f"sha256:{'cd' * 32}", here / "fleet.lock"

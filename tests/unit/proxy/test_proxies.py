@@ -52,7 +52,7 @@ def test_a_pool_has_services_with_the_same_names() -> None:
     ]
 
 
-def test_the_address_has_every_hosts_services_behind_it() -> None:
+def test_the_address_serves_every_hosts_services() -> None:
     planned = plan(address={"port": 8080}, keys={"tv": {"requests_day": 9}, "laptop": {}})
     pools = planned_pools(builders.plan(data["services"], host) for host, data in EVERYONE.items())
     gateway = proxies_of(planned, EVERYONE, pools)

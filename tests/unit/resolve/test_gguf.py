@@ -122,7 +122,7 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_header_is_one_message(name: str) -> None:
+def test_a_hostile_header_causes_one_message(name: str) -> None:
     data = HOSTILE[name]()
     tracemalloc.start()
     began = time.monotonic()

@@ -43,7 +43,7 @@ def test_the_same_pins_give_the_same_bytes_in_any_order() -> None:
     assert locks.render_lock(turned) == locks.render_lock(lock)
 
 
-def test_a_pin_is_kept_when_others_are_added() -> None:
+def test_a_pin_is_kept_when_other_pins_are_added() -> None:
     spark, rtx = plan(SPARK), plan(RTX, host="rtx-1")
     (name,) = _lock().images
     kept = _lock()

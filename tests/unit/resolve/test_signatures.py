@@ -253,7 +253,7 @@ def entry(secret: str) -> dict[str, str]:
     return {"auth": base64.b64encode(secret.encode()).decode()}
 
 
-def test_each_registry_gets_its_own_account_and_no_other(tmp_path: Path) -> None:
+def test_each_registry_gets_its_own_account_alone(tmp_path: Path) -> None:
     accounts = {"ghcr.io": entry("me:one"), "https://index.docker.io/v1/": entry("me:two")}
     path = file(tmp_path, {"auths": accounts})
     assert account(path, "https://ghcr.io") == "me:one"

@@ -37,7 +37,7 @@ def test_a_host_that_failed_after_changes_is_reported_as_failed() -> None:
     assert "failed" in text(row(refused="no answer", changes=("made /opt",)))
 
 
-def test_a_dry_run_promises_nothing() -> None:
+def test_a_dry_run_reports_a_service_as_planned() -> None:
     assert "planned" in text(row(services=(replace(SERVICE, smoke=None),)), dry=True)
 
 

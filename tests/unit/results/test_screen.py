@@ -42,7 +42,7 @@ def test_the_variable_columns_overrides_the_terminals_width(
     assert (max(map(len, fitted("word " * 100).split("\n"))) <= 100) == (given == "100")
 
 
-def test_a_table_is_as_wide_as_the_terminal_and_whole_where_it_is_piped(
+def test_a_table_fits_the_terminal_and_is_whole_in_a_pipe(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rows = [("HOST", "DETAIL", "TAG"), ("spark-1", "more than one line", "2026-07-01")]

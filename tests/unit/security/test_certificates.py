@@ -70,14 +70,14 @@ def test_only_the_owner_reads_the_cas_key() -> None:
 
 
 @pytest.mark.parametrize("name", ["ca.pem", "hosts/spark-1.pem"])
-def test_a_key_that_others_may_read_is_refused(name: str) -> None:
+def test_a_key_that_other_users_may_read_is_refused(name: str) -> None:
     host_certificate(authority(NOW), "spark-1", NAMES, NOW)
     (CA_DIRECTORY / name).chmod(0o640)
     with pytest.raises(UserError, match="others may read this private key"):
         host_certificate(authority(NOW), "spark-1", NAMES, NOW)
 
 
-def test_the_ca_signs_hosts_and_nothing_else() -> None:
+def test_the_ca_signs_hosts_alone() -> None:
     made = authority(NOW).certificate
     constraints = made.extensions.get_extension_for_class(x509.BasicConstraints)
     assert (constraints.critical, constraints.value.ca, constraints.value.path_length) == (
@@ -183,7 +183,7 @@ def test_another_name_another_ca_or_a_torn_file_make_a_new_certificate() -> None
     assert leaf(host_certificate(authority(NOW), "spark-1", NAMES, NOW))
 
 
-def test_the_ca_is_made_within_pyinfra_too(tmp_path: Path) -> None:
+def test_the_ca_is_made_under_gevent(tmp_path: Path) -> None:
     """gevent closes directories later: a lock that depended on them would block forever."""
     code = (
         "from gevent import monkey, get_hub; monkey.patch_all(); get_hub()\n"

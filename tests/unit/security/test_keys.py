@@ -101,7 +101,7 @@ def test_keys_are_made_for_their_owner_alone(site: Path) -> None:
     assert not any(value in repr(result) for value in values)
 
 
-def test_a_key_that_others_may_read_is_refused(site: Path) -> None:
+def test_a_key_that_other_users_may_read_is_refused(site: Path) -> None:
     keys()
     (site / "keys/laptop").chmod(0o640)
     with pytest.raises(UserError, match=r"chmod 600 \.sparkwright/keys/laptop"):

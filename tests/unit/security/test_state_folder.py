@@ -90,7 +90,7 @@ def test_a_key_of_another_user_is_refused(site: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("place", "mode"), [("own", 0o700), ("own", 0o777), ("site", 0o700)])
-def test_no_code_is_taken_from_a_checkout_or_from_a_folder_that_others_may_write(
+def test_no_code_is_loaded_from_a_checkout_or_a_folder_that_other_users_may_write(
     site: Path, place: str, mode: int
 ) -> None:
     """Compiled templates are pickles: this pickle makes a directory."""
@@ -108,7 +108,7 @@ def test_no_code_is_taken_from_a_checkout_or_from_a_folder_that_others_may_write
     templates._environment.cache_clear()
 
 
-def test_no_git_repository_is_taken_from_a_checkout(site: Path) -> None:
+def test_no_git_repository_of_a_checkout_is_used(site: Path) -> None:
     """A repository's settings are commands: this command is run for a signed commit."""
     address = "https://127.0.0.1:9/registry"
     planted = site / "cache/registries" / hashlib.sha256(address.encode()).hexdigest()[:16]

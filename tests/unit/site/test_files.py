@@ -116,7 +116,7 @@ def test_a_template_must_be_utf_8() -> None:
 
 
 @cases("listed", "message")
-def test_a_file_at_another_place_or_from_elsewhere_is_refused(
+def test_a_file_with_a_forbidden_path_or_source_is_refused(
     listed: list[dict[str, Any]], message: str
 ) -> None:
     write(Path("catalog/large.py"), b"#" * 1_000_001)

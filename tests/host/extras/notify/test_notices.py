@@ -132,7 +132,7 @@ def test_a_refused_notice_is_reported(got: Received) -> None:
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_takes_no_token_elsewhere(got: Received, status: int) -> None:
+def test_a_redirect_forwards_no_token(got: Received, status: int) -> None:
     elsewhere = Received()
     with listening(_Http, got=elsewhere) as port:
         got.status, got.location = status, f"http://localhost:{port}/stolen"

@@ -199,7 +199,7 @@ def test_every_card_has_a_recipe_that_runs_and_trusts_no_code(gpu: str) -> None:
     assert recipe.image == "llamacpp" or recipe.source.startswith("vLLM's recipes")
 
 
-def test_a_silenced_rule_stops_nothing_and_stays_visible() -> None:
+def test_a_silenced_rule_stops_no_run_and_stays_visible() -> None:
     settings = {**_arguments(mamba_block_size=256, quantization="modelopt")}
     settings["silenced"] = {"quantization-format": "tried on spark-1 on Monday"}
     host = plan({"s": {"recipe": HERETIC, **settings}})

@@ -155,7 +155,7 @@ def test_a_stuck_collective_is_found_by_the_gpu_of_each_rank() -> None:
     assert diagnose("spark-1", spark(gpu=gpu(**_STUCK))) == []
 
 
-def test_nothing_is_found_on_a_healthy_host() -> None:
+def test_a_healthy_host_has_no_finding() -> None:
     assert diagnose("spark-1", spark()) == []
     assert render({"spark-1": []}) == "spark-1: nothing found"
     healed = {**SPARK_MEMORY, "CmaTotal": 0, "CmaFree": 0}  # by kho=off
@@ -190,7 +190,7 @@ def test_a_finding_names_the_remedy_of_users(name: str, cure: str) -> None:
     assert cure in f"{finding.reason} {finding.remedy}"
 
 
-def test_a_missing_cdi_file_is_cured_by_a_new_one() -> None:
+def test_a_new_cdi_file_is_the_remedy_for_a_missing_file() -> None:
     log = _capture("cdi-without-vendor")
     (finding,) = diagnose("spark-1", spark(service=service(log=log)))
     assert "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml" in finding.remedy
@@ -297,7 +297,7 @@ def test_a_fault_seen_by_doctor_and_watch_is_reported_once() -> None:
     assert "no token for 9 min (watched for 9 min)" in alone.observed
 
 
-def test_preflights_findings_are_reported_too() -> None:
+def test_the_doctor_reports_preflights_findings() -> None:
     finding = {
         "id": "clock", "severity": "warning", "subject": {"host": "spark-1"},
         "observed": "the clock is not synchronised", "expected": "a synchronised clock",

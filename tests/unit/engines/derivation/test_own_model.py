@@ -133,7 +133,7 @@ def test_sglang_serves_a_text_model_by_its_name_alone(
 
 
 @cases("config", "given", "key", "message")
-def test_unknown_facts_are_asked_for_by_name(
+def test_unknown_facts_are_requested_by_name(
     config: dict[str, Any] | None, given: dict[str, Any], key: str, message: str
 ) -> None:
     if config is not None:
@@ -161,7 +161,7 @@ def test_the_hubs_task_decides_the_kind_of_requests(
     assert ("chat" in skipped, "stream" in skipped) == ("chat" not in kinds, "chat" not in kinds)
 
 
-def test_an_unknown_gpu_is_asked_for_with_the_choices() -> None:
+def test_an_unknown_gpu_is_requested_with_the_choices() -> None:
     with hub.on_the_hub(hub.repository()) as asked:
         (problem,) = hub.planned(group="boxes").problems
     assert "this host's GPU" in problem.observed
@@ -181,7 +181,7 @@ def test_a_service_has_a_recipe_or_a_model_and_not_both(service: dict[str, Any])
     assert "'model'" in problem.observed
 
 
-def test_an_unknown_architecture_is_named_with_a_tag_that_has_it() -> None:
+def test_an_unknown_architecture_is_named_with_a_suitable_tag() -> None:
     config = {**hub.CONFIG, "architectures": ["Qwen3_5ForCausalLM"]}
     with hub.on_the_hub(hub.repository(config=config)):
         fleet = hub.planned({"image_tag": "v0.24.0"})
@@ -343,7 +343,7 @@ def test_an_image_older_than_the_required_vllm_is_reported(registry: Path) -> No
 
 
 @cases("image", "taken")
-def test_settings_of_another_image_are_not_taken(registry: Path, image: str, taken: bool) -> None:
+def test_settings_of_another_image_are_ignored(registry: Path, image: str, taken: bool) -> None:
     text = RECIPE.replace("precision: fp8", f"precision: fp8\n    docker_image: {image}")
     rewrite(registry, text)
     service = hub.chat(served(registry))

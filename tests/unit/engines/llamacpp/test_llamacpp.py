@@ -125,7 +125,7 @@ def test_a_drafter_takes_memory_of_the_card() -> None:
 
 
 @cases("pooling", "argument", "routes")
-def test_a_pooling_model_is_started_and_tested_as_such(
+def test_a_pooling_model_is_started_and_tested_for_pooling(
     pooling: str, argument: str, routes: list[str]
 ) -> None:
     arguments = dict(chat(derived(pooling=pooling)).arguments)
@@ -149,7 +149,7 @@ def test_a_format_that_the_engine_does_not_load_is_an_error() -> None:
 
 
 @cases("arguments", "context", "sequences", "cache")
-def test_slots_share_the_context_or_split_it(
+def test_slots_share_or_split_the_context(
     arguments: dict[str, Any], context: int, sequences: int, cache: int | None
 ) -> None:
     limits = ENGINE.limits(arguments)

@@ -224,7 +224,7 @@ def test_acceptance_is_the_change_of_the_counters_and_absent_without_speculation
     assert run.acceptances({}) == run.acceptances(dict.fromkeys(counted, 0.0)) == {}
 
 
-def test_a_phase_in_which_nothing_was_answered_has_errors_alone() -> None:
+def test_a_phase_without_answers_has_errors_alone() -> None:
     result = cell(EIGHT, report={}, errors=18)
     assert (result.requests, result.errors, result.prompt_tokens, result.measures) == (0, 18, 0, {})
 
@@ -238,7 +238,7 @@ def test_failed_requests_are_counted_by_phase_with_their_reason() -> None:
 
 
 @cases("vectors", "kind", "path", "line")
-def test_a_model_that_pools_is_asked_by_its_own_route_and_streams_nothing(
+def test_a_model_that_pools_is_measured_by_its_own_route_without_a_stream(
     vectors: bool, kind: str, path: str, line: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer = requests.Response()

@@ -72,7 +72,7 @@ def test_a_change_during_the_run_is_reported() -> None:
 
 
 @pytest.mark.parametrize("running", [True, False])
-def test_running_releases_are_read_from_the_containers_and_the_gpu_while_it_is_busy(
+def test_running_releases_are_read_from_containers_and_the_gpu_under_load(
     running: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host = spark("spark-1")

@@ -57,7 +57,7 @@ def test_the_key_is_in_no_argument_list_and_no_text_is_kept(inner_site: Path, mo
         assert KEY not in path.read_text() or stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_key_that_others_can_read_is_not_used(site: Path, model: Model) -> None:
+def test_a_key_that_other_users_can_read_is_not_used(site: Path, model: Model) -> None:
     (site / ".sparkwright/api_key").chmod(0o644)
     done = chat(site, "--prompt", "x")
     assert done.exit_code == 2

@@ -63,7 +63,7 @@ def test_equal_findings_are_one_line_with_a_count_and_the_hosts() -> None:
     assert len(list(groups(made.fleet))) == 2
 
 
-def test_a_stopped_service_comes_before_a_slow_one_and_a_broken_file_last() -> None:
+def test_a_stopped_service_comes_before_a_slow_service_and_a_broken_file_last() -> None:
     bare = (replace(ROW.services[0], smoke=None),)
     down = replace(ROW, host="rtx-1", refused="no answer\nat all", changes=(), services=bare)
     wedge = Finding("wedge", Severity.ERROR, Subject("spark-1", "qwen36"), "no token for 9 min")

@@ -325,7 +325,7 @@ def test_running_and_interrupted_downloads_are_found(
 
 
 @cases("generated", "first")
-def test_every_engine_that_measures_the_time_to_the_first_token_shows_it(
+def test_every_engine_shows_its_measured_time_to_the_first_token(
     fleet: Fleet, generated: str, first: float | None
 ) -> None:
     for at in (100.0, 105.0):

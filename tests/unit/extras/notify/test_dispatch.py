@@ -105,7 +105,7 @@ def _told_once(folder: Path) -> None:
     assert len(fleet.got) == 1
 
 
-def test_a_restart_repeats_nothing(tmp_path: Path) -> None:
+def test_a_restart_repeats_no_notice(tmp_path: Path) -> None:
     path = tmp_path / "state/notified.json"
     _told_once(path)
     assert path.stat().st_mode & 0o777 == 0o600
