@@ -132,7 +132,7 @@ def _several(replicas: dict[str, Any], ranks: dict[str, Any]) -> Iterator[tuple[
     first, more = delay["proxy"], delay["address"] - delay["proxy"]
     yield (
         "replicas",
-        f"1 at a time: first token after {first:.1f} ms, {more:+.1f} ms by the address",
+        f"1 at a time: first token after {first:.1f} ms, {more:+.1f} ms through the address",
     )
     yield from _speeds("replicas", replicas["streams"], ("proxy", "address"), "at one host's proxy")
     rates = "; ".join(

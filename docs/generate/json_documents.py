@@ -20,7 +20,7 @@ key keeps its name and meaning. Later versions may add keys, so ignore keys that
 Times without a unit in their name are seconds; times of a host are seconds since the epoch by the
 host's own clock. Text from hosts is escaped, so that it can't control a terminal.
 
-`{pyinfra}` become pyinfra, and print pyinfra's own document: `plan`, and `results` when
+`{pyinfra}` run pyinfra, and print pyinfra's own document: `plan`, and `results` when
 something was done.
 
 [json.schema.json](json.schema.json) has the JSON Schema of each document, with the meaning of
