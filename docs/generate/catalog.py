@@ -41,7 +41,7 @@ prompts, as the cards give them for a DGX Spark. **No recipe of this catalog ran
 with sparkwright yet**, unless its row says so."""
 
 _ALIASES = """\
-An alias is another name of the same model that says how to sample: `sparkwright catalog show
+An alias is another name of the same model with its own sampling: `sparkwright catalog show
 RECIPE` has its temperature, top P, top K, presence penalty, thinking, and source, and
 `sparkwright endpoints` writes it into the configuration of clients. `thinking` of an alias is
 `enable_thinking` of a request."""
@@ -74,8 +74,8 @@ repository's own files:
 The first line of the file names a JSON Schema, with which editors complete keys and underline
 mistakes. Unknown keys, missing keys and names that lead nowhere are errors with file and key. In
 a catalog of your own `source`, `system` and `date` may be left out.
-[minimal.yaml](examples/minimal.yaml) has what a recipe needs;
-[complete.yaml](examples/complete.yaml) has every key of a recipe.
+[minimal.yaml](examples/minimal.yaml) has the required keys of a recipe;
+[complete.yaml](examples/complete.yaml) has every key.
 
 `sparkwright catalog schema` prints every key of a kind, with its type and meaning."""
 
@@ -86,12 +86,12 @@ def page(catalog: Catalog) -> str:
     cards = ((name, of, day, f"<{at}>") for name, of, day, at in CARDS)
     tags = (_tag(image, tag) for image in catalog.images.values() for tag in image.tags)
     parts = ["# The catalog", GENERATED.format(source="the catalog"), _INTRODUCTION]
-    parts += ["## Cards", _CARDS, table(("name", "of", "read", "published at"), cards)]
+    parts += ["## Cards", _CARDS, table(("name", "subject", "read", "published at"), cards)]
     head = ("recipe", "GPU", "status", "image", "tokens/s", "published in")
     rows = (_recipe(recipe, catalog) for recipe in recipes)
     parts += ["## Recipes", _RECIPES, table(head, rows)]
     parts += ["## Aliases", _ALIASES]
-    head = ("image", "tag", "date", "engine", "for", "roll back to")
+    head = ("image", "tag", "date", "engine", "purpose", "roll back to")
     parts += ["## Tags", table(head, tags)]
     parts += ["## Entries of your own", _YAML, table(("kind", "entry", "required"), _kinds())]
     return "\n\n".join(parts) + "\n"

@@ -34,7 +34,7 @@ def _where(run: dict[str, Any]) -> str:
 def _rows(runs: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
     first, second = runs["deploy"]["first"], runs["deploy"]["second"]
     text = (
-        f"from a bare host to answers in {first['seconds']} s, {first['executions']} remote "
+        f"a bare host answers after {first['seconds']} s, {first['executions']} remote "
         f"executions; the second run: {second['changes']} changes, {second['executions']} "
         f"remote executions, {second['seconds']} s"
     )
