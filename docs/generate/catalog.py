@@ -16,7 +16,7 @@ AEON's images are for arm64, so for DGX Sparks only; RTX 50 boxes, H100 and H200
 vLLM's own recipes.
 
     sparkwright advise agents                     # recipes for a workload
-    sparkwright catalog show aeon-vllm-ultimate   # one entry whole
+    sparkwright catalog show aeon-vllm-ultimate   # one whole entry
 
 `catalog show` prints an entry. An image has changes and faults of each tag, versions in it,
 variables that it reads, images beside it, GPUs that the card names, licence and the operator's
