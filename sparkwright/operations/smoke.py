@@ -111,13 +111,9 @@ def _ipv4(host: Host) -> str | None:
 
 def _from_inside(host: Host, services: Sequence[SmokeRequest]) -> dict[str, SmokeAnswer]:
     deadlines = [service.boot_seconds + 4 * service.first_answer_seconds for service in services]
+    timeout = max(deadlines, default=0) + 60
     smoke_answers = ask(
-        host,
-        program,
-        tuple(services),
-        dict[str, SmokeAnswer],
-        timeout=max(deadlines, default=0) + 60,
-        secrets=False,
+        host, program, tuple(services), dict[str, SmokeAnswer], timeout=timeout, secrets=False
     )
     of_each(_LABEL, [service.name for service in services], smoke_answers)
     for name, answer in smoke_answers.items():

@@ -152,7 +152,6 @@ def remember(
     services: Sequence[ServiceSwitch],
     ended: SwitchJournal,
     run: Run | None = None,
-    good: str = "",
 ) -> None:
     """Make the report name a switch that did not end as planned.
 
