@@ -56,7 +56,7 @@ file's own name and folder are free. A new image tag, model or recipe needs no c
 
 Later directories override the shipped catalog by kind and name. With `extends: true` an entry
 changes only the keys that it has: mappings are merged key by key, everything else is replaced.
-`extends: NAME` does the same over another entry, under a new name.
+`extends: NAME` merges over another entry, under a new name.
 
     # my-catalog/fewer-sequences.yaml
     kind: recipe

@@ -274,7 +274,7 @@ class OpenWebuiSettings(_Settings):
     Attributes:
         port: TCP port that browsers use, at the address's ``bind``.
         tag: tag of ghcr.io/open-webui/open-webui. The default is pinned by digest.
-        key: name in ``keys`` of the API key that Open WebUI shows the address.
+        key: name in ``keys`` of the API key that Open WebUI sends to the address.
         environment: further variables of Open WebUI.
     """
 
