@@ -50,7 +50,7 @@ class Cause(Data):
 
 
 class Causes(Data):
-    """A list of causes, the likeliest first.
+    """A list of causes, the likeliest first where several explain the same.
 
     Attributes:
         causes: the list.
