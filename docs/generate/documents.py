@@ -247,7 +247,7 @@ class HostSummary(TypedDict):
 
 
 #: Words of a command of the core -> the type of the document that it prints. Commands that are not
-#: here become pyinfra, and print pyinfra's own.
+#: here run pyinfra, and print pyinfra's own document.
 DOCUMENTS: dict[str, Any] = {
     "activate": Activation,
     "advise": list[Advised],
@@ -279,7 +279,7 @@ DOCUMENTS: dict[str, Any] = {
     "stop": Controlled,
     "usage": list[UsageRow],
 }
-#: Commands that become pyinfra.
+#: Commands that run pyinfra.
 PYINFRAS = ("bootstrap", "deploy", "fabric addresses", "rollback", "verify")
 
 

@@ -27,7 +27,7 @@ _IDLE = 900
 
 @operation()
 def serving(contents: Callable[[], Sequence[str]], *, sources: Sources | None = None) -> Commands:
-    """Serve models and images to other hosts, until no host has requested any for a while.
+    """Serve models and images to other hosts, until no host has requested a file for a while.
 
     Args:
         contents: contents that other hosts will request, as text; without contents no server is
