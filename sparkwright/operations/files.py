@@ -21,7 +21,7 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 @operation()
 def present(files: Files) -> Commands:
-    """Write files of root's with these texts and modes.
+    """Write files with these texts and modes, owned by root.
 
     ``--diff`` shows each file, except files that only root may read: they may contain secrets.
 

@@ -42,10 +42,10 @@ def present(
     Args:
         repository: ``org/name`` of the hub.
         commit: 40 hex digits: a branch or tag can move.
-        files: their paths, sizes and hashes; None to ask the hub, from the controller.
+        files: paths, sizes and hashes of the files; None to ask the hub, from the controller.
         part: name of these files, if they are a part of a repository (GGUF).
         expected: format and checks that the files' headers and configurations must pass.
-        sources: peers, token, limits; the hub alone without.
+        sources: peers, token and limits; default: only the hub.
         pickles: whether to fetch files that run code when they are loaded, too.
         wait: False only starts the job; ``jobs.finished`` waits for it.
 

@@ -1,4 +1,4 @@
-"""Smoke tests: real answers of the services on a host, or the host fails."""
+"""Smoke tests of a host's services: a service without real answers fails the host."""
 
 from collections.abc import Callable, Sequence
 from ipaddress import ip_address
@@ -38,8 +38,8 @@ def answers(
     Args:
         entrances: ports that must refuse every request without the key.
         judged: called with the result of each service, by name.
-        noticed: called with a fault that does not fail the host: ports that answer there and not
-            here.
+        noticed: called with a fault that does not fail the host: ports that answer the host but not
+            this machine.
 
     **Example:**
 

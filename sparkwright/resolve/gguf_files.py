@@ -167,5 +167,5 @@ def _unclear(problem: str, models: list[GgufModel]) -> Unusable:
 
 
 def _served(path: str) -> bool:
-    """Return whether a file is GGUF, with a name that paths and commands can have."""
+    """Return whether a file is GGUF and its name is safe in paths and commands."""
     return len(path) <= 200 and re.fullmatch(gguf.GGUF_FILE, path) is not None

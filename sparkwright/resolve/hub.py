@@ -136,7 +136,7 @@ class PinnedFile:
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", defer_build=True))
 class ResolvedModel:
-    """A resolved revision; the lock's entry of a model, but for the repository.
+    """A resolved revision; the lock's entry of a model, without the repository.
 
     Attributes:
         commit: 40 hex digits.
@@ -189,7 +189,7 @@ class ResolvedModel:
 
     @property
     def python_files(self) -> tuple[str, ...]:
-        """Paths of its files that Python could import."""
+        """Paths of the model's files that Python could import."""
         return tuple(path for path in self.files if path.endswith(".py"))
 
 

@@ -57,7 +57,7 @@ def answered(
     """Return the question that a program on each host answers.
 
     Args:
-        request: the program's request, of a host's part of the run.
+        request: returns the program's request for a host's part of the run.
         answer: the record that the program returns.
         timeout: seconds until a host counts as lost.
     """
@@ -328,7 +328,7 @@ def _reconnect(host: Host) -> None:
     """Connect to a host again if the connection was lost.
 
     Raises:
-        HostError: the host is not reached.
+        HostError: the host can't be reached.
     """
     transport = hooks.transport_of(host)
     if transport is not None and not transport.is_active():

@@ -211,7 +211,7 @@ def record(
     host_run: HostRun, services: Sequence[ServiceSwitch], ended: SwitchJournal, *, good: str = ""
 ) -> None:
     """Report the services' releases after a switch with an unplanned end: the target release for
-    services that were taken or rolled back, else the former one.
+    services that were taken or rolled back, else the former release.
 
     Args:
         good: state of the services if the switch succeeded.

@@ -121,7 +121,7 @@ class Endpoint:
 
     @property
     def provider(self) -> str:
-        """A name for its address: the service's, or one for all models."""
+        """Name of the endpoint's address: the service's name, or a common name for all models."""
         return f"{self.host}.models" if self.shared else self.id
 
     @computed_field  # type: ignore[prop-decorator]

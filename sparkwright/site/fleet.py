@@ -74,8 +74,8 @@ def with_recipes(
 
 
 def named_gpu(given: inventory.HostInput, settings: HostSettings) -> Gpu | None:
-    """The GPU by the setting ``gpu``, else by the host's group: `init` writes both as boxes
-    answer.
+    """The GPU by the setting ``gpu``, else by the host's group; `init` writes both from the hosts'
+    answers.
     """
     if settings.gpu:
         return Gpu(GPUS[settings.gpu], VRAM.get(settings.gpu), f"{given.origin('gpu')}: gpu")
@@ -186,7 +186,8 @@ def _known(wanted: _Wanted, *, anew: bool) -> _Answers:
 
 
 def _locks(*, anew: bool) -> Callable[[str], Lock | None]:
-    """Reads each lock once, by its path; no lock if everything is resolved again."""
+    """Return a function that reads each lock once, by its path; None if everything is resolved
+    again."""
     return cache(lambda path: None if anew else read_lock(Path(path)))
 
 
@@ -276,7 +277,7 @@ def _engine(
 
 
 def _chosen(resolved: ResolvedModel, choice: str) -> Iterator[DerivedFact]:
-    """The served GGUF file of a service that names none."""
+    """The served GGUF file of a service that names no file."""
     header = resolved.facts and resolved.facts.gguf
     if header and choice.endswith("GiB"):
         why = f"the largest file that fits {choice} with {TOKENS} tokens of context"
@@ -284,7 +285,8 @@ def _chosen(resolved: ResolvedModel, choice: str) -> Iterator[DerivedFact]:
 
 
 def _misnamed(host: ReadHost, service: ServiceSettings, image: Image | None, where: str) -> Finding:
-    """The mistake of a service that names an unknown engine or image, or two that differ."""
+    """Mistake of a service with an unknown engine or image, or an engine that is not the
+    image's."""
     message, setting, name, names = "no-image", "image", service.image, [*host.catalog.images]
     if service.engine and service.engine not in ENGINES:
         message, setting, name, names = "no-engine", "engine", service.engine, [*ENGINES]

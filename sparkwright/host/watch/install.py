@@ -12,7 +12,7 @@ class WatchInstallRequest:
 
     Attributes:
         files: path -> text and mode.
-        timer, service: names of its units.
+        timer, service: names of the watch's units.
     """
 
     home: str

@@ -123,7 +123,7 @@ def unheard(_: object) -> None:
 
 
 def look(inspect: Callable[[Host], Sequence[str]]) -> Commands:
-    """Look at the host once everything before this is done; a fault fails the host.
+    """Inspect the host after all earlier operations; a fault fails the host.
 
     Args:
         inspect: returns the faults, as lines. Raises HostError.
