@@ -45,7 +45,7 @@ BIN = Path(sys.executable).parent
 
 
 class Watch:
-    """Polls /health until stopped; the longest time without a 200 is the downtime."""
+    """Poll of /health until stopped; the longest time without a 200 is the downtime."""
 
     def __init__(self) -> None:
         self.longest = 0.0

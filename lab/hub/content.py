@@ -36,7 +36,7 @@ class Source:
 
 
 class FileResponse(Response):
-    """Answers GET and HEAD for a file with 200, 206 or 416."""
+    """Answer to GET and HEAD for a file, with status 200, 206 or 416."""
 
     def __init__(
         self, source: Source, faults: Faults, counters: Counters, headers: dict[str, str]

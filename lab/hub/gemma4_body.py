@@ -113,7 +113,7 @@ def _vision() -> list[Tensor]:
 
 
 def tensors(experts: int = EXPERTS) -> list[Tensor]:
-    """Return all tensors, at their real shapes but for the table of places."""
+    """Return all tensors, at their real shapes, except the table of places."""
     return [
         bf16(f"{TEXT}embed_tokens.weight", VOCABULARY, HIDDEN, filler=True),
         *(tensor for number in range(LAYERS) for tensor in _layer(number, experts)),

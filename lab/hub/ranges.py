@@ -1,4 +1,4 @@
-"""A byte range of a request, as RFC 9110 section 14 has it."""
+"""A byte range of a request, as RFC 9110 section 14 defines it."""
 
 import re
 

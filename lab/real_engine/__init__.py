@@ -29,8 +29,8 @@ speculation are tested against the answers of a real engine.
 If it may not bind its memory to a NUMA node, as under Docker's default seccomp profile, it reports
 this in two warnings and serves all the same. Its own stop takes a second.
 
-Models that answer: `lab-tiny`, `lab-tiny-fast` and `lab-tiny-deep` say "This tiny model has but one
-word word word ..." to every question; with `enable_thinking` the whole answer is reasoning. After
-the seventh token every draft is accepted. Ask at temperature 0: above it this engine was observed
-to take wrong tokens after a rejected draft.
+Models that answer: `lab-tiny`, `lab-tiny-fast` and `lab-tiny-deep` answer "This tiny model has but
+one word word word ..." to every question; with `enable_thinking` the whole answer is reasoning.
+After the seventh token every draft is accepted. Ask at temperature 0: above it this engine was
+observed to take wrong tokens after a rejected draft.
 """

@@ -81,7 +81,7 @@ class Page:
         return next(item for item in self.hosts[host]["services"] if item["name"] == "qwen36")
 
     def state(self, host: str) -> str:
-        """up, off or waiting."""
+        """State of a host: up, off or waiting."""
         return str(self.hosts.get(host, {}).get("state"))
 
 

@@ -1,4 +1,5 @@
-"""An engine sleeps and wakes up by its own routes; an engine that fails counts as neither."""
+"""An engine sleeps and wakes up by its own routes; an engine that fails counts as neither asleep
+nor awake."""
 
 import json
 import threading

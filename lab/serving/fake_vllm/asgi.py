@@ -27,7 +27,7 @@ class Config:
 
 
 class Server:
-    """Serves an application until SIGTERM.
+    """Server of an application, until SIGTERM.
 
     Args:
         listener: a bound socket; None to bind the address of the configuration.
@@ -93,7 +93,7 @@ class Server:
 
 
 class DirectServer(Server):
-    """Serves the fake's own application, without ASGI in between."""
+    """Server of the fake's own application, without ASGI in between."""
 
     async def _answer(self, request: Request) -> Response:
         return await self._config.app.handle(request)  # type: ignore[no-any-return]

@@ -1,7 +1,7 @@
 """A fake for llama.cpp's ``llama-server``: arguments, routes, metrics, log and GGUF files.
 
-Made from captures of build 11669 (tests/fixtures/llamacpp). OpenAI's answers, faults and prompts
-equal the fake vLLM's; it drafts nothing and makes no vectors.
+The fake was made from captures of build 11669 (tests/fixtures/llamacpp). OpenAI's answers, faults
+and prompts equal the fake vLLM's; it drafts nothing and makes no vectors.
 """
 
 import argparse

@@ -21,7 +21,7 @@ _PATIENCE_SECONDS = 600
 
 
 class Ranks:
-    """Connections to the followers; none of them on a host of its own."""
+    """Connections to the followers; a single host has none."""
 
     def __init__(self, links: dict[int, socket.socket]) -> None:
         self._links = links

@@ -104,8 +104,8 @@ def address(folder: Path, service: RunningProxy) -> Iterator[RunningProxy]:
 def two_replicas(
     folder: Path, service: RunningProxy, second: Backend
 ) -> Iterator[tuple[RunningProxy, RunningProxy]]:
-    """An address before two replicas, and the proxy of the second one. The address never notices
-    that the second one is down.
+    """An address before two replicas, and the proxy of the second replica. The address never
+    notices that the second replica is down.
     """
     (folder / "other").mkdir()
     llm = Proxy("llm", free_port(), (replica(second),), "127.0.0.1", "/generates", engine_key=True)

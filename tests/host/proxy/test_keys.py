@@ -182,7 +182,7 @@ def test_keys_are_refused_where_haproxy_reads_no_such_file(managed: RunningProxy
 
 
 def test_a_host_that_never_served_has_no_keys_to_change(managed: RunningProxy) -> None:
-    """The host's first deploy brings the keys: it does not keep a rotation from its end."""
+    """The host's first deploy brings the keys: such a host does not block the end of a rotation."""
     Path(managed.proxies.config).unlink()
     assert program.main(request(managed.proxies, named(default=KEY))) == []
     assert program.main(request(managed.proxies, None)) == []
@@ -223,7 +223,7 @@ PROCESSES = """#<PID> <type> <reloads> <uptime> <version>
 
 
 class Master:
-    """Answers as the master of HAProxy 3.0.11 does: the connection stays open for more commands
+    """Fake of HAProxy 3.0.11's master: the connection stays open for more commands
     until the other side has closed its half.
     """
 

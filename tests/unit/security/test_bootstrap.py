@@ -180,8 +180,8 @@ def test_sudoers_names_that_user_and_no_other(
 
 
 def test_no_step_that_would_show_a_password_needs_it() -> None:
-    """pyinfra's own operations put it into a command line: no step before a passwordless sudo
-    needs it.
+    """pyinfra's own operations put the password into a command line: no step before a passwordless
+    sudo needs it.
     """
     for step in ALL[1:]:
         assert decided(but(UBUNTU, passwordless=False), step).steps == ()

@@ -180,7 +180,7 @@ def test_a_fitting_context_also_fits_with_sliding_windows(pool: float) -> None:
 
 
 def test_short_names_are_written_as_long_names() -> None:
-    """``-ngl`` has one dash, and llama-server does not know ``--ngl``."""
+    """``-ngl`` has one dash, and llama-server rejects ``--ngl``."""
     settings = {"recipe": "qwen35-9b-gguf-rtx-12gb", "arguments": {"ngl": 50, "c": 4096}}
     command = container_command(plan({"s": settings}).services[0]).arguments
     assert command[command.index("50") - 1] == "--n-gpu-layers"
