@@ -78,7 +78,7 @@ def push_to(address: str, kind: Kind, layers: list[Layer]) -> tuple[str, int]:
 
 
 def _paths(root: Path) -> Iterator[Path]:
-    """Everything in the tree, folders before their contents, sorted by name."""
+    """Everything in the tree, folders before their contents, in an order of its own."""
     for path in sorted(root.iterdir()):
         yield path
         if path.is_dir() and not path.is_symlink():

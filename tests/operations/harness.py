@@ -127,7 +127,7 @@ class FakeHost:
         self.lines.append(click.unstyle(message))
 
     def get_fact(self, *_: Any, **__: Any) -> None:
-        """Check that every expected question was asked."""
+        """Return no fact, without a remote execution."""
 
     def run_shell_command(self, command: Any, **arguments: Any) -> tuple[bool, CommandOutput]:
         text = command.get_raw_value()
