@@ -18,8 +18,8 @@ The GPU machine needs root, a driver of 580 or newer, `xz`, `dpkg`, `tar`, 64 GB
 disk, and a Python 3.12 with torch, from which the image of vLLM is made. Nothing resets the GPU or
 changes its settings.
 
-Three parts are fake: NVIDIA's container toolkit (`fakes/`), which no package index at hand has; the
-weights, which have a real shape and format but generate one sentence; the image, which has the
+Three parts are fake: NVIDIA's container toolkit (`fakes/`), which no configured package index has;
+the weights, which have a real shape and format but generate one sentence; the image, which has the
 layout of `vllm/vllm-openai` and other bytes.
 
 Known limit: Docker in the hosts has no control group for `pids_limit`. The unit by which a host

@@ -131,7 +131,7 @@ def files_of(
     """Files with which a host switches between exclusive services without a controller, if any.
 
     Args:
-        needs: GiB of memory that services need, as far as the plan knows it.
+        needs: GiB of memory that services need, as far as the plan has an estimate.
     """
     members = {each.exclusive: each.members for each in services if each.exclusive is not None}
     if not members:

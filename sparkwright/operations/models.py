@@ -35,9 +35,9 @@ def present(
 ) -> Commands:
     """Download a model's files: complete, verified, at this commit.
 
-    They lie in ``<root>/<org>--<name>[--<part>]/<commit>``, with a receipt of sizes and hashes. A
-    systemd job on the host fetches them: it continues if the connection ends, and resumes after an
-    interruption.
+    The files are in ``<root>/<org>--<name>[--<part>]/<commit>``, with a receipt of sizes and
+    hashes. A systemd job on the host fetches them: it continues if the connection ends, and resumes
+    after an interruption.
 
     Args:
         repository: ``org/name`` of the hub.

@@ -226,7 +226,7 @@ def to_release(
     """Return a switch of a service to a release that the host still has.
 
     Args:
-        now: the service as planned, or as it runs: the release does not determine the switch.
+        now: the planned or running service, which determines how to switch; the release does not.
         to: the release's record.
         back: the release that runs.
         proved: whether this host served the release well before: then the release is observed for a

@@ -70,7 +70,7 @@ class Arguments:
     served_names: tuple[str, ...] = ()
 
     def option(self, word: str, arguments: list[str]) -> None:
-        """Read an option, and as many of the words after it as it takes."""
+        """Read an option, and the following words that are its values."""
         option, equals, value = word.partition("=")
         name, _, path = option.lstrip("-").partition(".")
         given = [value] if equals else []

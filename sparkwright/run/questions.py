@@ -286,7 +286,7 @@ def follow(
         take: function that gets each answer, or the reason of a failure.
         interval: seconds between two requests.
         count: number of requests; 0 for no limit.
-        wanted: function that tells whether an answer is needed now; until then no request is sent.
+        wanted: function that returns whether an answer is needed now; no request is sent before.
 
     Raises:
         HostError: the last request had no answer.

@@ -239,7 +239,7 @@ def role(function: Callable[[Host, HostRun], None]) -> Callable[[], None]:
 
 
 def refuse(host: Host, reason: str) -> None:
-    """Leave this host out of the run, and say why."""
+    """Leave this host out of the run, and report the reason."""
     memory(host).failure = reason
     for line in f"{reason}: this host is left as it is".splitlines():
         host.log(click.style(visible(line), fg="red"))

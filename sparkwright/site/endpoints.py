@@ -94,7 +94,7 @@ class Endpoint:
         kinds: kinds of requests that it answers, each with its route.
         chats: whether it answers chats.
         ca: absolute path on the controller of the CA that verifies https; None for public CAs,
-            which every client knows, and for http.
+            which every client trusts, and for http.
         shared: whether its address serves all models.
     """
 

@@ -382,7 +382,7 @@ class Fleet:
 
 
 def stopping(planned: Mapping[str, PlannedHost]) -> list[Finding]:
-    """Violated rules that end a run, since nobody has silenced them; an obstacle to a host's
+    """Violated rules that end a run, since no setting silences them; an obstacle to a host's
     login fails that host alone.
     """
     result = errors(finding for host in planned.values() for finding in host.violations)

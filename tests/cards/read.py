@@ -67,7 +67,7 @@ def sections(card: str, text: str) -> dict[str, str]:
     """Name of a section -> its text.
 
     Raises:
-        ValueError: a section does not begin as sections.yaml says.
+        ValueError: the beginning of a section differs from sections.yaml.
     """
     listed = safe_load((HERE / "sections.yaml").read_text(encoding="utf-8"))[card]
     starts, at = [], 0

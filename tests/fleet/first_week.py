@@ -81,7 +81,7 @@ class Shell:
         return Path(self._state.read_text().splitlines()[0].removeprefix("cd "))
 
     def run(self, block: Block, seconds: float) -> str:
-        """Run a block unchanged; it must end as its comment says. Returns its output."""
+        """Run a block unchanged; it must end as its comment requires. Returns its output."""
         keep = f'{{ echo "cd $PWD"; export -p; }} > {self._state}'
         script = f". {self._state}\nset -e\ntrap '{keep}' EXIT\n{block.code}"
         environment = {"HOME": str(self._state.parent), "PATH": _PATH, "TERM": "dumb"}

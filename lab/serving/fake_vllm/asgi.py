@@ -100,7 +100,8 @@ class DirectServer(Server):
 
 
 def bind(address: str | tuple[str, int]) -> socket.socket:
-    """A socket at a path or at an address and port. Raises Refusal, also if a file exists there."""
+    """A socket at a path or at an address and port. Raises Refusal, also if a file exists at the
+    path."""
     unix = isinstance(address, str)
     family = socket.AF_UNIX if unix else socket.AF_INET6 if ":" in address[0] else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)

@@ -119,7 +119,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
 
 
 def main(_: list[str]) -> int:
-    """Serve as the command line says; returns the exit status."""
+    """Serve with the command line's arguments; returns the exit status."""
     log.uvicorn = lambda text: None
     identity = read_identity()
     arguments = parser(f"llamacpp/{BUILD}", "llama-server").parse_args()

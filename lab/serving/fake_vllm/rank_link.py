@@ -1,7 +1,7 @@
 """Ranks over several hosts (`--nnodes`), which join and end as vLLM 0.32.0's do.
 
-The head listens on every address at --master-port and starts once all followers are there. The next
-request notices a lost rank and fails with 500; then the head ends, with status 0. A follower
+The head listens on every address at --master-port and starts once all followers are connected. The
+next request notices a lost rank and fails with 500; then the head ends, with status 0. A follower
 notices nothing: it survives its head, and no later head can use it.
 """
 
@@ -38,7 +38,7 @@ class Ranks:
 
 
 def gather(arguments: argparse.Namespace) -> Ranks | None:
-    """Wait for all ranks; None on a follower, which has joined its head and answers nobody.
+    """Wait for all ranks; None on a follower, which has joined its head and serves no requests.
 
     Raises:
         Refusal: ranks are missing at the deadline.

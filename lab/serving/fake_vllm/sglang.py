@@ -172,7 +172,7 @@ def say(text: str) -> None:
 
 
 def main(_: list[str]) -> int:
-    """Serve as the command line says; returns the exit status."""
+    """Serve with the command line's arguments; returns the exit status."""
     log.uvicorn = lambda text: say(f"INFO:     {text}")
     identity = read_identity()
     arguments = parser(f"sglang/{identity.version}", "sglang serve").parse_args()

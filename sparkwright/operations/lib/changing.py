@@ -72,7 +72,7 @@ def change(
 
     Args:
         pending: descriptions of the changes; empty if there are none.
-        otherwise: the reason why there is nothing to do.
+        otherwise: the reason for no change.
         emergency: whether to apply the changes even if another run has the lock.
         forget: whether the host must be observed again after the change.
     """

@@ -50,7 +50,7 @@ class Interrupted(HostError):
 
 
 def why(ended: release.SwitchJournal) -> str:
-    """Return the message about a switch that did not end well: its faults, and the running
+    """Return the message about a failed switch: its faults, and the running
     release.
     """
     first, *rest = ended.reasons or ("no reason was given",)

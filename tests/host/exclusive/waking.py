@@ -41,7 +41,7 @@ class Waking:
         proxy: proxy of the service ``llm``; ``coder`` runs.
         begun: activated services, in order.
         go: set when the switch may end.
-        well: whether activated services come up.
+        well: whether activated services start.
         refusal: reason why the switch does not start.
     """
 

@@ -317,7 +317,7 @@ def test_a_restart_finishes_answers_and_takes_requests(address: Address) -> None
 
 
 class _Listening(socket.socket):
-    """A socket that knows whether a connection was accepted."""
+    """A socket that records whether a connection was accepted."""
 
     accepted = False
 

@@ -96,7 +96,7 @@ def test_no_file_process_or_socket_reveals_a_clients_key(proxy: RunningProxy) ->
 
 
 def test_the_hosts_own_key_opens_from_the_host_alone(proxy: RunningProxy, first: Backend) -> None:
-    """Another address of this machine stands for another machine: it is not the requested
+    """Another address of this machine represents another machine: requests are not for this
     address.
     """
     assert proxy.post(CHAT, key=ENGINE.value).status == 200
@@ -192,7 +192,7 @@ def test_a_stopped_service_is_out_at_once_and_back_by_its_health(
     start: Opener, first: Backend
 ) -> None:
     """The state is reset on every start: otherwise a stop that left it drained would make a boot
-    serve nobody.
+    serve no request.
     """
     proxy = start(first)
     proxy.until_status("one", "UP")

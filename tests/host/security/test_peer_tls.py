@@ -76,7 +76,7 @@ class Served:
 def serving(
     fetch: Fetch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[[bool], Served]]:
-    """Makes a host that has the model already and serves it, by TLS or in clear."""
+    """Factory of a host that has the model already and serves it, with or without TLS."""
     monkeypatch.setattr(peer_server, "is_own_docker", lambda _: False)
     ca = authority(NOW, tmp_path / "ca", names=[NAME])
     path = tmp_path / "host.pem"
@@ -113,8 +113,8 @@ def test_an_eavesdropper_reads_no_weights_and_no_names(
 def test_nothing_is_taken_from_a_server_without_the_peers_certificate(
     serving: Callable[[bool], Served], leech: Fetch, tmp_path: Path, mistake: str
 ) -> None:
-    """The server does not learn the requested content either: the run's key is sent to nobody
-    else.
+    """The server does not learn the requested content either: only the real peer gets the run's
+    key.
     """
     served = serving(True)
     other = authority(NOW, tmp_path / "other", names=[NAME])

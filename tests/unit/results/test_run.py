@@ -24,7 +24,7 @@ SERVICE = ServiceRow(
 
 
 def row(**changes: Any) -> Row:
-    """A host in order."""
+    """A host as planned."""
     return replace(Row("spark-1", (SERVICE,), None, (), (), 2), **changes)
 
 

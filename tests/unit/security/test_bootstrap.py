@@ -1,4 +1,5 @@
-"""Bootstrap takes packages only from sources that the user named, and gives root to nobody else."""
+"""Bootstrap takes packages only from sources that the user named, and gives root to no other
+source."""
 
 import hashlib
 import os

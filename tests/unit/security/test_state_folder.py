@@ -1,4 +1,4 @@
-"""The site's state on the controller belongs to its owner alone, and nobody else's key is
+"""The site's state on the controller belongs to its owner alone, and no other user's key is
 accepted.
 """
 

@@ -293,7 +293,7 @@ def test_card_memory_held_by_another_program_is_reported(
 
 @pytest.mark.parametrize(("nominal", "total"), [(16, 15.5), (32, 31.0)])
 def test_a_box_with_the_memory_on_its_label_is_accepted(nominal: int, total: float) -> None:
-    """The kernel lists a little less than the label says."""
+    """The kernel lists a little less memory than the label."""
     needs = {item.needs.memory_gib for item in catalog().recipes.values()}
     assert [need for need in needs if total < need <= nominal] == []
 

@@ -1,4 +1,5 @@
-"""llama.cpp: command line, limits, memory by a GGUF header, and a recipe derived from one."""
+"""llama.cpp: command line, limits, memory by a GGUF header, and a recipe derived from such a
+header."""
 
 from __future__ import annotations
 
