@@ -199,7 +199,7 @@ def run(host: FakeHost, operation: Any, *args: Any, execute: bool = False, **kwa
 
 
 def held(request: Any) -> LockAnswer:
-    """The lock's answer: the run has the lock, and no other run had it since the observation."""
+    """The lock's answer: the run has the lock, and no other run took it since the observation."""
     return LockAnswer(request["take"] is not None)
 
 

@@ -96,9 +96,7 @@ def test_no_file_process_or_socket_reveals_a_clients_key(proxy: RunningProxy) ->
 
 
 def test_the_hosts_own_key_opens_from_the_host_alone(proxy: RunningProxy, first: Backend) -> None:
-    """Another address of this machine represents another machine: requests are not for this
-    address.
-    """
+    """A client at another address of this machine acts as another machine."""
     assert proxy.post(CHAT, key=ENGINE.value).status == 200
     seen = []
     for key in (ENGINE.value, OPENCLAW):
