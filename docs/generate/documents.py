@@ -222,7 +222,7 @@ class PlannedRelease(TypedDict):
 
 
 class HostSummary(TypedDict):
-    """Running services of a host, and its plan. Its switches: ``history --json``.
+    """Running services of a host, and its plan. ``history --json`` has its switches.
 
     Attributes:
         now: the host's clock, seconds since the epoch.

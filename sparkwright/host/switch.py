@@ -176,8 +176,8 @@ class Switch:
     # Steps
 
     def _lacking(self) -> list[str]:
-        """Return requirements of the new releases that the host does not meet. Called before
-        anything stops.
+        """Return requirements of the new releases that the host does not meet. The switch runs this
+        check before anything stops.
         """
         runs = exclusive.running(self._folder.parent)
         problems = [

@@ -21,7 +21,7 @@ def verify(
     compute_capability: str | Sequence[str] | None = None,
     memory_gib: float | None = None,
 ) -> Commands:
-    """Fail the host unless it has a GPU and driver with these properties. Changes nothing.
+    """Fail the host unless it has a GPU and driver with these properties. The host is not changed.
 
     Args:
         minimum_driver: major version of the NVIDIA driver.

@@ -30,10 +30,12 @@ def answers(
     judged: Callable[[str, Smoke], None] | None = None,
     noticed: Callable[[Finding], None] | None = None,
 ) -> Commands:
-    """Check each service for health, its names, the key and a real generation. Changes nothing.
+    """Check each service for health, its names, the key and a real generation. The host is not
+    changed.
 
-    The host itself asks, within each service's deadlines. A failure shows the service's
-    last journal lines. Then this machine asks as a neighbour does, without the key.
+    The host itself sends the requests, within each service's deadlines. A failure shows the
+    service's last journal lines. Then this machine sends requests without the key, as a neighbour
+    would.
 
     Args:
         entrances: ports that must refuse every request without the key.

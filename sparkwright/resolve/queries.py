@@ -226,7 +226,7 @@ def _certificates(*authorities: str | None) -> ssl.SSLContext:
 
 @contextmanager
 def asking(subject: str, server: str, *, answer: str, setting: str) -> Iterator[None]:
-    """Make one finding of a query's errors.
+    """Combine a query's errors into one finding.
 
     Args:
         answer: expected answer of the server, as text.

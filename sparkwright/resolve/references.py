@@ -99,7 +99,7 @@ class ModelReference:
         code: ``org/name/path`` of files that run code and that a user has read.
         choice: served files of a GGUF repository: a quantization (``Q4_K_M``), the path of a file,
             or its largest size (``12GiB``), each with the repository's projector; or a path, a
-            comma, and the projector's path or ``none``. Empty for other formats.
+            comma, and the projector's path or ``none``; empty for other formats.
         gguf: whether to serve GGUF files of a repository that has others, too.
     """
 

@@ -1,4 +1,4 @@
-"""The API keys of a fleet as a table: names, states, and hosts that accept them. Never a key."""
+"""The API keys of a fleet as a table: names, states, and hosts that accept them, but no key."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -19,7 +19,7 @@ DEEP = Nap("/is_sleeping", (Step("/sleep?level=2"),), (WEIGHTS, RELOAD, CACHE))
 
 
 class Engine:
-    """Answers as vLLM 0.24.0 by its developer mode (lab/gpu/sleep.py)."""
+    """Fake of vLLM 0.24.0 in its developer mode, from captures (lab/gpu/sleep.py)."""
 
     def __init__(self, fails: str | None) -> None:
         self.asleep, self.asked, self.fails = False, list[tuple[str, bytes]](), fails

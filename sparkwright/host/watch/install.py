@@ -1,4 +1,4 @@
-"""Install or remove the watch on this host. Runs as root."""
+"""Install or remove the watch on this host, as root."""
 
 import shutil
 from pathlib import Path

@@ -52,7 +52,7 @@ Take = Callable[..., "Taker"]
 
 @dataclass
 class FakePeer:
-    """Listens in a peer's place, and answers at will."""
+    """Server in a peer's place, with answers that a test sets."""
 
     behaviour: _Behaviour
     asked: list[Asked] = field(default_factory=list)

@@ -37,7 +37,7 @@ def test_a_foreign_key_is_not_put_on_a_host() -> None:
 
 @pytest.fixture(scope="module")
 def export() -> Iterator[Callable[..., bytes]]:
-    """Runs gpg, with the secret keys of a vendor and of an attacker."""
+    """Function that runs gpg with the secret keys of a vendor and of an attacker."""
     if shutil.which("gpg") is None:
         pytest.skip("makes keys with gpg")
     with tempfile.TemporaryDirectory() as home:  # a short path, for the agent's socket
