@@ -78,8 +78,8 @@ def activated(
 
     Args:
         request: the activation; with ``dry`` the host only reports its effect.
-        answered: called with the result, also after a failure.
-        unless: returns a reason to skip the activation, or None.
+        answered: function called with the result, also after a failure.
+        unless: function that returns a reason to skip the activation, or None.
 
     **Example:**
 

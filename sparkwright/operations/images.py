@@ -56,7 +56,7 @@ def present(
         platforms: the image's files by architecture; None to ask the registry, from the controller.
         title: its name in messages; default: the image's name.
         store: directory for the image's parts; default: below ``<services_root>/images``.
-        build: provides the context of an image that is built over this image.
+        build: function that returns the context of an image that is built over this image.
         account: ``user:password`` for the registry, or None.
         sources: peers and limits; default: only the registry.
         wait: False only starts the job; ``jobs.finished`` waits for it.

@@ -41,7 +41,7 @@ def removed(
         services: names; None for everything.
         weights: whether to remove the models, too.
         bootstrap: whether to undo bootstrap, after everything else is gone.
-        answered: called with the removed and the remaining parts.
+        answered: function called with the removed and the remaining parts.
 
     **Example:**
 

@@ -39,8 +39,8 @@ def answers(
 
     Args:
         entrances: ports that must refuse every request without the key.
-        judged: called with the result of each service, by name.
-        noticed: called with a fault that does not fail the host: ports that answer the host but not
+        judged: function called with the result of each service, by name.
+        noticed: function called with a fault that does not fail the host: ports that answer the host but not
             this machine.
 
     **Example:**

@@ -47,7 +47,7 @@ def read_header(fetch: Callable[[int, int], bytes], size: int) -> Header:
     """Read the header of a file of this size.
 
     Args:
-        fetch: returns this many bytes of the file from an offset on.
+        fetch: function that returns this many bytes of the file from an offset on.
 
     Raises:
         Unusable: the file is not a GGUF file, is cut off, or is beyond the bounds.

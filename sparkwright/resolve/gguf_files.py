@@ -59,7 +59,7 @@ def choose(
     Args:
         sizes: sizes of every file of the repository.
         choice: choice of files, as in ``ModelReference``.
-        read: returns the facts of a model with a projector.
+        read: function that returns the facts of a model with a projector.
 
     Raises:
         Unusable: the choice leads to no model, or to several.

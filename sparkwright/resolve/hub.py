@@ -62,8 +62,8 @@ def lora_of(
 
     Args:
         files: paths of the repository.
-        small: returns the object of a JSON file.
-        piece: returns bytes of a file, given their offset and number.
+        small: function that returns the object of a JSON file.
+        piece: function that returns bytes of a file, given their offset and number.
 
     Raises:
         ValueError, TypeError, LookupError, Unusable: the files have another form.

@@ -69,8 +69,8 @@ class ImageReference:
         pull_name: ``host[:port]/path``, without tag: the name for Docker.
         digest: the catalog's pin of the tag; None to ask the registry.
         key: file with the required public key of its signature, if any.
-        build: set for an image that no registry has; the tag is then a git revision.
-        steps: set for an image that is derived from this image on the host.
+        build: source of an image that no registry has; the tag is then a git revision.
+        steps: steps that derive an image from this image on the host.
     """
 
     image: str

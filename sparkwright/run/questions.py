@@ -57,7 +57,7 @@ def answered(
     """Return the question that a program on each host answers.
 
     Args:
-        request: returns the program's request for a host's part of the run.
+        request: function that returns the program's request for a host's part of the run.
         answer: the record that the program returns.
         timeout: seconds until a host counts as lost.
     """

@@ -58,7 +58,7 @@ def with_recipes(
     """The hosts with a recipe for every service; services without a recipe are left out.
 
     Args:
-        problems: gets the obstacles.
+        problems: list to which the obstacles are added.
         anew: whether to ask the hub although the lock has the model.
     """
     wanted: _Wanted = {}

@@ -40,7 +40,7 @@ class Waking:
     Attributes:
         proxy: proxy of the service ``llm``; ``coder`` runs.
         begun: activated services, in order.
-        go: set when the switch may end.
+        go: event that lets the switch end.
         well: whether activated services start.
         refusal: reason why the switch does not start.
     """
