@@ -30,7 +30,7 @@ VLLM = Kind(
     {f"!{PACKAGES}": "Debian's Python", PACKAGES: "vLLM and what it needs"},
     (
         REQUIREMENTS,
-        *(HERE / f"{name}.py" for name in ("layout", "debian", "wheels", "modules", "image")),
+        *(HERE / f"{name}.py" for name in ("places", "debian", "wheels", "modules", "image")),
     ),
     {"Env": ["PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8"], "WorkingDir": "/"},
 )

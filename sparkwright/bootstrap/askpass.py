@@ -120,9 +120,8 @@ def _parent() -> str:
                 if os.access(program.name, os.X_OK):
                     return folder
     where = ", ".join(filter(None, folders))
-    raise _MESSAGES.refusal(
-        "no-programs", "this machine", folders=where, longest=str(_LONGEST_PATH)
-    )
+    facts = {"folders": where, "longest": str(_LONGEST_PATH)}
+    raise _MESSAGES.refusal("no-programs", "this machine", **facts)
 
 
 def _answer_one(listener: socket.socket, answer: Answer, program: int) -> None:

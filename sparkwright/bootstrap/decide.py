@@ -47,10 +47,9 @@ class Judged:
         if judge := getattr(self, f"_{name.replace('-', '_')}", None):
             yield from judge()
         elif self.state.gb10 or name not in _OF_GB10:
-            units = (path.rpartition("/")[2] for path in steps.files()[name])
-            yield from self._writing(
-                name, tuple(unit for unit in units if unit.endswith(".service"))
-            )
+            names = (path.rpartition("/")[2] for path in steps.files()[name])
+            units = tuple(unit for unit in names if unit.endswith(".service"))
+            yield from self._writing(name, units)
 
     def _packages(self, step: Packaged) -> Packages:
         return packages_of(step, self.box, self.plan.settings.bootstrap_sources.get(step))

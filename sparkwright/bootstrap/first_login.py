@@ -173,8 +173,7 @@ class Login:
             raise self._refusal("no-password-login", methods=methods.rstrip(")."))
         if self.ask is None:
             raise self._refusal("no-login-key", user=self.user, address=self.address)
-        key = self._public_key()
-        code, _, err = self._run(_INSTALL, _BY_PASSWORD, f"{key}\n")
+        code, _, err = self._run(_INSTALL, _BY_PASSWORD, f"{self._public_key()}\n")
         if code == 255 and len(self._typed) >= TRIES:
             raise self._refusal("wrong-password", user=self.user)
         if code:
@@ -218,17 +217,15 @@ class Login:
         if self._refused:
             return None
         if _ACCEPTS.search(prompt):
-            about = (
-                f"{prompt.strip().rpartition(chr(10))[0]}\nIs that the host's own key? (yes/no) "
-            )
-            answer = self.ask(about, True) if self.ask else ""
+            about = prompt.strip().rpartition("\n")[0]
+            question = f"{about}\nIs that the host's own key? (yes/no) "
+            answer = self.ask(question, True) if self.ask else ""
             self._refused = answer.strip().lower() not in ("y", "yes")
             return "no" if self._refused else "yes"
         user, _, host = self.whose.rpartition("@")
         mine = prompt.rstrip() == f"{user[:30]}@{host[:128]}'s password:"
-        mine |= prompt.startswith(prefix := f"({self.whose}) ") and bool(
-            _PAM.fullmatch(prompt.removeprefix(prefix))
-        )
+        own_words = prompt.removeprefix(f"({self.whose}) ")
+        mine |= own_words != prompt and _PAM.fullmatch(own_words) is not None
         if not (mine and own) or self.ask is None or len(self._typed) >= TRIES:
             return None
         self._typed.append(self._password(again=bool(self._typed)))

@@ -1,12 +1,14 @@
 """Package sources and package names of each step on each type of machine (sources.yaml)."""
 
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any
+from functools import cache, partial
 
 from sparkwright.bootstrap.box import Box
 from sparkwright.config.bootstrap_settings import PackageSource
 from sparkwright.text.shipped_yaml import beside
+
+#: Step -> kind of machine -> its packages and their repository.
+_table = cache(partial(beside, __file__, "sources.yaml"))
 
 
 @dataclass(frozen=True)
@@ -50,12 +52,6 @@ class Packages:
     repository: Repository | None = None
 
 
-@cache
-def _table() -> dict[str, dict[str, dict[str, Any]]]:
-    table: dict[str, dict[str, dict[str, Any]]] = beside(__file__, "sources.yaml")
-    return table
-
-
 def every_package(step: str) -> list[str]:
     """Names of a step's packages on every type of machine."""
     return [name for entry in _table().get(step, {}).values() for name in entry["packages"]]
@@ -81,9 +77,8 @@ def packages_of(step: str, box: Box, source: PackageSource | None) -> Packages:
 
 def _usual(step: str, box: Box) -> Packages:
     boxes, kind = _table().get(step, {}), box.kind.name.lower()
-    entry = next(
-        (boxes[name] for name in (f"{kind}{box.major}", kind, "any") if name in boxes), None
-    )
+    kinds = (f"{kind}{box.major}", kind, "any")
+    entry = next((boxes[name] for name in kinds if name in boxes), None)
     if entry is None:
         return Packages(())
     repository = None

@@ -160,9 +160,8 @@ def _contexts(bundle: _Bundle) -> None:
     """The files that images are built from."""
     for _, service, image in bundle.services:
         if (build := service.image.build) and image.commit:
-            files = build_context.build_context(
-                build.context, image.commit, build.directory, bundle.directory / "build"
-            )
+            source = build.context, image.commit, build.directory
+            files = build_context.build_context(*source, bundle.directory / "build")
             build_context.verify(files, image.context, carried=True)
 
 

@@ -139,8 +139,8 @@ def new(
 
 def _from(kind: str, base: str, directory: Path) -> dict[str, Any]:
     """The keys of an entry that extends another entry: only a recipe's title is required."""
-    catalog = load_catalog(places.catalogs([directory] if directory.is_dir() else []))
-    entries = catalog.of_kind(kind)
+    own = [directory] if directory.is_dir() else []
+    entries = load_catalog(places.catalogs(own)).of_kind(kind)
     if base not in entries:
         raise refusal("--from", f"no {kind} {base!r}", suggest(base, list(entries)))
     values: dict[str, Any] = {"extends": base}

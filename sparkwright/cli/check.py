@@ -65,9 +65,8 @@ def _needed(recipe: str, data: Mapping[str, Any]) -> dict[str, Any]:
     with suppress(user_error.UserError, KeyError):
         recipes_of_site = load_catalog(places.catalogs(tuple(data["catalog_directories"]))).recipes
         ranks, secrets = recipes_of_site[recipe].ranks, recipes_of_site[recipe].secrets
-        service = data["services"]["recipe"] | {
-            "secrets": [{"name": name, "variable": "ANY"} for name in secrets]
-        }
+        sources = [{"name": name, "variable": "ANY"} for name in secrets]
+        service = data["services"]["recipe"] | {"secrets": sources}
         if ranks and ranks.world > 1:
             hosts = ["any host", *(f"host {number}" for number in range(2, ranks.world + 1))]
             services = {"recipe": {**service, "cluster": "any"}}

@@ -211,8 +211,7 @@ def rollback(hosts: Hosts, to: str | None, dry: bool, yes: bool, as_json: bool) 
     from sparkwright.run import rollout
 
     target = to or "the release before"
-    subject = hosts.subject(link="of")
-    options.confirm(f"Switch {subject} back to {target}?", yes=yes or dry)
+    options.confirm(f"Switch {hosts.subject(link='of')} back to {target}?", yes=yes or dry)
     change = partial(rollout.rollback, to=to, chosen=hosts.services_of)
     sys.exit(hosts.show(change, as_json=as_json, planless=True, dry=dry, switches=True))
 
@@ -253,6 +252,5 @@ def remove(hosts: Hosts, yes: bool, as_json: bool, bootstrap: bool | None, weigh
             echo(f"{name}: the next deploy serves there again, unless {hosts.inventory} lacks it")
     if result.failures:
         lost = ", ".join(result.failures)
-        remedy = "run this again when they can be reached"
-        echo(f"{lost}: nothing was removed; {remedy}", err=True)
+        echo(f"{lost}: nothing was removed; run this again when they can be reached", err=True)
     finish(result)

@@ -1,8 +1,6 @@
 """``sparkwright status``, ``history`` and ``diff``: releases of every host, read from the hosts."""
 
-import json
 import sys
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +15,7 @@ from sparkwright.cli.lib.output import echo, screen
 from sparkwright.findings.render import data, paint
 from sparkwright.host.lib.records import encode
 from sparkwright.results import status as results
-from sparkwright.results.answers import Answers
+from sparkwright.results.answers import Answers, keep
 from sparkwright.text.visible import paragraph
 
 #: Seconds between two questions of `status --watch`.
@@ -34,16 +32,13 @@ def deployments(hosts: Hosts, *, planless: bool = True) -> Answers[results.Deplo
 
     answers = hosts.ask(questions.deployment, planless=planless)
     if result := answers.answers:
-        kept = Path(".sparkwright/status.json")
         watched = [
             finding
             for host, deployment in result.items()
             for finding in watch_findings(host, deployment.watch, deployment.now)
         ]
         record = {"history": results.switches(result), "findings": data(watched)}
-        with suppress(OSError):  # a full disk here hides no answer of the hosts
-            kept.parent.mkdir(mode=0o700, exist_ok=True)
-            kept.write_text(json.dumps(record) + "\n", encoding="utf-8")
+        keep(Path(".sparkwright/status.json"), record)
     if misspelt(hosts.services, ({*seen.services, *seen.planned} for seen in result.values())):
         finish(answers, unknown=True)
     meant = {host: seen.only(partial(hosts.means, host)) for host, seen in result.items()}
@@ -81,10 +76,8 @@ def _watch(hosts: Hosts, *, as_json: bool) -> NoReturn:
     fleet: dict[str, results.Deployment] = {}
     silent: dict[str, str] = {}
     with hosts.session(planless=True) as session, screen() as show:
-        for event in session.watch(partial(follow, question=deployment, interval=_INTERVAL)):
-            if event is None:
-                continue
-            host, seen = event
+        watch = partial(follow, question=deployment, interval=_INTERVAL)
+        for host, seen in filter(None, session.watch(watch)):
             if isinstance(seen, results.Deployment):
                 silent.pop(host, None)
                 fleet[host] = seen.only(partial(hosts.means, host))

@@ -51,7 +51,5 @@ def _of_fabrics(hosts: Hosts, answered: tuple[str, ...]) -> Iterator[tuple[str, 
         if joined:
             looks = hosts.only(joined).ask(questions.fabric, planless=True).answers
             for fabric in of_looks(looks):
-                head = next(iter(fabric.states))
-                yield from (
-                    (finding.subject.host or head, finding) for finding in CHECKS.findings(fabric)
-                )
+                for finding in CHECKS.findings(fabric):
+                    yield finding.subject.host or next(iter(fabric.states)), finding

@@ -46,16 +46,14 @@ def command(folder: Path, names: tuple[str, ...], gpus: tuple[str, ...], as_json
     echo(f"{folder}: {len(files)} files written")
     for host in without:
         problem = f"no recipe of the catalog fits the {VRAM[host.gpu]:g} GiB of {host.gpu}"
-        remedy = (
-            f"it has no services until {folder / skeleton.INVENTORY} names a recipe of your own"
-        )
+        file = folder / skeleton.INVENTORY
+        remedy = f"it has no services until {file} names a recipe of your own"
         echo(f"{click.style('-->', fg='yellow')} {host.name}: {problem}: {remedy}", err=True)
     if not hosts:
         echo(f"{folder / skeleton.INVENTORY} has no hosts yet: `sparkwright up HOST` adds one.")
     enter = "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "
-    echo(
-        f"Next:\n    {enter}sparkwright check\n    sparkwright deploy --dry\n    sparkwright deploy"
-    )
+    steps = (f"{enter}sparkwright check", "sparkwright deploy --dry", "sparkwright deploy")
+    echo("\n    ".join(["Next:", *steps]))
 
 
 def _hosts(names: tuple[str, ...], gpus: tuple[str, ...]) -> list[skeleton.NewHost]:

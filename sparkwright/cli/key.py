@@ -120,9 +120,8 @@ def rotate_command(fleet: _Fleet, name: str, as_json: bool) -> None:
             if not service.proxy:
                 echo(f"{host}: {service.name} has no proxy: its engine knows one key, and takes "
                            "the new one by a restart in the next deploy", err=True)  # fmt: skip
-    lines = [
-        f"the new key is in {path}; the former key is valid until `{retire}`" for path in files
-    ]
+    until = f"the former key is valid until `{retire}`"
+    lines = [f"the new key is in {path}; {until}" for path in files]
     _end(name, "rotated", [], *lines, as_json=as_json)
 
 

@@ -152,9 +152,8 @@ def _check(path: Path, plans: list[HostPlan]) -> LockReport:
         f"registry {address} is not pinned: {again}"
         for address in sorted(_registries(plans) - set(lock.registries or ()))
     ]
-    observeds += [
-        f"{name} is locked, and no host needs it" for name in locks.unused(references, lock)
-    ]
+    unused = locks.unused(references, lock)
+    observeds += [f"{name} is locked, and no host needs it" for name in unused]
     state = "incomplete" if observeds else "complete"
     counts = f"{len(lock.images)} images, {len(lock.models)} models"
     return LockReport(str(path), f"{state}, {counts}", observeds)

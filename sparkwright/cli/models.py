@@ -28,8 +28,7 @@ def list_command(hosts: Hosts, as_json: bool) -> None:
     them."""
     from sparkwright.run import questions
 
-    answers = hosts.ask(questions.used_disk, planless=True)
-    _show(answers, as_json=as_json, pruning=False)
+    _show(hosts.ask(questions.used_disk, planless=True), as_json=as_json, pruning=False)
 
 
 @models.command("prune")

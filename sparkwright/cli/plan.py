@@ -58,8 +58,7 @@ def command(hosts: selection.Selection, files: bool, as_json: bool) -> None:
         ]  # fmt: skip
         services = ((service, host.catalog) for host in planned_hosts.values()
                     for service in host.plan.services)  # fmt: skip
-        page = template("plan/plan.txt.j2")
-        shown_text = page.render(
+        shown_text = template("plan/plan.txt.j2").render(
             blocks=blocks,
             terms=terms(services),
             style=click.style,

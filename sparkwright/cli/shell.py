@@ -44,8 +44,7 @@ def command(ctx: click.Context, hosts: selection.Selection) -> None:
 
 def _service(hosts: selection.Selection) -> tuple[inventory.HostInput, str]:
     """The one selected service, with its host, by the inventory. Raises UserError."""
-    inputs = hosts.read()
-    every = [(host, name) for host in inputs for name in targets.services_of(host)]
+    every = [(host, name) for host in hosts.read() for name in targets.services_of(host)]
     chosen = [(host, name) for host, name in every if hosts.means(host.name, name)]
     if len(chosen) == 1:
         return chosen[0]

@@ -35,9 +35,8 @@ def command(hosts: Hosts, as_json: bool) -> None:
         for verdict in verdicts(host, tested, now)
     ]
     save(results)
-    findings = [finding for verdict in results for finding in verdict.findings]
     if as_json:  # with what passed
         print_json([verdict.model_dump() for verdict in results])
     elif results:
         echo(render(results, paint))
-    finish(answers, failed=bool(findings) or not results)
+    finish(answers, failed=not results or any(verdict.findings for verdict in results))

@@ -169,8 +169,7 @@ def _targets(targets: Sequence[str]) -> list[tuple[str | None, str]]:
 def _name(address: str, taken: Collection[str]) -> str:
     """Choose the name of a new box in the inventory. Raises UserError where each name is taken."""
     by_number = ":" in address or address.replace(".", "").isdigit()
-    names = [address] if by_number else [address.partition(".")[0], address]
-    for name in names:
+    for name in [address] if by_number else [address.partition(".")[0], address]:
         if name.lower() not in taken:
             return name
     raise MESSAGES.refusal("name-taken", "command line", address=address)
@@ -185,9 +184,8 @@ def _logged_in(
     taken = {"all", *(family.group for family in FAMILIES.values())}
     taken |= {inventory.stem.lower()} if inventory else {"lab"}
     taken |= {name.lower() for host in hosts for name in (host.name, *host.groups)}
-    typed: dict[str, Any] = {
-        key: given()[key] for key in ("ssh_user", "ssh_port", "ssh_key") if key in given()
-    }
+    names = ("ssh_user", "ssh_port", "ssh_key")
+    typed: dict[str, Any] = {name: given()[name] for name in names if name in given()}
     boxes: list[_Box] = []
     for user, address in _targets(targets):
         same = (
@@ -252,9 +250,8 @@ def _deployed(boxes: Sequence[_Box], overrides: tuple[str, ...]) -> list[Planned
         decision, more = box.readiness.decision, (box.steps, "bootstrap_reboot=True")
         hosts = Hosts(inventory, (*overrides, *more[: 1 + decision.reboot]), (box.name,))
         options: dict[str, Any] = {"makes_secrets": True, "password": box.login.password}
-        if (decision.steps or decision.reboot) and hosts.show(
-            bootstrapped, as_json=False, **options
-        ):
+        todo = decision.steps or decision.reboot
+        if todo and hosts.show(bootstrapped, as_json=False, **options):
             _not_yet(box.name)
     chosen = (f"--data={value}" for value in overrides)
     arguments = ["deploy", str(inventory), *names, "--yes", *connection_words(), *chosen]
@@ -369,6 +366,6 @@ def _answered(planned: PlannedHost, *, moved: bool) -> bool:
     ok = asks is None or asks({host: planned}, _PROMPT)
     key, folder = pasted(planned.plan.settings.api_key_source), str(Path.cwd()) if moved else ""
     facts = {"key": key, "folder": folder, "quote": shlex.quote}
-    page = templates.template("plan/answer.txt.j2")
-    click.echo(page.render(host=host, endpoints=endpoints, **facts), nl=False)
+    page = templates.template("plan/answer.txt.j2").render(host=host, endpoints=endpoints, **facts)
+    click.echo(page, nl=False)
     return ok

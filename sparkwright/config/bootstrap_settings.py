@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 #: Steps in the order of execution: steps that need the user come first.
 Step = Literal[
@@ -22,8 +22,8 @@ Step = Literal[
 ]
 #: The steps that install packages.
 Packaged = Literal["docker", "nvidia-container-toolkit", "driver", "earlyoom"]
-PackageName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9+.-]{1,100}$")]
-_Word = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$|^/$")]
+PackageName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]{1,100}$")]
+_Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$|^/$")]
 
 
 class PackageSource(BaseModel):
@@ -41,11 +41,11 @@ class PackageSource(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     packages: tuple[PackageName, ...] | None = Field(default=None, min_length=1)
-    uri: Annotated[str, StringConstraints(pattern=r"^https?://[^\s]+$")] | None = None
+    uri: Annotated[str, Field(pattern=r"^https?://[^\s]+$")] | None = None
     suites: tuple[_Word, ...] = ("/",)
     components: tuple[_Word, ...] = ()
     key: str | None = None
-    fingerprint: Annotated[str, StringConstraints(pattern=r"^[0-9A-Fa-f]{40}$")] | None = None
+    fingerprint: Annotated[str, Field(pattern=r"^[0-9A-Fa-f]{40}$")] | None = None
 
     @model_validator(mode="after")
     def _is_signed(self) -> PackageSource:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import IPv4Network
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 _PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
 #: Hosts of one shape, least and most. Nobody builds larger rings.
@@ -27,9 +27,9 @@ class FabricAddresses(BaseModel):
 
     shape: Literal["pair", "ring", "switch"]
     hosts: tuple[str, ...]
-    network: Annotated[
-        str, StringConstraints(pattern=r"^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$")
-    ] = "192.168.177.0/24"
+    network: Annotated[str, Field(pattern=r"^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$")] = (
+        "192.168.177.0/24"
+    )
     mtu: int = Field(default=9000, ge=1500, le=9978)
 
     @model_validator(mode="after")

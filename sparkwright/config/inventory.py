@@ -194,9 +194,8 @@ def _host(
     data: dict[str, Any] = {}
     origins: dict[str, str] = {}
     member = {key: group for key, group in groups.items() if name in dict(group.hosts)}
-    layers: list[tuple[Mapping[str, Any], Mapping[str, str]]] = [
-        (group.data, group.places) for group in (every, *member.values())
-    ]
+    layers: list[tuple[Mapping[str, Any], Mapping[str, str]]]
+    layers = [(group.data, group.places) for group in (every, *member.values())]
     own = [pair for group in (*member.values(), every) for pair in group.hosts]
     layers += [(values, {}) for host, values in own if host == name]
     for values, places in (*layers, (overrides, dict.fromkeys(overrides, "--data"))):
@@ -315,13 +314,11 @@ def with_host(path: Path, text: str, group: str, name: str, data: Mapping[str, A
     elif isinstance(before, tuple):  # hosts, and their data
         line = f"{group} = ([*{group}[0], {host}], *{group}[1:])"
     result = "\n".join([*([text.rstrip("\n"), ""] if text.strip() else []), line, ""])
-    try:
+    with suppress(UserError, KeyError, IndexError):
         groups = groups_of(str(path), _written(path, result))
         every = groups.get("all")
         if groups[group].hosts[-1] == (name, data) and (every is None or not every.hosts):
             return result
-    except (UserError, KeyError, IndexError):
-        pass
     raise _MESSAGES.refusal("host-by-hand", str(path), name=name, group=group, host=host)
 
 

@@ -67,9 +67,8 @@ class KeyFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.new, self.old, self.revoked = (
-            path.with_name(f"{path.name}.{kind}") for kind in ("new", "old", "revoked")
-        )
+        kinds = ("new", "old", "revoked")
+        self.new, self.old, self.revoked = (path.with_name(f"{path.name}.{kind}") for kind in kinds)
 
     def values(self, *, dry: bool = False) -> tuple[Secret, ...]:
         """Valid values. A missing key is made, unless it was revoked or the run writes nothing."""

@@ -7,7 +7,7 @@ too (``tgram://…``, ``discord://…``).
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
@@ -24,6 +24,8 @@ from sparkwright.text.shipped_yaml import beside
 
 #: Largest number of addresses of one site.
 MOST = 20
+#: Forms of addresses, by kind.
+_kinds = cache(partial(beside, __file__, "notices.yaml"))
 _MESSAGES = user_error.Messages(__file__)
 #: Random part of a path: webhooks of chats have such parts, and anybody who knows them can post.
 _DRAWN = re.compile(r"(?=.*[0-9])[A-Za-z0-9_-]{16,}|[A-Za-z0-9_-]{32,}")
@@ -147,13 +149,6 @@ def address(text: str, label: str) -> Address:
     if not rest.startswith("//") or not re.fullmatch(r"[a-z][a-z0-9]{1,20}", kind):
         raise ValueError("an address begins with ntfy:, mailto: or webhook:")
     return Address(secrets.Secret(text), f"{kind}, {label}")
-
-
-@cache
-def _kinds() -> dict[str, Any]:
-    """Forms of addresses, by kind."""
-    kinds: dict[str, Any] = beside(__file__, "notices.yaml")
-    return kinds
 
 
 def _formed(kind: dict[str, Any], rest: str) -> Address:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sparkwright.config.settings import HostSettings
 from sparkwright.config.values import Address, ControllerFile, Port, Seconds, Whole
@@ -18,7 +18,7 @@ from sparkwright.findings.user_error import Messages, Problems, UserError, mista
 from sparkwright.findings.validation import problems_of
 
 _Retries = Annotated[Whole, Field(ge=0, le=100)]
-_Words = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
+_Words = Annotated[str, Field(min_length=1, max_length=1024)]
 
 
 class Connection(BaseModel):

@@ -41,8 +41,7 @@ def source(path: Path) -> tuple[ast.Module, CodeType]:
         UserError: the file can't be read, or is not Python; the message has the line.
     """
     try:
-        data = files.read_bytes(path, _LARGEST)
-        if data.startswith(codecs.BOM_UTF8):
+        if files.read_bytes(path, _LARGEST).startswith(codecs.BOM_UTF8):
             problem = "it begins with a byte order mark, which pyinfra can't read"
             raise Unusable(problem, "save it in UTF-8 without one", 1)
         return _compiled(files.read(path, _LARGEST), path)
@@ -69,10 +68,9 @@ def run(path: Path, code: CodeType | None = None) -> dict[str, Any]:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        problem, remedy = _description(error), "fix that line"
         line = _line(error, path)
         where = f"{path}: line {line}" if line else str(path)
-        raise refusal(where, problem, remedy) from None
+        raise refusal(where, _description(error), "fix that line") from None
     finally:
         sys.stdin, sys.dont_write_bytecode = before
     return {
@@ -110,8 +108,7 @@ def _compiled(text: str, path: Path) -> tuple[ast.Module, CodeType]:
                 raise Unusable("a comprehension of too many for", "write it in steps")
         return tree, compile(tree, str(path), "exec", dont_inherit=True)
     except SyntaxError as error:
-        problem = f"not valid Python: {error.msg}"
-        raise Unusable(problem, "fix that line", error.lineno) from None
+        raise Unusable(f"not valid Python: {error.msg}", "fix that line", error.lineno) from None
     except (RecursionError, MemoryError):
         raise Unusable("not valid Python: nested too deep", "write it flatter") from None
     except ValueError as error:  # a NUL

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, StringConstraints
+from pydantic import AfterValidator, Field
 
 from sparkwright.config.inventory import HostInput
 
 #: Its name on the command line, after an ``@``.
-RegistryName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,40}$")]
+RegistryName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,40}$")]
 
 
 def registry_address(address: str) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
 from sparkwright.config.secret_commands import LARGEST, line, printed
 from sparkwright.documents import text_files as files
@@ -26,9 +26,7 @@ VARIABLE = "SPARKWRIGHT_API_KEY"
 #: Origin of a secret: a file of the controller, or a command that prints it.
 Source = str | tuple[str, ...]
 #: The words of such a command, as settings have them.
-Command = Annotated[
-    tuple[Annotated[str, StringConstraints(min_length=1)], ...], Field(min_length=1)
-]
+Command = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
 #: Pattern of values that survive an environment file and an HTTP header unchanged.
 _FORM = re.compile(r"[A-Za-z0-9._~+/=-]{16,256}")
 

@@ -9,7 +9,6 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
-    StringConstraints,
     Tag,
     ValidationInfo,
     field_validator,
@@ -76,7 +75,7 @@ class RolloutSettings(_Settings):
     canaries: Annotated[values.Whole, Field(ge=0, le=10_000)] | tuple[str, ...] = 1
     batch: (
         Annotated[values.Whole, Field(ge=1, le=10_000)]
-        | Annotated[str, StringConstraints(pattern=r"^([1-9]|[1-9][0-9]|100)%$")]
+        | Annotated[str, Field(pattern=r"^([1-9]|[1-9][0-9]|100)%$")]
     ) = "25%"
     pause_seconds: values.Seconds = 0
     soak_seconds: values.Seconds = 75
@@ -109,7 +108,7 @@ class IdleSettings(_Settings):
             groups).
     """
 
-    after: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,4}[smhd]$")]
+    after: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,4}[smhd]$")]
     do: Literal["stop", "sleep"] = "stop"
 
     @property
@@ -280,7 +279,7 @@ class OpenWebuiSettings(_Settings):
     """
 
     port: values.Port = 3000
-    tag: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")] = "v0.11.3"
+    tag: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")] = "v0.11.3"
     key: str = "open-webui"
     environment: dict[data.VariableName, str] = {}
 
@@ -342,7 +341,7 @@ class TlsSettings(_Settings):
 
 
 #: Names (* for any part), addresses and networks of servers.
-_Servers = tuple[Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._:*/-]+$")], ...]
+_Servers = tuple[Annotated[str, Field(pattern=r"^[A-Za-z0-9._:*/-]+$")], ...]
 _Tls = Annotated[
     Annotated[Literal["own"], Tag("[own]")] | Annotated[TlsSettings, Tag("[files]")],
     Discriminator(lambda value: "[own]" if isinstance(value, str) else "[files]"),
@@ -460,9 +459,7 @@ class HostSettings(_Settings):
     clusters: dict[values.ServiceName, ClusterSettings] = {}
     gpu: Card | None = None
     image_tag: str | None = None
-    image_mirrors: dict[
-        str, Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+\S*$")]
-    ] = {}
+    image_mirrors: dict[str, Annotated[str, Field(pattern=r"^https?://[^/\s]+\S*$")]] = {}
     image_keys: dict[str, values.ControllerFile] = {}
     private_servers: _Servers = ()
     hub_endpoint: values.HttpAddress = "https://huggingface.co"

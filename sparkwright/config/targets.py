@@ -83,6 +83,5 @@ def _mistake(
         return _MESSAGES.mistake("no-service-there", where, part=part, name=service, near=near)
     groups = sorted({group for host in hosts for group in host.groups})
     near = suggest(part or name, [*(host.name for host in hosts), *groups, *names * services])
-    return _MESSAGES.mistake(
-        "no-target" if services else "neither-host-nor-group", where, near=near
-    )
+    message = "no-target" if services else "neither-host-nor-group"
+    return _MESSAGES.mistake(message, where, near=near)

@@ -88,5 +88,4 @@ def _yaml_dumper() -> Any:
 def _yaml(value: object) -> str:
     """A value as YAML, on one line. Text is always in quotes: readers of YAML 1.1 and 1.2 differ in
     which bare words are text (``1e3``, ``y``)."""
-    text: str = _yaml_dumper()(value)
-    return text.removesuffix("...\n").rstrip("\n")
+    return str(_yaml_dumper()(value)).removesuffix("...\n").rstrip("\n")

@@ -6,12 +6,12 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, Field
 
 from sparkwright.catalog.data import Straight
 
 #: A service's name becomes a systemd unit, a Compose project and a directory.
-ServiceName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9-]{0,40}$")]
+ServiceName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,40}$")]
 #: Strict: neither "22" nor True is a number to pyinfra, HAProxy and systemd.
 Whole = Annotated[int, Field(strict=True)]
 #: A TCP port.
@@ -27,12 +27,9 @@ _SYSTEM = re.compile(
 )
 #: A GPU's UUID, or its index.
 GpuName = (
-    Annotated[Whole, Field(ge=0, le=999)]
-    | Annotated[str, StringConstraints(pattern=r"^GPU-[0-9a-fA-F-]{36}$")]
+    Annotated[Whole, Field(ge=0, le=999)] | Annotated[str, Field(pattern=r"^GPU-[0-9a-fA-F-]{36}$")]
 )
-AbsolutePath = Annotated[
-    str, StringConstraints(pattern=r"^/[A-Za-z0-9._/-]+$", max_length=1024), Straight
-]
+AbsolutePath = Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/-]+$", max_length=1024), Straight]
 
 
 def _no_system_directory(path: str) -> str:
@@ -43,14 +40,12 @@ def _no_system_directory(path: str) -> str:
 
 #: A directory of a host that belongs to sparkwright, with its owner and mode.
 OwnDirectory = Annotated[AbsolutePath, AfterValidator(_no_system_directory)]
-AbsolutePattern = Annotated[
-    str, StringConstraints(pattern=r"^/[A-Za-z0-9._/*?-]+$", max_length=1024), Straight
-]
+AbsolutePattern = Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/*?-]+$", max_length=1024), Straight]
 #: Reason for an exception to a rule.
-Reason = Annotated[str, StringConstraints(min_length=8, max_length=2000)]
+Reason = Annotated[str, Field(min_length=8, max_length=2000)]
 #: Without an account: units' environment is world-readable.
-ProxyAddress = Annotated[str, StringConstraints(pattern=r"^http://[A-Za-z0-9._\[\]:-]+$")]
-HttpAddress = Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+$")]
+ProxyAddress = Annotated[str, Field(pattern=r"^http://[A-Za-z0-9._\[\]:-]+$")]
+HttpAddress = Annotated[str, Field(pattern=r"^https?://[^/\s]+$")]
 
 
 def _usable_address(address: str) -> str:
@@ -62,14 +57,12 @@ def _usable_address(address: str) -> str:
 #: An address to bind or to connect to.
 Address = Annotated[
     str,
-    StringConstraints(pattern=r"^(\*|[A-Za-z0-9_:][A-Za-z0-9._:%-]*)$", max_length=253),
+    Field(pattern=r"^(\*|[A-Za-z0-9_:][A-Za-z0-9._:%-]*)$", max_length=253),
     AfterValidator(_usable_address),
 ]
 #: A host's name as URLs have it, without a port; engines compare it whole, in lower case.
-HostName = Annotated[
-    str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$", max_length=253)
-]
-_Word = Annotated[str, StringConstraints(min_length=1, max_length=4096, pattern=r"^[^\x00]*$")]
+HostName = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$", max_length=253)]
+_Word = Annotated[str, Field(min_length=1, max_length=4096, pattern=r"^[^\x00]*$")]
 
 
 def mapping(value: Any) -> Mapping[str, Any]:

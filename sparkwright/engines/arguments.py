@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -248,11 +248,8 @@ class _Checker:
         return symptom
 
 
-@cache
-def _kinds() -> dict[str, dict[str, str]]:
-    """Kinds of a single value: pattern, fault and remedy."""
-    result: dict[str, dict[str, str]] = beside(__file__, "kinds.yaml")
-    return result
+#: Kinds of a single value: pattern, fault and remedy.
+_kinds = cache(partial(beside, __file__, "kinds.yaml"))
 
 
 def mapping(value: Any) -> dict[str, Any] | None:
@@ -297,8 +294,7 @@ def is_auto(value: object) -> bool:
 
 def amount(value: object) -> float | None:
     """A number, also with a suffix: 32768, "32K" (1024 each), "32k" (1000 each)."""
-    size = _SIZE.fullmatch(str(value).strip())
-    if size is None:
+    if (size := _SIZE.fullmatch(str(value).strip())) is None:
         return _number(value)
     digits, suffix = (size[1], size[2]) if size[1] else (size[3], size[4])
     base = 1000 if suffix.islower() else 1024

@@ -310,8 +310,7 @@ def pass_commands(
     Worth: foreign operations run under the host's lock, and are counted
         (`test_a_guard_stops_another_operation_before_it_does_anything`).
     """
-    data = host.state.ops[host].get(op_hash)
-    if data is not None:
+    if (data := host.state.ops[host].get(op_hash)) is not None:
         commands = data.command_generator
         data.command_generator = lambda: (passed(command) for command in commands())
 

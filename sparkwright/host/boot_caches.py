@@ -86,8 +86,7 @@ class Caches:
             well: whether the service was stopped on request.
             mark: file that the health program touches whenever the service begins to serve.
         """
-        state = self._known()
-        if not state:
+        if not (state := self._known()):
             return
         cache = self._root / state["key"]
         suspect = self._root / f"{state['key']}.suspect"

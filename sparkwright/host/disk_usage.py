@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from sparkwright.host import service
@@ -77,12 +78,10 @@ def disk_usage(path: Path) -> tuple[int, int]:
     total = alone = 0
     for directory, _, names in os.walk(path):
         for name in names:
-            try:
+            with suppress(OSError):
                 stat = Path(directory, name).lstat()
-            except OSError:
-                continue
-            total += stat.st_blocks * 512
-            alone += stat.st_blocks * 512 if stat.st_nlink == 1 else 0
+                total += stat.st_blocks * 512
+                alone += stat.st_blocks * 512 if stat.st_nlink == 1 else 0
     return total, alone
 
 

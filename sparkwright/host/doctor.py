@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -331,10 +332,9 @@ def pressure() -> dict[str, dict[str, float]]:
 def kernel() -> list[str]:
     """Return the last day's kernel messages about GPU, memory, heat or disks."""
     output = run(*_KERNEL_LOG, "-b", timeout=10)
-    text = output.out
-    if not output.ok or not text.strip():
-        text = run("dmesg", timeout=10).out
-    return about_hardware(text)
+    if not output.ok or not output.out.strip():
+        output = run("dmesg", timeout=10)
+    return about_hardware(output.out)
 
 
 def boot_before() -> list[str]:
@@ -371,11 +371,9 @@ def ports() -> dict[str, int]:
     """Return the speed of each ConnectX port that is up, in Mb/s."""
     result = {}
     for path in sorted(Path("/sys/class/net").glob("en[pP]*np*")):
-        try:
+        with suppress(OSError, ValueError):
             if (path / "operstate").read_text().strip() == "up":
                 result[path.name] = int((path / "speed").read_text())
-        except (OSError, ValueError):
-            continue
     return result
 
 

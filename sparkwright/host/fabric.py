@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from ipaddress import IPv6Address
 from pathlib import Path
 
@@ -169,12 +170,10 @@ def gids(port: Path) -> tuple[Gid, ...]:
     entries = []
     for index in range(_GIDS):
         kind = _text(port / f"gid_attrs/types/{index}")
-        try:
+        with suppress(ValueError):
             address = IPv6Address(_text(port / f"gids/{index}"))
-        except ValueError:
-            continue
-        if int(address) and kind:
-            entries.append(Gid(index, str(address.ipv4_mapped or address), kind))
+            if int(address) and kind:
+                entries.append(Gid(index, str(address.ipv4_mapped or address), kind))
     return tuple(entries)
 
 
@@ -185,8 +184,7 @@ def rdma_devices(root: Path) -> dict[str, Rdma]:
         port = device / "ports/1"
         owners = [_text(path) for path in sorted(port.glob("gid_attrs/ndevs/*"))]
         owners += [network.name for network in device.glob("device/net/*")]
-        owner = next(filter(None, owners), None)
-        if owner is not None:
+        if (owner := next(filter(None, owners), None)) is not None:
             rate = re.match(r"[\d.]+", _text(port / "rate"))
             state = _text(port / "state").rpartition(":")[2].strip()
             devices[owner] = Rdma(device.name, state, float(rate[0]) if rate else None, gids(port))
@@ -261,14 +259,11 @@ def several_nccl(root: Path) -> tuple[tuple[str, ...], ...]:
     """Return the NCCL libraries of each process that loaded more than one."""
     several = set()
     for maps in (root / "proc").glob("[0-9]*/maps"):
-        try:
+        with suppress(OSError):
             text = maps.read_text(errors="replace")
-        except OSError:
-            continue
-        if "libnccl.so" in text:
-            loaded = tuple(sorted(set(_NCCL.findall(text))))
+            loaded = sorted(set(_NCCL.findall(text))) if "libnccl.so" in text else []
             if len(loaded) > 1:
-                several.add(loaded)
+                several.add(tuple(loaded))
     return tuple(sorted(several))
 
 
@@ -281,24 +276,22 @@ def rails(root: Path, own: dict[str, tuple[str, ...]], *, ask: bool) -> tuple[Ra
     local = [name for name in names if any(at.startswith("fe80:") for at in own.get(name, ()))]
     others = neighbours(names, local if ask else []) if names else {}
     devices = rdma_devices(root) if names else {}
-    listed_rails = []
-    for device, (domain, function) in ports.items():
-        speed = number(device / "speed")
-        listed_rails.append(
-            Rail(
-                name=device.name,
-                cage=function,
-                twin=domains.index(domain),
-                mac=_text(device / "address").lower(),
-                carrier=number(device / "carrier") == 1,
-                mtu=number(device / "mtu") or 0,
-                speed=speed if speed and speed > 0 else None,
-                addresses=own.get(device.name, ()),
-                rdma=devices.get(device.name),
-                neighbours=others.get(device.name, ()),
-            )
+    listed = [
+        Rail(
+            name=device.name,
+            cage=function,
+            twin=domains.index(domain),
+            mac=_text(device / "address").lower(),
+            carrier=number(device / "carrier") == 1,
+            mtu=number(device / "mtu") or 0,
+            speed=max(0, number(device / "speed") or 0) or None,
+            addresses=own.get(device.name, ()),
+            rdma=devices.get(device.name),
+            neighbours=others.get(device.name, ()),
         )
-    return tuple(sorted(listed_rails, key=lambda rail: (rail.cage, rail.twin)))
+        for device, (domain, function) in ports.items()
+    ]
+    return tuple(sorted(listed, key=lambda rail: (rail.cage, rail.twin)))
 
 
 def configured(root: Path, names: set[str]) -> dict[str, str]:

@@ -92,7 +92,6 @@ def main(request: RemovalRequest) -> RemovalAnswer:
     root = Path(request.services_root)
     if request.services is not None:
         return services(root, request.services)
-    left: list[str] = []
     back = unmanaged(root)
     units = sorted(path.name for path in systemd.UNITS.glob("sparkwright-*.*") if path.is_file())
     done = [f"unit {unit}" for unit in units]
@@ -101,7 +100,7 @@ def main(request: RemovalRequest) -> RemovalAnswer:
     for unit in systemd.TRANSIENT.glob("sparkwright-share-*"):
         unit.unlink()
     shutil.rmtree("/run/sparkwright", ignore_errors=True)
-    left += address.remove()
+    left = address.remove()
     systemd.remove(unit for unit in units if (systemd.UNITS / unit).exists())
     for image in disk_usage.our_images():
         docker.docker("image", "rm", "--force", image)

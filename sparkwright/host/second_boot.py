@@ -20,9 +20,8 @@ def due(service: Service) -> bool:
     state = documents.read(caches / "state.json") or {}
     if (state.get("release"), state.get("warm")) != (service.release, False):
         return False
-    if not (caches / "current" / service.gate.compiled).is_dir():
-        return False
-    return any("GB10" in item.name for item in gpu.ask(gpu.IDENTITY).gpus)
+    there = (caches / "current" / service.gate.compiled).is_dir()
+    return there and any("GB10" in item.name for item in gpu.ask(gpu.IDENTITY).gpus)
 
 
 def kv_blocks(gate: SmokeRequest) -> int | None:

@@ -225,8 +225,7 @@ class Switch:
             return []
         request = replace(proxies, start=True)
         if which == "from":
-            before = self._before()
-            if not before:
+            if not (before := self._before()):
                 return []  # nothing has changed yet
             texts = {path: (*before[path],) for path in proxies.managed if before.get(path)}
             request = replace(request, files=texts)
@@ -642,12 +641,9 @@ def _engine(switch: ServiceSwitch) -> Server:
 
 def _asleep(switch: ServiceSwitch) -> bool:
     """Return whether the engine of the planned release sleeps."""
-    state = switch.service.nap.state if switch.service.nap else None
-    return (
-        state is not None
-        and _running(switch) == switch.to
-        and nap.sleeps(_engine(switch), state) is True
-    )
+    if (own := switch.service.nap) is None or _running(switch) != switch.to:
+        return False
+    return nap.sleeps(_engine(switch), own.state) is True
 
 
 def _running(switch: ServiceSwitch) -> str | None:
@@ -658,8 +654,7 @@ def _running(switch: ServiceSwitch) -> str | None:
 def main(arguments: list[str]) -> int:
     """Run or settle the request. Returns the exit code: 0 good, 3 reverted, 4 failed."""
     path = Path(arguments[-1])
-    document = documents.read(path)
-    if document is None:
+    if (document := documents.read(path)) is None:
         return 0  # no switch has begun
     request = decode(SwitchRequest, document)
     switch = Switch(path.parent, request)

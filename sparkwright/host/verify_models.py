@@ -48,8 +48,7 @@ def file_fault(directory: Path, name: str, entry: receipt.ReceiptEntry) -> str |
 def verified(text: str) -> Verified:
     """Hash a directory's files; a directory with a wrong file loses its receipt."""
     directory, began = Path(text), time.monotonic()
-    kept = receipt.read(text)
-    if kept is None:
+    if (kept := receipt.read(text)) is None:
         return Verified(0, 0, 0.0, ("it has no receipt",))
     # hashlib releases the interpreter lock: threads hash side by side.
     with ThreadPoolExecutor(max(1, min(4, os.cpu_count() or 1))) as pool:

@@ -55,11 +55,7 @@ def serving(proxies: Proxies | None, files: Files, *, later: bool = False) -> Co
 
 
 @operation()
-def installed(
-    *,
-    wanted: bool = True,
-    environment: Mapping[str, str] | None = None,
-) -> Commands:
+def installed(*, wanted: bool = True, environment: Mapping[str, str] | None = None) -> Commands:
     """Install the distribution's HAProxy, before any running service is touched for it.
 
     Args:
@@ -131,10 +127,7 @@ def _health_program(home: str) -> dict[str, str]:
     The health program's unit names health.py, as in earlier versions that had only this file: a
     changed unit would need a reload.
     """
-    return {
-        **laid_out(home, health_program),
-        f"{home}/health.py": entry(home, health_program),
-    }
+    return {**laid_out(home, health_program), f"{home}/health.py": entry(home, health_program)}
 
 
 def units_of(files: Files) -> list[str]:
@@ -189,7 +182,7 @@ def request(files: Files, home: Proxies, *, start: bool) -> ProxyRequest:
         config=home.config,
         admin=home.admin_socket,
         states=home.states,
-        keep=tuple(tuple(server) for server in haproxy.kept_servers(home)),
+        keep=tuple(haproxy.kept_servers(home)),
         start=start,
         asleep=home.asleep,
     )

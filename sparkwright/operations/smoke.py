@@ -40,8 +40,8 @@ def answers(
     Args:
         entrances: ports that must refuse every request without the key.
         judged: function called with the result of each service, by name.
-        noticed: function called with a fault that does not fail the host: ports that answer the host but not
-            this machine.
+        noticed: function called with a fault that does not fail the host: ports that answer the
+            host but not this machine.
 
     **Example:**
 
@@ -113,13 +113,9 @@ def _ipv4(host: Host) -> str | None:
 
 def _from_inside(host: Host, services: Sequence[SmokeRequest]) -> dict[str, SmokeAnswer]:
     deadlines = [service.boot_seconds + 4 * service.first_answer_seconds for service in services]
+    timeout = max(deadlines, default=0) + 60
     smoke_answers = ask(
-        host,
-        program,
-        tuple(services),
-        dict[str, SmokeAnswer],
-        timeout=max(deadlines, default=0) + 60,
-        secrets=False,
+        host, program, tuple(services), dict[str, SmokeAnswer], timeout=timeout, secrets=False
     )
     of_each(_LABEL, [service.name for service in services], smoke_answers)
     for name, answer in smoke_answers.items():

@@ -38,7 +38,7 @@ def changes(service: Service, secrets: Secrets, observed: Observation) -> list[s
     the release, and the engine waits for the other ranks.
     """
     state = observed.services.get(service.name, ServiceState())
-    unit = observed.units.get(service.unit, {})
+    unit, container = observed.units.get(service.unit, {}), state.container
     follower, current = service.follower, state.current == service.release
     result = []
     if state.compose != digest(service.compose) or not (current or follower):
@@ -64,19 +64,14 @@ def changes(service: Service, secrets: Secrets, observed: Observation) -> list[s
         result.append("settings")
     if runs_instead(service, observed):
         result += [] if state.asleep else ["no start at boot"]
-        container = state.container
-        resting = unit.get("ActiveState", "inactive") in RESTING or (
-            service.nap is not None
-            and not rewritten
-            and container is not None
-            and container.release == service.release
-        )
+        same = container is not None and container.release == service.release
+        naps = service.nap is not None and not rewritten and same
+        resting = naps or unit.get("ActiveState", "inactive") in RESTING
         return result if resting else [*result, "stop"]
     if state.asleep and service.exclusive:
         result.append("awake")
     if unit.get("UnitFileState") != "enabled":
         result.append("start at boot")
-    container = state.container
     if follower:
         result += [] if unit.get("ActiveState") in RUNNING else ["start"]
     elif container is None or not container.running or unit.get("ActiveState") != "active":
@@ -148,11 +143,8 @@ def is_ours(listener: Listener, observed: Observation) -> bool:
     name = (listener.container or "").partition(" ")[0]
     # For a container with its own network, a process of Docker listens in its place.
     service = name.removeprefix("sparkwright-")
-    if (
-        listener.command in ("docker-proxy", "dockerd")
-        and service != name
-        and service in observed.services
-    ):
+    by_docker = listener.command in ("docker-proxy", "dockerd")
+    if by_docker and service != name and service in observed.services:
         return True
     ids = [state.container.id for state in observed.services.values() if state.container]
     return any(item in listener.cgroup for item in (*ids, *OWN_UNITS))

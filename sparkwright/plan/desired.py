@@ -134,8 +134,7 @@ class Desired:
         """Format and checks of a model's files, for the program that fetches them."""
         for model in self.catalog.models.values():
             if model.repository == repository:
-                checks = (check.model_dump(exclude={"source"}) for check in model.checks)
-                return ExpectedContents(
-                    model.format, tuple(ContentCheck(**check) for check in checks)
-                )
+                entries = (check.model_dump(exclude={"source"}) for check in model.checks)
+                checks = tuple(ContentCheck(**entry) for entry in entries)
+                return ExpectedContents(model.format, checks)
         return ExpectedContents()

@@ -7,11 +7,7 @@ from types import MappingProxyType
 
 from sparkwright.catalog import ArgumentValue, Catalog, Image, Model, Recipe, Variables
 from sparkwright.catalog.entries import KvOffload, TagChange
-from sparkwright.config.settings import (
-    LOOPBACK,
-    HostSettings,
-    ServiceSettings,
-)
+from sparkwright.config.settings import LOOPBACK, HostSettings, ServiceSettings
 from sparkwright.engines import ENGINES, engine
 from sparkwright.engines.derivation import Derivation, DerivedFact, Gpu
 from sparkwright.engines.engine import Engine, Rank, Sleep
@@ -338,10 +334,9 @@ def with_additions(
         origins |= dict.fromkeys(names, service.origins["idle"])
     origin = service.origins["adapters" if service.adapters else "kv_offload"]
     origins = {**{f"argument.{name}": origin for name in added}, **origins}
-    arguments = {**added, **dict(service.arguments)}
     return replace(
         service,
-        arguments=tuple(arguments.items()),
+        arguments=tuple({**added, **dict(service.arguments)}.items()),
         environment=tuple(environment.items()),
         origins=origins,
     )

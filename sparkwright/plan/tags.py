@@ -23,9 +23,8 @@ def chosen_tag(
     """The tag, and the key that chose it. A host's tag applies to the images that have this tag."""
     if service.image_tag:
         return service.image_tag, own_key
-    host_key = f"{origin('image_tag')}: image_tag"
     if settings.image_tag and (settings.image_tag in image.tags or not recipe.tag):
-        return settings.image_tag, host_key
+        return settings.image_tag, f"{origin('image_tag')}: image_tag"
     return recipe.tag or image.newest_tag, f"recipe {recipe.name}"
 
 
@@ -33,12 +32,8 @@ def no_such_tag(
     key: str, tag: str, recipe: Recipe, image: Image, catalog: Catalog, host: str
 ) -> Finding:
     """A tag that the image lacks, or that the recipe does not run on."""
-    if tag in image.tags:
-        message = "not-on-tag"
-    elif any(tag in data.names for data in image.tags.values()):
-        message = "moving-tag"
-    else:
-        message = "no-tag"
+    moves = any(tag in data.names for data in image.tags.values())
+    message = "not-on-tag" if tag in image.tags else "moving-tag" if moves else "no-tag"
     instead = _instead_of(tag, recipe, image, catalog)
     facts = {"recipe": recipe.name, "tag": tag, "image": image.name, "instead": instead}
     return MESSAGES.mistake(message, key, host, **facts)

@@ -323,10 +323,10 @@ def engine_map(key: Secret, address: Secret | None = None) -> str:
 # --- For the runtime API ------------------------------------------------------------------------
 
 
-def kept_servers(proxies: Proxies) -> list[list[str]]:
+def kept_servers(proxies: Proxies) -> list[tuple[str, ...]]:
     """Servers whose state a reload must keep: backend, server, address, port, port of checks, and 1
     for TLS, else 0."""
-    servers = [
+    servers: list[tuple[str, ...]] = [
         (name, replica.name, *replica.state, str(int(bool(replica.tls))))
         for name, replicas in proxies.backends
         for replica in replicas
@@ -334,7 +334,7 @@ def kept_servers(proxies: Proxies) -> list[list[str]]:
     servers += [
         (f"stay-{each.name}", "stay", "127.0.0.1", "1", "0", "0") for each in proxies.proxies
     ]
-    return [list(server) for server in servers]
+    return servers
 
 
 # --- Details -----------------------------------------------------------------------------------

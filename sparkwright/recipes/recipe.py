@@ -4,7 +4,7 @@ import datetime as dt
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -21,11 +21,8 @@ _SECRETS = re.compile(r"(?i)(^|_)(token|password|passwd|secret|key|credentials?)
 LEFT_OUT, CHANGED, REFUSED = "import-left-out", "import-changed", "import-refused"
 
 
-@cache
-def texts() -> dict[str, dict[str, Any]]:
-    """The tables of texts.yaml: remarks, and keys that are not carried over with the reason."""
-    tables: dict[str, dict[str, Any]] = beside(__file__, "texts.yaml")
-    return tables
+#: The tables of texts.yaml: remarks, and keys that are not carried over with the reason.
+texts = cache(partial(beside, __file__, "texts.yaml"))
 
 
 class Unfit(Exception):

@@ -63,8 +63,7 @@ def _variant(
         variables |= environment(mapping(layer, "extra_env") or mapping(layer, "env"))
         container = _image(layer.get("docker_image")) or container
     for variable in [name for name, value in variables.items() if value in _NETWORK]:
-        shown = f"{variable}={variables.pop(variable)}"
-        remarks.note("network", f"env.{variable}", shown)
+        remarks.note("network", f"env.{variable}", f"{variable}={variables.pop(variable)}")
     given += _features(data, variant, keys, remarks)
     if strings(about, "tasks") == ["embedding"]:  # theirs for every model that pools
         given = ["--runner", "pooling", *given]

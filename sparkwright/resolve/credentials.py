@@ -97,6 +97,5 @@ def _accounts(source: secrets.Source) -> dict[str, str]:
 
 
 def _unusable(source: secrets.Source, message: str, **facts: str) -> UserError:
-    file = isinstance(source, str)
-    where = f"file: {source}" if file else f"command: {shlex.join(source)}"
+    where = f"file: {source}" if isinstance(source, str) else f"command: {shlex.join(source)}"
     return MESSAGES.refusal(message, f"registry_auth_{where}", **facts)

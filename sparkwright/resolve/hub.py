@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from sparkwright.catalog.data import Data, Straight
@@ -115,7 +115,7 @@ if TYPE_CHECKING:
 #: A file below a model's directory.
 Path = Annotated[
     str,
-    StringConstraints(pattern=r"^[^/\x00-\x1f\x7f][^\x00-\x1f\x7f]*$", max_length=1024),
+    Field(pattern=r"^[^/\x00-\x1f\x7f][^\x00-\x1f\x7f]*$", max_length=1024),
     Straight,
 ]
 #: Bytes and values of a model's data with every file: some 50,000 files.
@@ -177,8 +177,7 @@ class ResolvedModel:
         if not (header := self.facts and self.facts.gguf):
             return ""
         files = f"{header.file},{header.projector or ''}"
-        digest = hashlib.sha256(files.encode()).hexdigest()[:8]
-        return f"{header.quantization or 'gguf'}-{digest}"
+        return f"{header.quantization or 'gguf'}-{hashlib.sha256(files.encode()).hexdigest()[:8]}"
 
     @property
     def directory(self) -> str:
@@ -254,9 +253,8 @@ def resolve_model(
                 return answer.content
             return answer.required().content[start : start + length]
 
-        if (choice and not choice.endswith("GiB")) or (
-            marks is not None and _serves_gguf(model, gguf)
-        ):
+        named = choice and not choice.endswith("GiB")
+        if named or (marks is not None and _serves_gguf(model, gguf)):
             return _with_headers(model, choice, piece, info, where, marks or ())
 
         if marks is not None:
@@ -340,11 +338,9 @@ def _with_headers(
     try:
         paths, (facts, kv) = choose(sizes, choice, read)
     except bounds.Unusable as error:
-        title = f"{name}: " if name else ""
-        problem, remedy = f"{title}{error.fault}", error.remedy
-        raise MESSAGES.refusal("no-gguf", where, problem=problem, remedy=remedy) from None
-    files = {path: model.files[path] for path in paths}
-    return replace(model, files=files, kv=kv, facts=facts)
+        problem = ": ".join(filter(None, (name, error.fault)))
+        raise MESSAGES.refusal("no-gguf", where, problem=problem, remedy=error.remedy) from None
+    return replace(model, files={path: model.files[path] for path in paths}, kv=kv, facts=facts)
 
 
 def _parse(where: str, repository: str, info: ModelInfo) -> ResolvedModel:

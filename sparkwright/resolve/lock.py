@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from sparkwright.catalog import Catalog, entries
 from sparkwright.documents import bounds, yaml_text
@@ -32,7 +32,7 @@ from sparkwright.resolve.registry import ResolvedImage, ask_registry
 from sparkwright.text.values import short
 
 #: An image, ``host/path:tag``, or a model, ``repository@revision``.
-_Name = Annotated[str, StringConstraints(pattern=r"^[^\s\x00-\x1f\x7f]+$", max_length=1024)]
+_Name = Annotated[str, Field(pattern=r"^[^\s\x00-\x1f\x7f]+$", max_length=1024)]
 
 
 class Resolution(BaseModel):
@@ -78,9 +78,8 @@ def resolve(
                 credentials = account(item.registry_auth, image.pulled.registry)
                 images[image.name] = image, credentials, item.private
         models |= {model.key: (item, model) for model in item.models}
-    resolution = Resolution(
-        images={}, models={key: asked_models[key] for key in models if key in asked_models}
-    )
+    there = {key: asked_models[key] for key in models if key in asked_models}
+    resolution = Resolution(images={}, models=there)
     problems = user_error.Problems()
     with ThreadPoolExecutor(max_workers=8) as pool:
         jobs: list[tuple[dict[str, Any], str, Any]] = [
@@ -173,8 +172,6 @@ def read_lock(path: pathlib.Path) -> Lock | None:
         data = yaml_text.load(text)
         if isinstance(data, dict) and data.get("version", 1) != 1:
             raise MESSAGES.refusal("later-lock", str(path), version=short(data["version"]))
-        if isinstance(data, dict):
-            data.pop("packages", None)  # an earlier version installed packages from a bundle
         return Lock.model_validate(data)
     except bounds.Unusable as error:
         where = error.place(str(path))
@@ -250,9 +247,8 @@ def changed_bases(named: Iterable[References], lock: Lock, path: str) -> Iterato
     for recipe, images in sorted(_bases(named, lock.images).items()):
         former = (lock.patched or {}).get(recipe)
         if former is None:
-            yield MESSAGES.mistake(
-                "not-locked", path, name=f"the base of recipe {recipe}'s patches"
-            )
+            missing = f"the base of recipe {recipe}'s patches"
+            yield MESSAGES.mistake("not-locked", path, name=missing)
             continue
         before = " and ".join(f"{name} at {digest}" for name, digest in sorted(former.items()))
         for name in sorted(name for name in images if images[name] != former.get(name)):

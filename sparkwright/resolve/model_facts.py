@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any
 
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
 from sparkwright.catalog.data import Data
 from sparkwright.catalog.entries import Task
@@ -16,7 +16,7 @@ from sparkwright.catalog.gguf import Gguf
 from sparkwright.resolve.kv_cache import MOST, whole
 
 _WORD = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}"
-Word = Annotated[str, StringConstraints(pattern=rf"^{_WORD}$")]
+Word = Annotated[str, Field(pattern=rf"^{_WORD}$")]
 #: Keys of config.json for the longest context, as vLLM reads them; the least of them counts.
 _CONTEXT = (
     "max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "max_sequence_length",

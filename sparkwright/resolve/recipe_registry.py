@@ -69,9 +69,8 @@ class Snapshot:
 
     def naming(self, text: str) -> list[str]:
         """Paths of ``files`` whose text has these words."""
-        result = self._git(
-            "grep", "-l", "-z", "--fixed-strings", "-e", text, self.commit, "--", none=1
-        )
+        pattern = ("--fixed-strings", "-e", text)
+        result = self._git("grep", "-l", "-z", *pattern, self.commit, "--", none=1)
         named = {path.removeprefix(f"{self.commit}:") for path in result.split("\0")}
         return [path for path in self.files() if path in named]
 

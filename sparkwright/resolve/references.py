@@ -6,15 +6,15 @@ import hashlib
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import Field
 
 from sparkwright.config.secrets import Source
 from sparkwright.host.lib.records import dataclass, field
 from sparkwright.resolve.pinned_text import PinnedText
 
 #: Commits and digests become names of directories, and words of commands.
-Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
-Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Commit = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 #: Bytes; strict, since True and "12" are not numbers.
 Size = Annotated[int, Field(strict=True, ge=0, le=2**50)]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote, urlencode
 
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from sparkwright.catalog.entries import Digest
@@ -27,7 +27,7 @@ from sparkwright.resolve.queries import Answer, Server, asking, basic
 #: Bytes of a document or a key.
 LARGEST = 16 << 10
 _TYPE = "cosign container image signature"
-_Base64 = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9+/]+=*$", max_length=2 * LARGEST)]
+_Base64 = Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]+=*$", max_length=2 * LARGEST)]
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", defer_build=True))
@@ -93,7 +93,7 @@ _MOST_PLATFORMS = 100
 _MOST_SIGNATURES, _SIGNATURE = 32, "dev.cosignproject.cosign/signature"
 #: Kernel's name of a machine -> registries' name.
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "amd64": "amd64", "arm64": "arm64"}
-Architecture = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_.-]+$")]
+Architecture = Annotated[str, Field(pattern=r"^[a-z0-9_.-]+$")]
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", defer_build=True))

@@ -21,6 +21,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path, PurePosixPath
 
 from sparkwright.documents.text_files import write
@@ -115,13 +116,8 @@ def pack(arch: str, requirements: Path = REQUIREMENTS) -> bytes:
     """Return the tar of the pinned wheels. Raises RuntimeBundleError."""
     with tempfile.TemporaryDirectory(prefix="sparkwright-runtime-") as wheels:
         _download(arch, requirements, Path(wheels))
-        return _tar(
-            {
-                path: content
-                for wheel in sorted(Path(wheels).glob("*.whl"))
-                for path, content in _installed(wheel)
-            }
-        )
+        files = (_installed(wheel) for wheel in sorted(Path(wheels).glob("*.whl")))
+        return _tar(dict(chain.from_iterable(files)))
 
 
 def _download(arch: str, requirements: Path, wheels: Path) -> None:

@@ -1,7 +1,10 @@
 """Answers of hosts to one question, and the hosts without an answer."""
 
+import json
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -19,3 +22,10 @@ class Answers(Generic[T]):
     answers: dict[str, T]
     failures: dict[str, str] = field(default_factory=dict)
     broken: str | None = None
+
+
+def keep(path: Path, record: Any) -> None:
+    """Write a record of answers for later commands and pages."""
+    with suppress(OSError):  # a full disk here hides no answer of the hosts
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        path.write_text(json.dumps(record) + "\n", encoding="utf-8")

@@ -9,17 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from sparkwright.host.lib import metrics
 from sparkwright.host.lib.gpu import Gpu
-from sparkwright.host.lib.metrics import (
-    ACCEPTED,
-    CACHE,
-    DRAFTED,
-    FIRST_TOKEN_COUNT,
-    FIRST_TOKEN_SUM,
-    GENERATED,
-    RUNNING,
-    WAITING,
-)
 from sparkwright.host.load import HostLoad
 from sparkwright.text.sizes import GIB
 from sparkwright.text.table import columns
@@ -32,6 +23,11 @@ _FIGURES = (
     ("W", "power", "{:.0f}"), ("°C", "temperature", "{:.0f}"),
 )  # fmt: skip
 COLUMNS = ("HOST", "SERVICE", *(heading for heading, _, _ in _FIGURES), "MEM GiB")
+#: Counters whose rises are figures.
+_COUNTERS = (
+    metrics.GENERATED, metrics.DRAFTED, metrics.ACCEPTED,
+    metrics.FIRST_TOKEN_SUM, metrics.FIRST_TOKEN_COUNT,
+)  # fmt: skip
 #: Characters of a figure.
 _FIGURE = 9
 #: A service's metrics by their neutral names.
@@ -99,18 +95,18 @@ def lines(
             yield Line(host, None, seen.problem or "no answer yet")
             continue
         about = _host(host, seen.now)
-        names = [name for name in seen.now.services if meant(host, name)]
         before = seen.before.services if seen.before else {}
         seconds = seen.now.at - seen.before.at if seen.before else 0.0
-        for name in names:
-            now = seen.now.services[name]
-            if now is None and name in seen.now.sleeping:
-                runs = f"sleeps: {seen.now.sleeping[name]} runs"
-                yield replace(about, service=name, problem=runs)
-            elif now is None:
-                yield replace(about, service=name, problem="no metrics: it does not serve")
+        for name, now in seen.now.services.items():
+            line = replace(about, service=name)
+            if not meant(host, name):
+                continue
+            if now is not None:
+                yield _service(line, now, before.get(name), seconds)
+            elif name in seen.now.sleeping:
+                yield replace(line, problem=f"sleeps: {seen.now.sleeping[name]} runs")
             else:
-                yield _service(replace(about, service=name), now, before.get(name), seconds)
+                yield replace(line, problem="no metrics: it does not serve")
         if not seen.now.services:
             yield about
 
@@ -138,19 +134,16 @@ def _cells(line: Line) -> tuple[str, ...]:
 
 
 def _service(line: Line, now: Metrics, before: Metrics | None, seconds: float) -> Line:
-    generated = drafted = accepted = waited = requests = None
-    if before is not None:
-        generated, drafted, accepted, waited, requests = (
-            _rise(now.get(name), before.get(name))
-            for name in (GENERATED, DRAFTED, ACCEPTED, FIRST_TOKEN_SUM, FIRST_TOKEN_COUNT)
-        )
+    generated, drafted, accepted, waited, requests = (
+        _rise(now.get(name), (before or {}).get(name)) for name in _COUNTERS
+    )
     return replace(
         line,
         first_token=waited / requests if requests and waited is not None else None,
         tokens=generated / seconds if generated is not None and seconds > 0 else None,
-        running=now.get(RUNNING, 0.0),
-        waiting=now.get(WAITING, 0.0),
-        cache=now.get(CACHE, 0.0),
+        running=now.get(metrics.RUNNING, 0.0),
+        waiting=now.get(metrics.WAITING, 0.0),
+        cache=now.get(metrics.CACHE, 0.0),
         accepted=min(1.0, accepted / drafted) if drafted and accepted is not None else None,
     )
 
@@ -167,11 +160,10 @@ def _host(name: str, load: HostLoad) -> Line:
     if own:
         used = sum(item.memory_used_mib or 0 for item in own) << 20
         total = sum(item.memory_mib or 0 for item in own) << 20
-    clocks = [gpu.clock_mhz for gpu in load.gpus if gpu.clock_mhz is not None]
     return Line(
         host=name,
         service=None,
-        clock=min(clocks, default=None),
+        clock=min((gpu.clock_mhz for gpu in load.gpus if gpu.clock_mhz is not None), default=None),
         gpu=_highest(load.gpus, "busy_percent"),
         power=_highest(load.gpus, "power_w"),
         temperature=_highest(load.gpus, "temperature_c"),

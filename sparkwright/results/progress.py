@@ -32,11 +32,8 @@ def together(
 
 def added(every: Collection[FetchProgress]) -> FetchProgress:
     """Bytes and rates of several fetches."""
-    sums = {
-        name: sum(getattr(each, name) for each in every)
-        for name in ("bytes_done", "bytes_total", "rate")
-    }
-    return FetchProgress(**sums)
+    names = ("bytes_done", "bytes_total", "rate")
+    return FetchProgress(**{name: sum(getattr(each, name) for each in every) for name in names})
 
 
 def figures(seen: FetchProgress) -> str:
@@ -70,9 +67,8 @@ def phases(seen: Mapping[str, Phase], now: float) -> str:
         usual = f" (the whole start at most {duration(phase.longest)})" if phase.longest else ""
         if expected is not None:
             usual = f" ({duration(expected)} last time)"
-        texts.append(
-            f"{visible(service, 40)}: {visible(phase.name, 40)} for {duration(passed)}{usual}"
-        )
+        step = f"{visible(service, 40)}: {visible(phase.name, 40)}"
+        texts.append(f"{step} for {duration(passed)}{usual}")
     return ", ".join(texts)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sparkwright.checks.smoke.result import Smoke
 from sparkwright.findings.finding import Finding
+from sparkwright.findings.render import count
 from sparkwright.host.lib.records import dataclass, encode, field
 from sparkwright.text.screen import fitted
 from sparkwright.text.shipped_yaml import beside
@@ -114,15 +115,12 @@ def render(rows: Sequence[Row], *, dry: bool, seconds: float, keys: Mapping[str,
     ]
     table += [(row.host, service.name, *_cells(service, state(row, service, dry)))
               for row, service in each]  # fmt: skip
-    details = [
-        _models(service) for row, service in each if state(row, service, dry) not in UNTOUCHED
-    ]
+    touched = (service for row, service in each if state(row, service, dry) not in UNTOUCHED)
+    details = [_models(service) for service in touched]
     details += [f"{row.host}: {paragraph(row.left)}: left alone" for row in rows if row.left]
     details += [f"{row.host}: {paragraph(row.refused)}" for row in rows if row.refused]
     changes = sum(len(row.pending if dry else row.changes) for row in rows)
-    counted = (
-        f"{changes} {'change' if changes == 1 else 'changes'}{' would be made' if dry else ''}"
-    )
+    counted = f"{count(changes, 'change')}{' would be made' if dry else ''}"
     executions = ", ".join(f"{row.host} {row.executions}" for row in rows)
     details.append(f"{counted}, {seconds:.1f} s, remote executions: {executions}")
     lines = ["", *columns(table), "", *(fitted(f"  {line}") for line in dict.fromkeys(details))]
@@ -206,8 +204,5 @@ def _curl(service: ServiceRow, key: str) -> str:
         data = f"-F model={shlex.quote(service.served_names[0])} -F file=@speech.wav"
     ca = Path(service.ca).expanduser().absolute() if service.ca else None
     trusted = f"--cacert {shlex.quote(str(ca))} " if ca else ""
-    return (
-        f"curl -s {trusted}{shlex.quote(f'{service.url}{route}')} "
-        f'-H "Authorization: Bearer {key}" '
-        f"{data}"
-    )
+    url = shlex.quote(f"{service.url}{route}")
+    return f'curl -s {trusted}{url} -H "Authorization: Bearer {key}" {data}'

@@ -133,11 +133,8 @@ def well(seen: Deployment) -> bool:
         return False
     if seen.maintenance:
         return True
-    if seen.watch is not None and any(
-        finding.severity == "error" for finding in seen.watch.findings
-    ):
-        return False
-    return all(
+    watched = seen.watch.findings if seen.watch else ()
+    return not any(finding.severity == "error" for finding in watched) and all(
         not planned.drift and (name in seen.sleeping or _serves(seen.services.get(name)))
         for name, planned in seen.planned.items()
     )
@@ -221,16 +218,14 @@ def render_diff(deployments: Mapping[str, Deployment]) -> str:
             others = [word for word in planned.drift if not word.startswith(("release", "unit"))]
             lines += [f"{host}: {name}: {', '.join(others)}"] if others else []
         for name in sorted(set(seen.services) - set(seen.planned)):
-            lines.append(
-                f"{host}: {name}: runs, but is not planned (sparkwright remove --service {name})"
-            )
+            remedy = f"sparkwright remove --service {name}"
+            lines.append(f"{host}: {name}: runs, but is not planned ({remedy})")
     return "\n".join(map(visible, lines))
 
 
 def _differing(seen: Deployment) -> str:
     """Source of a diff's text, for the comparison of hosts."""
-    runs = {name: item.texts for name, item in seen.services.items()}
-    return repr((seen.planned, runs))
+    return repr((seen.planned, {name: item.texts for name, item in seen.services.items()}))
 
 
 def cells(seen: Deployment, name: str) -> tuple[str, ...]:

@@ -1,15 +1,14 @@
 """Use of models by keys, summed over the fleet's addresses: a table, and the record for pages."""
 
 import datetime as dt
-import json
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import asdict, astuple, replace
 from pathlib import Path
 
 from sparkwright.documents.generated_json import read
 from sparkwright.findings.finding import Finding
 from sparkwright.host.models.report import UsageRow
+from sparkwright.results import answers
 from sparkwright.text.table import columns
 
 #: The last answer to `sparkwright usage`, for pages that ask no host.
@@ -49,9 +48,7 @@ def render(rows: Sequence[UsageRow]) -> str:
 
 def keep(rows: Sequence[UsageRow]) -> None:
     """Keep the rows for pages."""
-    with suppress(OSError):  # a full disk here hides no answer of the hosts
-        KEPT.parent.mkdir(mode=0o700, exist_ok=True)
-        KEPT.write_text(json.dumps([asdict(row) for row in rows]) + "\n", encoding="utf-8")
+    answers.keep(KEPT, [asdict(row) for row in rows])
 
 
 def kept(problems: list[Finding]) -> tuple[list[UsageRow], dt.datetime | None]:

@@ -89,9 +89,8 @@ def readiness(host: Host, host_run: HostRun) -> Readiness:
     decision = decide(host_run.desired.plan, state, host_run.lan_addresses)
     observed = look(host, host_run)
     cured = decision.cures
-    if errors(
-        decision.findings
-    ):  # no step is planned: findings that the requested steps would cure
+    # If no step is planned, add the findings that the requested steps would cure.
+    if errors(decision.findings):
         cured = cured.union(*(CURES.get(step, ()) for step in host_run.settings.bootstrap))
     judged = [finding for finding in every_finding(host_run, asked) if finding.id not in cured]
     findings = (*(finding.on(host.name) for finding in decision.findings), *judged)

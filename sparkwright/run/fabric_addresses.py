@@ -27,8 +27,7 @@ def addresses(host: Host, run: HostRun, _: dict[str, None]) -> None:
         return
     came = run.connection[1] if run.connection else None
     present = frozenset(run_of(host).hosts)
-    findings = list(planned.problems(wanted, host.name, state, came, present))
-    if findings:
+    if findings := list(planned.problems(wanted, host.name, state, came, present)):
         tell(host, findings)
         refuse(host, "refused: fabric-addresses")
         return
@@ -46,11 +45,6 @@ def addresses(host: Host, run: HostRun, _: dict[str, None]) -> None:
     )
     if not pending:
         return
-    for name, operation in (
-        ("Fabric: every peer answers", operations.proved),
-        ("Fabric: keep the addresses", operations.kept),
-    ):
-        operation(
-            name=name,
-            pings=planned.pings(wanted, given),
-        )
+    pings = planned.pings(wanted, given)
+    operations.proved(name="Fabric: every peer answers", pings=pings)
+    operations.kept(name="Fabric: keep the addresses", pings=pings)

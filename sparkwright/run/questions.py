@@ -112,9 +112,8 @@ def facts(host: Host, run: HostRun) -> Facts:
         status = status_of(host, run, texts=False)
         services = services_of(run, status)
         examination = _examination(host, run, services.values(), unreadable(run, status))
-        return Facts.of(
-            examination, {name: _planned(service) for name, service in services.items()}
-        )
+        planned = {name: _planned(service) for name, service in services.items()}
+        return Facts.of(examination, planned)
     asked = time.time()
     observation = look(host, run)
     findings = judge(run.desired, observation, now=(asked + time.time()) / 2)

@@ -152,7 +152,6 @@ def remember(
     services: Sequence[ServiceSwitch],
     ended: SwitchJournal,
     run: Run | None = None,
-    good: str = "",
 ) -> None:
     """Make the report name a switch that did not end as planned.
 
@@ -243,7 +242,8 @@ def rollback(
 
     Args:
         to: a release that the host still has.
-        chosen: returns the names of a host's selected services; None for all of them.
+        chosen: function that returns the names of a host's selected services; None for all
+            services.
     """
     targets = targets_of(host, host_run, to=to, only=chosen(host.name))
     if targets is None:

@@ -200,10 +200,8 @@ def attach(run: Run, hosts: dict[str, Host]) -> None:
     for host in hosts.values():
         host.connector_data[_KEY] = run
         host_memory, settings = memory(host), run.hosts[host.name].settings
-        host_memory.services_root, host_memory.models_root = (
-            settings.services_root,
-            settings.models_root,
-        )
+        host_memory.services_root = settings.services_root
+        host_memory.models_root = settings.models_root
         host_memory.break_lock = settings.break_lock
         # Changes of a user's role happen under the same lock.
         host_memory.guard = partial(locks.take, host)

@@ -34,6 +34,7 @@ _MESSAGES = Messages(__file__)
 #: other files.
 _Wanted = dict[tuple[str, bool], tuple["ReadHost", ModelReference]]
 _Answers = Mapping[tuple[str, bool], ResolvedModel | UserError]
+_LockOf = Callable[[str], Lock | None]
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,13 @@ class ReadHost:
 
 
 def with_recipes(
-    hosts: Sequence[ReadHost], problems: Problems, *, anew: bool
+    hosts: Sequence[ReadHost], problems: Problems, lock_of: _LockOf
 ) -> Iterator[ReadHost]:
     """The hosts with a recipe for every service; services without a recipe are left out.
 
     Args:
-        problems: list to which the obstacles are added.
-        anew: whether to ask the hub although the lock has the model.
+        problems: collection to which the obstacles are added.
+        lock_of: function that reads a lock by its path; without a lock, the hub is asked.
     """
     wanted: _Wanted = {}
     for host in hosts:
@@ -67,7 +68,7 @@ def with_recipes(
             if service.model and _of_catalog(host, name) is None and _gpu(host) is not None:
                 reference = _reference(host, name)
                 wanted[reference.key, reference.gguf] = host, reference
-    models = _known(wanted, anew=anew)
+    models = _known(wanted, lock_of)
     for host in hosts:
         with problems.collected():
             yield _with_recipes(host, models)
@@ -139,12 +140,11 @@ def _room(host: ReadHost, service: ServiceSettings) -> str:
     return f"{max(0.0, pool / services - reserve):.1f}GiB" if pool else ""
 
 
-def _known(wanted: _Wanted, *, anew: bool) -> _Answers:
+def _known(wanted: _Wanted, lock_of: _LockOf) -> _Answers:
     """Resolved models, or why a model can't be resolved."""
     result: dict[tuple[str, bool], ResolvedModel | UserError] = {}
     jobs: dict[tuple[str, bool], Future[ResolvedModel]] = {}
     at_commit = cache(recipe_registry.snapshot)
-    lock_of = _locks(anew=anew)
     with ThreadPoolExecutor(max_workers=8) as pool:
         for key, (host, model) in wanted.items():
             settings = host.settings
@@ -183,12 +183,6 @@ def _known(wanted: _Wanted, *, anew: bool) -> _Answers:
             except UserError as error:
                 result[key] = error
     return result
-
-
-def _locks(*, anew: bool) -> Callable[[str], Lock | None]:
-    """Return a function that reads each lock once, by its path; None if everything is resolved
-    again."""
-    return cache(lambda path: None if anew else read_lock(Path(path)))
 
 
 def _pin(lock: Lock, model: ModelReference) -> ResolvedModel | None:
@@ -406,8 +400,9 @@ def plan_fleet(inputs: Iterable[inventory.HostInput], *, anew: bool = False) -> 
                 catalogs[directories] = load_catalog(places.catalogs(directories))
             read.append(ReadHost(host, settings, catalogs[directories]))
     hosts: dict[str, PlannedHost] = {}
-    lock_of = _locks(anew=anew)
-    for recipe in with_recipes(read, problems, anew=anew):
+    # Reads each lock once, by its path; no lock if everything is resolved again.
+    lock_of = cache(lambda path: None if anew else read_lock(Path(path)))
+    for recipe in with_recipes(read, problems, lock_of):
         given = recipe.given
         with problems.collected():
             plan = plan_host(

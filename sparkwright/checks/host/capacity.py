@@ -8,7 +8,7 @@ from sparkwright.checks.host.facts import HostFacts
 from sparkwright.checks.host.hardware import given
 from sparkwright.findings.check import Symptom, check
 from sparkwright.host.lib.disks import Disk
-from sparkwright.plan.missing import missing_models
+from sparkwright.plan.missing import missing_images, missing_models
 from sparkwright.resolve.pickles import pickle_symptom
 from sparkwright.text.sizes import GIB
 
@@ -136,12 +136,10 @@ def fetches(host: HostFacts) -> list[tuple[str, Disk | None, int]]:
         max(0, model.resolved.size - observed.partial.get(model.directory, 0))
         for model in missing_models(host.desired, observed)
     )
-    images: dict[str, int] = {}
-    for image in host.desired.images:
-        if not observed.images.get(image.name, False):
-            platform = image.resolved.platforms.get(host.architecture)
-            images[image.name] = sum(size for _, size in platform.layers) if platform else 0
-    pulled = sum(images.values())
+    pulled = 0
+    for image in missing_images(host.desired, observed):
+        if platform := image.resolved.platforms.get(host.architecture):
+            pulled += sum(size for _, size in platform.layers)
     models, services = settings.models_root, settings.services_root
     store = (observed.docker and observed.docker.store) or "Docker's root"
     caches = [

@@ -61,8 +61,7 @@ def _former_replicas(host: HostFacts) -> Iterator[Symptom]:
 
 @check("haproxy")
 def _haproxy(host: HostFacts) -> Iterator[Symptom]:
-    package = host.observed.packages.get("haproxy")
-    if package is None:
+    if (package := host.observed.packages.get("haproxy")) is None:
         return
     version = package.version or package.candidate
     if version and _number(version) < LEAST_HAPROXY:

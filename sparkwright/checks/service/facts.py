@@ -59,12 +59,9 @@ class Facts(Examination):
             name: replace(service, log=_short(service.log))
             for name, service in examination.services.items()
         }
-        logs = {
-            "kernel": _short(examination.kernel),
-            "boot_before": _short(examination.boot_before),
-        }
+        kernel, before = _short(examination.kernel), _short(examination.boot_before)
         own = {"services": seen, "planned": planned or {}, "findings": findings}
-        return cls(**vars(examination) | logs | own)
+        return cls(**vars(examination) | own | {"kernel": kernel, "boot_before": before})
 
     @property
     def unified(self) -> bool:
@@ -103,8 +100,7 @@ class Serving:
     def arguments(self) -> dict[str, str]:
         """Arguments of its container's command line."""
         parts = self.seen.container.command if self.seen.container else ()
-        read = read_words(parts)
-        return {name: " ".join(values) for name, values in read.items()}
+        return {name: " ".join(values) for name, values in read_words(parts).items()}
 
     def last(self, pattern: str) -> str | None:
         """The last line of the log that matches, without blanks around it."""

@@ -90,9 +90,8 @@ def entrances(plan: HostPlan) -> tuple[Entrance, ...]:
 
 
 def _entrance(name: str, bind: str, port: int, *, https: bool) -> Entrance:
-    if settings.is_loopback(bind):
-        return Entrance(name, bind, None, (port,), https)
-    return Entrance(name, bind, port, (), https)
+    closed = settings.is_loopback(bind)
+    return Entrance(name, bind, None if closed else port, (port,) if closed else (), https)
 
 
 def look(

@@ -48,12 +48,9 @@ class Command:
 def tables() -> dict[str, dict[str, Any]]:
     """Tables of the core and of every installed extra, by package."""
     files = (_PACKAGE / "cli/commands.json", *sorted(_PACKAGE.glob("extras/*/extra.json")))
-    return {
-        ".".join(("sparkwright", *file.parent.relative_to(_PACKAGE).parts)): json.loads(
-            file.read_text(encoding="utf-8")
-        )
-        for file in files
-    }
+    names = (".".join(file.parent.relative_to(_PACKAGE.parent).parts) for file in files)
+    texts = (file.read_text(encoding="utf-8") for file in files)
+    return dict(zip(names, map(json.loads, texts), strict=True))
 
 
 @cache

@@ -22,14 +22,14 @@ def read_back(
 
     The variable wins, as in the image's entry point.
     """
+    # An empty variable counts as not set, as in a shell.
     for argument, variable in names.arguments.items():
-        value = _taken(variable, environment)
-        if value is not None:
+        if value := environment.pop(variable, None):
             arguments[argument] = _scalar(value)
             origins[f"argument.{argument}"] = origins[f"environment.{variable}"]
-    tokens = _taken(names.num_speculative_tokens, environment)
+    tokens = environment.pop(names.num_speculative_tokens, None)
     config = arguments.get("speculative_config")
-    if tokens is not None and isinstance(config, dict):
+    if tokens and isinstance(config, dict):
         arguments["speculative_config"] = {**config, "num_speculative_tokens": _scalar(tokens)}
         origins["argument.speculative_config"] = origins[
             f"environment.{names.num_speculative_tokens}"
@@ -48,14 +48,6 @@ def refused(names: Variables, environment: Mapping[str, str]) -> Iterator[Fault]
             yield variable, f"{variable} is made of the service's own settings", remedy
 
 
-def _taken(variable: str, environment: dict[str, str | None]) -> str | None:
-    """A variable's value, which then is an argument's; empty counts as not set, as in a shell."""
-    value = environment.get(variable)
-    if value is not None:
-        del environment[variable]
-    return value or None
-
-
 def _scalar(text: str) -> int | float | str:
     for kind in (int, float):
         try:
@@ -69,8 +61,7 @@ def _remedy(extra: str) -> str:
     """Extra arguments as settings."""
     lines = []
     for name, values in read_words(split(extra)).items():
-        own = PARSER.own_setting(name)
-        if own:
+        if own := PARSER.own_setting(name):
             lines.append(f"{own} instead of --{name.replace('_', '-')}")
         elif not values:
             lines.append(f"arguments: {name.removeprefix('no_')}: {not name.startswith('no_')}")

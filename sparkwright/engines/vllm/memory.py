@@ -43,13 +43,8 @@ def spark_share(settings: HostSettings, catalog: Catalog) -> float:
 
     The share is the rest beside the system, sidecars and services that state their share.
     """
-    taken, open_ones = 0.0, 0
-    for service in settings.services.values():
-        written = _written(service, catalog)
-        if written is None:
-            open_ones += 1
-        else:
-            taken += written
+    shares = [_written(service, catalog) for service in settings.services.values()]
+    taken, open_ones = sum(filter(None, shares)), shares.count(None)
     free = 1 - (gpus.SYSTEM_GIB + sum(settings.sidecars.values())) / gpus.LEAST_SPARK_GIB - taken
     return max(0.01, min(MOST, math.floor(free / max(1, open_ones) * 100) / 100))
 

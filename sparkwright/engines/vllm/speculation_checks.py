@@ -67,9 +67,9 @@ def _limits(context: Configuration) -> Iterator[Symptom]:
 def _budget(context: Configuration) -> Iterator[Symptom]:
     tokens = _tokens(context)
     seqs, batched = (context.number(name) for name in LIMITS)
-    if _settings(context).get("method") not in ("dflash", "dspark"):  # both draft in parallel
-        return
-    if tokens is None or seqs is None or batched is None:
+    # Both draft in parallel.
+    parallel = _settings(context).get("method") in ("dflash", "dspark")
+    if not parallel or tokens is None or seqs is None or batched is None:
         return
     budget = scheduled_token_budget(int(batched), int(seqs), tokens, context.version)
     if budget < 1:

@@ -128,9 +128,8 @@ def prepare(folder: Path, prompts: Sequence[str], endpoint: Endpoint, **settings
         settings: ``url``, ``model`` and ``loads``.
     """
     shutil.copytree(Path(__file__).with_name("tokenizer"), folder / "tokenizer")
-    config = template("bench/aiperf.json.j2").render(
-        folder=str(folder), endpoint=endpoint, timeout=_TIMEOUT, **settings
-    )
+    settings |= {"folder": str(folder), "endpoint": endpoint, "timeout": _TIMEOUT}
+    config = template("bench/aiperf.json.j2").render(settings)
     (folder / "config.json").write_text(config, encoding="utf-8")
     lines = (json.dumps(endpoint.line(prompt)) + "\n" for prompt in prompts)
     (folder / "dataset.jsonl").write_text("".join(lines), encoding="utf-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal
 
 from sparkwright.catalog import Catalog
@@ -110,10 +111,9 @@ def _compare(
     fine = {measure.fine for measure in verdicts if measure.fine and measure.slow not in slow}
     drafts = not cell.measures.keys().isdisjoint(("acceptance", "acceptance_length"))
     clock, most = result.gpu.clock_mhz, result.gpu.clock_max_mhz
+    lengths = [table.output_tokens(row) for table, row in cards.values()]
     conditions: dict[Symptom, bool] = {
-        "shorter answers": any(
-            cell.max_tokens < table.output_tokens(row) / 2 for table, row in cards.values()
-        ),
+        "shorter answers": any(cell.max_tokens < length / 2 for length in lengths),
         "no drafter": not drafts and any(table.measurement.drafter for table in published),
         "errors": cell.errors > 0,
         "clock unknown": not clock or not most,
@@ -133,11 +133,7 @@ def judge(measure: Measure, measured: float, table: Table, row: Row) -> Verdict:
     (least, most), *spread = (
         [measure.scale * end for end in _ends(value)] for value in given if value is not None
     )
-    bounds = [
-        least / measure.apart,
-        most * measure.apart,
-        *(end for pair in spread for end in pair),
-    ]
+    bounds = [least / measure.apart, most * measure.apart, *chain(*spread)]
     low, high = min(bounds), max(bounds)
     state: State = "in range"
     if not low <= measured <= high:

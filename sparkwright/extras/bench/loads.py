@@ -107,8 +107,7 @@ def batches(
 def texts(category: str) -> dict[str, Any]:
     """A file of texts: a category's ``prompts``, and the question after a long text, ``context``;
     or ``long-text`` with the ``notes`` that long prompts are made of."""
-    data: dict[str, Any] = read(Path(__file__).parent / f"prompts/{category}.yaml")
-    return data
+    return dict(read(Path(__file__).parent / f"prompts/{category}.yaml"))
 
 
 def sample() -> str:

@@ -8,7 +8,7 @@ direction, and tolerated spread.
 from collections.abc import Iterable
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from sparkwright.catalog import causes, data, measurements
 from sparkwright.findings.render import count
@@ -19,7 +19,7 @@ from sparkwright.text.shipped_yaml import beside
 #: Raise this number when a result's meaning changes so that an older reader would misread it.
 SCHEMA = 1
 #: A host's or service's name as one folder of the storage: never a path that leads elsewhere.
-Folder = Annotated[str, StringConstraints(pattern=r"^[^/\\\x00.][^/\\\x00]*$", max_length=200)]
+Folder = Annotated[str, Field(pattern=r"^[^/\\\x00.][^/\\\x00]*$", max_length=200)]
 
 #: Bounds beyond any measurement: drawn and counted values stay numbers.
 _MOST = 10**9

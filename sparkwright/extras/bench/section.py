@@ -86,10 +86,9 @@ def _weighed(bench: Bench) -> Iterator[Weighed]:
     if worse:
         text = f"{worse} of {len(bench.verdicts)} figures are worse than the card's"
         # The likeliest cause stands beside the finding, the others in the section.
-        more = (
-            f"Perhaps {cause.explanation}. Look: {cause.look}." for cause, _ in likely(bench)[:1]
-        )
-        yield replace(base, weight=Weight.BELOW_CARD, problem=text, more=tuple(more))
+        causes = (cause for cause, _ in likely(bench)[:1])
+        more = tuple(f"Perhaps {cause.explanation}. Look: {cause.look}." for cause in causes)
+        yield replace(base, weight=Weight.BELOW_CARD, problem=text, more=more)
 
 
 def _notes(bench: Bench) -> Iterator[str]:
@@ -112,16 +111,12 @@ def text(bench: Bench) -> str:
         row = [compared.cell.title]
         for measure in bench.columns:
             value = compared.cell.measures.get(measure.name)
-            shown = (
-                "-"
-                if value is None
-                else number(value * (1000 if measure.head.endswith(" ms") else 1))
-            )
+            scale = 1000 if measure.head.endswith(" ms") else 1
+            shown = "-" if value is None else number(value * scale)
             if verdict := compared.by_measure.get(measure.name):
                 shown += f" ({verdict.ratio:.2f}{_MARKS[verdict.state]})"
             row.append(shown)
         table.append([*row, str(compared.cell.errors or "-")])
-    shown = template("bench/result.txt.j2").render(
-        bench=bench, table=columns(table), notes=_notes(bench)
-    )
+    page = template("bench/result.txt.j2")
+    shown = page.render(bench=bench, table=columns(table), notes=_notes(bench))
     return "\n".join(visible(line) for line in shown.split("\n") if line)

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,12 +131,10 @@ def _object(value: Any) -> dict[str, Any]:
 def _refusal(how: str, text: str) -> str:
     """Reason why a server refused a request, in its own words if it gives any."""
     reason = text
-    try:
+    with suppress(ValueError, RecursionError):
         data = _object(json.loads(text))
         error = data.get("error", data)
         reason = str(_object(error).get("message") or error)
-    except (ValueError, RecursionError):
-        pass
     return f"the request {how}: {cut(' '.join(reason.split()), 300) or 'without a word'}"
 
 
@@ -160,8 +158,7 @@ def command(hosts: Selection, model: str | None, prompt: str | None, as_json: bo
     reach is reached through your ssh. With --json an answer is one document, once it has ended.
     Exit code 1: no service answered.
     """
-    planned = load(hosts).or_raise()
-    target, server = _first(targets(planned, hosts.means, model))
+    target, server = _first(targets(load(hosts).or_raise(), hosts.means, model))
     if not target.endpoint.chats:
         sys.exit(int(not _asked(target, server)))
     if prompt is None and (as_json or not (sys.stdin.isatty() and sys.stdout.isatty())):

@@ -54,11 +54,10 @@ class Published(Server):
     def connected(self, timeout: float) -> http.client.HTTPConnection:
         """See Server."""
         self.hang_up()
-        connection = http.client.HTTPConnection(self.address, self.port, timeout=timeout)
+        at = self.address, self.port
+        connection = http.client.HTTPConnection(*at, timeout=timeout)
         if self.context:
-            connection = http.client.HTTPSConnection(
-                self.address, self.port, timeout=timeout, context=self.context
-            )
+            connection = http.client.HTTPSConnection(*at, timeout=timeout, context=self.context)
         if self.through:
             try:
                 connection.sock = self._tunnelled(timeout)
@@ -71,12 +70,11 @@ class Published(Server):
         ours, theirs = socket.socketpair()
         with theirs:
             end = theirs.fileno()
-            self._tunnels.append(
-                subprocess.Popen(
-                    self.through, stdin=end, stdout=end, stderr=subprocess.PIPE,
-                    start_new_session=True,  # Ctrl-C ends an answer, but no further login
-                )
+            tunnel = subprocess.Popen(
+                self.through, stdin=end, stdout=end, stderr=subprocess.PIPE,
+                start_new_session=True,  # Ctrl-C ends an answer, but no further login
             )  # fmt: skip
+            self._tunnels.append(tunnel)
         ours.settimeout(timeout)
         try:
             if self.context:

@@ -211,9 +211,8 @@ def _listening(address: str, port: int) -> list[socket.socket]:
             raise _MESSAGES.refusal("not-listening", where, reason=reason or error) from None
         bound, port = sockets[0].getsockname()[:2]
         if bound in EVERY_ADDRESS:  # any spelling of it: "", 0, ::0
-            raise _MESSAGES.refusal(
-                "every-address", "command line: --listen", address=repr(address)
-            )
+            where = "command line: --listen"
+            raise _MESSAGES.refusal("every-address", where, address=repr(address))
     return sockets
 
 

@@ -61,8 +61,7 @@ def age_mark(when: dt.datetime | None, now: dt.datetime, *, measured: bool) -> s
 
 def bad_state(row: FleetRow) -> str:
     """State of a service with a finding; a serving service is marked as such."""
-    more = ", see Findings" if row.state.startswith(("serving", "measured")) else ""
-    return f"{row.state}{more}"
+    return row.state + ", see Findings" * row.state.startswith(("serving", "measured"))
 
 
 def groups(fleet: Sequence[FleetRow]) -> list[list[FleetRow]]:

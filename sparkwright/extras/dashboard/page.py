@@ -165,11 +165,9 @@ def _versions(
     for row in fleet:
         result = measured.get((row.host, row.service))
         versions = dict(zip(_ORDER, (row.gpu, row.driver, row.tag, row.image), strict=True))
+        versions |= result.versions if result else {}
         models = (model.rpartition("@") for model in row.models)
-        versions |= {
-            **(result.versions if result else {}),
-            **{f"model {name}": at for name, _, at in models},
-        }
+        versions |= {f"model {name}": at for name, _, at in models}
         for component, version in versions.items():
             if version is not None:
                 hosts.setdefault((component, version), set()).add(row.host)
@@ -212,9 +210,7 @@ def _smoke_findings(page: contents.Page) -> Iterator[Weighed]:
         new = tuple(each for each in row.failures if each not in reasons[row.host, row.service])
         if new:
             text = f"fails {row.total - row.passed} of {row.total} checks: {new[0]}"
-            yield Weighed(
-                Weight.WRONG, (row.host,), row.service, text, seen=page.last_run, more=new[1:]
-            )
+            yield Weighed(Weight.WRONG, (row.host,), row.service, text, page.last_run, new[1:])
 
 
 def _reported(finding: Finding, when: dt.datetime | None) -> Weighed:

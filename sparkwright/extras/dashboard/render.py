@@ -44,8 +44,7 @@ def part(name: str) -> str:
 
 def plain(page: Page) -> dict[str, Any]:
     """The page as data that JSON can hold."""
-    data: dict[str, Any] = _PAGE.dump_python(page, mode="json")
-    return data
+    return dict(_PAGE.dump_python(page, mode="json"))
 
 
 def text(page: Page) -> str:
@@ -59,9 +58,8 @@ def text(page: Page) -> str:
         passed = smoke.get(key, "-")
         table.append((row.host, row.service, row.state, passed, row.release or "-", figures))
     template = _environment(("dashboard",), markup=False).get_template("page.txt.j2")
-    shown = template.render(
-        page=page, line=line, table=columns(table), problems=findings_text(page.problems)
-    )
+    problems = findings_text(page.problems)
+    shown = template.render(page=page, line=line, table=columns(table), problems=problems)
     return shown.rstrip("\n")
 
 

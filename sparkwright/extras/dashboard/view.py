@@ -92,7 +92,7 @@ class HostView:
         loads = {line.service: line for line in lines({self.name: last}, meant)}
         machine = next(iter(loads.values()), Line(self.name, None))
         names = sorted({*seen.services, *seen.planned}, key=lambda name: name not in seen.planned)
-        bounded: dict[str, Any] = _bounded(data | {
+        return dict(_bounded(data | {
             "machine": asdict(machine),
             "disks": self.answer.disks, "bar": self._bar(machine),
             "services": [self._service(name, seen, loads) for name in sorted(names[:_ITEMS])],
@@ -110,8 +110,7 @@ class HostView:
             "maintenance": in_maintenance(seen.maintenance, seen.now) if seen.maintenance else "",
             "work": _work(seen),
             "ended": [encode(end) for end in seen.history if 0 <= seen.now - end.at < _LATELY][-5:],
-        })  # fmt: skip
-        return bounded
+        }))  # fmt: skip
 
     def _deployment(self, answer: Glance) -> Deployment:
         """The status beside the plan; only the release is compared."""
@@ -157,8 +156,7 @@ class HostView:
 def _bounded(value: Any) -> Any:
     """Cut long lists and texts of a host, and leave out numbers that JSON does not have."""
     if isinstance(value, dict):
-        items = islice(value.items(), _ITEMS)
-        return {key[:_LETTERS]: _bounded(each) for key, each in items}
+        return {key[:_LETTERS]: _bounded(each) for key, each in islice(value.items(), _ITEMS)}
     if isinstance(value, list | tuple):
         return [_bounded(each) for each in value[:_ITEMS]]
     if isinstance(value, str):

@@ -33,9 +33,8 @@ class Endpoints:
 def render(form: str, endpoints: Sequence[Endpoint]) -> str:
     """The configuration of a client, with keys by name, file or command."""
     if form == "json":
-        document = TypeAdapter(Endpoints).dump_python(
-            Endpoints(endpoints), mode="json", by_alias=True
-        )
+        every = Endpoints(endpoints)
+        document = TypeAdapter(Endpoints).dump_python(every, mode="json", by_alias=True)
         return json.dumps(document, indent=2) + "\n"
     advice = [f"{name.name}: {name.summary}" for endpoint in endpoints for name in endpoint.names]
     text = template(f"clients/{form}.j2").render(

@@ -20,16 +20,7 @@ from sparkwright.findings.user_error import Messages, Problems, suggest
 from sparkwright.host.lib.exclusive import NOBODY
 from sparkwright.plan.plan import HostPlan
 from sparkwright.proxy.pools import behind_address
-from sparkwright.site.endpoints import (
-    Endpoint,
-    Key,
-    address_endpoints,
-    cas,
-    endpoint_of,
-    key_command,
-    keys,
-    reached,
-)
+from sparkwright.site import endpoints as site
 from sparkwright.site.fleet import PlannedHost
 
 _MESSAGES = Messages(__file__)
@@ -43,7 +34,7 @@ class Exported:
         notes: omitted services, members of exclusive groups, and names of different models.
     """
 
-    endpoints: tuple[Endpoint, ...]
+    endpoints: tuple[site.Endpoint, ...]
     notes: tuple[str, ...]
 
 
@@ -66,7 +57,7 @@ def export(
         raise _MESSAGES.refusal("no-key", f"--key {name}", near=suggest(name, named))
     variables: dict[Source, str] = {}
     problems = Problems()
-    endpoints: list[Endpoint] = []
+    endpoints: list[site.Endpoint] = []
     notes: list[str] = []
     shared = not direct and any(each.plan.settings.address for each in hosts.values())
     for host, planned in hosts.items():
@@ -76,10 +67,10 @@ def export(
         if address.startswith("@"):  # a connector of pyinfra's, such as @local
             problems.append(_MESSAGES.mistake("no-address", "lan_address", host, address=address))
             continue
-        if shared and key and plan.settings.address and not is_loopback(reached(planned)):
+        if shared and key and plan.settings.address and not is_loopback(site.reached(planned)):
             own = plan.settings.keys.get(name)
             allowed = own.models if own else None
-            endpoints += address_endpoints(planned, hosts.values(), key, allowed)
+            endpoints += site.address_endpoints(planned, hosts.values(), key, allowed)
         for service in plan.services:
             bind = service.bind
             if service.follower or (shared and behind_address(service)):
@@ -90,7 +81,7 @@ def export(
                 notes.append(f"{host}: {service.name} does not know the key {name!r}")
             else:
                 at = address if not bind or bind in EVERY_ADDRESS else bind
-                endpoints.append(endpoint_of(plan, service, planned.catalog, at, key))
+                endpoints.append(site.endpoint_of(plan, service, planned.catalog, at, key))
         notes.extend(_taking_turns(plan))
     if not endpoints and not problems:
         problems.append(_MESSAGES.mistake("nothing-reached", "services"))
@@ -98,7 +89,7 @@ def export(
     return Exported(tuple(endpoints), (*notes, *_ambiguous(endpoints)))
 
 
-def _key(plan: HostPlan, name: str, variables: dict[Source, str]) -> Key | None:
+def _key(plan: HostPlan, name: str, variables: dict[Source, str]) -> site.Key | None:
     """A host's key, with a variable for each source: further sources are named after their first
     host.
     """
@@ -111,7 +102,7 @@ def _key(plan: HostPlan, name: str, variables: dict[Source, str]) -> Key | None:
         while variable in variables.values():  # names with equal letters and digits
             variable += "_"
         variables[source] = variable
-    return Key(variables[source], source)
+    return site.Key(variables[source], source)
 
 
 def _taking_turns(plan: HostPlan) -> Iterator[str]:
@@ -125,7 +116,7 @@ def _taking_turns(plan: HostPlan) -> Iterator[str]:
         yield f"{plan.host}: of {', '.join(names)} only one runs ({group}): {sleeping}"
 
 
-def _ambiguous(endpoints: Iterable[Endpoint]) -> Iterator[str]:
+def _ambiguous(endpoints: Iterable[site.Endpoint]) -> Iterator[str]:
     """Names that a client would balance over different models."""
     models: dict[str, set[str]] = {}
     for endpoint in endpoints:
@@ -169,8 +160,8 @@ def command(hosts: Selection, form: str, key: str, output: Path | None, as_json:
             raise OSError(error.errno, error.strerror, str(output)) from None
     for note in (*exported.notes, *notes):
         echo(f"{click.style('note', fg='yellow')}: {note}", err=True)
-    for ca in cas(endpoints):
+    for ca in site.cas(endpoints):
         echo(f"the client trusts: {ca}; a client in Node takes it by "
                    f"export NODE_EXTRA_CA_CERTS={shlex.quote(ca)}", err=True)  # fmt: skip
-    for needed in keys(endpoints):
-        echo(f"the client needs: {key_command(needed)}", err=True)
+    for needed in site.keys(endpoints):
+        echo(f"the client needs: {site.key_command(needed)}", err=True)

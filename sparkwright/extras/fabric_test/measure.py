@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sparkwright.checks.fabric.groups import MTU, Fabric
 from sparkwright.extras.fabric_test import fabric_measure
-from sparkwright.extras.fabric_test.fabric_measure import (
-    Gather,
-    MeasureAnswer,
-    Measurement,
-    MeasureRequest,
-    Stream,
-)
+from sparkwright.extras.fabric_test.fabric_measure import MeasureAnswer, Measurement, MeasureRequest
 from sparkwright.host.fabric import Rail
 from sparkwright.host.lib.icmp import Ping
 from sparkwright.host.ranks.collective import NoFabric, collective_environment, entrance
@@ -70,8 +64,7 @@ def plan(fabric: Fabric, images: Mapping[str, str | None]) -> list[Step]:
     }  # fmt: skip
     steps = [Step("ping", {host: each for host, each in pings.items() if each.pings})]
     # Each cable of a ring, else each host and the next.
-    neighbours = pairwise([*hosts, hosts[0]] if fabric.shape == "ring" else hosts)
-    for pair in neighbours:
+    for pair in pairwise([*hosts, hosts[0]] if fabric.shape == "ring" else hosts):
         if all("ib_write_bw" in fabric.states[host].tools for host in pair):
             steps += _writing(fabric, *pair)
     steps.append(Step("all-gather", _gathers(fabric, images)))
@@ -97,7 +90,7 @@ def _writing(fabric: Fabric, server: str, client: str) -> Iterator[Step]:
         if mine.rdma and theirs.rdma
     ]
     twins = [
-        (Stream(mine, port), Stream(theirs, port, address))
+        (fabric_measure.Stream(mine, port), fabric_measure.Stream(theirs, port, address))
         for port, (mine, theirs, address) in enumerate(devices, _WRITE_PORT)
     ]
     if twins:
@@ -125,8 +118,9 @@ def _gathers(fabric: Fabric, images: Mapping[str, str | None]) -> dict[str, Meas
         }  # fmt: skip
     except NoFabric:
         return {}
+    gather = fabric_measure.Gather
     return {
-        host: MeasureRequest(gather=Gather(str(image[host]), script, SIZE, environment))
+        host: MeasureRequest(gather=gather(str(image[host]), script, SIZE, environment))
         for host, environment in ranks.items()
     }
 

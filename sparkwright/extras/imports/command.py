@@ -53,9 +53,8 @@ def write(imported: entries.Imported, directory: Path, *, replace: bool) -> dict
 
 def _text(imported: entries.Imported, entry: dict[str, Any]) -> str:
     source = "".join(each if each.isprintable() else "?" for each in imported.source)
-    body = reader.validated(entry, imported.source).model_dump(
-        mode="json", exclude_unset=True, exclude_none=False
-    )
+    made = reader.validated(entry, imported.source)
+    body = made.model_dump(mode="json", exclude_unset=True, exclude_none=False)
     data = yaml.safe_dump(body, sort_keys=False, width=100, allow_unicode=True)
     return _HEAD.format(source=source, name=imported.name) + data
 

@@ -65,10 +65,8 @@ def repository(model: str, *, whole: bool = True) -> str:
     try:
         return _REPOSITORY.validate_python(model)
     except ValidationError:
-        shown = repr(model[:100])
-        raise Unfit(
-            "model", shown, "it is not a repository of the hub, organisation/name"
-        ) from None
+        reason = "it is not a repository of the hub, organisation/name"
+        raise Unfit("model", repr(model[:100]), reason) from None
 
 
 def family(model: str) -> str:

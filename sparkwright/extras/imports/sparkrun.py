@@ -96,8 +96,7 @@ def command(text: str, used: frozenset[str]) -> Command:
     for name, starts in texts()["starts"].items():
         for start in map(str.split, starts if name in ENGINES else ()):
             if [program, *split[1:]][: len(start)] == start:
-                arguments = tuple(split[len(start) :])
-                return Command(name, arguments, environment, used)
+                return Command(name, tuple(split[len(start) :]), environment, used)
     for word in (program, *split[1:3]):
         if engine := texts()["engines"].get(word):
             raise Unfit("command", f"{engine} ({word})", f"this tool serves with {_titles()}")

@@ -107,8 +107,7 @@ def _metrics(program: Engine) -> dict[str, str]:
 def rules() -> dict[str, Any]:
     """The rule file, as data: each alert with its diagnosis' reason, remedy and source."""
     alerts = _read("alerts", limits=thresholds.limits(), m=engine(DEFAULT).metrics)
-    rule_file: dict[str, Any] = _read("rules", alerts=alerts, checks=CHECKS.texts, shown=shown)
-    return rule_file
+    return dict(_read("rules", alerts=alerts, checks=CHECKS.texts, shown=shown))
 
 
 def dashboard() -> dict[str, Any]:

@@ -11,21 +11,12 @@ from sparkwright.cli.lib.hosts import Hosts, hosts_argument
 from sparkwright.cli.lib.options import json_option, print_json
 from sparkwright.cli.lib.output import echo
 from sparkwright.config.notices import addresses
-from sparkwright.extras.notify.notices import (
-    PLACE,
-    UNANSWERED,
-    Sent,
-    current,
-    go,
-    held,
-    read,
-    try_out,
-)
+from sparkwright.extras.notify import notices
 from sparkwright.extras.notify.send import send
 from sparkwright.findings.user_error import Messages, UserError
 from sparkwright.text.visible import visible_text
 
-DOCUMENT = list[Sent]
+DOCUMENT = list[notices.Sent]
 _DRY = {"sent": "would be sent"}
 
 
@@ -46,20 +37,21 @@ def command(hosts: Hosts, test: bool, dry: bool, as_json: bool) -> None:
     if not targets:
         raise Messages(__file__).refusal("no-address", "group_data/all.py: notify")
     if test:
-        done = try_out(targets, send)
+        done = notices.try_out(targets, send)
     else:
         try:
             answers = deployments(hosts)
-            findings, unknown = current(answers.answers, list(answers.failures))
+            findings, unknown = notices.current(answers.answers, list(answers.failures))
         except (UserError, click.ClickException, SystemExit) as error:
             echo(str(error), err=True)
-            findings, unknown = [UNANSWERED], frozenset(name for name, _ in every)
+            findings, unknown = [notices.UNANSWERED], frozenset(name for name, _ in every)
         if dry:
-            done = go(targets, read(PLACE), findings, unknown, time.time(), lambda *_: None)
+            record = notices.read(notices.PLACE)
+            done = notices.go(targets, record, findings, unknown, time.time(), lambda *_: None)
             done = [replace(each, state=_DRY.get(each.state, each.state)) for each in done]
         else:
-            with held(PLACE) as record:
-                done = go(targets, record, findings, unknown, time.time(), send)
+            with notices.held(notices.PLACE) as record:
+                done = notices.go(targets, record, findings, unknown, time.time(), send)
     if as_json:
         print_json([asdict(each) for each in done])
     for each in [] if as_json else done:

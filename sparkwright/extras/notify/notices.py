@@ -322,9 +322,8 @@ def title(notice: Sequence[News]) -> str:
     """
     findings = [each.finding for each in notice if each.kind != "over"]
     over = "" if findings else "over: "
-    heads = [
-        _head(*each) for each in together(findings or [each.finding for each in notice]).items()
-    ]
+    named = together(findings or [each.finding for each in notice])
+    heads = [_head(*each) for each in named.items()]
     more = f" (and {len(heads) - 1} more)" if len(heads) > 1 else ""
     return visible(f"{over}{heads[0]}{more}", 120)
 

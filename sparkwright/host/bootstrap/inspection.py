@@ -116,9 +116,8 @@ def gpus_on_bus() -> tuple[bool, bool]:
 
 def docker_is_older() -> bool:
     """Return whether dockerd was started before the NVIDIA toolkit's hook was installed."""
-    properties = documents.pairs(
-        systemd.showing("docker.service", fields="ExecMainStartTimestampMonotonic").outcome().out
-    )
+    shown = systemd.showing("docker.service", fields="ExecMainStartTimestampMonotonic")
+    properties = documents.pairs(shown.outcome().out)
     started = int(properties.get("ExecMainStartTimestampMonotonic") or 0) / 1e6
     if not started or not _HOOK.exists():
         return False

@@ -68,8 +68,7 @@ _SUDOERS = Path("/etc/sudoers.d")
 def record(step: str, undo: Undo) -> None:
     """Add a step to the record; a step that is already in it keeps its entry."""
     earlier = documents.record(dict[str, Step], RECORD) or {}
-    begun = earlier.get(step)
-    if begun is not None:
+    if (begun := earlier.get(step)) is not None:
         before, first = begun.before, begun.undo
         undo = records.replace(
             undo,

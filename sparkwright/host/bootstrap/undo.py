@@ -81,8 +81,7 @@ def _simulated(*arguments: str) -> list[str]:
 
 def main(request: None) -> UndoAnswer:
     """Undo every recorded step, and remove each undone step from the record."""
-    steps = documents.record(dict[str, Step], RECORD)
-    if steps is None:
+    if (steps := documents.record(dict[str, Step], RECORD)) is None:
         return UndoAnswer((), ("no change by bootstrap is recorded here",))
     done: list[str] = []
     left: list[str] = []

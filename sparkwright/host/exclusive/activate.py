@@ -62,8 +62,7 @@ def main(request: ActivateRequest) -> ActivateAnswer:
     groups, runs = exclusive.groups(state), exclusive.running(state)
     members = ((name, group) for group, its in groups.groups.items() for name in its.members)
     of = {name: group for name, group in members if name != exclusive.NOBODY}
-    group = of.get(request.service)
-    if group is None:
+    if (group := of.get(request.service)) is None:
         return ActivateAnswer(tuple(of))
     answer = ActivateAnswer(tuple(of), group, runs[group])
     if (runs[group] == request.service) is not request.rests:

@@ -144,8 +144,7 @@ class Waking:
 
     def connected(self, service: str) -> http.client.HTTPConnection:
         """Return a connection to the service at the address that its release names."""
-        record = current(self._root / "services" / service)
-        if record is None:
+        if (record := current(self._root / "services" / service)) is None:
             raise Later(f"{service} was never deployed", _SOON)
         try:
             return Server(record.gate.address, record.gate.port).connected(_ANSWER)

@@ -161,8 +161,7 @@ def run_key(directory: str, run: str) -> str | None:
 
 def text(root: str, parts: tuple[str, ...], largest: int) -> str | None:
     """Return the text of a small regular file below a root; None if it is missing or too large."""
-    file = _regular(root, parts)
-    if file is None:
+    if (file := _regular(root, parts)) is None:
         return None
     with file:
         content = os.read(file.descriptor, largest)

@@ -347,8 +347,7 @@ class Conversation(BaseHTTPRequestHandler):
         """Return whether a part has been verified and renamed. Raises OSError if it was replaced or
         removed.
         """
-        now = image.find((digest,))
-        if now is None:
+        if (now := image.find((digest,))) is None:
             raise ConnectionAbortedError("the part was removed")
         with now:
             if not os.path.sameopenfile(now.descriptor, file.descriptor):
@@ -367,8 +366,7 @@ def _clipped(header: str, size: int) -> tuple[int, int]:
     """Return a Range header's range, clipped to the file; the whole file if the header is
     invalid.
     """
-    match = _RANGE.fullmatch(header)
-    if match is None:
+    if (match := _RANGE.fullmatch(header)) is None:
         return 0, size
     start, last = int(match[1]), int(match[2]) if match[2] else size - 1
     return (start, min(last + 1, size)) if start < size and start <= last else (0, size)

@@ -34,8 +34,7 @@ _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy"
 
 def known_layers(layers: tuple[str, ...]) -> set[str]:
     """Return the layers that Docker has already unpacked, which need no download."""
-    info = docker.get("/info")
-    if info is None:
+    if (info := docker.get("/info")) is None:
         raise messages.Failed("docker_silent")
     root, driver = Path(info["DockerRootDir"]), info["Driver"]
     if docker.in_containerd(info):
@@ -45,8 +44,7 @@ def known_layers(layers: tuple[str, ...]) -> set[str]:
     chain = ""
     for layer in layers:
         path = root / "image" / driver / "distribution/diffid-by-digest/sha256" / layer
-        diff = documents.text(path)
-        if diff is None:
+        if (diff := documents.text(path)) is None:
             break
         both = f"{chain} {diff.strip()}".encode()
         chain = f"sha256:{hashlib.sha256(both).hexdigest()}" if chain else diff.strip()

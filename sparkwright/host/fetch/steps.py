@@ -152,11 +152,8 @@ def layer(folder: Path, steps: list[dict[str, dict[str, Any]]]) -> bytes:
             entry.type = tarfile.DIRTYPE if content is None else tarfile.REGTYPE
             if path.exists():
                 there = path.stat()
-                entry.mode, entry.uid, entry.gid = (
-                    there.st_mode & 0o7777,
-                    there.st_uid,
-                    there.st_gid,
-                )
+                entry.mode = there.st_mode & 0o7777
+                entry.uid, entry.gid = there.st_uid, there.st_gid
                 entry.mtime = int(there.st_mtime) if content is None else 0
             archive.addfile(entry, io.BytesIO(content or b""))
     return made.getvalue()

@@ -109,8 +109,7 @@ def _reached(host: Reach) -> Reached:
         if not numbers:
             tried.append(f"{written}: no address that other hosts could use")
         for address in sorted(numbers, key=lambda at: (":" in at, at)):
-            why = unreachable(address, host.port)
-            if why is None:
+            if (why := unreachable(address, host.port)) is None:
                 return Reached(address, written, _by_dns(written), tuple(tried))
             if why == _REFUSED:
                 silent.append((address, written))

@@ -30,8 +30,7 @@ def write(path: Path, text: str, mode: int, *, parents: int = 0o755, durable: bo
     """
     data = text.encode("utf-8", "surrogateescape")  # bytes that are not UTF-8
     with trusted.directory(path.parent, make=parents) as folder:
-        existing = _opened(path.name, folder)
-        if existing is not None:
+        if (existing := _opened(path.name, folder)) is not None:
             with os.fdopen(existing, "rb") as file:
                 same = stat.S_IMODE(os.fstat(existing).st_mode) == mode
                 if same and file.read() == data:
@@ -70,8 +69,7 @@ def read(path: Path) -> str | None:
     """Return the text of a file that only root can have written; None for any other file."""
     try:
         with trusted.directory(path.parent) as folder:
-            existing = _opened(path.name, folder)
-            if existing is None:
+            if (existing := _opened(path.name, folder)) is None:
                 return None
             with os.fdopen(existing, encoding="utf-8") as file:
                 return file.read()

@@ -36,11 +36,8 @@ def error(unit: str) -> str | None:
 
 def cause(lines: Iterable[str]) -> str | None:
     """Return the last error in an engine's lines, from the error's name on; None without one."""
-    errors = []
-    for line in lines:
-        if match := _LEVEL.match(line) or _ERROR.search(line):
-            errors.append(match[match.re.groups])
-    causes = [
-        text for text in errors if not any(pointer in text for pointer in _POINTERS)
-    ] or errors
+    matches = (_LEVEL.match(line) or _ERROR.search(line) for line in lines)
+    errors = [match[match.re.groups] for match in matches if match]
+    own = [text for text in errors if not any(pointer in text for pointer in _POINTERS)]
+    causes = own or errors
     return textwrap.shorten(causes[-1], 240, placeholder=" …") if causes else None

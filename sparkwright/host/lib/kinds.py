@@ -134,11 +134,8 @@ def _transcribed(answer: http.Answer, _: Path) -> str:
 def _spoken(answer: http.Answer, _: Path) -> str:
     try:
         with wave.open(io.BytesIO(answer.body)) as sound:
-            width, rate, data = (
-                sound.getsampwidth(),
-                sound.getframerate(),
-                sound.readframes(1 << 24),
-            )
+            width, rate = sound.getsampwidth(), sound.getframerate()
+            data = sound.readframes(1 << 24)
     except (wave.Error, EOFError) as error:
         raise ValueError(f"no WAV file: {error}") from None
     samples = struct.unpack(f"<{len(data) // 2}h", data[: len(data) // 2 * 2])

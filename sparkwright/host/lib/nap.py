@@ -57,11 +57,8 @@ def leave(server: Server, nap: Nap) -> bool:
 
 
 def _taken(server: Server, steps: tuple[Step, ...]) -> bool:
-    for step in steps:
-        body = {"method": step.method} if step.method else None
-        try:
-            if server.ask("POST", step.path, body, timeout=_STEP).status != 200:
-                return False
-        except NoAnswer:
-            return False
-    return True
+    requests = ((step.path, {"method": step.method} if step.method else None) for step in steps)
+    try:
+        return all(server.ask("POST", *each, timeout=_STEP).status == 200 for each in requests)
+    except NoAnswer:
+        return False

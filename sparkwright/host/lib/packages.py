@@ -43,8 +43,7 @@ class Question:
 
     def answer(self) -> Package:
         """Return the package's installed version, or its installable version if it is missing."""
-        version = _VERSION.search(self._version.outcome().out)
-        if version:
+        if version := _VERSION.search(self._version.outcome().out):
             return Package(version[0])
         if shutil.which("apt-get") is None:
             return Package(unreachable="the host has no apt-get")

@@ -87,18 +87,15 @@ def check(directory: str, commit: str) -> str | None:
         return "is not a directory"
     if open_to := trusted.exposed(directory):
         return f"is not root's alone: {open_to.path} {open_to.why}"
-    receipt = read(directory)
-    if receipt is None:
+    if (receipt := read(directory)) is None:
         return "has no receipt"
     if receipt.commit != commit:
         return f"has commit {receipt.commit}"
     for inner in {parent for name in receipt.files for parent in Path(name).parents} - {Path()}:
-        problems = _foreign(Path(directory, inner))
-        if problems:
+        if problems := _foreign(Path(directory, inner)):
             return f"{inner} {problems}"
     for name, entry in receipt.files.items():
-        problems = fault(os.path.join(directory, name), entry)  # noqa: PTH118
-        if problems:
+        if problems := fault(os.path.join(directory, name), entry):  # noqa: PTH118
             return f"{name} {problems}"
     return None
 

@@ -107,8 +107,7 @@ def start(*units: str) -> None:
 
 def remove(units: Iterable[str]) -> None:
     """Stop units and remove their files."""
-    names = list(units)
-    if names:
+    if names := list(units):
         disable(*names)
         for name in names:
             (UNITS / name).unlink(missing_ok=True)

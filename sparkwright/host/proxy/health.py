@@ -161,8 +161,7 @@ def serve(service: Service, path: str) -> None:
 
 def main(path: str) -> None:
     """Watch every service forever."""
-    config = documents.record(HealthConfig, path)
-    if config is None:
+    if (config := documents.record(HealthConfig, path)) is None:
         raise SystemExit(f"{path} can't be read")
     services = [Service(each, _IDLE, config.metric_names) for each in config.services]
     for service in services:

@@ -181,8 +181,7 @@ def tell_sleeping(state: Path) -> None:
     write_sleeping(path)
     admin = exclusive.groups(state).admin
     with contextlib.suppress(OSError):  # HAProxy reads the file when it starts
-        made = _VERSION.search(ask(admin, f"prepare map {path}"))
-        if made:
+        if made := _VERSION.search(ask(admin, f"prepare map {path}")):
             for line in path.read_text().splitlines():
                 ask(admin, f"add map @{made[1]} {path} {line}")
             ask(admin, f"commit map @{made[1]} {path}")

@@ -56,8 +56,7 @@ def entrance(state: FabricState, shape: str) -> tuple[str, str]:
     Raises:
         NoFabric: no port is up with RDMA and an address.
     """
-    rails = used_rails(state, shape)
-    if not rails:
+    if not (rails := used_rails(state, shape)):
         raise NoFabric("no port of a ConnectX is up with an RDMA device")
     if shape == "ring":
         interface, address = state.management, _ipv4(state.interfaces.get(state.management, ()))

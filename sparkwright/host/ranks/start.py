@@ -28,11 +28,8 @@ class Rank:
 
     def start_engine(self) -> None:
         """Start the engine."""
-        self._process = subprocess.Popen(
-            self._rank.command,
-            cwd=Path(self._service.home, "current"),
-            stdin=subprocess.DEVNULL,
-        )
+        current = Path(self._service.home, "current")
+        self._process = subprocess.Popen(self._rank.command, cwd=current, stdin=subprocess.DEVNULL)
 
     def engine_ended(self) -> str | None:
         """Return how the engine ended, as text; None while it runs or before its start."""

@@ -125,8 +125,7 @@ def _line(finding: state.WatchFinding) -> str:
 
 def run(path: str) -> int:
     """Run the watch once; changes go to the journal. Returns the exit code."""
-    config = documents.record(state.WatchConfig, path)
-    if config is None:
+    if (config := documents.record(state.WatchConfig, path)) is None:
         raise SystemExit(f"{path} can't be read")
     for line in look(config, time.time()):
         print(line, flush=True)

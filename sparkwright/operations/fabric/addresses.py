@@ -58,8 +58,7 @@ def configured(
     announce(pending)
     if not ctx_state.get().is_executing:
         show_diff(NETPLAN, before, text)
-    request = AddressesRequest("arm", text, tuple(devices), seconds=_BACK)
-    yield _step(request)
+    yield _step(AddressesRequest("arm", text, tuple(devices), seconds=_BACK))
     yield from files.put._inner(
         src=StringIO(text), dest=NETPLAN, user="root", group="root", mode="0600"
     )
@@ -84,8 +83,7 @@ def proved(pings: Sequence[Ping]) -> Commands:
     """
     peers = ", ".join(f"{ping.address} over {ping.device}" for ping in pings)
     announce([f"ping {peers}"])
-    request = AddressesRequest("prove", pings=tuple(pings), seconds=_PROVE)
-    yield _step(request)
+    yield _step(AddressesRequest("prove", pings=tuple(pings), seconds=_PROVE))
 
 
 @operation()
@@ -103,8 +101,7 @@ def kept(pings: Sequence[Ping]) -> Commands:
 
         addresses.kept(pings=[Ping("192.168.177.12", "enp1s0f1np1", 8972)])
     """
-    request = AddressesRequest("keep", pings=tuple(pings), seconds=_KEEP)
-    yield _step(request)
+    yield _step(AddressesRequest("keep", pings=tuple(pings), seconds=_KEEP))
 
 
 def _step(request: AddressesRequest) -> Ours:

@@ -126,7 +126,7 @@ def look(inspect: Callable[[Host], Sequence[str]]) -> Commands:
     """Inspect the host after all earlier operations; a fault fails the host.
 
     Args:
-        inspect: returns the faults, as lines. Raises HostError.
+        inspect: function that returns the faults, as lines, or raises HostError.
     """
     if not ctx_state.get().is_executing:
         return

@@ -111,8 +111,7 @@ def prove(host: Host, request: ProofRequest, timeout: float = 180) -> None:
     Raises:
         HostError: requirements are not met; the text has all faults with their known remedies.
     """
-    problems = ask(host, proof, request, tuple[str, ...], timeout=timeout)
-    if problems:
+    if problems := ask(host, proof, request, tuple[str, ...], timeout=timeout):
         raise HostError("; ".join(map(explained, problems)))
 
 

@@ -83,7 +83,6 @@ def switch(
     root = memory(host).services_root
     home = place(root)
     name = secrets.token_hex(6)
-    argv = _argv(home)
     request = release.SwitchRequest(
         id=name,
         by=f"{getpass.getuser()}@{socket.gethostname()}",
@@ -99,11 +98,8 @@ def switch(
     job = Job(
         unit=UNIT,
         description="sparkwright: switch services to another release",
-        argv=argv,
-        files={
-            **laid_out(home, program),
-            f"{home}/request.json": json.dumps(encode(request)),
-        },
+        argv=_argv(home),
+        files={**laid_out(home, program), f"{home}/request.json": json.dumps(encode(request))},
         properties=properties("switch"),
         urgent=True,
     )

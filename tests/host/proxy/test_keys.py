@@ -70,6 +70,7 @@ def test_the_log_has_names_and_no_key(proxy: RunningProxy) -> None:
     assert proxy.post(f"{CHAT}?key={LAPTOP}", key=LAPTOP).status == 200
     assert proxy.post(CHAT, key=problems).status == 401
     assert proxy.post(CHAT, key="sk-x\r\nkey=laptop"[:4] + "key=laptop").status == 401
+    until(lambda: proxy.log.read_text().count(CHAT) == 4, "a line for each request")
     proxy.stop()
     lines = [line.split() for line in proxy.log.read_text().splitlines() if CHAT in line]
     # Two threads write the log.
