@@ -1,6 +1,6 @@
 """Origin of a fleet: its checkout, and the files that its machines were made from.
 
-A fleet that was left up may be used by another checkout. Everything renewable is renewed then (the
+Another checkout may use a fleet that was left up. Everything renewable is renewed then (the
 hub and its repositories, the images in the registry); the contents of the machines' disks stay, and
 a warning is printed.
 """

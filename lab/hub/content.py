@@ -155,7 +155,7 @@ class FileResponse(Response):
 
 @dataclass(frozen=True)
 class _Plan:
-    """The faults that one body suffers."""
+    """Faults of one answer's body."""
 
     drop_after: int | None
     drop_at: int | None

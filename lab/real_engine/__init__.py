@@ -26,8 +26,8 @@ speculation are tested against the answers of a real engine.
    host's disk 376 MB packed and 1.25 GB unpacked. The cache is removed by
    `python -m lab.real_engine remove`, which `python -m lab down` does not do.
 
-If it may not bind its memory to a NUMA node, as under Docker's default seccomp profile, it reports
-this in two warnings and serves all the same. Its own stop takes a second.
+If it may not bind its memory to a NUMA node, as under Docker's default seccomp profile, the engine
+reports this in two warnings and serves nevertheless. Its own stop takes a second.
 
 Models that answer: `lab-tiny`, `lab-tiny-fast` and `lab-tiny-deep` answer "This tiny model has but
 one word word word ..." to every question; with `enable_thinking` the whole answer is reasoning.

@@ -23,7 +23,7 @@ class Block:
 
     Attributes:
         title: title of its section, with the block's number in it.
-        before: event before the block, such as ``off rtx-1``.
+        before: action before the block, such as ``off rtx-1``.
         says: words that its output must have.
         after: the test's action after the block, such as ``lab``.
     """
