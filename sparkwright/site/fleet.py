@@ -304,8 +304,8 @@ def recipe_for(
 ) -> Recipe | None:
     """The best recipe whose body is this repository and that runs on this GPU; None without one.
 
-    For a named card, the recipe made for the most memory that the card has comes first; then the
-    catalog's claim, the least memory, a drafter that makes it faster, and the name decide.
+    For a named card, the recipe for the most memory that fits the card comes first; then the
+    catalog's claim, the least memory, a drafter that makes the model faster, and the name decide.
 
     Args:
         choice: the required quantization or file of its body, if the repository has several.

@@ -93,4 +93,4 @@ READERS: dict[str, Callable[[str], Any]] = {
     "optional size": optional(human_readable_int, "<function human_readable_int>"),
     "optional json": optional(json.loads, "<function loads>"),
 }
-"""By the type that the tables in `flags/` give."""
+"""Parsers by the type in the tables in `flags/`."""

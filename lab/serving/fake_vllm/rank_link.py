@@ -17,7 +17,7 @@ from .faults import engine_dead
 from .refusal import Refusal
 
 _PATIENCE_SECONDS = 600
-"""After which torch's store gives up."""
+"""Seconds after which torch's store gives up."""
 
 
 class Ranks:

@@ -35,7 +35,7 @@ _ATTENTION_REASONS = {
         "TURBOQUANT": "kv_cache_dtype not supported, non-causal attention not supported",
     },
 }
-"""Why no attention backend of the AEON build serves DFlash with such a KV cache."""
+"""Reasons why no attention backend of the AEON build serves DFlash with such a KV cache."""
 
 
 @dataclass(frozen=True)

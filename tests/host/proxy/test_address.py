@@ -53,7 +53,7 @@ def service(folder: Path, first: Backend) -> Iterator[RunningProxy]:
 def address_of(
     home: Path, pools: tuple[ModelPool, ...], models: dict[str, Model]
 ) -> Iterator[RunningProxy]:
-    """An address with its program, once every model has the state that it is to have."""
+    """An address with its program, once every model has its planned state."""
     home.mkdir()
     home.parent.chmod(0o755)  # HAProxy's workers connect to the program's socket
     home.chmod(0o755)

@@ -1,4 +1,4 @@
-"""The report: text at the end of a run, and the same as data."""
+"""The report: text at the end of a run, and the same report as data."""
 
 import json
 import shlex
