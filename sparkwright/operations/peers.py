@@ -31,8 +31,8 @@ def serving(contents: Callable[[], Sequence[str]], *, sources: Sources | None = 
 
     Args:
         contents: contents that other hosts will request, as text; without contents no server is
-            started. Called when the operation runs: the result depends on the observed content of
-            all hosts.
+            started. The function is called when the operation runs: its result depends on the
+            observed content of all hosts.
         sources: port, addresses and keys of the server.
 
     **Example:**

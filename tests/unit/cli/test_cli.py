@@ -216,7 +216,7 @@ def test_check_loads_nothing_that_it_does_not_need() -> None:
 
 
 def test_help_and_modules_of_commands_that_ask_hosts_load_no_planner() -> None:
-    """Sessions load it, once hosts are asked: help and mistakes need none of it."""
+    """Sessions load the planner once hosts are asked: help and mistakes do not need it."""
     assert "sparkwright.cli.lib.options" not in loaded_modules("import sparkwright.cli")
     asking = (
         "activate deploy diff history logs maintenance models remove restart rollback shell start"
