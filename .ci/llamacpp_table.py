@@ -1,4 +1,4 @@
-"""Makes a table of llama-server's arguments from the help that the real program prints.
+"""Make a table of llama-server's arguments from the help that the real program prints.
 
     docker run --rm --entrypoint /app/llama-server IMAGE --help > help.txt
     python .ci/llamacpp_table.py b9842 < help.txt > sparkwright/engines/llamacpp/tables/b9842.json

@@ -3,11 +3,12 @@
     make bench            (or: python -m benchmarks.converged --rounds 5)
     make bench BEFORE=../other-checkout
 
-On 1 and on 4 hosts of the virtual fleet, and on 1 host at the end of a line of 20 ms, alternately,
-so that noise of the machine affects all alike: sparkwright; the same of another checkout, if one is
-named; the same deploy on pyinfra's stock connection; the same tasks as stock pyinfra operations;
-the same tasks as an Ansible playbook (not over the line). The alternatives are given digests and
-commits, so sparkwright has them from its lock. The output has medians and ratios of one run.
+The benchmark runs these ways on 1 and on 4 hosts of the virtual fleet, and on 1 host over a
+connection of 20 ms, alternately, so that noise of the machine affects all alike: sparkwright;
+another checkout of sparkwright, if named; the same deploy on pyinfra's stock connection; the same
+tasks as stock pyinfra operations; the same tasks as an Ansible playbook (not over the line). The
+alternatives are given digests and commits, so sparkwright has them from its lock. The output has
+medians and ratios of one run.
 """
 
 import argparse

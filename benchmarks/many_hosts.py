@@ -82,7 +82,7 @@ def many_names(number: int) -> Path:
 
 
 def table(costs: dict[int, Cost]) -> list[str]:
-    """A line per number of names: in all, for each, and for each more than the line before."""
+    """A line per number of names: total cost, cost per name, and cost per additional name."""
     lines = ["  names      CPU   for each   for each more   peak memory   by the clock"]
     before: tuple[int, Cost] | None = None
     for number, cost in sorted(costs.items()):

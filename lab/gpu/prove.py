@@ -1,7 +1,7 @@
 """`python -m lab.gpu.prove STEP...`: results of a real GPU, with the roles, as files.
 
-Run by `start.sh run`. Each step writes `.gpu/results/STEP.json` with the command, day, GPU, driver
-and versions, and raw texts beside it. Seconds were measured on one H200, 16 cores:
+`start.sh run` starts this program. Each step writes `.gpu/results/STEP.json` with the command, day,
+GPU, driver and versions, and raw texts beside it. Seconds were measured on one H200, 16 cores:
 
     deploy      from a bare host to answers, then again            200 s
     proxy       streams at the engine's socket, through HAProxy,

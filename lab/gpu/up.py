@@ -14,7 +14,7 @@ MANY = 4
 
 
 def up(hosts: int) -> None:
-    """Start the missing machines; if there are more hosts than GPUs, they share them."""
+    """Start the missing machines; if there are more hosts than GPUs, hosts share a GPU."""
     started = time.monotonic()
     gpus = len(list(Path("/dev").glob("nvidia[0-9]*")))
     wanted = [

@@ -148,7 +148,7 @@ def _activations(column: int) -> list[float]:
 
 
 def adapter_tensors() -> list[Tensor]:
-    """A matrix that knows the columns of a prompt and of the last word, and a matrix that answers
+    """A matrix that detects the columns of a prompt and of the last word, and a matrix that answers
     with the last word's column.
     """
     last = len(WORDS)

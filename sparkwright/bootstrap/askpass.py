@@ -1,8 +1,8 @@
-"""ssh's questions, answered by this process: the program that SSH_ASKPASS names hands each prompt
-over a socket, and prints the answer.
+"""Answers to ssh's prompts: the program in SSH_ASKPASS sends each prompt to this process over a
+socket, and prints the answer.
 
-So only the memory of this process, of ssh and of that program holds a password: no argument,
-environment, file or log does.
+A password is only in the memory of this process, of ssh and of the program: arguments,
+environments, files and logs do not contain it.
 """
 
 import os
@@ -44,7 +44,7 @@ def run(
     command: Sequence[str], answer: Answer = lambda *_: None, stdin: str = "",
     seconds: float = _SECONDS,
 ) -> tuple[int, str, str]:  # fmt: skip
-    """Run a program of OpenSSH's without a terminal.
+    """Run an OpenSSH program without a terminal.
 
     Args:
         answer: function that answers a prompt, in this thread.
@@ -54,7 +54,7 @@ def run(
         The exit code, 255 if the command did not end in time, and both outputs.
 
     Raises:
-        UserError: no folder of this user's can hold a program.
+        UserError: this user has no folder for the program.
     """
     with _listening() as (listener, environment):
         try:

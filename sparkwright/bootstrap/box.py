@@ -1,5 +1,5 @@
-"""Kind of a box, by /etc/os-release, the files of DGX OS, architecture and GPU; and findings of
-bootstrap, by texts of findings.yaml.
+"""Type of a box, by /etc/os-release, the files of DGX OS, architecture and GPU; and findings of
+bootstrap, with texts from findings.yaml.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Box:
-    """A host that bootstrap knows. ``codename`` and ``architecture`` are apt's words."""
+    """A host whose type bootstrap supports. ``codename`` and ``architecture`` are apt's names."""
 
     kind: Kind
     major: int

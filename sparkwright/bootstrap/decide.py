@@ -250,7 +250,7 @@ def has_driver(state: BootstrapState) -> bool:
 
 
 def driver_obstacle(box: Box, state: BootstrapState) -> Finding | None:
-    """Return why no driver is installed on this host; None if one may be installed."""
+    """Return the reason to install no driver on this host; None if a driver may be installed."""
     causes = {
         "driver-of-dgx-os": box.kind is Kind.DGX,
         "driver-of-gb10": box.kind is Kind.GB10,

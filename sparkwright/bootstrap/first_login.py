@@ -1,9 +1,9 @@
-"""The first login to a box, by the user's own ssh: its host key, a password, a key of the user's.
+"""First login to a box with the user's own ssh: host key, password, and the user's key.
 
 The user's ssh_config, agent and jump hosts apply. ssh asks about the host key once, and refuses
-another key. A password answers only the password prompt of this host, by the ssh that connects to
-it, and is not stored: it installs a key of the user's, and is tried for sudo. A jump host is logged
-in to first, in the same way, as a host with its own password.
+another key. A password answers only the password prompt of this host, from the ssh that connects to
+the host. The password is not stored: it serves to install the user's key, and is tried for sudo.
+The login to a jump host comes first, in the same way, with the jump host's own password.
 """
 
 import re
@@ -54,11 +54,11 @@ Ask = Callable[[str, bool], str]
 
 @dataclass
 class Login:
-    """A box that is logged in to.
+    """Login to a box.
 
     Attributes:
         name, data: name and data of the host, as an inventory has them.
-        ask: asks the user; None without a terminal.
+        ask: function that asks the user; None without a terminal.
         password: the password that the box took, for the login or for sudo.
         made_key: the private key that was made for a user without a key.
         jumps: the jump hosts to the box, as ssh's ProxyJump; without ssh_config's jump hosts.
@@ -110,7 +110,7 @@ class Login:
         return f"{self.user}@{host}"
 
     def open(self) -> None:
-        """Ensure that a key of the user's opens the box, and that its user can become root.
+        """Ensure that the user's key opens the box, and that the box's user can become root.
 
         Raises:
             UserError: the reason, with the remedy.
@@ -163,7 +163,7 @@ class Login:
         return self._refusal(message, reason=_last(err))
 
     def _install(self, denied: str) -> None:
-        """Log in by password, and install a key of the user's.
+        """Log in by password, and install the user's key.
 
         Args:
             denied: ssh's last line, which ends with the authentication methods that the box
@@ -211,8 +211,8 @@ class Login:
         """The answer to a prompt of ssh; None after a refusal.
 
         Args:
-            own: whether the ssh to this host asks. A prompt from ssh to a jump host, which may
-                imitate the prompts of this host, gets no password.
+            own: whether the prompt comes from the ssh to this host. A prompt from ssh to a jump
+                host, which may imitate the prompts of this host, gets no password.
         """
         if self._refused:
             return None

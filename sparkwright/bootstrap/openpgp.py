@@ -1,8 +1,9 @@
 """Signing keys of apt repositories: read, checked by fingerprint, and written as apt reads them.
 
-Only as much of OpenPGP (RFC 4880) as a public key needs: packets of five tags with definite
-lengths, fingerprints of version 4. The programs that apt runs (gpgv, sqv) accept further packets,
-and trust every key that they find in the file; so a file with other packets is refused.
+This module reads only the part of OpenPGP (RFC 4880) that a public key needs: packets of five tags
+with definite lengths, fingerprints of version 4. The programs that apt runs (gpgv, sqv) accept
+further packets, and trust every key that they find in the file; so a file with other packets is
+refused.
 """
 
 import base64
@@ -37,7 +38,7 @@ _SECONDS = 30
 
 
 def key_text(repository: Repository) -> str:
-    """The repository's key, armoured. The key is fetched or read now, and checked.
+    """The repository's key, armoured. The function fetches or reads the key, and checks it.
 
     Raises:
         UserError: the key can't be fetched, is not a key, or has another fingerprint.
@@ -88,8 +89,9 @@ def _crc24(data: bytes) -> int:
 def fingerprints(packets: bytes) -> list[str]:
     """Fingerprints of every primary key in the text, in hex.
 
-    Each subkey must belong to the primary key: gpg verifies that if this machine has gpg. Elsewhere
-    a signature after the subkey must name the primary key, and apt verifies the signature.
+    Each subkey must belong to the primary key: gpg verifies the subkeys if this machine has gpg.
+    Without gpg, a signature after the subkey must name the primary key, and apt verifies the
+    signature.
 
     Raises:
         ValueError: the text is not a public key, or contains other packets too.

@@ -31,9 +31,9 @@ class StepPlan:
         would: its planned work, as text, line by line.
         packages: packages to install.
         repository: source of the packages; None for the host's own sources.
-        files: text by path; root's, for all to read.
+        files: text by path; root owns them, and all users may read them.
         group: the login user becomes a member of this group.
-        sudoers: path and text of a file of sudo's.
+        sudoers: path and text of a sudoers file.
         commands: run after the files are written, without a shell.
         restarts: units that read the changed files only at their start.
         enables: units that run from now on, and at boot.

@@ -23,7 +23,7 @@ class Choice(Data):
         workload: purpose of the service.
         gpus: compute capabilities that the choice holds for.
         recipe: an entry of the catalog.
-        rank: 1 is the first choice; the rank is this project's, also if others give the reason.
+        rank: 1 is the first choice; this project sets it, also if a card gives the reason.
         by: author of ``why``: the card that ``source`` names, or this project.
         measurements: the catalog's measurements of the same models, whose whole range is shown; a
             speed in ``why`` is in this range.

@@ -1,4 +1,4 @@
-"""Known causes of a service that is slower than its card says, with their symptoms."""
+"""Known causes of a service that is slower than its card's figures, with their symptoms."""
 
 from typing import Literal
 
@@ -33,9 +33,9 @@ class Cause(Data):
         concurrency: least number of requests at a time.
         prompt_tokens: least length of the prompt.
         tags: image tags with this cause; empty for any tag.
-        ruled_out_by: vLLM argument -> value with which it can't be the cause.
+        ruled_out_by: vLLM argument -> value that rules out this cause.
         explanation: the cause in a phrase, after "perhaps".
-        look: way to find out.
+        look: way to confirm the cause.
     """
 
     id: Name
@@ -50,7 +50,7 @@ class Cause(Data):
 
 
 class Causes(Data):
-    """A list of causes, the likeliest first where several explain the same.
+    """A list of causes, the likeliest first where several explain the same symptoms.
 
     Attributes:
         causes: the list.

@@ -43,7 +43,7 @@ class Exceptions(Data):
         writable: directories that the container may write to under ``hardening: strict``, in
             addition to its image's.
         pids_limit: limit of processes and threads; default 4096.
-        reason: reason of the need; written into the Compose file.
+        reason: reason for the exceptions; written into the Compose file.
     """
 
     cap_add: tuple[str, ...] = ()

@@ -20,7 +20,7 @@ _IMAGE = beside(__file__, "image_defaults.yaml")
 
 
 class GpuClaim(data.Data):
-    """A card's claim about a GPU; a recipe's ``needs`` decide where this tool runs it.
+    """A card's claim about a GPU; a recipe's ``needs`` decide where this tool runs the recipe.
 
     Attributes:
         gpu: its name on the card.
@@ -79,7 +79,7 @@ class ImageVariable(data.Data):
 
     Attributes:
         name: name of the variable.
-        default: value if the variable is unset; None if the card gives none, or the variable is
+        default: value if the variable is unset; None if the card gives no value, or the variable is
             required.
         meaning: effect of the variable, and the values that the card names.
     """
@@ -293,7 +293,7 @@ class KvLayers(data.Data):
     window: int | None = Field(default=None, gt=0)
 
     def numbers(self, tokens: int) -> int:
-        """Numbers in the keys of a sequence of this many tokens; its values have as many."""
+        """Numbers in the keys of a sequence of this many tokens; values have the same number."""
         return self.layers * self.heads * self.head_dim * min(tokens, self.window or tokens)
 
 
@@ -351,14 +351,15 @@ class Model(data.Data):
         task: kind of requests that it is made for; ``completion`` for a base model.
         role: ``body`` computes the answer, ``drafter`` proposes tokens for it.
         revision: branch, tag or commit.
-        not_before: commits older than this day are known to be bad.
+        not_before: commits older than this day do not work.
         format: quantization format; None if no card gives it.
         file: path of the served file in a repository of GGUF files. The other parts of a split file
             (``-00001-of-00003.gguf``) are downloaded with it, and no other files.
         projector: path of the GGUF file that reads images for it (mmproj).
-        gguf: facts of that file's header. A run reads it, and replaces the value of this entry.
+        gguf: facts of the served file's header. A run reads the header, and replaces the value of
+            this entry.
         architecture: the class in its config.json, by which vLLM finds its implementation; None
-            leaves that unchecked.
+            leaves the class unchecked.
         size_gib: size of all files together, from the card's GB; None if unknown.
         loaded_gib: memory of the loaded weights, from the card's GB.
         context: tokens that the model was made for.
@@ -370,7 +371,7 @@ class Model(data.Data):
         sampling: its authors' advice.
         status, reason: the cards' verdict, and the reason of a failure.
         known_bad: older revisions and their faults, as text.
-        code: Python files of the repository that ``trust_remote_code`` may run, once read.
+        code: reviewed Python files of the repository, which ``trust_remote_code`` may run.
         switches: settings of the chat template in a request.
         gpus: the card's claims about GPUs.
         license: terms of its publication.
@@ -442,7 +443,7 @@ class Mounted(data.Data):
 
 
 class Adapter(data.Data):
-    """A LoRA adapter, which clients ask for as a model of its own.
+    """A LoRA adapter, which clients request as a separate model.
 
     Attributes:
         name: name for clients.
@@ -577,7 +578,7 @@ class Recipe(data.Data):
             names the source of each.
         patches: steps that make a derived image of ``image``, in order.
         boot_seconds: longest time of a first boot until ``/health`` answers.
-        first_answer_seconds: longest time of the first generation after that.
+        first_answer_seconds: longest time of the first generation after ``/health`` answers.
         notes: notes for a reader, as text, each with its source.
         ran: runs on real hardware with this tool; empty without a run.
         adapters: LoRA adapters of the body, each served as its own model.

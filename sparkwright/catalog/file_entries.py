@@ -70,7 +70,7 @@ class Patch(data.Data):
         strip: number of leading folders of the diff's paths that are not below ``into``.
         optional: whether the image may lack the file of the diff. The diff is applied whole, or
             not at all.
-        reverse: whether the diff is taken back (``patch -R``).
+        reverse: whether the diff is reversed (``patch -R``).
         promises: required content of the image after the steps.
     """
 
@@ -112,8 +112,8 @@ def overlap(path: str, other: str) -> bool:
 
 
 def is_code(names: Iterable[str], content: bytes | None = None) -> bool:
-    """Return whether the engine may run a file: every file but text files with the ending of a data
-    format.
+    """Return whether the engine may run a file: true for every file except text files with the
+    extension of a data format.
 
     Args:
         content: the file's content, if it is known.
@@ -154,7 +154,7 @@ class File(data.Data):
         repository: a Hugging Face repository with the file, instead of ``source``.
         revision: commit, branch or tag of that repository; the lock pins it to a commit.
         file: path of the file in that repository. The lock keeps its text.
-        sha256: hash of its content, 64 hex digits. Another content is refused.
+        sha256: hash of its content, 64 hex digits. Other content is refused.
     """
 
     at: FilePath

@@ -41,13 +41,13 @@ ModelName = Annotated[
 
 
 class Gguf(data.Data):
-    """Statements of a GGUF header about its model.
+    """Facts about a model from its GGUF header.
 
     Attributes:
         file: its path in the repository; the first part's path for a split model.
-        projector: path of the file that reads images; None without one.
+        projector: path of the file that reads images; None without such a file.
         projector_bytes: size of that file.
-        architecture: llama.cpp's name of it, such as ``qwen3moe``.
+        architecture: llama.cpp's name of the architecture, such as ``qwen3moe``.
         quantization: the name of its file type, such as ``Q4_K_M``; None if it has no name.
         context: tokens that the model was made for.
         pooling: pooling of a model that gives vectors or scores; None for a model that writes text.

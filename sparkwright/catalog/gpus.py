@@ -21,7 +21,7 @@ class Family:
 
     Attributes:
         group: group of the inventory, whose file in group_data has the services.
-        architecture: architecture of machines with such a GPU, in the registry's words.
+        architecture: architecture of machines with such a GPU, by its name in registries.
         generation: name of its kernels in vLLM's own recipes.
         cards: least dedicated memory of a card, in GiB, by its common names; None if the GPU has no
             dedicated memory.
@@ -63,7 +63,7 @@ def unified(cap: str | None) -> bool:
 
 
 def card_of(cap: str) -> str:
-    """A card of a compute capability; any card with dedicated memory if it is unknown."""
+    """A card of a compute capability; if the capability is unknown, any with dedicated memory."""
     return next((card for card in GPUS if GPUS[card] == cap), next(iter(VRAM)))
 
 
@@ -101,9 +101,9 @@ def recipes_for(
     """Names of recipes for one host with one of these GPUs, whose image has the architecture.
 
     Args:
-        architecture: architecture of the image, in the registry's words.
+        architecture: architecture of the image, by its name in registries.
         caps: compute capabilities.
-        vram_gib: dedicated memory of the card; None leaves it out.
+        vram_gib: dedicated memory of the card; with None, memory does not count.
     """
     return sorted(
         recipe.name
@@ -120,8 +120,8 @@ def largest_for(gpu: str, catalog: Catalog) -> Recipe | None:
     fits. This recipe is the default of a new site; an unproven recipe is the default only if no
     other recipe fits.
 
-    Only for cards with dedicated memory: a Spark's pool is shared, and no recipe gives the GPU's
-    part of it.
+    The function supports only cards with dedicated memory: a Spark's pool is shared, and no recipe
+    gives the GPU's part of the pool.
     """
     cap = GPUS[gpu]
     named = recipes_for(catalog, FAMILIES[cap].architecture, {cap}, VRAM.get(gpu, 0))

@@ -25,8 +25,8 @@ class Condition(Data):
         none_of: none of these values; an absent value meets the condition.
         above, below: a number beyond this.
         present: whether the value exists, written or vLLM's default.
-        unlike: a pattern that a value, if any, does not match as a whole, letter by
-            letter.
+        unlike: a case-sensitive pattern that the whole value must not match; an absent value meets
+            the condition.
     """
 
     any_of: tuple[Scalar, ...] = ()
@@ -60,7 +60,7 @@ _FLAGS = {"true": "1", "false": "0"}
 
 
 def folded(text: str) -> str:
-    """Normalize a text as most readers of it do: without case and blanks, ``true`` as 1."""
+    """Normalize a text as most programs read it: without case and blanks, ``true`` as 1."""
     text = text.strip().lower()
     return _FLAGS.get(text, text)
 
@@ -82,7 +82,7 @@ class Issue(Data):
     Attributes:
         id: the rule's name, in messages and to silence it.
         severity: an error stops the run, a warning does not.
-        tags: tags of the image; empty for every tag. Only on an image's issues.
+        tags: tags of the image; empty for every tag. Only an image's issues have tags.
         when: fact -> condition, or a list of such mappings; one mapping must hold. Facts are
             ``argument.<name>`` (underscores; vLLM's default if it is not written; its other
             spellings count, as a variable or inside an argument of several values),

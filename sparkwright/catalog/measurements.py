@@ -32,7 +32,7 @@ class Row(Data):
         category: kind of prompt.
         categories: the kinds of prompts that a figure or range covers, if there are several.
         concurrency: requests at a time.
-        prompt_tokens, output_tokens: lengths (medians if the card says so).
+        prompt_tokens, output_tokens: lengths (medians if the card marks them so).
         samples, errors: number of measured requests, and of failed requests.
         temperature: sampling temperature of the requests.
         decode: tokens/s of one stream while decoding.
@@ -46,9 +46,10 @@ class Row(Data):
         acceptance: draft tokens accepted, share.
         acceptance_first: share accepted at the first position.
         acceptance_length: mean tokens per target step (1 + accepted / drafts).
-        accepted: draft tokens accepted per draft, if the card counts them instead of the length.
+        accepted: draft tokens accepted per draft, if the card gives this number instead of the
+            length.
         kv_cache_tokens: tokens that the KV cache holds.
-        max_concurrency: number of requests of full length that fit into it.
+        max_concurrency: number of requests of full length that fit into the KV cache.
         values: further figures of the card, by name with unit.
     """
 
@@ -94,8 +95,8 @@ class Measurement(Data):
         recipe: the catalog's recipe with the same settings, if any.
         gpu: its name on the card.
         conditions: settings of the run that the card names, e.g. ``temperature: 0``.
-        status: ``measured``; ``provisional`` and ``historical`` if the card says so.
-        note: caution for a comparison with it.
+        status: ``measured``; ``provisional`` or ``historical`` if the card marks it so.
+        note: caution for a comparison with the table.
         rows: the table's lines.
     """
 

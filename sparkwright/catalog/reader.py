@@ -1,4 +1,4 @@
-"""Reading the catalog from YAML.
+"""Reader of the catalog's YAML files.
 
 One file is one entry; its ``kind`` names the type. Folders named ``files`` hold files of
 containers. Later directories override or extend entries of earlier directories by name, so that a
@@ -170,7 +170,7 @@ _ENTRY: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator="k
 
 
 def load_catalog(directories: Sequence[Path]) -> Catalog:
-    """Read every ``*.yaml`` below the directories and check that names lead somewhere.
+    """Read every ``*.yaml`` below the directories and check that every name has an entry.
 
     Raises:
         UserError: names every problem of every file.
@@ -255,7 +255,7 @@ def _mapping(files: ParsedFiles, path: Path) -> dict[str, Any]:
 def _whole(
     key: Key, raw: Mapping[Key, Read], within: tuple[Key, ...], problems: user_error.Problems
 ) -> tuple[dict[str, Any], Writers] | None:
-    """An entry over the entry that it extends by name; None if there is no such entry."""
+    """Merge an entry over the entry that it extends; None if the extended entry does not exist."""
     path, data, writers = raw[key]
     base = data.get("extends")
     if not isinstance(base, str):
@@ -289,7 +289,7 @@ _REFERENCES: dict[str, dict[str, str]] = beside(__file__, "references.yaml")
 
 
 def _dangling(catalog: Catalog) -> Iterator[Finding]:
-    """Names that lead nowhere."""
+    """Names without an entry."""
     for (kind, name), path in catalog.files.items():
         entry = catalog.of_kind(kind)[name]
         image = entry if kind == "image" else catalog.images.get(getattr(entry, "image", ""))
@@ -305,7 +305,7 @@ def _dangling(catalog: Catalog) -> Iterator[Finding]:
 
 
 def _names(value: Any, keys: Sequence[str], where: str) -> Iterator[tuple[str, str]]:
-    """Each name at a key, and its path; a mapping of names stands for its keys."""
+    """Names at a key, each with its path; the keys of a mapping count as names."""
     if not keys:
         listed = [value] if isinstance(value, str) else value or ()
         yield from ((where.removeprefix("."), name) for name in listed)

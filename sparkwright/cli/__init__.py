@@ -38,7 +38,7 @@ def sections() -> dict[str, dict[str, str]]:
 
 
 class _Lazy(click.Group):
-    """Loads a command's module on use, so that `check` does not wait for the others."""
+    """Loads a command's module on use, so that `check` does not wait for other modules."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Every command, sorted."""
@@ -110,15 +110,15 @@ def _tell(error: UserError) -> None:
 @click.version_option(__version__, "-V", "--version", prog_name="sparkwright")
 @click.pass_context
 def main(ctx: click.Context) -> None:
-    """Take boxes to services that answer, and look after them.
+    """Set up boxes as model servers, and operate them.
 
     `sparkwright up me@my-spark.local` is the first command, from a box to an answer. `sparkwright
     deploy` makes the hosts as planned, as pyinfra INVENTORY deploy.py does.
 
     Commands take names of hosts: HOST, a GROUP, a pattern such as 'spark-*'; and of services:
-    HOST/SERVICE, or SERVICE on every host that has it. Without a name every host is meant. A name
-    that ends in .py is the inventory; without such a name the inventory is SPARKWRIGHT_INVENTORY,
-    or the site's own.
+    HOST/SERVICE, or SERVICE on every host that has it. Without a name, commands take every host. A
+    name that ends in .py is the inventory; without such a name the inventory is
+    SPARKWRIGHT_INVENTORY, or the site's own.
 
     Run commands in the site's folder, which `up` or `init` makes. Shell completion: `eval
     "$(_SPARKWRIGHT_COMPLETE=bash_source sparkwright)"` (zsh_source and fish_source too). Exit

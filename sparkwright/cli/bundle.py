@@ -44,8 +44,8 @@ def command(
     """Fetch everything that the locked plan needs into DIRECTORY.
 
     Carry the directory and this project to the other site, and deploy there with
-    --data 'bundle="DIRECTORY"': hosts then take everything from the controller, and no program asks
-    the internet. Run it again to continue after an interruption, or to update the directory.
+    --data 'bundle="DIRECTORY"': hosts then take everything from the controller, and need no
+    internet. Run it again to continue after an interruption, or to update the directory.
     """
     planned = load(hosts).or_raise()
     plans = [host.plan for host in planned.values()]

@@ -15,8 +15,8 @@ from sparkwright.config.tls import CA
 def command(as_json: bool) -> None:
     """Print the certificate of the site's own CA, for clients to import.
 
-    With `tls = "own"` the first deploy makes it. Its fingerprint goes to standard error: compare it
-    if the certificate came over a network. Its private key is never printed. No host is
+    With `tls = "own"` the first deploy makes the CA. Its fingerprint goes to standard error:
+    compare it if the certificate came over a network. Its private key is never printed. No host is
     contacted.
     """
     try:

@@ -70,7 +70,7 @@ def _tables(catalog: Catalog) -> dict[str, list[tuple[str, str, str]]]:
 @options.catalog_directories
 @options.json_option
 def show(name: str, directories: tuple[Path, ...], as_json: bool) -> None:
-    """Show one entry whole, with its file."""
+    """Show a whole entry, with its file."""
     catalog = load_catalog(places.catalogs(directories))
     entries = {key: (kind, entry) for kind, key, entry in catalog.every()}
     if name not in entries:
@@ -113,7 +113,7 @@ def new(
 ) -> None:  # fmt: skip
     """Write an entry of your own, with every key explained.
 
-    A recipe made by --model comes with its model's entry. Check it with `sparkwright check
+    A recipe made by --model comes with its model's entry. Check the recipe with `sparkwright check
     --recipe NAME`.
     """
     if base and model:

@@ -53,11 +53,11 @@ def start(**more: Any) -> None:
 @options.option("stop --keep")
 @_why
 def stop(**more: Any) -> None:
-    """Stop services: out of the pool, drained, and ended.
+    """Take services out of the pool, drain and stop them.
 
-    As with `systemctl stop`: until the next start, a boot or a restart of Docker. A
-    deploy starts them again, and reports who stopped them. The command does not wait for the host's
-    lock, which a killed deploy may still hold. Exit code 0 only when every host answered and every
+    Like `systemctl stop`, this lasts until the next start, a boot or a restart of Docker. A deploy
+    starts them again, and reports who stopped them. The command does not wait for the host's lock,
+    which a killed deploy may still hold. Exit code 0 only when every host answered and every
     service stopped.
     """
     _control("stop", **more)
@@ -68,11 +68,11 @@ def stop(**more: Any) -> None:
 @_now
 @_wait
 def restart(**more: Any) -> None:
-    """Restart services: out of the pool, drained, stopped, started, and back once they answer.
+    """Drain services, restart them, and put them back into the pool once they answer.
 
     Restart host by host, so that other replicas serve meanwhile; if a host does not come back, no
-    further host is touched. With --now all at once, and requests are cut off. Exit code 0 only when
-    every host answered and every service gives real answers.
+    further host is touched. With --now all services restart at once, and requests are cut off. Exit
+    code 0 only when every host answered and every service gives real answers.
     """
     _control("restart", **more)
 
@@ -143,11 +143,11 @@ def _activated(service: str, host: str, answer: ActivateAnswer, *, dry: bool) ->
 @_why
 @options.json_option
 def maintenance(hosts: Hosts, switch: str, why: str, as_json: bool) -> None:
-    """Take a HOST out of every pool, drained, and have deploys leave it alone; or put it back.
+    """Take a HOST out of every pool, drain it, and exclude it from deploys; or put it back.
 
     Its services keep running but can only be reached from the host. The host stores the mode, its
-    author, time and reason through boots, for every controller. `off` puts the host back once every
-    service answers; otherwise it exits with 1.
+    author, time and reason, also across boots. `off` puts the host back once every service answers;
+    otherwise it exits with 1.
     """
     host = selection.only_host(hosts)
     from sparkwright.run import changes
@@ -204,7 +204,7 @@ def _end(
 @options.yes_option
 @options.pyinfra_json_option
 def rollback(hosts: Hosts, to: str | None, dry: bool, yes: bool, as_json: bool) -> None:
-    """Switch to the previous release or to RELEASE, canaries first; back if it fails.
+    """Switch to the previous release or to RELEASE, canaries first; switch back if it fails.
 
     The plan is unchanged: a deploy switches forward again unless the tag is set back, too.
     """

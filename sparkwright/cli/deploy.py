@@ -21,9 +21,9 @@ _ANYTHING = {"ignore_unknown_options": True, "help_option_names": ["-h", "--help
 def command(arguments: tuple[str, ...]) -> None:
     """Deploy the plan: the same as `pyinfra INVENTORY deploy.py`, with its options.
 
-    Hosts and groups come before the first option; --limit names them anywhere. Often used: --dry
-    and --diff (only look), --data KEY=VALUE, --yes (do not ask), --user, --key,
-    --same-sudo-password, -v (show pyinfra's own lines). The rest is in pyinfra's help. Exit code 0
+    Hosts and groups come before the first option; --limit names them anywhere. Common options:
+    --dry and --diff (change nothing), --data KEY=VALUE, --yes (do not ask), --user, --key,
+    --same-sudo-password, -v (show pyinfra's own lines). pyinfra's help lists the rest. Exit code 0
     when every host is as planned.
     """
     without_secrets(arguments)

@@ -22,8 +22,8 @@ from sparkwright.findings.user_error import UserError
 @option("explain")
 @json_option
 def command(hosts: Hosts, explain: str | None, as_json: bool) -> None:
-    """Examine every host: symptom, likely cause, remedy and source. Changes nothing, and asks each
-    service that has nothing to do for a short answer of its kind.
+    """Examine every host: symptom, likely cause, remedy and source. The command changes nothing,
+    and sends each idle service a short request of its kind.
 
     Takes about ten seconds, or half a minute if a service seems to hang. The fabric of a cluster on
     ConnectX-7 is judged, too. Exit code 0 only if every host answered without a finding.

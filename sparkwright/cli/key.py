@@ -81,7 +81,7 @@ def command() -> None:
 @command.command("list")
 @_with_fleet
 def list_command(fleet: _Fleet, as_json: bool) -> None:
-    """List keys by name, with their state and the hosts that know them. Never the keys."""
+    """List keys by name, with their state and the hosts that have them. Never the keys."""
     from sparkwright.run import questions
 
     answers = fleet.hosts.ask(questions.known_keys, resolves=False)
@@ -98,9 +98,9 @@ def list_command(fleet: _Fleet, as_json: bool) -> None:
 @_with_fleet
 @_name
 def rotate_command(fleet: _Fleet, name: str, as_json: bool) -> None:
-    """Make a new key. The proxies accept both until `sparkwright key retire`.
+    """Make a new key. The proxies accept both keys until `sparkwright key retire`.
 
-    Once every host knows the new key, it is the current key, for clients and for `sparkwright
+    Once every host has the new key, it is the current key, for clients and for `sparkwright
     endpoints`. No service restarts and no request fails. A revoked key gets a new value.
     """
     files = fleet.files(name)
@@ -129,7 +129,7 @@ def rotate_command(fleet: _Fleet, name: str, as_json: bool) -> None:
 @_with_fleet
 @_name
 def retire_command(fleet: _Fleet, name: str, as_json: bool) -> None:
-    """Delete the key from before a rotation, on the proxies and on the controller."""
+    """Delete the key that a rotation replaced, on the proxies and on the controller."""
     for file in fleet.files(name).values():
         if file.new.exists():
             observed = f"the rotation of {name!r} has not reached every host"
@@ -142,7 +142,7 @@ def retire_command(fleet: _Fleet, name: str, as_json: bool) -> None:
 @click.argument("name", shell_complete=completion.keys)
 @_with_fleet
 def revoke_command(fleet: _Fleet, name: str, as_json: bool) -> None:
-    """Revoke the key of one client, at once and on every host. The others stay valid.
+    """Revoke the key of one client, at once and on every host. Other keys stay valid.
 
     `sparkwright key rotate --name NAME` gives the client a new key.
     """

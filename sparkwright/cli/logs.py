@@ -1,4 +1,4 @@
-"""``sparkwright logs``: services' logs, merged over all hosts. -f is by ssh."""
+"""``sparkwright logs``: services' logs, merged over all hosts. -f uses ssh."""
 
 from __future__ import annotations
 

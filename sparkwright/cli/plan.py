@@ -32,7 +32,7 @@ _WIDTH = 48
 
 @click.command("plan")
 @selection.names_argument(services=True)
-@click.option("--files", is_flag=True, help="Show the files of services whole, code among them.")
+@click.option("--files", is_flag=True, help="Show the files of services in full, including code.")
 @options.json_option
 def command(hosts: selection.Selection, files: bool, as_json: bool) -> None:
     """Show the desired state of each host.
@@ -200,7 +200,7 @@ def _size(name: str, key: str, catalog: Catalog, lock: Lock | None) -> float | N
 
 
 def _bar(memory: Memory) -> str:
-    """The memory of the host, a character per fiftieth."""
+    """Draw the host's memory, one character for each fiftieth."""
     total = memory.total_gib
     if not total:
         return "    memory: unknown before the first look at a host"

@@ -14,10 +14,10 @@ _SHELL = ("sh", "-c", "command -v bash >/dev/null && exec bash; exec sh")
 
 
 class _WithCommand(click.Command):
-    """A command whose words after ``--`` belong to another command, also without INVENTORY."""
+    """A command whose arguments after ``--`` belong to another command, also without INVENTORY."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep the words after ``--``."""
+        """Keep the arguments after ``--``."""
         at = args.index("--") if "--" in args else len(args)
         ctx.obj = tuple(args[at + 1 :])
         return super().parse_args(ctx, args[:at])
@@ -43,7 +43,7 @@ def command(ctx: click.Context, hosts: selection.Selection) -> None:
 
 
 def _service(hosts: selection.Selection) -> tuple[inventory.HostInput, str]:
-    """The one selected service, with its host, by the inventory. Raises UserError."""
+    """The selected service, with its host, by the inventory. Raises UserError."""
     every = [(host, name) for host in hosts.read() for name in targets.services_of(host)]
     chosen = [(host, name) for host, name in every if hosts.means(host.name, name)]
     if len(chosen) == 1:

@@ -60,7 +60,7 @@ _AGAIN = "run the same command again to continue"
 
 @dataclass
 class _Box:
-    """A box on its way to an answer.
+    """A box that `up` sets up.
 
     Attributes:
         name: name in the inventory.
@@ -310,7 +310,7 @@ def _agreed(boxes: Sequence[_Box], overrides: tuple[str, ...], *, yes: bool) -> 
 def _every(
     inventory: Path, overrides: tuple[str, ...], names: Sequence[str]
 ) -> dict[str, PlannedHost]:
-    """Every host's plan: ``--data`` counts for the boxes, and changes no other host's pins."""
+    """Every host's plan: ``--data`` applies to the boxes, and changes no other host's pins."""
     plans = dict(load(Hosts(inventory, overrides, tuple(names))).or_raise())
     others = {host.name for host in Hosts(inventory).read()} - {*names}
     return plans | (load(Hosts(inventory, limit=tuple(others))).or_raise() if others else {})

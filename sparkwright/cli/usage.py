@@ -37,7 +37,7 @@ def _day(_: click.Context, __: click.Parameter, given: str) -> str:
 def command(hosts: Hosts, key: str | None, model: str | None, since: str, as_json: bool) -> None:
     """Show requests and tokens of each key and model, as the fleet's addresses counted them.
 
-    Days are UTC's; with --json there is a row for each. Requests to a service's own port are not
+    Days are in UTC; with --json each day has rows. Requests to a service's own port are not
     counted. Exit code 1 when an address did not answer.
     """
     from sparkwright.run import questions

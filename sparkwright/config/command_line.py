@@ -1,4 +1,4 @@
-"""pyinfra's command line, judged before anything is read or run: no host is a mistake too."""
+"""pyinfra's command line, checked before any file is read or run; no host is a mistake, too."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -20,7 +20,7 @@ _ALIKE = 0.7
 def choice_problems(
     inventory: str, hosts: Sequence[HostInput], chosen: Mapping[str, Sequence[str]]
 ) -> list[finding.Finding]:
-    """An inventory without hosts, and a ``--limit`` that matches none.
+    """An inventory without hosts, and a ``--limit`` that matches no host.
 
     Args:
         chosen: ``limit`` and ``exclude`` -> the given patterns.

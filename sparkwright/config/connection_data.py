@@ -1,4 +1,4 @@
-"""Connection settings from a group_data file that can't be run: its simple lines alone."""
+"""Connection settings from a group_data file that can't be run: only its simple lines count."""
 
 import ast
 import re

@@ -1,11 +1,11 @@
 """Reading an inventory and its group_data as pyinfra does, without pyinfra.
 
-pyinfra takes half a second to import; ``sparkwright check`` must answer in less than one. This
-module reads a part of pyinfra's inventory format: a Python file whose
-top-level lists of names, or of (name, data) pairs, are groups, and ``group_data/<group>.py``. A
-test compares it with pyinfra's own reading.
+pyinfra takes half a second to import; ``sparkwright check`` must answer in less than a second. This
+module reads a part of pyinfra's inventory format: a Python file whose top-level lists of names, or
+of (name, data) pairs, are groups, and ``group_data/<group>.py``. A test compares it with pyinfra's
+own reading.
 
-A further host is one line at an inventory's end, which is valid Python.
+A host is added as one line of Python at the inventory's end.
 """
 
 import ast
@@ -46,7 +46,7 @@ class HostInput:
 
 
 def site_inventory() -> Path:
-    """The site's inventory, if the command names none.
+    """The site's inventory, if the command names no inventory.
 
     It is SPARKWRIGHT_INVENTORY, else the only file in inventory/, else `inventory` of
     group_data/all.py, else inventory/lab.py.
@@ -298,13 +298,13 @@ def hosts_of(path: Path) -> list[HostInput]:
 
 
 def with_host(path: Path, text: str, group: str, name: str, data: Mapping[str, Any]) -> str:
-    """An inventory's text with a host more in a group.
+    """An inventory's text with one more host in a group.
 
     Args:
         text: the file's text, to be continued.
 
     Raises:
-        UserError: such a line would not add the host to the file; the message has the line.
+        UserError: the line would not add the host to the file; the message has the line.
     """
     before = _written(path, text).get(group)
     host = repr((name, dict(data)))

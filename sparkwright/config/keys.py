@@ -39,7 +39,7 @@ class Keys:
         address: key that the fleet's address shows services' proxies beside a client's key.
         page: secret with which Open WebUI signs its sessions.
         ranks: cluster -> the secret by which its ranks recognize each other.
-        services: service and name -> a secret of the user's for that service.
+        services: service and name -> the user's secret for the service.
     """
 
     clients: Mapping[str, tuple[Secret, ...]]
@@ -81,7 +81,7 @@ class KeyFile:
         api_key(self.new, {})
 
     def promote(self) -> None:
-        """Make the new value the current one. The previous value stays valid."""
+        """Make the new value the current value. The previous value stays valid."""
         if self.path.exists():
             made(self.old, self.path.read_text(encoding="utf-8"))
         self.new.replace(self.path)
@@ -172,7 +172,7 @@ def _clients(
 ) -> dict[str, tuple[Secret, ...]]:
     """The values of each client's key.
 
-    Keys of commands are left out unless the commands may run.
+    Keys from commands are included only if the commands may run.
     """
     clients: dict[str, tuple[Secret, ...]] = {}
     for name in (DEFAULT, *settings.keys):

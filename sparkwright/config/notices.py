@@ -1,4 +1,5 @@
-"""Addresses of notices: ``notify`` in the settings, and from elsewhere addresses with a secret.
+"""Addresses of notices: ``notify`` in the settings, and addresses with a secret from files and
+commands.
 
 An address is ``ntfy:``, ``mailto:`` or ``webhook:``; secret sources may have every URL of Apprise's
 too (``tgram://…``, ``discord://…``).

@@ -140,7 +140,7 @@ def parse_settings(
 def _within_bounds(
     host: str, data: Mapping[str, Any], origin: Callable[[str], str], problems: list[Finding]
 ) -> Iterator[tuple[str, Any]]:
-    """Settings within the bounds of size and depth; the rest is a problem."""
+    """Settings within the bounds of size and depth; other settings are problems."""
     for key, value in data.items():
         try:
             if not key.startswith("my_"):

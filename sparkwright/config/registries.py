@@ -1,4 +1,4 @@
-"""Registries of recipes: git repositories of other people's."""
+"""Registries of recipes: git repositories of third parties."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path

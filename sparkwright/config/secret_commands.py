@@ -26,7 +26,7 @@ def printed(command: tuple[str, ...], setting: str, *, shown: bool = True) -> st
 
     Args:
         setting: name of its setting, for messages.
-        shown: whether messages show the command's words.
+        shown: whether messages show the command's arguments.
 
     Raises:
         UserError: the command can't be started, fails, takes longer than a minute, or prints
@@ -79,7 +79,9 @@ def line(command: tuple[str, ...], setting: str) -> str:
 
 
 def _read(stream: IO[bytes]) -> queue.Queue[bytes]:
-    """Read a stream up to its end or the limit, beside others: a full pipe would block it."""
+    """Read a stream up to its end or the limit, in parallel with others: a full pipe would block
+    the command.
+    """
     result: queue.Queue[bytes] = queue.Queue()
     threading.Thread(target=lambda: result.put(stream.read(LARGEST + 1)), daemon=True).start()
     return result

@@ -1,4 +1,6 @@
-"""Settings of a host, as inventory and group_data give them: typed, complete, nothing unknown."""
+"""Settings of a host, as inventory and group_data give them: typed, complete, and without unknown
+keys.
+"""
 
 import re
 from typing import Annotated, Any, Literal, Self
@@ -166,8 +168,7 @@ class ServiceSettings(_Settings):
         image_tag: replaces the image's newest tag.
         cluster: name of ``clusters`` whose hosts serve the model together; each of them has this
             service, and the recipe sets ``ranks`` (docs/clusters.md).
-        gpus: GPUs for the container, by UUID or index of ``nvidia-smi -L``; default: all of the
-            host's.
+        gpus: GPUs for the container, by UUID or index of ``nvidia-smi -L``; default: all GPUs.
         arguments: ``vllm serve`` arguments over the recipe's; None removes an argument.
         environment: variables over the recipe's; None removes a variable.
         files: files that the container reads, over the recipe's with the same ``at``
@@ -181,20 +182,20 @@ class ServiceSettings(_Settings):
             their URL, such as ``upload.wikimedia.org``. Default: none; requests carry ``data:``
             URLs.
         smoke: the service's smoke test.
-        outgoing: whether the container may open connections, as ``media_domains`` allows, too.
+        outgoing: whether the container may open connections; ``media_domains`` allows them, too.
             Otherwise it has no network behind the proxy, and an isolated network without the proxy.
         hardening: ``strict`` also makes the container's root file system read-only and its written
             files temporary.
         boot_caches: whether the host keeps the engine's compiled code, per image, GPU and driver.
             Default: yes, except with ``strict``.
-        exceptions: exceptions to the container's restrictions, and why; over the recipe's.
-        silenced: rule -> why it does not apply here; every run repeats it.
+        exceptions: exceptions to the container's restrictions, with reasons; over the recipe's.
+        silenced: rule -> reason for ignoring it; every run repeats the reason.
         exclusive: name of a group. Only one of its services runs: the first in the file, until you
             activate another service (docs/services.md).
         activate: ``on-request``: a client's request activates the service while another service of
-            its group runs. Needs exclusive and proxy.
+            its group runs. This setting needs ``exclusive`` and ``proxy``.
         idle: idle time after which the service stops until the next request (docs/services.md).
-            Needs proxy, and in an exclusive group activate.
+            This setting needs ``proxy``, and in an exclusive group ``activate``.
         adapters: LoRA adapters of the body, each served as a model; over the recipe's, by name.
         kv_offload: space outside GPU memory for the KV cache of earlier conversations; replaces the
             recipe's; None removes it.
@@ -257,7 +258,7 @@ class ServiceSettings(_Settings):
 
     @property
     def choice(self) -> str:
-        """The quantization or file that ``model`` names; empty without one."""
+        """The quantization or file that ``model`` names; empty if it names neither."""
         return split(self.model or "/")[1]
 
     @property
@@ -269,12 +270,12 @@ class ServiceSettings(_Settings):
 
 
 class OpenWebuiSettings(_Settings):
-    """Open WebUI beside an address for all models, on a port of its own.
+    """Open WebUI beside an address for all models, on its own port.
 
     Attributes:
         port: TCP port that browsers use, at the address's ``bind``.
         tag: tag of ghcr.io/open-webui/open-webui. The default is pinned by digest.
-        key: name in ``keys`` of the API key that Open WebUI shows the address.
+        key: name in ``keys`` of the API key that Open WebUI sends to the address.
         environment: further variables of Open WebUI.
     """
 
@@ -304,7 +305,7 @@ _Limit = Annotated[values.Whole, Field(ge=1)]
 class ClientKeySettings(_Settings):
     """The API key of one client. Without a command it is made in ``.sparkwright/keys/NAME``.
 
-    A key with ``models`` or a limit opens the fleet's ``address`` and no service beside it.
+    A key with ``models`` or a limit opens only the fleet's ``address``.
 
     Attributes:
         command: command that prints the key, like api_key_command.
@@ -332,7 +333,7 @@ class TlsSettings(_Settings):
     Attributes:
         certificate: the host's certificate, then the chain to its CA.
         key: its private key, which only its owner can read.
-        ca: the CA that clients and the fleet's address verify it by, if it is not a public CA.
+        ca: CA for clients and the fleet's address to verify the certificate, if the CA is private.
     """
 
     certificate: values.ControllerFile
@@ -390,7 +391,7 @@ class HostSettings(_Settings):
             hf_transfer) or ``http`` (a tenth of the memory).
         download_connections: parallel ranges per file.
         download_limit_mb: limit of a host in megabytes per second, for the image and for each
-            model; None is not a limit.
+            model; None for no limit.
         peer_sharing: whether hosts share downloads, so that each file comes over the internet once.
         peer_port: TCP port on which hosts serve each other.
         http_proxy: ``http://host:port`` without an account, for hub, registries and the
@@ -400,19 +401,19 @@ class HostSettings(_Settings):
         lan_address: other hosts' address for this host; default: the controller's.
         adopt_directories: directories of hosts (* for any part) with earlier downloads; files with
             the right content are copied instead of downloaded.
-        allowed_pickles: pattern of ``org/name/path`` -> why these files are downloaded although
-            they are pickles, which run code when loaded.
+        allowed_pickles: pattern of ``org/name/path`` -> reason for downloading these
+            pickles, which run code when loaded.
         allowed_in_recipes: arguments (``kv_transfer_config``, or one key of it as ``argument.key``)
             and variables that imported recipes may set beyond the engine's list of harmless names
-            -> why.
+            -> reason.
         schedule: exclusive service -> hours in which it runs instead of its group's first service,
             such as ``Mon..Fri 08:00..18:00`` or ``Sat,Sun 22:00..06:00``, by the host's clock
             (docs/services.md).
         activation: activation of services by requests, with ``activate = "on-request"``.
         address: one address for all models of the inventory, on this host (docs/proxy.md).
         rollout: roll-out to hosts that already serve.
-        take_over: whether to stop, and keep, a container that somebody started by hand on a
-            service's port; ``sparkwright remove`` starts it again.
+        take_over: whether to stop, and keep, a container that was started by hand on a service's
+            port; ``sparkwright remove`` starts it again.
         break_lock: whether to take over a host's lock from another run; for the command line.
         keep_releases: releases kept per service, with images and weights, to go back to;
             ``sparkwright models prune`` removes older releases.

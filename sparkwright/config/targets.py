@@ -16,7 +16,7 @@ _MESSAGES = Messages(__file__)
 
 @dataclass(frozen=True)
 class Targets:
-    """Hosts and services that names mean.
+    """Hosts and services that names select.
 
     Attributes:
         limit: names, groups and patterns of hosts, as pyinfra's ``--limit``.
@@ -34,7 +34,7 @@ def targets_of(
 
     Args:
         services: whether services may be named; otherwise whole hosts alone.
-        planned: whether the hosts' services are known: not while group_data can't be read. A
+        planned: whether the hosts' services are known; false while group_data can't be read. A
             service is then looked for on the hosts.
 
     Raises:

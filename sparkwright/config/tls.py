@@ -11,7 +11,7 @@ CA = CA_DIRECTORY / "ca.crt"
 
 
 def scheme(settings: HostSettings, *, proxied: bool) -> str:
-    """Clients' way to a service: vLLM itself serves in clear."""
+    """URL scheme of a service for its clients; an engine without a proxy serves plain HTTP."""
     return "https" if settings.tls and proxied else "http"
 
 

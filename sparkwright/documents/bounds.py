@@ -41,7 +41,7 @@ def bounded(value: Any, most: int = MOST) -> None:
     """Traverse lists and mappings of at most this many values, without recursion.
 
     Raises:
-        Unusable: a value is too deep, too large, or no number that a file can hold.
+        Unusable: a value is too deep, too large, or a number that a file can't hold.
     """
     count, waiting = 0, [iter((value,))]
     while waiting:

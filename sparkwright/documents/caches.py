@@ -10,8 +10,8 @@ WRITTEN = Event()
 
 
 def of_user(name: str) -> Path:
-    """A folder of this user's, for all sites: compiled templates and git's settings are code, and a
-    site may be another user's checkout.
+    """A user's folder for all sites: compiled templates and git's settings are code, and a site may
+    be another user's checkout.
     """
     root = os.environ.get("XDG_CACHE_HOME") or f"{os.environ.get('HOME', '')}/.cache"
     return Path(root, "sparkwright", name)

@@ -23,7 +23,7 @@ def valid(kind: Any, data: Any, where: str, problems: list[Finding]) -> Any:
 def read(kind: Any, path: Path, remedy: str, problems: list[Finding], **further: Any) -> Any:
     """The JSON object of a file as a value of this type; None as for ``valid``.
 
-    Stricter than Python's own reader: every accepted value can be written into a page.
+    This reader is stricter than Python's: every accepted value can be written into a page.
 
     Args:
         remedy: remedy for data that is not a JSON object.

@@ -51,7 +51,7 @@ class ParsedFiles:
 
 
 def _text(value: Any) -> str:
-    """JSON with a form of its own for dates. Raises TypeError for other types."""
+    """JSON of a value, with its own form for dates. Raises TypeError for other types."""
 
     def date(item: Any) -> dict[str, str]:
         if type(item) is not dt.date:
@@ -77,7 +77,7 @@ def _value(text: str | bytes) -> Any:
 
 
 def _stamp(path: Path) -> list[int]:
-    """Path and time of change of a file: only root can set the second time back."""
+    """Path and time of change of a file: only root can set the time of change back."""
     try:
         stat = path.stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""Files of the user's, read and written as text."""
+"""The user's files, read and written as text."""
 
 import os
 import stat

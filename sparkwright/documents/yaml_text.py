@@ -38,7 +38,7 @@ def load(text: str, most: int = MOST) -> Any:
 
 
 def _simple(text: str, most: int) -> bool:
-    """Return whether building the text is surely harmless: no alias, and few lines and levels. A
+    """Return whether the text is harmless to build: it has no alias, and few lines and levels. A
     level of a block takes a column, where it may also hold a list; a level of another kind takes a
     bracket.
     """

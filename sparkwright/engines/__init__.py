@@ -1,4 +1,4 @@
-"""Engines, each a folder of its own, found through one table."""
+"""Engines, each in its own folder, found through one table."""
 
 from functools import cache
 from importlib import import_module
@@ -26,7 +26,7 @@ def serving(form: str | None) -> list[str]:
 
 
 def stock_image(name: str) -> str:
-    """The catalog's image for a model that no recipe is for; empty for an unknown engine."""
+    """The catalog's image for a model without a recipe; empty for an unknown engine."""
     return engine(name).stock_image if name in ENGINES else ""
 
 

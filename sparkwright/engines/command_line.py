@@ -1,4 +1,4 @@
-"""Words of a command line: arguments as words, and words as arguments."""
+"""Conversion between the words of a command line and arguments."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def has_media_list(version: str | None, first: tuple[int, int, int]) -> bool:
 
 
 def media_words(launch: Launch, first: tuple[int, int, int]) -> list[str]:
-    """Hosts whose media an engine fetches; none if the version is known to lack the list."""
+    """Hosts whose media an engine fetches; none if the version lacks the list."""
     if not has_media_list(launch.version, first):
         return []
     return ["--allowed-media-domains", *(launch.media_domains or _NO_DOMAIN)]

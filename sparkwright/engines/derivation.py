@@ -42,7 +42,7 @@ class Gpu:
 
 @dataclass(frozen=True)
 class DerivedFact:
-    """A fact from a model's own files, or a decision by them."""
+    """A fact from a model's own files, or a decision based on these files."""
 
     name: str
     value: str
@@ -117,7 +117,7 @@ class Subject:
 
     @property
     def advised(self) -> str:
-        """The file with the sampling that its authors advise, as messages name it."""
+        """The file with the sampling that the model's authors advise, by its name in messages."""
         return self.config if self.facts.gguf else self.from_file("generation_config.json")
 
     def from_file(self, name: str) -> str:

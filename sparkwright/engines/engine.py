@@ -1,5 +1,4 @@
-"""The interface of an engine: everything that the rest of sparkwright asks of the server in a
-container.
+"""The interface of an engine: all uses that sparkwright makes of the server in a container.
 
 An engine is a folder beside this file whose ``engine`` module has an ``ENGINE``, and a line in the
 table of this package.
@@ -64,14 +63,14 @@ class Rank:
 
 @dataclass(frozen=True)
 class Launch:
-    """The settings that an engine is started with: the part of a service that an engine knows of.
+    """The settings that an engine is started with: its part of a service's settings.
 
     The type is separate, since engines may not import the plan.
 
     Attributes:
         model: path of the body in the container: the directory of its files, or the served GGUF
             file, the first part of a split file.
-        projector: path of the GGUF file that reads images for it; None without one.
+        projector: path of the GGUF file that reads images for it; None without such a file.
         host, port: the engine's address in the container.
         socket: path of the Unix socket that it listens on instead; None for host and port.
         environment: the recipe's and the service's variables.
@@ -336,25 +335,25 @@ class Engine:
             ``queue`` (histograms of seconds), ``accepted_by_position``.
         checks: modules that check a ``Configuration`` for known mistakes.
         check_texts: YAML file with the texts of these checks.
-        stock_image: the catalog's image for a model that no recipe is for.
+        stock_image: the catalog's image for a model without a recipe.
         probes: requests of host programs to its server in addition to OpenAI's routes.
         in_image: paths of chat templates in its images, as patterns of fnmatch.
         limit_names: neutral name of ``Limits`` -> the argument that sets it, for messages.
         overhead_gib: memory in addition to weights and KV cache.
         ram_gib: returns the GiB of the host's RAM that it may also fill; unified memory must have
             room for it.
-        compiles: whether a first boot compiles kernels, by jobs that need a limit.
+        compiles: whether a first boot compiles kernels, in jobs whose number needs a limit.
         parser: arguments and variables that it accepts, by version.
         gpu_counts: arguments whose product is the number of GPUs that it asks for.
         formats: formats of weights that it serves.
-        healthcheck: whether its images have a health check for Docker, which asks a port of its
-            own.
-        unproven: reason why no part counts as tried; empty once the real engine ran.
+        healthcheck: whether its images have a health check for Docker, which queries a separate
+            port.
+        unproven: reason why the engine counts as unproven; empty once the real engine ran.
         drafter: argument whose value is the drafter; empty if the drafter is part of another
             argument's value.
-        one_name: whether it lists a model under one name alone.
+        one_name: whether it lists a model under only one name.
         name_mark: a character that no served name can have.
-        media_list: whether a version fetches media of the hosts of a list alone.
+        media_list: returns whether a version fetches media only from the hosts of a list.
         limits: returns the limits in the arguments of a plan, or of a container's command line,
             where values are texts.
         weights_gib: returns the GiB of a model's weights in the GPU's memory; None if no size is
@@ -373,7 +372,7 @@ class Engine:
         seen_faults: yields faults in the command line of a container that runs, on unified memory
             or not; their texts are with the causes.
         template_marks: returns texts of a chat template by which a derived service gets arguments.
-        sleep: its sleep mode; None for an engine without one.
+        sleep: its sleep mode; None for an engine without sleep mode.
         derive: returns a recipe from a model's own files, or open questions about them.
     """
 

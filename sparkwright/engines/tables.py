@@ -23,8 +23,8 @@ class Argument:
         kind: ``flag``, ``int``, ``float``, ``size`` (also ``32k``), ``auto-size`` (also ``auto``),
             ``folded`` (a choice in any case, with dashes or underscores), ``many`` or ``any``.
         negatable: whether a flag has a ``--no-`` form.
-        default: the version's value if the argument is not written; None if its parser leaves that
-            to the engine.
+        default: the version's value if the argument is not written; None if its parser leaves the
+            value to the engine.
     """
 
     kind: str
@@ -38,7 +38,7 @@ class Table:
     """Arguments of a version.
 
     Attributes:
-        names: argument that accepts any text -> the names that the engine knows.
+        names: argument that accepts any text -> the names that the engine supports.
         aliases: a second long name -> its argument.
         decided: argument -> kind of model (``decoder``, or ``hybrid``: some of its layers keep a
             state instead of keys and values) -> the engine's default for such a model.
@@ -77,7 +77,7 @@ class Tables:
         return tuple(sorted((path.stem for path in self.folder.glob("*.json")), key=release))
 
     def _table(self, version: str) -> Table:
-        """The table of a version that has one."""
+        """The table of a version, read from its file."""
         data = json.loads((self.folder / f"{version}.json").read_text(encoding="utf-8"))
         data["arguments"] = {name: Argument(*item) for name, item in data["arguments"].items()}
         return Table(**data)
@@ -93,7 +93,7 @@ class Tables:
         return lower[-1] if lower else candidates[0]
 
     def known_to(self, version: str | None) -> Sequence[Table]:
-        """The table of a version; all tables, the newest first, for a version without one."""
+        """The table of a version; all tables, the newest first, for a version without a table."""
         names = [version] if version in self.versions() else reversed(self.versions())
         return [self.table(name) for name in names]
 

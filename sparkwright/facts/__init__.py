@@ -1,4 +1,4 @@
-"""pyinfra facts about a host. One batched question, and typed views of its answer.
+"""pyinfra facts about a host. Facts are one batched query, and typed views of its answer.
 
 ``pyinfra HOST fact sparkwright.facts.HostObservation`` prints everything as JSON,
 ``pyinfra HOST fact sparkwright.facts.NvidiaDriver`` a part.

@@ -1,4 +1,4 @@
-"""Parse hosts' answers into records; no other module does.
+"""Parse hosts' answers into records; only this module parses answers.
 
 A host may be broken, of another version, or hostile. The size and depth of its answer are limited
 before parsing, and types and ranges are checked afterwards. Any mismatch raises ``HostError``,

@@ -24,7 +24,7 @@ _GRACE = 30
 
 
 class Sudo(Enum):
-    """Way in which a program becomes root: required, or else it reports as the deploy user."""
+    """Whether a program must become root, or may report as the deploy user if sudo fails."""
 
     NEEDED = "needed"
     IF_POSSIBLE = "if possible"
@@ -58,7 +58,7 @@ def ask(
 
 
 def label(program: ModuleType) -> str:
-    """The name by which a host's process list and messages know a program."""
+    """The name of a program in a host's process list and in messages."""
     return f"sparkwright-{program.__name__.rpartition('.')[2].replace('_', '-')}"
 
 

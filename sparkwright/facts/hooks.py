@@ -41,7 +41,7 @@ def command_line() -> dict[str, Any]:
         are prepared in greenlets, which have no click context: there pyinfra's own parser reads the
         command line once more.
 
-    Worth: a run knows whether it may change anything
+    Worth: a run detects whether it may change anything
     (`test_pyinfras_command_line_calls_the_plan_before_the_first_connection`).
     """
     context = click.get_current_context(silent=True)
@@ -233,8 +233,9 @@ def never_ask_about_failed_hosts(state: State) -> None:
 def leave_out(host: Host) -> None:
     """No further operation runs on this host.
 
-    Reason: ``State.fail_hosts`` raises if no host is left, and the final report says more than its
-        message. Outside of a site pyinfra also asks whether to continue, under ``--dry`` too.
+    Reason: ``State.fail_hosts`` raises if no host is left, and the final report has more details
+        than its message. Outside of a site pyinfra also asks whether to continue, under ``--dry``
+        too.
 
     Worth: the last refused host is reported like all others
         (`test_every_fault_of_a_refused_host_is_reported_at_once`).
@@ -350,7 +351,7 @@ def with_transport(host: Host, factory: Callable[..., Any]) -> None:
     """Make the connection with ``factory(socket, **arguments)``, unless the user set a factory.
 
     Reason: at ``host_connect`` the login is over, and it waits 40 ms for each of its small packets.
-    ``ssh_paramiko_connect_kwargs`` is public; that the connector's data can still be changed in
+    ``ssh_paramiko_connect_kwargs`` is public; changing the connector's data in
     ``host_before_connect`` is not.
 
     Worth: 40 ms for each packet of the login.
@@ -381,9 +382,9 @@ def keep_a_channel_open(transport: Any) -> None:
 
 
 def transport_of(host: Host) -> Any:
-    """paramiko's transport of this host's connection; None if the connector has none.
+    """paramiko's transport of this host's connection; None if the connector has no transport.
 
-    Reason: pyinfra sets no socket options and no keep-alive, and offers no way to.
+    Reason: pyinfra sets no socket options and no keep-alive, and has no option for them.
 
     Worth: a lost host is noticed within half a minute, and a login by root needs no sudo
     (`test_connections_use_our_transport`).

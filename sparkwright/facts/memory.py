@@ -39,7 +39,7 @@ class HostMemory:
         batch: the host's place in the roll-out: ``batch 2 of 3``; empty where nothing is
             switched.
         failure: reason why an operation failed; None without a failure.
-        locked: services_root of the lock that this run holds; None without one.
+        locked: services_root of the lock that this run holds; None without a lock.
         executions: number of all remote executions so far.
         runtimes: installations of the fetch program that this run has made.
     """

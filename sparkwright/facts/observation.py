@@ -172,7 +172,7 @@ def _remember(host: Host, request: ObservationRequest, answer: Observation) -> O
 
 
 def joined(before: ObservationRequest, wanted: ObservationRequest) -> ObservationRequest:
-    """Join two requests into one; a root that is not the usual root takes precedence."""
+    """Join two requests into one; a root that differs from the default takes precedence."""
     more: dict[str, Any] = {
         name: root
         for name in ("models_root", "services_root")

@@ -34,7 +34,7 @@ def read(
     ``read_buffer``.
 
     Output over the limit is not read: the connection's channel is closed, which fails the command,
-    and a line of standard error says why.
+    and a line of standard error gives the reason.
     """
     left = MOST_BYTES
     for raw in _lines(stream):

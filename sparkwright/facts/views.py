@@ -83,8 +83,8 @@ class LockHolder(View[str | None]):
 class Fabric(ProgramFact[FabricState]):
     """Ports of the ConnectX-7, their twins, addresses, RDMA devices, and their neighbours.
 
-    One remote execution, which changes nothing. As root it asks each port's neighbours, too;
-    without sudo it returns the neighbours that the kernel knows already.
+    One remote execution, which changes nothing. As root the query also probes each port's
+    neighbours; without sudo it returns the neighbours in the kernel's table.
 
     **Example:**
 

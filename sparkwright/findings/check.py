@@ -108,7 +108,7 @@ def shown(text: str) -> str:
 
 @dataclass(frozen=True)
 class Judgement(Generic[Facts]):
-    """A function that finds the symptoms of a check, or of several."""
+    """A function that finds the symptoms of one or several checks."""
 
     ids: tuple[str, ...]
     function: Callable[[Facts], Iterable[Symptom]]
@@ -117,7 +117,7 @@ class Judgement(Generic[Facts]):
 def check(
     *ids: str,
 ) -> Callable[[Callable[[Facts], Iterable[Symptom]]], Judgement[Facts]]:
-    """Make a function the judgement of a check, or of several."""
+    """Make a function the judgement of one or several checks."""
     return lambda function: Judgement(ids, function)
 
 

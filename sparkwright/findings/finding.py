@@ -51,7 +51,7 @@ class Finding:
         expected: the required state.
         reason: why it matters, for someone who has not read the cards.
         remedy: the next step, as a command if possible.
-        source: publication that recommends the parameters.
+        source: a card, a document or a report with this fact.
         silenced: the user's reason for silencing it; None if it counts.
     """
 
@@ -86,5 +86,5 @@ def errors(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def errors_first(findings: Iterable[Finding]) -> list[Finding]:
-    """Errors before warnings, otherwise in their order."""
+    """The findings with errors before warnings, otherwise in their order."""
     return sorted(findings, key=lambda finding: finding.severity is not Severity.ERROR)

@@ -105,7 +105,7 @@ class Problems(list[Finding]):
 
 
 def suggest(misspelt: str, names: Sequence[str], cutoff: float = 0.6) -> str:
-    """A remedy for a misspelt word: the nearest known word, or all words if none is near."""
+    """A remedy for a misspelt word: the nearest valid word, or all valid words if none is near."""
     near = get_close_matches(misspelt, names, n=1, cutoff=cutoff)
     if near:
         return f"did you mean {near[0]!r}?"

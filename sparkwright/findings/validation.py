@@ -85,7 +85,7 @@ def _without_secrets(value: Any) -> Any:
 
 
 def _is_branch(part: Any) -> bool:
-    """Pydantic names the branch of an untagged union in the location: no key of the user's."""
+    """Whether a part of a location is the branch of an untagged union instead of the user's key."""
     return isinstance(part, str) and (
         part in ("bool", "int", "float", "str")
         or part.startswith(("[", "list[", "dict[", "function-", "constrained-"))

@@ -83,7 +83,7 @@ class Control:
         self._phases: dict[str, release.Phase] = {}
 
     def _note(self, step: str) -> None:
-        """Record the present step, for anybody who waits for this request."""
+        """Record the present step, for users who wait for this request."""
         with suppress(OSError):  # a full disk
             journal = release.SwitchJournal(step=step, phases=dict(self._phases))
             path = progress(self._request.services_root)

@@ -35,7 +35,7 @@ class DiskUsageRequest:
 
 @records.dataclass(frozen=True)
 class Item:
-    """Something on a host's disk.
+    """An item on a host's disk.
 
     Attributes:
         kind: model, image, image parts, unfinished, runtime or release.

@@ -1,6 +1,6 @@
 """Collect a doctor's observations of this host without changing it. Runs as root.
 
-Every question has its own time limit; on a responsive host all of them take half a minute at most.
+Every query has its own time limit; on a responsive host all queries take half a minute at most.
 No key leaves the host: secrets are removed from the whole report.
 """
 
@@ -93,7 +93,7 @@ class ServiceSeen:
         unit: systemd's properties.
         log: journal and container log, oldest first.
         gpu_inside: ``nvidia-smi -L`` within the container; None if no container runs.
-        metrics: two looks, some seconds apart; fewer if the service reports no metrics.
+        metrics: two samples, some seconds apart; fewer if the service reports no metrics.
         stopped: the last stop by request; the service may have been started since.
         waits: missing ranks of its cluster; None if no rank is missing or there is no cluster.
         faults: faults of its answers.
@@ -284,7 +284,9 @@ def service(
 
 
 def faults(home: Path, readings: tuple[Look, ...]) -> list[str]:
-    """Ask a service by its own routes, unless it is at work. Returns the faults of its answers."""
+    """Query a service by its own routes, unless it serves requests. Returns the faults of its
+    answers.
+    """
     record, busy = current(home), bool(readings) and readings[-1][metrics.RUNNING] > 0
     if record is None or record.follower or busy:
         return []
@@ -314,7 +316,7 @@ def looks(server: Server, seconds: float, names: Mapping[str, str]) -> Iterator[
 
 
 def moved(before: Look, now: Look) -> bool:
-    """Return whether the engine made any progress between two looks."""
+    """Return whether the engine made any progress between two samples."""
     return any(now[name] != before[name] for name in metrics.PROGRESS)
 
 
@@ -338,8 +340,9 @@ def kernel() -> list[str]:
 
 
 def boot_before() -> list[str]:
-    """Return such lines of the previous boot, if it ended without a shutdown: after a shutdown the
-    journal's last lines are its own. Empty if the journal does not outlive a boot.
+    """Return such messages of the previous boot, if it ended without a shutdown: after a shutdown
+    the journal's last lines are its own. The result is empty if the journal does not outlive a
+    boot.
     """
     ended = run("journalctl", "-q", "-b", "-1", _STOPPED, "-o", "cat", "--no-pager", timeout=10)
     before = run(*_KERNEL_LOG, "-b", "-1", timeout=10)

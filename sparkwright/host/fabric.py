@@ -27,7 +27,7 @@ class FabricRequest:
         root: directory with /sys and /proc; in tests, a captured tree.
         ask: whether to probe each port for neighbours; otherwise only neighbours that the kernel
             and LLDP already know are reported.
-        image: name of an image in Docker whose id is reported.
+        image: name of a Docker image whose id is reported.
     """
 
     root: str = "/"
@@ -160,7 +160,7 @@ def _text(path: Path) -> str:
 
 
 def number(path: Path) -> int | None:
-    """Return the number in a file, or None without one: a port without a link has no speed."""
+    """Return the number in a file; None without a number: a port without a link has no speed."""
     text = _text(path)
     return int(text) if text.lstrip("-").isdigit() else None
 
@@ -237,8 +237,8 @@ def neighbours(names: list[str], ask: list[str]) -> dict[str, tuple[Neighbour, .
 
 
 def _of_lldp(text: str) -> list[tuple[str, str, str]]:
-    """Return device, neighbour's MAC, and neighbour's name and port. Only Sparks count, known by
-    their MAC.
+    """Return device, neighbour's MAC, and neighbour's name and port. Only Sparks count, identified
+    by their MAC.
     """
     rows = []
     try:
@@ -295,7 +295,7 @@ def rails(root: Path, own: dict[str, tuple[str, ...]], *, ask: bool) -> tuple[Ra
 
 
 def configured(root: Path, names: set[str]) -> dict[str, str]:
-    """Return, by device, another netplan file than sparkwright's that names the device."""
+    """Return, by device, the netplan file that names it, other than sparkwright's own."""
     files = {}
     for file in sorted((root / "etc/netplan").glob("*.yaml")):
         if f"/etc/netplan/{file.name}" != NETPLAN:

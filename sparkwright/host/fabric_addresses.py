@@ -1,7 +1,7 @@
-"""Change the addresses of a host's rails without locking anybody out. Runs as root.
+"""Change the addresses of a host's rails without losing access to the host. Runs as root.
 
-A timer that takes the change back is started before the change. It is stopped once the change is
-proved: the controller has reached the host again, and all peers answer on the rails. Each host
+A timer that reverts the change is started before the change. The timer is stopped once the change
+is proved: the controller has reached the host again, and all peers answer on the rails. Each host
 proves it a second time after all hosts have proved it once, so that either all hosts keep the
 change or none does. The timer is a unit on the disk, so it survives a power cut.
 """
@@ -23,7 +23,7 @@ class AddressesRequest:
 
     Attributes:
         step: ``arm`` checks the text, keeps the old file, and starts the timer; ``prove`` pings the
-            peers, and takes the change back at once if a peer does not answer; ``keep`` pings again
+            peers, and reverts the change at once if a peer does not answer; ``keep`` pings again
             after every host has proved the change, and stops the timer.
         text: text of the new file.
         devices: devices that the text configures.
@@ -43,7 +43,7 @@ _SECONDS = 180
 
 
 def main(request: AddressesRequest) -> tuple[str, ...]:
-    """Do a step. Returns the faults; empty if it is done."""
+    """Do a step. Returns the faults; empty if the step is done."""
     if request.step == "arm":
         return arm(request.text, request.devices, request.seconds)
     failures = prove(request.pings, request.seconds)
@@ -84,7 +84,9 @@ def arm(text: str, devices: tuple[str, ...], seconds: int) -> tuple[str, ...]:
 
 
 def refused(text: str) -> str | None:
-    """Return why netplan refuses the file together with the others; None if it accepts it."""
+    """Return why netplan refuses the file together with the other files; None if it accepts the
+    file.
+    """
     with tempfile.TemporaryDirectory(prefix="sparkwright-netplan-") as folder:
         for tree in _TREES:
             if Path("/", tree).is_dir():
@@ -115,7 +117,7 @@ def script(name: str, devices: tuple[str, ...]) -> str:
 
 
 def prove(pings: tuple[icmp.Ping, ...], seconds: int) -> tuple[str, ...]:
-    """Ping until all addresses answer; otherwise take the change back now. Returns the faults."""
+    """Ping until all addresses answer; otherwise revert the change now. Returns the faults."""
     failures = waiting.remaining(lambda: tuple(filter(None, map(silent, pings))), seconds, 1.0)
     if not failures:
         return ()

@@ -1,7 +1,7 @@
 """Unpack the runtime and the fetch program. Runs on the host as root.
 
-``tarfile``'s own filter is used where Python has it: 3.10 has it from 3.10.12 on. The check before
-it needs no filter and is stricter: no links, no devices, no set-uid bits.
+``tarfile``'s own filter is used where Python has it: 3.10 has it from 3.10.12 on. sparkwright's
+check before it needs no filter and is stricter: no links, no devices, no set-uid bits.
 """
 
 import base64
@@ -21,7 +21,7 @@ class RuntimeRequest:
     """Request to install a runtime, completely or not at all.
 
     Attributes:
-        home: directory; an existing one is left unchanged.
+        home: directory; an existing directory stays unchanged.
         digest: sha256 of the tar in the archive, in hex.
         archive: gzipped tar of the libraries, in base64.
         program: path below home -> text of the file.

@@ -1,4 +1,4 @@
-"""Report this host's present load: one look at services, GPUs and memory. Changes nothing."""
+"""Report this host's present load: one sample of services, GPUs and memory. Changes nothing."""
 
 import time
 from pathlib import Path
@@ -15,7 +15,7 @@ class LoadRequest:
     Attributes:
         services: name -> address and port of the engine itself.
         services_root: root of the services; without a plan, the watch's configuration there names
-            them.
+            the services.
         metric_names: an engine's name of a metric -> the neutral name (``host/lib/metrics.py``).
     """
 

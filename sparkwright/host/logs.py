@@ -1,4 +1,6 @@
-"""Logs of this host's services, from systemd's journal. Changes nothing; runs as root."""
+"""Logs of this host's services, from systemd's journal. The program runs as root, and changes
+nothing.
+"""
 
 import re
 

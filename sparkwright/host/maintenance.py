@@ -108,7 +108,7 @@ def _is_stopped(home: Path) -> bool:
 
 
 def main(request: MaintenanceRequest) -> MaintenanceAnswer:
-    """Begin or end maintenance. The user who began it first remains named."""
+    """Begin or end maintenance. The mark keeps the user who first began it."""
     services, was = homes.services(request.services_root), homes.maintenance()
     if request.on and was:
         return MaintenanceAnswer(was)

@@ -1,4 +1,4 @@
-"""Read all facts of a host that the roles need, in one go; changes nothing.
+"""Read all facts of a host that the roles need, in one run, without changing the host.
 
 A fact that can't be read becomes None or the failing command's error text, never an exception: a
 failed observation would show nothing.
@@ -53,7 +53,7 @@ class ObservationRequest:
         units: further systemd units.
         services: name of a service -> its planned release.
         packages: names of packages of the distribution; each has a program of the same name.
-        http_proxy: proxy for their download, if apt has none configured; one at most.
+        http_proxy: proxy for the packages' download, if apt has none configured; at most one proxy.
         reach: other hosts that this host must reach.
     """
 
@@ -171,7 +171,7 @@ class Observation:
         docker_kind: snap, desktop, rootless or podman; None for Docker's own engine.
         system_state: systemd's state, e.g. running or degraded; None if it does not answer.
         disks: file systems by requested root.
-        exposed: a root, or a path above it, that another user than root may change.
+        exposed: a root, or a path above it, that a user other than root may change.
         models: directory -> why it does not hold its commit; None if it does.
         partial: directory -> bytes of an incomplete fetch.
         stores: directories that hold all parts of their image.

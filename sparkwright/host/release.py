@@ -1,7 +1,7 @@
 """Releases on a host: their files, smoke test, and the switch from one to another.
 
-request.json, progress.json, release.json and history.jsonl are read across versions: their keys
-are these records' names, but for ``from``, which Python keeps for itself. Times are in seconds.
+request.json, progress.json, release.json and history.jsonl are read across versions: their keys are
+these records' fields, except ``from``, a keyword of Python. Times are in seconds.
 """
 
 from sparkwright.host.lib.records import dataclass, field
@@ -23,7 +23,7 @@ class ServiceSwitch:
         sleeps: whether another service of its group runs afterwards; then its release is written
             but not started.
         slept: whether another service of its group ran before, so that this service sleeps again
-            after a way back.
+            after a reversal.
         files: further files to write, path -> text and mode; empty if the host already has the
             release.
     """
@@ -65,7 +65,7 @@ class SwitchRequest:
         active: group -> the member that ran when the switch was planned.
         activates: group -> the member that runs afterwards, if it changes.
         boot_lines: pattern of a line of the engine's log -> the boot phase that begins there.
-        lasting: pattern of such a line -> cause of an end that no restart fixes.
+        lasting: pattern of a log line -> cause of an end that no restart fixes.
     """
 
     id: str

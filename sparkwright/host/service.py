@@ -30,7 +30,7 @@ class SmokeRequest:
         secrets: file with the API key.
         boot_seconds: longest time until /health answers, in seconds.
         first_answer_seconds: longest time for one answer, in seconds.
-        warm_ups: answers requested beyond the first, since the first ones compile kernels.
+        warm_ups: answers requested beyond the first, since the first answers compile kernels.
         proxy: address and port of the proxy in front of it; None without a proxy.
         certificate: file with the proxy's https certificate; if the file is missing, the proxy
             serves http.
@@ -41,7 +41,7 @@ class SmokeRequest:
             for systemd's restarts.
         follower: whether its cluster's head, on another host, answers for it.
         metric_names: an engine's name of a metric -> the neutral name (``host/lib/metrics.py``).
-        compiled: folder of compiled code below the service's boot caches; empty without one.
+        compiled: folder of compiled code below the service's boot caches; empty without a folder.
         key_probe: route of the engine that answers 401 to a request without the key.
         routes: kind of request -> route, for all kinds that the model supports.
         model_files: directory of the model's files.
@@ -111,7 +111,8 @@ class Service:
         outgoing: whether its container may open connections.
         contents: name -> text of the files that its container reads; not part of the record.
         secret_names: its secrets beside the key, by their files' names.
-        offload_directory: directory of its releases' KV caches on a disk; None without one.
+        offload_directory: directory of its releases' KV caches on a disk; None without KV caches
+            there.
         nap: way in which its idle engine sleeps; None if its unit stops instead.
     """
 
@@ -172,7 +173,7 @@ class Service:
 
     @property
     def rank_secrets(self) -> str:
-        """Path of the 0600 file with the key by which the ranks of a cluster know each other."""
+        """Path of the 0600 file with the key by which a cluster's ranks authenticate each other."""
         return self.secrets if self.follower else f"{self.home}/ranks.env"
 
     @property
@@ -229,7 +230,7 @@ def checked(service: Service, home: str, release: str) -> Service:
 
 
 def check_names(name: str, release: str) -> None:
-    """Check that a service's and a release's name lead out of no directory.
+    """Check that the names of a service and a release can't lead out of a directory.
 
     Raises:
         ValueError: a name is invalid.
@@ -262,6 +263,6 @@ def current(home: Path) -> Service | None:
 
 def records(homes: Mapping[str, Path]) -> dict[str, Service]:
     """Return the release of each service that must run, by name. Damaged records and records of
-    another version are left out, since nobody knows their expected answers.
+    another version are left out, since their expected answers are unknown.
     """
     return {name: record for name, home in homes.items() if (record := current(home))}

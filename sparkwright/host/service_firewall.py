@@ -142,7 +142,7 @@ def _listed(program: str) -> list[str]:
 
 
 def _prefix(service: str) -> str:
-    """Return the prefix of a service's chains. A name in iptables may have 28 characters."""
+    """Return the prefix of a service's chains. A name in iptables has at most 28 characters."""
     return f"SPARKWRIGHT-{hashlib.sha256(service.encode()).hexdigest()[:8].upper()}"
 
 

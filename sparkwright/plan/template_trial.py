@@ -1,4 +1,5 @@
-"""Render a chat template with a conversation, as an engine does. Runs in a separate process.
+"""Render a chat template with a conversation, as an engine does. The module runs in a separate
+process.
 
 A template is a foreign program: it may loop forever or allocate gigabytes. This process has limits
 of time and memory, reads the template from standard input, and prints a short result.

@@ -59,7 +59,7 @@ def choose(
     Args:
         sizes: sizes of every file of the repository.
         choice: choice of files, as in ``ModelReference``.
-        read: returns the facts of a model with a projector.
+        read: function that returns the facts of a model with a projector.
 
     Raises:
         Unusable: the choice leads to no model, or to several.
@@ -167,5 +167,5 @@ def _unclear(problem: str, models: list[GgufModel]) -> Unusable:
 
 
 def _served(path: str) -> bool:
-    """Return whether a file is GGUF, with a name that paths and commands can have."""
+    """Return whether a file is GGUF and its name is safe in paths and commands."""
     return len(path) <= 200 and re.fullmatch(gguf.GGUF_FILE, path) is not None

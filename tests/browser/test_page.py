@@ -1,4 +1,4 @@
-"""The page in a real browser: at every width, in both schemes, and from nowhere but itself."""
+"""The page in a real browser: at every width, in both schemes, without other servers."""
 
 from functools import cache
 from pathlib import Path

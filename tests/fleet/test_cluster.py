@@ -1,4 +1,4 @@
-"""One model over two hosts: the real vLLM, tensor parallel over gloo, with the very same roles."""
+"""One model over two hosts: the real vLLM, tensor parallel over gloo, with the same roles."""
 
 import json
 from collections.abc import Callable, Iterator

@@ -81,7 +81,7 @@ class Page:
         return next(item for item in self.hosts[host]["services"] if item["name"] == "qwen36")
 
     def state(self, host: str) -> str:
-        """up, off or waiting."""
+        """State of a host: up, off or waiting."""
         return str(self.hosts.get(host, {}).get("state"))
 
 
@@ -116,7 +116,7 @@ def page(site: Site) -> Iterator[Page]:
 @pytest.fixture(scope="module")
 def tab(page: Page) -> Iterator[Tab]:
     """The same page in a browser as wide as a phone, which records every text of the roll-out, also
-    when the page loads anew.
+    when the page is reloaded.
     """
     with opened() as tab:
         tab.call("Page.addScriptToEvaluateOnNewDocument", source=RECORDER)

@@ -74,7 +74,7 @@ def test_smoke_requests_real_answers(broken: Site) -> None:
 
 
 def test_a_rollback_needs_no_plan(broken: Site) -> None:
-    """Back to a release on the host, proved by its own gate, and forth again."""
+    """The host goes back to a release that it keeps, proved by its own gate, and forward again."""
     home = "/opt/sparkwright/services/qwen36"
     now = release("spark-1")
     before = "0123456789ab"

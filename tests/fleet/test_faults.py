@@ -1,4 +1,4 @@
-"""Hosts that are faulty, die, or are half done: each is reported, and repaired by a run."""
+"""Hosts that are faulty, die, or are half deployed: each is reported, and repaired by a run."""
 
 import signal
 import time

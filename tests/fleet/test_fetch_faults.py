@@ -162,7 +162,7 @@ def test_files_with_absurd_times_are_hashed_and_not_fetched(empty: Site) -> None
 
 @contextmanager
 def locked(site: Site) -> Iterator[None]:
-    """A lock, with which the controller itself asks no server."""
+    """A lock, so that the controller itself asks no server."""
     site.sparkwright(*LOCKING)
     try:
         yield

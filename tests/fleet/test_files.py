@@ -1,4 +1,4 @@
-"""Files and secrets of a service on a host: refused, rolled out, taken back, mended, kept."""
+"""Files and secrets of a service on a host: refused, rolled out, rolled back, repaired, kept."""
 
 from collections.abc import Iterator
 

@@ -41,7 +41,7 @@ def _managed(host: str) -> str:
 
 @pytest.fixture
 def lock(converged: Site) -> Iterator[Path]:
-    """Path of the lock, which no other test of the fleet may meet."""
+    """Path of the lock, which no other test of the fleet may use."""
     path = converged.folder / ".sparkwright/virtual.lock"
     yield path
     path.unlink(missing_ok=True)

@@ -21,7 +21,7 @@ from tests.fleet.site import (
 
 @pytest.mark.timeout(900)
 class TestFirstRuns:
-    """These run first and in order: the fleet is bare only once."""
+    """These tests run first and in order: the fleet is bare only once."""
 
     def test_a_dry_run_on_bare_hosts_reports_everything_and_touches_nothing(
         self, site: Site

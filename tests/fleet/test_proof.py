@@ -35,7 +35,7 @@ def test_the_page_shows_every_kept_promise_of_the_recipe(proved: Site) -> None:
 
 
 def test_a_broken_ability_is_named_with_its_remedy(proved: Site) -> None:
-    """Good enough for the short test at a deploy, and not for the deep test."""
+    """The service passes the short test at a deploy, but not the deep test."""
     fault = '"port": 8000, "environment": {"FAKE_VLLM_FAULT": "ignores-schema"},'
     proved.edit("group_data/rtx50.py", '"port": 8000,', fault)
     proved.deploy("--limit", "rtx-1")

@@ -1,4 +1,4 @@
-"""The real vLLM, computed by the CPU of a virtual host, through the very same roles."""
+"""The real vLLM, computed by the CPU of a virtual host, through the same roles."""
 
 import json
 import os

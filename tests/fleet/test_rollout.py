@@ -1,4 +1,5 @@
-"""A new tag on the fleet: canary first, proved, back by itself; and the user's views of it."""
+"""A new tag on the fleet is proved on the canary first and rolled back on failure; and the user's
+views of the roll-out."""
 
 import re
 from collections.abc import Iterator

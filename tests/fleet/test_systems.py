@@ -39,7 +39,7 @@ def _host(recipe: str) -> tuple[str, str]:
 
 @pytest.fixture
 def systems(site: Site) -> Iterator[Site]:
-    """The fleet in order, and in order again afterwards."""
+    """The fleet as planned, restored afterwards."""
     site.power_on()
     site.repair()
     yield site

@@ -54,7 +54,7 @@ def test_a_flipped_bit_is_found_on_demand_and_fetched_again(converged: Site) -> 
 
 
 def test_weights_that_a_user_could_rewrite_are_replaced_by_copies(converged: Site) -> None:
-    """The version before hard linked a user's own download."""
+    """The previous version hard linked a user's own download."""
     shard = ssh("spark-1", "sudo find /opt/models -name 'model-00003*.safetensors'")
     before = ssh("spark-1", f"sudo sha256sum {shard}")
     running = container("spark-1")

@@ -1,4 +1,4 @@
-"""Unneeded files are removed, and a failed removal is not called removed."""
+"""Unneeded files are removed, and a failed removal is reported as failed."""
 
 import json
 import os

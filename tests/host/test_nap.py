@@ -1,4 +1,5 @@
-"""An engine sleeps and wakes up by its own routes; an engine that fails counts as neither."""
+"""An engine sleeps and wakes up by its own routes; an engine that fails counts as neither asleep
+nor awake."""
 
 import json
 import threading
@@ -18,7 +19,7 @@ DEEP = Nap("/is_sleeping", (Step("/sleep?level=2"),), (WEIGHTS, RELOAD, CACHE))
 
 
 class Engine:
-    """Answers as vLLM 0.24.0 by its developer mode (lab/gpu/sleep.py)."""
+    """Fake of vLLM 0.24.0 in its developer mode, from captures (lab/gpu/sleep.py)."""
 
     def __init__(self, fails: str | None) -> None:
         self.asleep, self.asked, self.fails = False, list[tuple[str, bytes]](), fails

@@ -1,4 +1,4 @@
-"""Deploys and activation of exclusive services: what is unchanged, written and stopped."""
+"""Deploys and activation of exclusive services: unchanged, written and stopped members."""
 
 import json
 from dataclasses import replace

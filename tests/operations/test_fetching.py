@@ -127,8 +127,8 @@ def test_missing_libraries_fail_the_host(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_pull_request_of_an_image_is_complete() -> None:
-    """The platform's own manifest: by the index, Docker 29 would ask for attestations, which no
-    peer has.
+    """The request names the platform's manifest: with the index, Docker 29 would ask for
+    attestations, which no peer has.
     """
     assert PLATFORM.digest != DIGEST
     build = ImageBuild("base:1", {"Dockerfile": BuildFile("RlJPTQ==")})

@@ -101,7 +101,8 @@ def test_a_run_that_died_on_this_machine_is_taken_over() -> None:
 
 
 def test_the_first_run_at_a_broken_lock_gets_the_lock() -> None:
-    """A third run took it meanwhile: it is named, and its lock is not broken."""
+    """A third run took the lock meanwhile: the message names this run, and its lock is not
+    broken."""
     cat = replace(ANN, token="t2", by="cat@desk")
     owners = [ANN, cat]
     host = _host(lambda _: LockAnswer(False, owners.pop(0), 1000.0))
@@ -178,7 +179,7 @@ def test_the_other_holder_is_read_from_the_observation(
 
 
 def test_the_lock_of_another_root_is_ignored() -> None:
-    """The lock below another services_root was last held by another run: its own, of yesterday."""
+    """The lock below another services_root was last held by another run, yesterday."""
     request = ObservationRequest(services_root="/srv/sw", directories=("/srv/sw",))
     host = fake(probe(), directories=None)
     host.answers["observe"] = probe(directories={"/srv/sw": None}, last_lock="yesterday")

@@ -17,7 +17,7 @@ from tests.unit.checks.fabric.test_addresses import host as state_of_host
 
 @pytest.fixture(autouse=True)
 def _clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The controller's clock is as a fresh Spark's."""
+    """The controller's clock equals a fresh Spark's clock."""
     monkeypatch.setattr(preflight, "time", SimpleNamespace(time=lambda: 1000.0))
 
 

@@ -256,7 +256,7 @@ def test_a_rollback_goes_to_the_former_release() -> None:
 
 
 def test_a_release_that_was_good_here_is_watched_for_a_short_time() -> None:
-    """The run reports it; a release that was never proved here is unknown."""
+    """The run reports the short time; a release that was never proved here is unknown."""
     proved = (_went(OLDER, OLD), _went(OLD, "now"))
     for history, seconds, reason in (
         (proved, 10.0, ", good here before: watched for 10 s"),

@@ -31,7 +31,8 @@ Opening = Callable[..., AbstractContextManager[Session]]
 
 @pytest.fixture
 def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opening]:
-    """Opens a session over two hosts that answer and a host that is off; their plan is broken."""
+    """Function that opens a session over two hosts that answer and a host that is off; their plan
+    is broken."""
     keys = ("fake_delay", "fake_delay_jitter", "fake_responses")
     monkeypatch.setattr("sparkwright.config.parse.CONNECTION_KEYS", (*CONNECTION_KEYS, *keys))
     # pyinfra's command line patches the process that imports it, here the tests' process.

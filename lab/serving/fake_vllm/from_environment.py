@@ -62,7 +62,7 @@ def arguments(environment: Mapping[str, str]) -> list[str]:
 
 
 def main(_: list[str]) -> int:
-    """Serve as the environment says."""
+    """Serve with the arguments in the environment."""
     try:
         serve = arguments(os.environ)
     except ValueError as error:

@@ -54,9 +54,7 @@ def check_host(plan: HostPlan, catalog: Catalog, hardware: facts.Hardware) -> li
 
 
 def unknown_silences(plan: HostPlan, catalog: Catalog, origin: str) -> Iterator[Finding]:
-    """Return silenced rules that do not exist: otherwise nothing would be silenced, without a
-    message.
-    """
+    """Return silenced rules that do not exist: a misspelt rule would silence nothing."""
     rules = rule_ids(catalog)
     for planned in plan.services:
         for rule in planned.settings.silenced:

@@ -44,7 +44,7 @@ class Hardware:
 
 def assumed_hardware(plan: HostPlan) -> Hardware:
     """Return the hardware of a host's own GPU as its settings name it, else the hardware that its
-    recipes need. Most mistakes are found with this assumption, before the host is reachable.
+    recipes need. This assumption reveals most mistakes before the host is reachable.
     """
     each = [set(service.recipe.needs.compute_caps) for service in plan.services]
     caps = set.intersection(*each) if each else set()  # one GPU serves all services
@@ -79,9 +79,7 @@ class Context(Configuration):
         return self.service.recipe
 
     def defaulted(self, facts: Iterable[str]) -> str:
-        """Return which of these keys are not set, and their effective values, as the end of a
-        sentence.
-        """
+        """Return the unset keys among these, with their effective values, to end a sentence."""
         names = [fact.removeprefix("argument.") for fact in facts if fact.startswith("argument.")]
         texts = [
             f"{name} is not set, and its default is {self.defaults[name]}"
@@ -104,7 +102,7 @@ class Context(Configuration):
 
     @cached_property
     def spelt(self) -> dict[str, str]:
-        """Arguments that another argument or a variable sets -> that other fact."""
+        """Argument -> the other argument, or the variable, that sets it."""
         written, result = self._scalars, {}
         for fact, spellings in self.engine.parser.spellings.items():
             if str(written.get(fact, "auto")).lower() in ("auto", "false"):

@@ -1,4 +1,4 @@
-"""Memory of weights, KV cache and other parts of a host, and whether it is enough.
+"""Memory for weights, KV caches and the rest of a host, and whether the memory is enough.
 
 A Spark has one pool for CPU and GPU: every service's share, sidecars and the system come out of it.
 A dedicated card belongs to one service. ``shm_size`` is only a limit, which Docker ignores under
@@ -41,8 +41,8 @@ class Budget:
 
 
 def budget(context: Context) -> Budget:
-    """Compute the service's memory as far as the catalog knows it. An engine without a memory share
-    takes the need of its weights and sequences.
+    """Compute the service's memory as far as the catalog has the sizes. An engine without a memory
+    share takes as much as its weights and sequences need.
     """
     pool, limits, ranks = context.hardware.pool_gib, context.limits, context.recipe.ranks
     # Hosts of a cluster share the model; each host is judged for its own part: the smallest

@@ -1,4 +1,4 @@
-"""Use of a host's memory, part by part, as far as the plan knows it."""
+"""Planned use of a host's memory, part by part."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Memory:
     """A host's memory.
 
     Attributes:
-        total_gib: None if unknown before the first look at a host.
+        total_gib: None if unknown before the host is first observed.
         unified: whether CPU and GPU share the memory.
     """
 

@@ -74,7 +74,7 @@ def pending(wanted: FabricAddresses, given: tuple[Address, ...], state: FabricSt
 
 def problems(wanted: FabricAddresses, host: str, state: FabricState, came: str | None,
              present: frozenset[str]) -> list[Finding]:  # fmt: skip
-    """Return why a host's addresses are left unchanged.
+    """Return the reason why a host's addresses stay unchanged.
 
     Args:
         came: the address at which the controller reached the host.

@@ -62,8 +62,8 @@ def unknown_neighbours(states: Mapping[str, FabricState]) -> dict[str, tuple[str
 def shape_of(states: Mapping[str, FabricState]) -> str | None:
     """pair, ring or switch, as the hosts are cabled; None if unknown.
 
-    A device that sees two hosts is connected to a switch; so are hosts, if more of them see each
-    other than cables explain.
+    A device that sees two hosts is connected to a switch. Hosts are also connected to a switch if
+    more of them see each other than their cables allow.
     """
     reached: defaultdict[str, set[str]] = defaultdict(set)
     cages = set()

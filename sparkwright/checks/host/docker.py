@@ -54,7 +54,7 @@ def _fault(observed: Observation, least: int) -> str:
 def toolkit_symptoms(observed: Observation) -> Iterator[Symptom]:
     """Return faults of NVIDIA's container toolkit.
 
-    The runtime named nvidia is not required: working Sparks have none. A test container proves that
+    The runtime named nvidia is not required: Sparks work without it. A test container proves that
     containers see the GPU (operations.gpu.seen_in_containers).
     """
     toolkit = observed.toolkit

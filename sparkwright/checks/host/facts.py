@@ -32,11 +32,11 @@ class HostFacts:
         return self.observed.gpu.gpus
 
     def serves(self, service: str) -> bool:
-        """Return whether a service of ours runs already, with any release."""
+        """Return whether a sparkwright service runs already, with any release."""
         state = self.observed.services.get(service)
         return state is not None and state.container is not None and state.container.running
 
     @property
     def architecture(self) -> str:
-        """The host's architecture in the registry's words."""
+        """The host's architecture by its name in registries."""
         return ARCHITECTURES.get(self.observed.architecture, self.observed.architecture)

@@ -52,7 +52,9 @@ def _directories(host: HostFacts) -> Iterator[Symptom]:
 
 @check("no-rank")
 def _former_replicas(host: HostFacts) -> Iterator[Symptom]:
-    """Followers whose host serves the same service alone: no program there would ask the head."""
+    """Followers whose host serves the same service alone: no program on this host would query the
+    head.
+    """
     for service in host.plan.services:
         state = host.observed.services.get(service.name)
         if service.follower and state and state.current and not state.rank:
@@ -99,7 +101,7 @@ def _ports(host: HostFacts) -> Iterator[Symptom]:
 
 @check("stray-service")
 def _stray(host: HostFacts) -> Iterator[Symptom]:
-    """Units of ours without a service in the inventory."""
+    """Units of sparkwright without a service in the inventory."""
     planned = {service.unit for service in host.plan.services}
     for unit in host.observed.unit_files:
         if unit not in planned and unit not in OWN_UNITS:

@@ -1,6 +1,6 @@
 """The doctor's diagnosis of hosts: symptoms, reasons and remedies.
 
-Pure: the facts come from sparkwright/host/doctor.py.
+This module does no I/O: the facts come from sparkwright/host/doctor.py.
 """
 
 from collections.abc import Mapping
@@ -70,8 +70,8 @@ def _vague(finding: Finding) -> bool:
 
 
 def render(by_host: Mapping[str, list[Finding]], paint: Paint = str) -> str:
-    """Render the gravest finding in a line, then every host's findings, hosts with errors first.
-    Hosts with equal findings share an entry.
+    """Render the most severe finding in a line, then every host's findings, hosts with errors
+    first. Hosts with equal findings share an entry.
     """
     ordered = sorted(by_host.items(), key=lambda item: -len(errors(item[1])))
     every = errors_first(item for _, findings in ordered for item in findings)

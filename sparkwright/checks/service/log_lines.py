@@ -1,4 +1,6 @@
-"""Known lines of a service's log. Patterns and texts are data: an engine's own, and containers'."""
+"""Known lines of a service's log. YAML files of each engine, and of containers in general, have the
+patterns and texts.
+"""
 
 import re
 from collections.abc import Iterator

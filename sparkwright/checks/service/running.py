@@ -123,8 +123,8 @@ def _queue(service: Serving) -> Iterator[Symptom]:
 
 @each(services, "answers-cut", "clients-give-up")
 def _ended(service: Serving) -> Iterator[Symptom]:
-    """Requests that ended by their length, or were given up; sparkwright's own short requests,
-    which are meant to be cut, are not counted.
+    """Requests that ended by their length, or were aborted; sparkwright's own short requests, which
+    are meant to be cut, are not counted.
     """
     limits, prefix = thresholds.limits(), f"{metrics.ENDED}:"
     last = service.seen.metrics[-1].values if service.seen.metrics else {}

@@ -98,7 +98,7 @@ def drafting(service: Serving) -> tuple[Look, ...]:
 
 
 def _samples(service: Serving) -> Iterator[tuple[float, state.ServiceSample]]:
-    """A service's looks as samples of the watch, oldest first."""
+    """A service's metrics as samples of the watch, oldest first."""
     seen, now = service.seen, service.facts.now
     plain = state.ServiceSample(seen.health.code, seen.unit.get("ActiveState"), service.restarts)
     uptime = service.uptime

@@ -1,6 +1,6 @@
 """Request of the deep smoke test: required abilities of a service, by its plan and the catalog.
 
-Pure: this module decides which checks do not apply and why, and is tested without a host.
+This module does no I/O: it decides which checks do not apply, each with the reason.
 """
 
 from dataclasses import replace

@@ -159,7 +159,7 @@ def _opened(
 ) -> str | None:
     """Return the fault in the answer to a request that must be refused; None without a fault.
 
-    The function never waits beyond ``until``, however slowly the answer arrives.
+    The function never waits beyond ``until``, even if the answer arrives slowly.
     """
     method, path, key = route
     how = "with a wrong key" if key else "without the key"

@@ -134,7 +134,7 @@ def _number(seconds: str) -> float:
 
 
 def save(results: Sequence[DeepVerdict], directory: Path = DIRECTORY) -> None:
-    """Write ``<host>-<service>.json`` for each; a name is not a path."""
+    """Write ``<host>-<service>.json`` for each service; a name can't lead to another folder."""
     directory.parent.mkdir(mode=0o700, exist_ok=True)
     directory.mkdir(exist_ok=True)
     for item in results:

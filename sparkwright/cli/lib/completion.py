@@ -1,7 +1,7 @@
 """Shell completion of names: from the site's files and the catalog alone.
 
-No host, registry or hub is asked, nothing is written, and a faulty file completes to nothing: a
-shell waits for the answer and shows every word of it.
+Completion queries no host, registry or hub, and writes nothing; a faulty file has no completions,
+since the shell waits for the answer and shows every word of it.
 """
 
 import io

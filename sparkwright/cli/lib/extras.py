@@ -76,7 +76,7 @@ def offered(name: str) -> Iterator[Any]:
 
 
 class ExtensibleGroup(click.Group):
-    """A group of commands that extras add to, under words such as ``fabric test``."""
+    """A group of commands that extras add to, under names such as ``fabric test``."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The core's commands and the extras' commands, sorted."""

@@ -1,5 +1,5 @@
-"""Hosts that a command means: asked, changed and watched through pyinfra, in this process; and
-pyinfra's own options of connection and sudo, for every command that goes to hosts.
+"""A command's hosts, queried, changed and watched through pyinfra in this process; and pyinfra's
+own options of connection and sudo, for every command that connects to hosts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Hosts(selection.Selection):
-    """Hosts to ask and to change."""
+    """Hosts to query and to change."""
 
     def ask(self, question: Question[T], **options: Any) -> Answers[T]:
         """Ask every host, side by side. Hosts without an answer are named on standard error.
@@ -63,7 +63,7 @@ class Hosts(selection.Selection):
     def session(
         self, *, shown: bool = False, waiting: bool = False, diff: bool = False, **run: Any
     ) -> Iterator[Session]:
-        """Plan for the hosts; the first question connects to them.
+        """Plan for the hosts; the first query connects to them.
 
         Args:
             shown: whether pyinfra's lines on every host go to standard error.
@@ -105,7 +105,7 @@ def complain(host: str, text: str) -> None:
 
 
 def finish(answers: Answers[Any], *, failed: bool = False, unknown: bool = False) -> NoReturn:
-    """Exit: with 0 only if every host answered without a failure.
+    """Exit with 0 only if every host answered without a failure.
 
     Args:
         unknown: whether the command line has an unknown name, which has its own exit code.
@@ -151,7 +151,7 @@ OPTIONS: list[tuple[list[str], str | None, str]] = json.loads(
 
 
 def hosts_argument(command: _Command) -> _Command:
-    """``[NAME]...`` of whole hosts with all of the connection, as ``hosts``."""
+    """``[NAME]...`` of whole hosts, with all options of the connection, as ``hosts``."""
     return connection_options(selection.names_argument(Hosts)(command))
 
 
@@ -205,7 +205,7 @@ def _keeping(command: Callable[..., Any], options: Sequence[tuple[Any, Any, str]
 
 
 def connection_words() -> list[str]:
-    """Connection and sudo options of the running command, as words for another command."""
+    """Connection and sudo options of the running command, as arguments for another command."""
     arguments = []
     for name, value in given().items():
         arguments += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
@@ -213,7 +213,7 @@ def connection_words() -> list[str]:
 
 
 def without_secrets(arguments: Sequence[str]) -> None:
-    """Validate words that are passed to pyinfra unchanged.
+    """Validate arguments that are passed to pyinfra unchanged.
 
     Raises:
         UserError: names each password among them.

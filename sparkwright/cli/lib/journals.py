@@ -60,7 +60,7 @@ def follow(
 
     Args:
         hosts: hosts by name, with the lines printed so far.
-        meant: whether a service of a host is followed.
+        meant: function that returns whether to follow a service of a host.
         hidden: a regular expression of lines to leave out; empty for none.
     """
     left_out = re.compile(hidden or "(?!)")

@@ -43,7 +43,7 @@ def confirm(question: str, *, yes: bool, dry: bool = True) -> None:
 
     Raises:
         click.Abort: the user declines.
-        UserError: no terminal is there to answer.
+        UserError: there is no terminal for the answer.
     """
     if yes:
         return

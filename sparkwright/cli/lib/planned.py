@@ -1,6 +1,6 @@
 """The plan of an inventory, for commands that need no host.
 
-A module of its own: planning takes 0.2 s to import, and most commands let pyinfra plan.
+This is a separate module, since planning takes 0.2 s to import, and most commands let pyinfra plan.
 """
 
 from collections.abc import Iterator

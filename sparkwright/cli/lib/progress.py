@@ -25,7 +25,8 @@ def given() -> dict[str, Any]:
 
 @contextmanager
 def shown() -> Iterator[Callable[[str, str], None]]:
-    """Show which hosts have answered and the others' work; without a terminal only the work.
+    """Show the hosts that have answered, and the other hosts' work; without a terminal only the
+    work.
 
     Yields:
         A function that takes a host and its latest event.
@@ -63,7 +64,7 @@ def _print(host: str, event: str) -> None:
 
 
 def line(events: Mapping[str, str]) -> str:
-    """Progress line: number of answers, and the hosts without one.
+    """Progress line: number of answers, and the hosts without an answer.
 
     Args:
         events: the latest of each host.

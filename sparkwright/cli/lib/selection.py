@@ -176,7 +176,9 @@ def only_host(hosts: Selection) -> str:
 
 
 def _inputs(inventory: Path, overrides: Iterable[str]) -> tuple[list[HostInput], bool]:
-    """The hosts of an inventory, and whether group_data could be read: not in some emergencies."""
+    """The hosts of an inventory, and whether group_data could be read, which some emergencies
+    prevent.
+    """
     try:
         return read_inventory(inventory, overrides), True
     except UserError:

@@ -45,7 +45,7 @@ def derive(subject: Subject, advice: Advice) -> Derived:
 
 
 def _capabilities(subject: Subject) -> Iterator[entries.Capability]:
-    """Capabilities that the header claims and that llama-server can tell apart in its answers."""
+    """Capabilities that the header claims and that llama-server separates in its answers."""
     if subject.facts.gguf and subject.facts.gguf.projector:
         yield "image"
     yield from derived_entries.capabilities_of(subject.facts.template)

@@ -108,7 +108,7 @@ def _parser(subject: Subject, kind: Kind, advice: Advice) -> str | None:
 def _capabilities(
     subject: Subject, parsers: Mapping[str, str | None], advice: Advice
 ) -> Iterator[entries.Capability]:
-    """Capabilities that the model's files claim and that vLLM can tell apart in its answers."""
+    """Capabilities that the model's files claim and that vLLM separates in its answers."""
     drafting = advice.arguments.get("speculative_config")
     if isinstance(drafting, dict) and str(drafting.get("method", "")).endswith("mtp"):
         yield "mtp"

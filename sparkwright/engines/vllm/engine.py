@@ -1,7 +1,7 @@
 """vLLM's OpenAI server, started by ``vllm serve``, as an engine, with its command line.
 
 An image is driven by ``vllm serve`` arguments, or by variables that its own entry point turns into
-arguments. Settings and rules always speak of arguments; only here they become variables.
+arguments. Settings and rules always use arguments; only this module turns them into variables.
 """
 
 import json

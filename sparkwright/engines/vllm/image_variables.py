@@ -1,7 +1,7 @@
 """Variables of an image that is driven by them, read back into their arguments.
 
-Rules, plan and endpoints speak of arguments. A variable of a site becomes an argument here; a
-variable that repeats a setting is refused.
+Rules, plan and endpoints use arguments. A variable of a site becomes an argument here; a variable
+that repeats a setting is refused.
 """
 
 from collections.abc import Iterator, Mapping

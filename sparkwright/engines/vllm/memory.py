@@ -30,8 +30,8 @@ _STEP = 1024
 
 
 def pool_gib(gpu: derivation.Gpu) -> float | None:
-    """The whole memory of a share, of a card in whole GiB; None if unknown before the host is
-    asked.
+    """The memory that shares divide, of a card in whole GiB; None if unknown before the host is
+    observed.
     """
     if gpu.unified:
         return gpus.LEAST_SPARK_GIB

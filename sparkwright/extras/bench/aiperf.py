@@ -3,7 +3,8 @@
 AIPerf is a separate program in its own venv (README, decisions), which ``make bench-tools`` makes;
 this module imports none of its code. A JSON file, which is YAML too, describes a run, and the run
 leaves a folder: ``phase_manifest.json``, and for each phase
-``phases/<name>/profile_export_aiperf.json``. Times are in milliseconds there, and in seconds here.
+``phases/<name>/profile_export_aiperf.json``. Times are in milliseconds in these files, and in
+seconds in this module.
 """
 
 import json
@@ -76,14 +77,14 @@ CHAT = Endpoint()
 
 
 def endpoint(service: measured_service.Service, kinds: Mapping[str, str]) -> Endpoint:
-    """Form of requests to a service: for answers, for vectors, for the score of a document, or of
-    a kind that the generator does not know.
+    """Form of requests to a service: for answers, for vectors, for the score of a document, or of a
+    kind that the generator does not support.
 
     Args:
         kinds: kinds of requests that it answers, each with its route.
 
     Raises:
-        UserError: without an answer.
+        UserError: the service does not answer.
     """
     if "chat" in kinds:
         return CHAT

@@ -76,10 +76,10 @@ def command(
 ) -> None:
     """Measure services, and compare with the cards' figures.
 
-    First and next tokens, decode and prefill rates, and how much of the draft is accepted, by
-    kind of prompt, requests at a time and length of the prompt. This machine measures service by
-    service; other use of the services meanwhile distorts the figures. Exit code 1 if a figure is
-    out of range or requests failed.
+    `bench` measures first and next tokens, decode and prefill rates, and the accepted share of
+    drafts, by kind of prompt, requests at a time and length of the prompt. This machine measures
+    service by service; other use of the services meanwhile distorts the figures. Exit code 1 if a
+    figure is out of range or requests failed.
     """
     default = loads.QUICK if quick else loads.FULL
     sweep = batches(categories or default[0], concurrency or default[1], context or default[2])
@@ -100,7 +100,7 @@ def command(
 def _targets(
     hosts: Hosts, planned: Mapping[str, PlannedHost], facts: Mapping[str, Facts]
 ) -> Iterator[_Target]:
-    """Services of the hosts that answered, but exclusive services that sleep.
+    """Services of the hosts that answered, except exclusive services that sleep.
 
     Raises:
         UserError: the command line names a sleeping service.

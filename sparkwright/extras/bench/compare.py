@@ -31,10 +31,10 @@ class Verdict:
 
     Attributes:
         published: the card's figure, or the two ends of its range.
-        ratio: measured ÷ published; of a published range its nearer end, 1 within it.
+        ratio: measured ÷ published; 1 within a published range, else measured ÷ its nearer end.
         low, high: the range in which a healthy service's figure may lie.
         table, source: the card's table.
-        basis: differences of the card's run from this run; empty without any.
+        basis: differences of the card's run from this run; empty without differences.
     """
 
     measure: str
@@ -84,7 +84,7 @@ class Table:
         return self.measurement.conditions.get(key) if value is None else value
 
     def output_tokens(self, row: Row) -> float:
-        """Length of the answers that a row was measured with; 0 if the card does not say."""
+        """Length of the answers that a row was measured with; 0 if the card does not give it."""
         length = self.value(row, "output_tokens")
         return sum(_ends(length)) / 2 if length else 0.0
 
@@ -92,10 +92,10 @@ class Table:
 def compare(
     result: Result, published: Sequence[Table], causes: Sequence[Cause] = ()
 ) -> tuple[CellComparison, ...]:
-    """Every cell of a result against the nearest published figures.
+    """Compare every cell of a result with the nearest published figures.
 
     Args:
-        published: the tables that speak of this result (``tables``).
+        published: the tables that cover this result (``tables``).
         causes: known causes, the likeliest first.
     """
     return tuple(_compare(result, cell, published, causes) for cell in result.cells)
@@ -127,7 +127,7 @@ def _compare(
 def judge(measure: Measure, measured: float, table: Table, row: Row) -> Verdict:
     """Compare a measure with the figure of a row; the range is widened to the card's own spread.
 
-    Better than the range is worth a look, but no fault.
+    A figure better than the range is marked, but is not a fault.
     """
     given = (getattr(row, f"{measure.published}{end}", None) for end in ("", "_min", "_max"))
     (least, most), *spread = (
@@ -193,7 +193,7 @@ def nearest(cell: Cell, measure: Measure, published: Sequence[Table]) -> tuple[T
     """The table and row with the nearest figure for a measure of a cell; None without a figure.
 
     Of the nearest tables, the row that names this category alone; of several rows, the row with the
-    nearest length of answers; then the newest.
+    nearest length of answers; then the newest row.
     """
 
     def distance(candidate: tuple[Table, Row]) -> tuple[object, ...]:
@@ -215,8 +215,9 @@ def nearest(cell: Cell, measure: Measure, published: Sequence[Table]) -> tuple[T
 
 
 def _same_prompts(row: Row, cell: Cell) -> bool:
-    """Whether a row is of a cell's category and about its length; a long prompt takes its time
-    whatever it says."""
+    """Whether a row has a cell's category and about its length; the time of a long prompt does not
+    depend on its text.
+    """
     categories = {row.category, *row.categories} - {None}
     if row.prompt_tokens is None:
         return cell.category in categories and cell.prompt_tokens < SHORT_PROMPT

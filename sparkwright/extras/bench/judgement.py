@@ -1,4 +1,4 @@
-"""A service's newest result, judged by the cards, in short and in words."""
+"""A service's newest result, judged by the cards, as figures and as text."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ class Bench:
     @computed_field  # type: ignore[prop-decorator]
     @property
     def well(self) -> bool:
-        """Whether it has no fault."""
+        """Whether the result has no fault."""
         return not (self.count("worse") or self.errors)
 
     @computed_field  # type: ignore[prop-decorator]
@@ -61,7 +61,7 @@ class Bench:
 
 
 def judged(result: Result, catalog: Catalog) -> Bench:
-    """A result, held against the cards."""
+    """A result, compared with the cards."""
     causes = [cause for group in catalog.causes.values() for cause in group.causes]
     return Bench(result, compare(result, tables(result, catalog), causes))
 

@@ -2,7 +2,7 @@
 
 The cards' own prompts are not published. ``prompts/`` has a few of this project's own prompts for
 each of the cards' categories, one file a category; a change of the prompts makes new loads with old
-names, so that earlier figures no longer compare: ``aiperf.LABEL`` changes with it.
+names, so that earlier figures are no longer comparable: ``aiperf.LABEL`` changes with it.
 """
 
 import math
@@ -119,7 +119,7 @@ def sample() -> str:
 def long_prompt(category: str, tokens: int, seed: str, characters_per_token: float) -> str:
     """A prompt of about this many tokens: notes in the seed's order, then the question.
 
-    Its first line belongs to the seed alone, so that no prefix cache has its beginning.
+    The first line depends on the seed alone, so that no prefix cache has the prompt's beginning.
     """
     question = texts(category)["context"]
     length = tokens * characters_per_token - len(question)

@@ -49,7 +49,7 @@ class Service:
             raise self._silent(path, error) from None
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """The JSON of an answer. Raises UserError when there is none, or the key is refused."""
+        """The JSON of an answer. Raises UserError without an answer, or if the key is refused."""
         answer = self.send(method, path, body)
         if answer.status_code == 401:
             raise _MESSAGES.refusal("key-refused", answer.url)

@@ -29,7 +29,7 @@ _Positive = Annotated[int, Field(ge=1, le=_MOST)]
 
 
 class _Stored(BaseModel):
-    """Read-only. Keys of a newer version are passed over: an older reader still reads the rest."""
+    """Read-only. Keys of a newer version are ignored, so an older reader still reads the rest."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -40,8 +40,8 @@ class Cell(_Stored):
     Attributes:
         concurrency: requests at a time.
         prompt_tokens: the context tier, as given to the load generator.
-        max_tokens: bound of an answer's length; 0 of a model that pools.
-        measures: figures by name (bench/measures.yaml); a measure that was not taken is not there.
+        max_tokens: bound of an answer's length; 0 for a pooling model.
+        measures: figures by name (bench/measures.yaml); measures that were not taken are absent.
     """
 
     category: measurements.Category
@@ -54,7 +54,7 @@ class Cell(_Stored):
 
     @property
     def title(self) -> str:
-        """The load in words: ``coding, 8 requests, 16000 prompt tokens``."""
+        """The load as text: ``coding, 8 requests, 16000 prompt tokens``."""
         requests = count(self.concurrency, "request")
         return f"{self.category}, {requests}, {count(self.prompt_tokens, 'prompt token')}"
 
@@ -107,7 +107,7 @@ class Result(_Stored):
 
     @property
     def tag(self) -> str | None:
-        """The image's tag; None for a name without one."""
+        """The image's tag; None for a name without a tag."""
         tag = self.image.name.rpartition(":")[2]
         return None if tag == self.image.name or "/" in tag else tag
 

@@ -25,7 +25,7 @@ _CAUSES = 3
 
 
 def section(directory: Path, catalog: Catalog, hosts: Container[str] | None) -> Section:
-    """The section, of the results in a directory.
+    """The section about the results in a directory.
 
     Args:
         hosts: the only hosts to show; None for all.
@@ -104,7 +104,7 @@ def _notes(bench: Bench) -> Iterator[str]:
 def text(bench: Bench) -> str:
     """A service's newest result: a line per load, then the figures out of range and likely causes.
 
-    ``91.7 (0.98)`` is 0.98 times the card's figure, ``!`` worse than its range, ``+`` better.
+    ``91.7 (0.98)`` is 0.98 times the card's figure; ``!`` is worse than its range, ``+`` is better.
     """
     table = [["LOAD", *(measure.head for measure in bench.columns), "ERRORS"]]
     for compared in bench.cells:

@@ -35,7 +35,7 @@ class Failed(Exception):
 
 @dataclass(frozen=True)
 class Piece:
-    """Some characters of an answer, or of its reasoning."""
+    """A piece of an answer, or of its reasoning."""
 
     text: str
     reasoning: bool
@@ -129,7 +129,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _refusal(how: str, text: str) -> str:
-    """Reason why a server refused a request, in its own words if it gives any."""
+    """Reason why a server refused a request: the server's message, if any."""
     reason = text
     with suppress(ValueError, RecursionError):
         data = _object(json.loads(text))
@@ -154,8 +154,8 @@ def command(hosts: Selection, model: str | None, prompt: str | None, as_json: bo
 
     The prompt comes from --prompt, from standard input if it is not a terminal, or line by line.
     Reasoning is dimmed, and never part of a piped answer. Ctrl-C ends an answer, a second Ctrl-C or
-    Ctrl-D the chat. No text is stored. A port that this machine does not
-    reach is reached through your ssh. With --json an answer is one document, once it has ended.
+    Ctrl-D the chat. No text is stored. `chat` reaches a closed port through your ssh. With --json
+    an answer is one document, once it has ended.
     Exit code 1: no service answered.
     """
     target, server = _first(targets(load(hosts).or_raise(), hosts.means, model))
@@ -248,7 +248,7 @@ def _answered(
 ) -> tuple[Answer | None, bool]:
     """Print an answer as it arrives; return None without an answer.
 
-    Returns also whether the user stopped it.
+    Also returns whether the user stopped the answer.
     """
     endpoint, failure, stopped = target.endpoint, "", False
     answer = Answer(endpoint.host, endpoint.service, target.served.name)

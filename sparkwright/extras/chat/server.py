@@ -30,7 +30,7 @@ _STATUSES = ("redirect", "200", "401", "403", "502", "503")
 
 
 class Unusable(Exception):
-    """A service that can't be spoken to, and why."""
+    """A service that can't be reached, with the reason."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__()
@@ -43,8 +43,8 @@ class Published(Server):
 
     Attributes:
         context: verification of https; None for http.
-        through: ssh's command that connects standard input and output with it; empty for a direct
-            connection.
+        through: ssh's command that connects standard input and output with the server; empty for a
+            direct connection.
     """
 
     context: ssl.SSLContext | None = None
@@ -102,7 +102,7 @@ class Published(Server):
 
 
 def opened(target: Target) -> Published:
-    """Return the path to a service that answers with its names.
+    """Return a path to the service on which it answers with its names.
 
     Raises:
         Unusable: no path leads to the service. A server that fails its verification is not tried

@@ -69,7 +69,7 @@ def targets(
     """Services that can answer: replicas of one service, in the inventory's order.
 
     Args:
-        meant: whether a service of a host may be spoken to.
+        meant: whether the chat may use a service of a host.
         model: a served name; default: the service's first.
 
     Raises:

@@ -96,7 +96,7 @@ class FleetRow:
 
 @dataclass(frozen=True)
 class SmokeRow:
-    """A service's smoke test, by check; ``failures`` in the test's own words."""
+    """A service's smoke test, by check; ``failures`` as the test reports them."""
 
     host: str
     service: str
@@ -125,7 +125,7 @@ class Page:
         memory: memory by host, as planned; empty without an inventory.
         checks: names of the smoke test's checks, in its order.
         problems: files that could not be read.
-        findings: the gravest first.
+        findings: the most severe first.
         sections: further sections, of other extras.
         front: the first line: the most severe finding and its host.
     """

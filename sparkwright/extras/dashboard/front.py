@@ -54,13 +54,13 @@ def _span(seconds: float) -> str:
 
 
 def age_mark(when: dt.datetime | None, now: dt.datetime, *, measured: bool) -> str:
-    """``old: 9 days`` for outdated information, else nothing."""
+    """``old: 9 days`` for outdated information, else an empty text."""
     age = (now - when).total_seconds() if when else 0
     return f"old: {_span(age)}" if age >= 86400 * (_MEASUREMENT if measured else _LOOK) else ""
 
 
 def bad_state(row: FleetRow) -> str:
-    """State of a service with a finding; a serving service is marked as such."""
+    """State of a service with a finding; for a serving service, also a hint to Findings."""
     return row.state + ", see Findings" * row.state.startswith(("serving", "measured"))
 
 

@@ -48,7 +48,7 @@ def plain(page: Page) -> dict[str, Any]:
 
 
 def text(page: Page) -> str:
-    """Render the findings, the heaviest first; then hosts in a table, and the details."""
+    """Render the findings, the most severe first; then hosts in a table, and the details."""
     measured = {key: item for section in page.sections for key, item in section.services.items()}
     smoke = {(row.host, row.service): f"{row.passed}/{row.total}" for row in page.smoke}
     table = [("HOST", "SERVICE", "STATE", "SMOKE", "RELEASE", "MEASURED")]

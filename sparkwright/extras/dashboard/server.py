@@ -1,8 +1,8 @@
 """The live page's server: its access control and its few addresses.
 
 Any page of a browser can send requests here, so each request must name this server as its host,
-come from this page or no page, and have the cookie. Loaded after ``sparkwright.run``, which patches
-the standard library.
+come from this page or no page, and have the cookie. This module is loaded after
+``sparkwright.run``, which patches the standard library.
 """
 
 import hmac
@@ -48,7 +48,7 @@ class Site:
     Attributes:
         host: the only name by which browsers may call this server.
         files: path -> content type and a function that makes the content.
-        record: tells when the page's stored part changed; a page loads it again then.
+        record: returns the time when the page's stored part changed; open pages then load it again.
         log: the last lines of a service's log.
         control: runs an action on a host or a service; None for a page that only reads.
         token: part of the printed address, exchanged for the cookie.
@@ -104,7 +104,7 @@ class Handler(BaseHTTPRequestHandler):
     server: Server
 
     def setup(self) -> None:
-        """Begin TLS here: in the accepting thread, a slow client would block the others."""
+        """Begin TLS here: in the accepting thread, a slow client would block other clients."""
         if isinstance(self.request, ssl.SSLSocket):
             self.request.settimeout(_PATIENCE)
             self.request.do_handshake()
@@ -199,7 +199,7 @@ class Handler(BaseHTTPRequestHandler):
         self._send(200, "application/json", json.dumps({"done": done, "text": text}))
 
     def _stream(self) -> None:
-        """Send every host, and then each that changes, until the page is closed."""
+        """Send every host, and then each changed host, until the page is closed."""
         site, version = self.server.site, 0
         fleet = site.fleet
         self.close_connection = True

@@ -81,5 +81,7 @@ def usable(form: str, endpoints: Sequence[Endpoint]) -> tuple[list[Endpoint], li
 
 
 def _word(text: str) -> str:
-    """Quote a word of a ``.env`` file: in single quotes unless every reader accepts it bare."""
+    """Quote a value of a ``.env`` file: in single quotes unless every reader accepts the bare
+    value.
+    """
     return text if re.fullmatch(r"[A-Za-z0-9._/@:,-]+", text) else f"'{text}'"

@@ -106,7 +106,7 @@ def _key(plan: HostPlan, name: str, variables: dict[Source, str]) -> site.Key | 
 
 
 def _taking_turns(plan: HostPlan) -> Iterator[str]:
-    """Services of exclusive groups: only the host knows which service of a group is awake."""
+    """Services of exclusive groups: the awake service of a group depends on the host."""
     for group, names in plan.groups.items():
         if names[1:] == (NOBODY,):
             yield f"{plan.host}: {names[0]} is stopped when it is idle: a request starts it"

@@ -1,7 +1,7 @@
 """A rank of an all-gather, run inside the serving image: ``python3 -c TEXT BYTES``.
 
-No MPI: torch.distributed meets at MASTER_ADDR. Prints one line of JSON. The file is read as text
-and given to the container's Python; the controller does not run it.
+The ranks meet through torch.distributed at MASTER_ADDR, without MPI. The program prints one line of
+JSON. The file is read as text and given to the container's Python; the controller does not run it.
 """
 
 import json
@@ -15,7 +15,7 @@ ROUNDS = 10
 
 
 def main(size: int) -> None:
-    """Gather ``size`` bytes on every rank, some times; rank and ranks are in the environment."""
+    """Gather ``size`` bytes on every rank, several times; rank and ranks are in the environment."""
     torch: Any = import_module("torch")
     distributed: Any = import_module("torch.distributed")
     gpu = torch.cuda.is_available()

@@ -125,10 +125,10 @@ _HEADS = ("TEST", "WHERE", "RESULT", "MEASURED", "PUBLISHED", "")
 def command(hosts: Hosts, look: bool, as_json: bool) -> None:
     """Judge the fabric between hosts, and measure it against published figures.
 
-    A ping that fills the MTU on every rail, ib_write_bw on both twins at once if it is installed,
-    and an all-gather through the serving image itself. It takes a minute and some GiB of
-    memory on each host, and changes nothing. Exit code 1 when an error is found, a measure fails,
-    or a host does not answer.
+    Tests are a ping that fills the MTU on every rail, ib_write_bw on both twins at once if
+    installed, and an all-gather through the serving image. They take a minute and some GiB of
+    memory on each host, and change nothing. Exit code 1 when an error is found, a measure fails, or
+    a host does not answer.
     """
     from sparkwright.run import questions
 

@@ -97,7 +97,7 @@ def main(request: MeasureRequest) -> MeasureAnswer:
 
 
 def command(stream: Stream) -> list[str]:
-    """The words of a stream; the address last, if any."""
+    """Arguments of a stream; the address last, if any."""
     arguments = ["ib_write_bw", "-d", stream.device, "-i", "1", "-p", str(stream.port), "-F"]
     return list(filter(None, [*arguments, "--report_gbits", stream.address]))
 
@@ -150,7 +150,7 @@ def gather(rank: Gather) -> Measurement:
 
 
 def container(rank: Gather) -> list[str]:
-    """docker's command line: the rights of a service's rank, and no more."""
+    """docker's command line, with the rights of a service's rank and no further rights."""
     arguments = [
         *("docker", "run", "--rm", "--name", _CONTAINER, "--network", "host", "--ipc", "host"),
         *("--cap-drop", "ALL", "--cap-add", "IPC_LOCK", "--security-opt", "no-new-privileges"),

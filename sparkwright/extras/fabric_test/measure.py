@@ -126,8 +126,8 @@ def _gathers(fabric: Fabric, images: Mapping[str, str | None]) -> dict[str, Meas
 
 
 def _number(rail: Rail) -> str:
-    """A rail's IPv4 address without its prefix length: nothing but a number, since it becomes a
-    word of a command on another host.
+    """A rail's IPv4 address without its prefix length: only a number, since it becomes an argument
+    of a command on another host.
     """
     return str(ip_interface(str(rail.ipv4)).ip)
 

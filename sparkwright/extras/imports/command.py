@@ -60,7 +60,7 @@ def _text(imported: entries.Imported, entry: dict[str, Any]) -> str:
 
 
 def _is_same(path: Path, text: str) -> bool:
-    """Whether a file says the same; the day and the commit of an import do not count."""
+    """Whether a file has the same content, apart from the day and the commit of the import."""
     try:
         there = path.read_text(encoding="utf-8")
         if path.suffix != ".yaml":

@@ -42,7 +42,7 @@ def gguf(model: str, file: str | None) -> tuple[str, str]:
     the file's usual name.
 
     Raises:
-        Unfit: the model is a file of somebody's machine, or on no hub.
+        Unfit: the model is a local file, or is on no hub.
     """
     named, _, quantization = model.partition(":")
     named = repository(named, whole=False)

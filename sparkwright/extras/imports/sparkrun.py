@@ -29,7 +29,7 @@ class Command:
 
     Attributes:
         engine: name of the engine that it starts.
-        arguments: everything after ``vllm serve`` or the like.
+        arguments: all arguments after ``vllm serve`` or another engine's command.
         environment: assignments before the command.
         used: placeholders in the command.
     """
@@ -41,8 +41,9 @@ class Command:
 
 
 def filled(text: str, values: Mapping[str, Any]) -> tuple[str, frozenset[str]]:
-    """Fill in ``{key}`` again and again, as sparkrun does; a key without a value stays, as JSON
-    does. Returns the used keys, too."""
+    """Fill in ``{key}`` repeatedly, as sparkrun does; a key without a value stays, and so does
+    JSON. Returns the used keys, too.
+    """
     used: set[str] = set()
 
     def value(match: re.Match[str]) -> str:
@@ -80,7 +81,7 @@ def formatted(text: str, values: Mapping[str, Any]) -> tuple[str, frozenset[str]
 
 
 def command(text: str, used: frozenset[str]) -> Command:
-    """The words of a command whose placeholders are filled in.
+    """The arguments of a command whose placeholders are filled in.
 
     Raises:
         Unfit: the command is for another engine, or a script.
@@ -218,7 +219,7 @@ def _foreign(text: Text, data: dict[str, Any], started: Command, remarks: Remark
 
 
 def _generated(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """The words that sparkrun starts a recipe without a command with."""
+    """The command line with which sparkrun starts a recipe that has no command."""
     names = texts()["sparkrun"]["defaults"]
     made = ["--model", str(values["model"])]
     for key, value in values.items():

@@ -21,8 +21,8 @@ DOCUMENT = list[str]
 def command(hosts: selection.Selection, output: Path, node_port: int, as_json: bool) -> None:
     """Write configuration of Prometheus and Grafana for the fleet. Contacts no host.
 
-    targets/ for file_sd, rules/ with the doctor's diagnoses as alerts, grafana/ to import, and a
-    prometheus.yml that joins them. GPU and drift come from the watch: give node_exporter
+    The output has targets/ for file_sd, rules/ with the doctor's diagnoses as alerts, grafana/ to
+    import, and prometheus.yml. GPU and drift come from the watch: give node_exporter
     --collector.textfile.directory=/opt/sparkwright/watch/metrics and --collector.systemd.
     """
     plans = [(host.address, host.plan) for host in load(hosts).or_raise().values()]

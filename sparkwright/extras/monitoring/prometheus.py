@@ -99,7 +99,7 @@ def _histogram(metric: str, name: str) -> tuple[str, str]:
 
 
 def _metrics(program: Engine) -> dict[str, str]:
-    """An engine's metrics by neutral names, but for texts of labels."""
+    """An engine's metrics by neutral names, without texts of labels."""
     every = {**program.metrics, **program.graphs}
     return {neutral: metric for neutral, metric in every.items() if "{" not in metric}
 

@@ -1,6 +1,6 @@
 """Notices: new findings for each address, as text, and the record of sent notices.
 
-Everything is reported once, also after a restart: when it begins, when it worsens, when it ends.
+Each finding is reported once when it begins, worsens and ends, also across restarts.
 
 A host's text may contain a line of a log, and with it a key or a prompt. Only figures in the
 watch's formats, ids of known checks and names of planned services are passed on.
@@ -49,7 +49,7 @@ def current(
     Args:
         silent: hosts that did not answer.
 
-    A host under work is left out: a switch stops services on purpose.
+    A host with a switch under way is left out: the switch stops services on purpose.
     """
     findings = [TEXTS["host-silent"].finding(Symptom(host=host)) for host in silent]
     unknown = {finding.subject.host or "" for finding in findings}
@@ -174,7 +174,7 @@ class Recipient(BaseModel):
 
 
 class Record(BaseModel):
-    """The file of sent notices, by address (its hash)."""
+    """The file of sent notices, by the hash of the address."""
 
     recipients: dict[str, Recipient] = {}
 

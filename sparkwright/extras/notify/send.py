@@ -23,7 +23,7 @@ _STATUS = re.compile("error=([0-9]{3})")
 
 
 def send(address: Address, title: str, body: str) -> str | None:
-    """Send it once. Returns why it could not be sent, or None.
+    """Send the notice once. Returns the reason of a failure, or None.
 
     Raises:
         UserError: without Apprise.

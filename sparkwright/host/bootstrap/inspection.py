@@ -24,7 +24,7 @@ class BootstrapRequest:
 
 @dataclass(frozen=True)
 class Firewall:
-    """The active firewall: ufw or firewalld. ``rules`` are its rules as it prints them."""
+    """The active firewall: ufw or firewalld. ``rules`` are its rules as its command prints them."""
 
     name: str
     rules: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ class BootstrapState:
 
     @property
     def driver(self) -> str | None:
-        """Version of the driver that answers; None without one."""
+        """Version of the driver that answers; None without a driver."""
         return next((device.driver for device in self.observed.gpu.gpus), None)
 
 
@@ -84,7 +84,7 @@ _UFW = Path("/etc/ufw")
 
 
 def booted() -> float:
-    """Return when this system booted, in seconds since the epoch; a container has no other clock
+    """Return this system's boot time, in seconds since the epoch; a container has no other clock
     for it.
     """
     started = Path("/proc/1/stat").read_text().rsplit(")", 1)[1].split()[19]
@@ -151,7 +151,7 @@ def groups_of(user: str) -> tuple[str, ...]:
 
 
 def passwordless(user: str) -> bool:
-    """Return whether a user's sudo asks for no password, even without a remembered one."""
+    """Return whether a user's sudo asks for no password, even if it remembers none."""
     if user == "root":
         return True
     return run("runuser", "-u", user, "--", "sudo", "-k", "-n", "true", timeout=20).ok

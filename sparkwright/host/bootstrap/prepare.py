@@ -42,7 +42,7 @@ class PrepareRequest:
     """Request to prepare a step.
 
     Attributes:
-        undo: the way back, recorded before anything changes.
+        undo: the way to undo the step, recorded before the step changes the host.
         apt: whether to wait for other users of apt and dpkg, and to complete an interrupted
             installation.
         sudoers: path and text of a sudoers file, written if visudo accepts it.

@@ -54,7 +54,7 @@ def undo(name: str, step: Step) -> tuple[list[str], list[str]]:
 
 def packages(step: Step) -> tuple[list[str], str | None]:
     """Remove a step's packages and the dependencies installed with them; return the changes, or why
-    they stay.
+    the packages stay.
     """
     before = set(apt.installed())
     installed_now = [package for package in step.undo.packages if package in before]

@@ -1,7 +1,8 @@
-"""Stop services with ``idle`` after that time without a request.
+"""Stop services with ``idle`` after their idle time without a request.
 
 Only POST requests with a key count, since only they start the service again: a client that lists
-models or reads metrics keeps no service running. Part of the waking program (on_request.py).
+models or reads metrics keeps no service running. This module is part of the waking program
+(on_request.py).
 """
 
 import time
@@ -19,7 +20,7 @@ _LOOK = 5.0
 
 @records.dataclass(frozen=True)
 class Look:
-    """State of a service at one look.
+    """State of a service at one observation.
 
     Attributes:
         last: HAProxy's mark of its last request.
@@ -33,7 +34,7 @@ class Look:
 
 
 class Idle:
-    """Looks at services again and again.
+    """Observes services repeatedly.
 
     Args:
         handled: number of requests that the program itself holds, by service.
@@ -47,7 +48,7 @@ class Idle:
         self._looks: dict[str, Look] = {}
 
     def watch(self) -> None:
-        """Look at the services in an endless loop."""
+        """Observe the services in an endless loop."""
         while True:
             try:
                 self.look(time.monotonic())
@@ -56,7 +57,7 @@ class Idle:
             time.sleep(_LOOK)
 
     def look(self, now: float) -> None:
-        """Look once, and stop idle services."""
+        """Observe the services once, and stop idle services."""
         runs = exclusive.running(self._root / "state").values()
         for name, seconds in exclusive.groups(self._root / "state").idle.items():
             before = self._looks.pop(name, None)

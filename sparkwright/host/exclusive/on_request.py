@@ -1,11 +1,10 @@
 """Answer requests for sleeping exclusive services, and activate the service that a request names.
 
-HAProxy sends it requests with a valid key for services with ``activate = "on-request"``. The first
-request activates the service by the same transaction and gate as any switch, waits, and gets the
-service's own answer; a streaming client receives comments meanwhile. A request for another service
-of the group
-gets 503 with ``Retry-After`` during a switch, or too soon after one. The program also stops idle
-services (idle.py).
+HAProxy sends this program requests with a valid key for services with ``activate = "on-request"``.
+The first request activates the service by the same transaction and gate as any switch, waits, and
+gets the service's own answer; a streaming client receives comments meanwhile. A request for another
+service of the group gets 503 with ``Retry-After`` during a switch and shortly after it. The program
+also stops idle services (idle.py).
 
 ``sparkwright-wake.socket`` starts the program; only HAProxy's user can reach the socket.
 """
@@ -83,7 +82,7 @@ class Waking:
     @contextmanager
     def waiting(self, service: str) -> Iterator[tuple[threading.Event, float]]:
         """Have a service activated, or wait for the activation under way. Yields an event that is
-        set at the end, and how many seconds the request may wait.
+        set at the end, and the seconds that the request may wait.
 
         Raises:
             Later: the service is not activated now.

@@ -1,4 +1,4 @@
-"""Memory for services that are to start: of the GPU, or of a host that shares it with its GPU.
+"""Memory for services that will start: of the GPU, or of a host that shares memory with its GPU.
 
 The plan keeps the memory of every sleeping service free, so only other programs can take it.
 """
@@ -29,8 +29,8 @@ def measured() -> float | None:
 
 
 def lacking(state: Path, starts: Sequence[str], stops: Sequence[str]) -> str:
-    """Return why there is no room for services that slept, and which services hold the memory;
-    empty if they fit.
+    """Return why services that slept do not fit, and the services that hold the memory; empty if
+    they fit.
 
     Args:
         stops: services that stop before.

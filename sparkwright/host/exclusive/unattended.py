@@ -1,9 +1,8 @@
 """Activate members of exclusive groups without a controller, as one run among others.
 
-``sparkwright-schedule.timer`` runs ``main`` at each time of the host's calendar; if the host was
-off at that time, at the next boot. A service that was activated by hand meanwhile runs until the
-next
-of these times. A request for a service that sleeps calls ``run`` (on_request.py).
+``sparkwright-schedule.timer`` runs ``main`` at each time of the host's calendar, or at the next
+boot if the host was off at that time. A service that was activated by hand meanwhile runs until the
+next of these times. A request for a service that sleeps calls ``run`` (on_request.py).
 
 An activation holds the host's lock until the switch has ended. A deploy that starts meanwhile names
 the lock's holder; during a running deploy the caller tries again later. Runs on the host as root.
@@ -48,7 +47,7 @@ def main(services_root: str) -> int:
 def run(root: Path, service: str, by: str, *, rests: bool = False) -> str:
     """Activate a service, or stop an idle service, and wait for the end.
 
-    Returns why nothing was changed, in words for every client; empty if the switch did its work.
+    Returns the reason why nothing changed, as text for clients; empty if the switch succeeded.
     """
     state = root / "state"
     owner = lock.Owner(secrets.token_hex(8), f"{by}@{socket.gethostname()}", _boot(), os.getpid())
@@ -88,7 +87,9 @@ def _boot() -> str:
 
 
 def _ended(state: Path, switch: str) -> tuple[str, str]:
-    """Wait for the end of a switch. Returns its result, and why it changed nothing."""
+    """Wait for the end of a switch. Returns the switch's result, and the reason if it changed
+    nothing.
+    """
     while True:
         runs = systemd.unit(control.SWITCH).get("ActiveState") in systemd.RUNNING
         journal = documents.read(state / "switch/progress.json") or {}

@@ -23,7 +23,7 @@ _FORMATS = {
 
 
 def faults(base: Path, names: Iterable[str], expect: ExpectedContents) -> list[str]:
-    """Return everything that is wrong with a model's files, each in a sentence."""
+    """Return every fault of a model's files, each in a sentence."""
     files = sorted(names)
     problems: list[str] = []
     tensors: dict[str, set[str]] = {}

@@ -1,13 +1,13 @@
 """Missing ranges of a part file, read from its holes, or from a map beside it.
 
 A part has its full length from the start; ranges are written into it in any order. After kill -9
-the file system itself knows the written ranges: everything else is a hole. Every writer ends its
+the file system itself has the written ranges: everything else is a hole. Every writer ends its
 writes on a PAGE or at the end of the file, so the holes are exact. If a power cut left zeros, the
 part looks complete and its hash does not match.
 
-Some file systems do not tell holes from data (NFS before 4.2, SMB, exFAT, sshfs), and ZFS makes
-holes of zeros and syncs whenever it is asked. On these file systems a part has a map, with one byte
-for each page: 1 once the page is written.
+Some file systems do not distinguish holes from data (NFS before 4.2, SMB, exFAT, sshfs), and ZFS
+makes holes of zeros and syncs whenever it is asked. On these file systems a part has a map, with
+one byte for each page: 1 once the page is written.
 """
 
 import errno
@@ -122,7 +122,7 @@ def _open(path: Path, flags: int = 0) -> FileIO:
 
 
 def _size(path: Path) -> int | None:
-    """Return the size of a regular file; -1 for anything else, None if nothing is there."""
+    """Return the size of a regular file; -1 for anything else, None if the path does not exist."""
     if not os.path.lexists(path):
         return None
     status = path.lstat()

@@ -1,5 +1,5 @@
 """Run the program from the request to the exit code, and fetch a repository: find the files that
-are on the disk, fetch the others, put them in place, write the receipt.
+are on the disk, fetch the other files, put all in place, write the receipt.
 
 Files that are already on this host are not fetched. Besides the destination and other
 revisions, the request names directories that the user already has: a plain download, a cache,
@@ -126,7 +126,7 @@ def _link(
 def _use(work: workspace.Workspace, file: FetchFile, paths: list[Path]) -> bool:
     """Use the first candidate that has the right content.
 
-    Root's own copy is hashed in its final place, so nobody can change it after the check.
+    Root's own copy is hashed in its final place, so no other user can change it after the check.
     """
     copy = work.part(file).path.with_suffix(".copy")
     for path in paths:
@@ -236,7 +236,7 @@ def run(path: Path, runtime: Path | None) -> int:
 def carry_out(
     path: Path, kind: type[_Request], work: Callable[[_Request, Progress, Event], str]
 ) -> int:
-    """Carry out a request, and write how far it is to progress.json in its state directory.
+    """Carry out a request, and write its progress to progress.json in its state directory.
 
     Returns the exit code; the last line on stderr is the message.
     """

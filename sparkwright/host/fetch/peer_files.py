@@ -52,7 +52,7 @@ class OpenFile:
         os.close(self.descriptor)
 
     def available(self) -> holes.Ranges:
-        """Return the ranges that are on the disk; only the first ranges of very many."""
+        """Return the ranges that are on the disk; if there are very many, only the first ranges."""
         if self.complete:
             return [(0, self.size)] if self.size else []
         result, at, missing = [], 0, self.missing

@@ -9,9 +9,9 @@ With `?ranges` they list the ranges that are on the disk, whether a fetch runs t
 ("alive"), and whether the file will not change any more ("ended"). Every answer is signed, its
 body's hash included, and brings the next challenge.
 
-`/v2/` is the reading half of a container registry over this host's images, for its own Docker. It
-sends a blob's bytes as they arrive, so that Docker unpacks while the rest is downloaded. Docker
-can't sign: it shows a password by Basic authentication, which counts over loopback only.
+`/v2/` is a read-only container registry of this host's images, for its own Docker. It sends a
+blob's bytes as they arrive, so that Docker unpacks while the rest is downloaded. Docker can't sign:
+it shows a password by Basic authentication, which is valid over loopback only.
 """
 
 import base64
@@ -90,7 +90,7 @@ class PeerServer:
     def run(self) -> None:
         """Serve until it is stopped, was idle for long enough, or has lost its files.
 
-        If somebody empties /opt/sparkwright by hand, the server's view of its directories is lost,
+        If a user empties /opt/sparkwright by hand, the server's view of its directories is lost,
         and it would refuse every request until its idle time ends.
         """
 

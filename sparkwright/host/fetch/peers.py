@@ -1,11 +1,11 @@
 """Download files from peers: other hosts of the fleet, which may still be fetching them.
 
 A peer server (peer_server.py) lists which ranges of a file it has. The client fetches these ranges
-over few connections, and waits for the others while the peer's own fetch is fast enough.
+over few connections, and waits for the other ranges while the peer's own fetch is fast enough.
 Content that no peer has comes from the source.
 
 Peers prove that they belong to the fleet (peer_auth.py), and are not trusted beyond that: their
-content is hashed like any other. Requests are signed, and an answer is used only after its
+content is hashed like any other content. Requests are signed, and an answer is used only after its
 signature was checked. The client follows no redirects and uses no proxy: the controller names the
 peers' addresses.
 """
@@ -50,7 +50,7 @@ class Broken(Exception):
 
 
 class Unproven(Exception):
-    """The answer is not signed with the key: another program sent it, or somebody altered it."""
+    """The answer is not signed with the key: another program sent it, or it was altered."""
 
 
 @records.dataclass(frozen=True)

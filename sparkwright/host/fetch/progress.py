@@ -81,7 +81,7 @@ class Progress:
         self.write()
 
     def write(self) -> None:
-        """Replace progress.json. A failure to write it never ends a fetch."""
+        """Replace progress.json. A failure to write the file never ends a fetch."""
         now = time.monotonic()
         with self._lock:
             received, source = self.received_by.total(), "the disk" if self.bytes_done else ""

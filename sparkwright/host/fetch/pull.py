@@ -2,7 +2,7 @@
 
 An image download can therefore be resumed, limited, shared with peers and followed by bytes, like a
 model's. Docker pulls from this host's peer server while the blobs arrive, and still checks and
-unpacks them itself. The digest identifies the image, whatever its origin.
+unpacks them itself. The digest identifies the image, regardless of its origin.
 """
 
 import base64

@@ -197,7 +197,7 @@ class RangeFetch:
                     raise _Cut(reason, at)
 
     def _fill(self, answer: Any, buffer: memoryview, goal: int) -> tuple[int, str | None]:
-        """Read up to ``goal`` bytes. Returns the number that arrived, and why it is lower."""
+        """Read up to ``goal`` bytes. Returns their number, and the reason if it is lower."""
         filled = 0
         while filled < goal:
             if self.stop.is_set() or self._abort.is_set():

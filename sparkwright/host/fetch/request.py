@@ -52,7 +52,7 @@ class ExpectedContents:
     """Contents of a model according to the catalog.
 
     Attributes:
-        format: modelopt, compressed-tensors, bf16, ...; None if the catalog names no licence.
+        format: modelopt, compressed-tensors, bf16, ...; None if the catalog names no format.
     """
 
     format: str | None = None
@@ -71,14 +71,14 @@ class FetchRequest:
         state_dir: directory that gets progress.json.
         files: the files to fetch, at least one.
         downloader: hf_transfer, xet (the hub's Xet storage for the files that it has there,
-            hf_transfer for the others) or http.
+            hf_transfer for all other files) or http.
         max_connections: connections of all large files together. Two large files are fetched at
             once. If the network limits each connection, more connections are faster. Memory is
             bounded by
             max_connections * chunk_size, since hf_transfer holds a whole chunk before it writes it.
         headroom: bytes that must stay free on the file system.
         backoff: seconds before the second try; they double with each further try.
-        stall: seconds without a byte after which a connection is given up.
+        stall: seconds without a byte after which a connection is closed.
         expect: expected content of the files, beyond their hashes.
         source: hub or registry. Every file of a registry is named by its sha256.
         manifests: digests of files that a registry stores as manifests.

@@ -35,7 +35,7 @@ _LONGEST_RETRY_AFTER = 300.0
 
 
 def retry_after(headers: Any) -> float | None:
-    """Return the seconds of a Retry-After header, None if it has none."""
+    """Return the seconds of a Retry-After header, None without a valid header."""
     with suppress(ValueError):
         return max(0.0, float(headers.get("Retry-After") or ""))
     return None
@@ -114,8 +114,8 @@ class _Queried:
         """Explain an HTTP error with its cause and remedy.
 
         The hub answers 401 to a bad token, also for public repositories. A request without a token
-        can't tell a private repository from a missing one. A gated repository answers 401 without a
-        token, and 403 with the token of an account that has no access.
+        can't distinguish a private repository from a missing repository. A gated repository answers
+        401 without a token, and 403 with the token of an account that has no access.
         """
         request, message = self._request, headers.get("X-Error-Message") or ""
         code, token = headers.get("X-Error-Code") or "", self._secret is not None

@@ -1,6 +1,6 @@
 """Steps of a derived image: unified diffs, and the program that a container of the image runs.
 
-The container has nothing but the image's own Python: `python3 -B steps.py apply|check`, beside
+The container needs only the image's own Python: `python3 -B steps.py apply|check`, beside
 steps.json and the files that the steps name.
 """
 
@@ -39,7 +39,7 @@ _OTHERS = (
 
 
 class LeadsOut(Exception):
-    """A diff follows a link out of the image's folder: refused even for an optional diff."""
+    """A diff follows a link out of the image's folder; even an optional diff is then refused."""
 
 
 def parse(text: str, strip: int, reverse: bool = False) -> dict[str, list[Hunk]]:

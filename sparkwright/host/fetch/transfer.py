@@ -238,8 +238,8 @@ class Libraries:
     def _watch(
         self, worker: subprocess.Popen[bytes], job: bytes, count: Callable[[int], None]
     ) -> str | None:
-        """Send a worker its job and count the bytes that it reports. Returns the reason to end it,
-        if any.
+        """Send a worker its job and count the bytes that it reports. Returns the reason to end the
+        worker, if any.
         """
         assert worker.stdin is not None
         assert worker.stdout is not None

@@ -34,7 +34,7 @@ class Follower(Thread):
     """Hashes a part during its download, so that little is left to read at the end.
 
     A part is filled in many places at once; only the bytes before its first hole are hashed. If the
-    digest is not the expected one, the complete part is hashed once more.
+    digest differs from the expected digest, the complete part is hashed once more.
     """
 
     #: Writers end on multiples of this: bytes beyond the last multiple may be half written.

@@ -46,7 +46,7 @@ _REFUSED = "nothing listens there yet"
 
 
 class Question:
-    """Asks for this host's addresses while other questions run."""
+    """Queries this host's addresses while other queries run."""
 
     def __init__(self) -> None:
         self._listed = Running("ip", "-o", "addr", "show", "scope", "global")

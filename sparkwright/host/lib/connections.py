@@ -17,7 +17,7 @@ _PAUSE = 0.01
 class Connections:
     """Connections of a server: their number is bounded in total and by client address.
 
-    The oldest clients without a key make room for later ones, so idle connections keep nobody out.
+    The oldest clients without a key make room for later ones, so idle connections block no client.
     """
 
     def __init__(self, most: int, most_of_one: int) -> None:

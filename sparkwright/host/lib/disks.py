@@ -33,7 +33,7 @@ def nearest(path: str) -> Path:
 
 
 def obstacle(path: str) -> str | None:
-    """Return the file or dangling link that prevents making a directory; None without one."""
+    """Return the file or dangling link that prevents making a directory; None for a free path."""
     for parent in (Path(path), *Path(path).parents):
         if os.path.lexists(parent):
             return None if parent.is_dir() else str(parent)

@@ -1,4 +1,4 @@
-"""Docker: read over its socket, in a tenth of its command's time; changed with its command."""
+"""Docker, read over its socket in a tenth of its command's time, and changed with its command."""
 
 import json
 import os
@@ -59,7 +59,7 @@ def get(path: str, timeout: float | None = 10) -> Any:
 
     An observation gives up after some seconds; a caller that decides by the answer waits without a
     timeout.
-    Plain HTTP/1.0 instead of http.client, whose import alone takes as long as all requests.
+    The request is plain HTTP/1.0: importing http.client alone takes as long as all requests.
     """
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(timeout)
@@ -76,7 +76,7 @@ def get(path: str, timeout: float | None = 10) -> Any:
 
 
 def _read(answer: Any) -> bytes:
-    """Read a whole answer; it may contain texts of anybody's containers."""
+    """Read a whole answer, which may contain texts of any container."""
     text: bytes = answer.read(_LARGEST + 1)
     if len(text) > _LARGEST:
         raise ValueError(f"Docker answers with more than {_LARGEST >> 20} MiB")
@@ -148,9 +148,9 @@ def image_names() -> list[str]:
 def store(info: dict[str, Any]) -> str:
     """Return the directory of Docker's images.
 
-    With containerd's image store, the default of fresh installations since Docker 29, they lie in
-    containerd's own directory, whatever data-root says (docker/cli#6645); below data-root where
-    Docker has started a containerd of its own.
+    With containerd's image store, the default of fresh installations since Docker 29, they are in
+    containerd's own directory, regardless of data-root (docker/cli#6645), or below data-root if
+    Docker has started its own containerd.
     """
     root = str(info["DockerRootDir"])
     if not in_containerd(info):

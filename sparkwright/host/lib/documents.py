@@ -60,7 +60,7 @@ def digest(path: Path | str) -> str | None:
 
 
 def parsed(content: str | bytes | None) -> dict[str, Any] | None:
-    """Return the JSON object in a text; None if the text holds none."""
+    """Return the JSON object in a text; None if the text holds no object."""
     try:
         document = json.loads(content or "")
     except ValueError:

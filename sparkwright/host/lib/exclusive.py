@@ -37,11 +37,11 @@ class Groups:
         settle: command that starts a switch, as in a switch's request.
         recover: text of the unit that brings a switch to its end after a power cut.
         on_request: services that a request activates.
-        stay_seconds: least time that a member runs before a request activates another.
+        stay_seconds: least time that a member runs before a request activates another member.
         wait_seconds: longest time that a request waits for its service.
         idle: service -> seconds without a request after which it is stopped.
         admin: HAProxy's socket.
-        memory: GiB that each service of the host needs, as far as the plan knows it.
+        memory: GiB that each service of the host needs, as far as the plan has the figure.
     """
 
     groups: dict[str, Group] = records.field(default_factory=dict)

@@ -127,8 +127,8 @@ def ask(fields: tuple[str, ...] = STATE) -> Gpus:
 def parse(text: str, fields: tuple[str, ...] = IDENTITY) -> tuple[Gpu, ...]:
     """Return the GPUs of an answer. Lines without all the fields are messages, not GPUs.
 
-    A GB10 reports ``[N/A]`` for some numbers, and other texts were seen, too. A text that is not
-    a number becomes None, never an error.
+    A GB10 reports ``[N/A]`` for some numbers, and other texts occur, too. A text that is not a
+    number becomes None, never an error.
     """
     rows = ([word.strip() for word in line.split(",")] for line in text.splitlines())
     return tuple(

@@ -19,7 +19,7 @@ class Stopped:
     Attributes:
         at: seconds since the epoch.
         keep: whether a boot must not start the service.
-        active: its start time then, as systemd reports it (ActiveEnterTimestamp).
+        active: the unit's start time before the stop, as systemd reports it (ActiveEnterTimestamp).
     """
 
     by: str
@@ -93,7 +93,7 @@ def unit(name: str) -> str:
 
 
 def stopped(home: Path) -> Stopped | None:
-    """Return the last recorded stop of a service; ``holds`` tells whether it is still stopped."""
+    """Return the last recorded stop of a service; ``holds`` returns whether it is still stopped."""
     return files.record(Stopped, home / STOPPED)
 
 

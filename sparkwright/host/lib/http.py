@@ -108,7 +108,7 @@ class Server:
         timeout: float = 30,
         key: bool = True,
     ) -> Answer:
-        """Send a request and return its answer, whatever the status.
+        """Send a request and return its answer, for any status.
 
         Args:
             body: data to send as JSON, or a Form; None for no body.

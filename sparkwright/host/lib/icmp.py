@@ -36,7 +36,7 @@ def echo(address: str, device: str, size: int = 56, *, tries: int = 3, wait: flo
         size: bytes of payload: 8972 fill an MTU of 9000.
 
     Returns:
-        Empty if it answers; else why not.
+        The fault; empty if the address answers.
     """
     try:
         with _socket(socket.AF_INET, socket.IPPROTO_ICMP, device) as link:

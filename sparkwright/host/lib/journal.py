@@ -30,12 +30,12 @@ def last(unit: str, count: int = 15, *, since: str | None = None) -> list[str]:
 
 
 def error(unit: str) -> str | None:
-    """Return the last error that a unit's log names; None without one."""
+    """Return the last error that a unit's log names; None without an error."""
     return cause(last(unit, 400))
 
 
 def cause(lines: Iterable[str]) -> str | None:
-    """Return the last error in an engine's lines, from the error's name on; None without one."""
+    """Return the last error in an engine's lines, from its name on; None without an error."""
     matches = (_LEVEL.match(line) or _ERROR.search(line) for line in lines)
     errors = [match[match.re.groups] for match in matches if match]
     own = [text for text in errors if not any(pointer in text for pointer in _POINTERS)]

@@ -1,5 +1,5 @@
 """Kinds of models: for each a request that shows whether the model works, and the judgement of its
-answer. Chat is not among them, since its token budget and thinking depend on the service
+answer. Chat is not a kind here, since its token budget and thinking depend on the service
 (check.py).
 """
 
@@ -100,7 +100,7 @@ def _scored(answer: http.Answer, _: Path) -> str:
 
 def _best(scores: Mapping[int, float]) -> float:
     """Return the highest score of the documents; raise Fault if another document scores higher than
-    the right one.
+    the right document.
     """
     first = max(scores, key=lambda number: scores[number])
     finite = len(scores) == len(_DOCUMENTS) and all(map(math.isfinite, scores.values()))

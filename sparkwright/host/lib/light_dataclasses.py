@@ -1,7 +1,8 @@
 """Light ``dataclasses`` module for carried programs: fields of records, at less cost.
 
-The standard library's takes 10 ms to import, since it loads ``inspect``: every host would pay that
-in every run. ``records.py`` gives records their methods, with this module and with the real one.
+The standard library's module takes 10 ms to import, since it loads ``inspect``: every host would
+spend this time in every run. ``records.py`` gives records their methods, with this module and with
+the standard library's.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ def meminfo(root: Path = Path("/")) -> dict[str, int]:
 
 
 def cma_over(values: Mapping[str, int]) -> int:
-    """Return by how many bytes free contiguous memory exceeds its total, a fault of kexec handover
+    """Return the bytes by which free contiguous memory exceeds its total, a fault of kexec handover
     in kernel 7.0.0-1019.
 
     A kernel with ``kho=off`` reports neither value and has no such fault.
@@ -30,7 +30,7 @@ def cma_over(values: Mapping[str, int]) -> int:
 
 
 def swappiness() -> int | None:
-    """Return how readily the kernel swaps, 0 to 200; None if unknown."""
+    """Return the kernel's swappiness, 0 to 200; None if unknown."""
     try:
         return int(Path("/proc/sys/vm/swappiness").read_text())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Makes an engine free its GPU memory without the end of its process, and wakes it.
+"""Make an engine free its GPU memory without ending its process, and wake the engine.
 
 An engine that does not confirm afterwards that it sleeps, or is awake, counts as neither: the
 caller stops its unit, and the next request starts it again.

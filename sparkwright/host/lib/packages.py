@@ -15,7 +15,7 @@ class Package:
 
     Attributes:
         version: installed version; None if the package is missing. Then:
-        candidate: version that apt-get would install; None if it knows none.
+        candidate: version that apt-get would install; None without a version.
         unreachable: why apt-get can't download; None if it can.
     """
 
@@ -30,7 +30,7 @@ _VERSION = re.compile(r"\d+(?:\.\d+)+\S*")
 
 
 class Question:
-    """Asks a package's program for its version while other questions run.
+    """Asks a package's program for its version while other queries run.
 
     Args:
         proxy: proxy for the download if apt itself has none configured.
@@ -53,7 +53,7 @@ class Question:
 
 
 def _unreachable(given: str) -> str | None:
-    """Return why none of apt-get's servers accepts a connection; None if one does."""
+    """Return why no server of apt-get accepts a connection; None if a server does."""
     listed = run("apt-get", "update", "--print-uris", timeout=10).out
     proxy = run("apt-config", "dump", "--format", "%v%n", "Acquire::http::Proxy", timeout=10).out
     servers = _servers(given) or _servers(proxy) or _servers(listed)

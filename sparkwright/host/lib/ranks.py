@@ -96,7 +96,7 @@ def server(home: str | Path, address: str, port: int) -> http.Server:
 
 def health(home: str | Path, server: http.Server | None = None) -> http.Health | None:
     """Return the health of a service: from its state for a follower and for a waiting head, else
-    from its server. None if only the server knows it and no server is given.
+    from its server. The result is None if it depends on the server and no server is given.
     """
     rank = state(home)
     if rank and rank.step == WAITING:

@@ -75,7 +75,7 @@ def fault(path: str, entry: ReceiptEntry) -> str | None:
 
 
 def check(directory: str, commit: str) -> str | None:
-    """Return why a directory may be incomplete at a commit; None if it is known to be complete.
+    """Return why a directory may be incomplete at a commit; None if it is complete.
 
     Only lstat is used: owner, type, size and mtime of every file in the receipt. Nothing is hashed.
     """
@@ -101,7 +101,7 @@ def check(directory: str, commit: str) -> str | None:
 
 
 def _foreign(directory: Path) -> str | None:
-    """Return why a directory within a model's is not root's own; None if it is, or is missing."""
+    """Return why a model's subdirectory is not root's own; None if it is, or is missing."""
     try:
         result = directory.lstat()
     except OSError:

@@ -17,7 +17,7 @@ from sparkwright.host.lib.records import dataclass
 
 @dataclass(frozen=True)
 class ExposedPath:
-    """A path that another user than root may change; ``why`` completes "PATH ...".
+    """A path that a user other than root may change; ``why`` completes "PATH ...".
 
     Attributes:
         path: the exposed directory, link or file, which may be far above the requested path.
@@ -32,7 +32,7 @@ _HANDLE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Exposed(PermissionError):
-    """Another user may change this path; ``filename`` is where, ``strerror`` why."""
+    """Another user may change this path; ``filename`` is the part, ``strerror`` the reason."""
 
 
 def why(status: os.stat_result, *, shared: bool = False) -> str | None:
@@ -74,7 +74,7 @@ def directory(path: str | Path, *, make: int | None = None, own: bool = True) ->
 def exposed(path: str | Path) -> ExposedPath | None:
     """Return the part of a path that another user may change; None without such a part.
 
-    Missing directories count as root's, which will make them.
+    Missing directories count as root's, since root will make them.
     """
     parent, _, name = str(path).rstrip("/").rpartition("/")
     try:

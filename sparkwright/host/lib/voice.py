@@ -2,7 +2,7 @@
 
 The frames are a linear prediction of a recording in the test data of CMU PocketSphinx 5.1.1
 (test/data/cards/002.wav, copyright 1999-2016 Carnegie Mellon University, BSD-2-Clause). The file
-sounds like a man on a bad telephone line, and PocketSphinx recognises the sentence in it.
+sounds like a male voice on a bad telephone line, and PocketSphinx recognises the sentence in it.
 """
 
 import base64

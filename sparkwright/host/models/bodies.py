@@ -103,7 +103,7 @@ def parse(data: bytes, boundary: str) -> Fields:
     """Parse the fields of a whole body.
 
     Raises:
-        Refused: it is neither JSON nor a form, or names no model, or two.
+        Refused: the body is neither JSON nor a form, or names no model or two models.
     """
     return _form(data, boundary.encode()) if boundary else _json(data)
 

@@ -30,7 +30,9 @@ class Prefixes:
         return result
 
     def server(self, digests: list[bytes]) -> str:
-        """Return the replica that has read the longest of these beginnings; empty without one."""
+        """Return the replica that has read the longest of these beginnings; empty without a
+        replica.
+        """
         return next((self._servers[item] for item in digests if item in self._servers), "")
 
     def remember(self, digests: list[bytes], server: str) -> None:

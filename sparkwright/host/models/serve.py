@@ -1,10 +1,10 @@
 """One address for all models: the program behind HAProxy that chooses a pool by ``model``.
 
-HAProxy has checked the API key and hands requests over at a socket of systemd's. The program sends
-the request to HAProxy's socket of pools, with the pool's name in a header, passes the answer on
-unchanged, and counts its usage. A request whose replica is down, or breaks off before its answer,
-is sent to one other replica: a prompt that kills engines kills two at most. An answer that was cut
-off is not repaired: a stream ends with an error event, and without ``[DONE]``.
+HAProxy has checked the API key and hands requests over at a socket that systemd opened. The program
+sends the request to HAProxy's socket of pools, with the pool's name in a header, passes the answer
+on unchanged, and counts its usage. A request whose replica is down, or breaks off before its
+answer, is sent to one other replica: a prompt that kills engines kills two at most. An answer that
+was cut off is not repaired: a stream ends with an error event, and without ``[DONE]``.
 
 There are two processes: systemd's main process only waits. When it ends (``systemctl restart``) or
 at SIGTERM, the serving process accepts no more connections and finishes its answers while its
@@ -380,7 +380,7 @@ class Exchange:
 
 
 def _sent(head: bytes, file: Any, size: int, tail: bytes, own: str) -> Iterator[bytes]:
-    """Yield a request: its head with one more line, ``size`` bytes of a body, and another end."""
+    """Yield a request: its head with one more line, ``size`` bytes of a body, and the tail."""
     yield head + own.encode("latin-1") + b"\r\n"
     file.seek(0)
     while size and (piece := file.read(min(size, wire.PIECE))):

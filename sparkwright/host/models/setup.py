@@ -66,7 +66,7 @@ def main(request: AddressRequest) -> list[str]:
 
 def _page(request: AddressRequest, changed: set[str]) -> set[str]:
     """Run Open WebUI if its unit is among the files; otherwise remove it and keep its data. Returns
-    the changed files that are not its own.
+    the changed files that are not Open WebUI's.
     """
     own = {path for path in changed if "open-webui" in path}
     if str(systemd.UNITS / PAGE) in request.files:

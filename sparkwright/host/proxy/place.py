@@ -39,7 +39,7 @@ def ask(path: str, line: str) -> str:
 def kept(answer: str, keep: Iterable[Sequence[str]]) -> str:
     """Return the saved state of drained or down servers whose address is unchanged: for other
     servers HAProxy would restore the old port (haproxy/haproxy#3296). The new configuration decides
-    whether a server speaks TLS; otherwise HAProxy would send requests in clear.
+    whether a server speaks TLS; otherwise HAProxy would send requests without TLS.
     """
     version, _, rest = answer.strip().partition("\n")
     head, *rows = rest.splitlines()
@@ -60,7 +60,7 @@ class ServerState:
     """A replica as HAProxy sees it.
 
     Attributes:
-        status: ``UP``, ``DOWN``, ``DRAIN``, ``MAINT``; ``UP 1/2`` is on its way down.
+        status: ``UP``, ``DOWN``, ``DRAIN``, ``MAINT``; ``UP 1/2`` has failed a check.
         running: number of its running requests.
     """
 
@@ -119,15 +119,14 @@ def admit(pool: Pool) -> None:
 def shut(pool: Pool) -> None:
     """Mark a stopped service as down; only its health check brings it back.
 
-    No drain remains, so the service gets requests again however it is started, even by systemd or
-    Docker.
+    No drain remains, so the service gets requests again even if systemd or Docker starts it.
     """
     _command(pool, f"set server {pool.proxy}/{pool.replica} health down")
     admit(pool)
 
 
 def back(pool: Pool, seconds: float = 15.0) -> bool:
-    """Wait until the proxy's checks let requests through. Returns whether they do.
+    """Wait until the proxy's checks let requests through; return whether they did in time.
 
     The function does not wait if a user took the service out, or if there is no proxy.
     """

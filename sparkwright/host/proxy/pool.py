@@ -76,7 +76,7 @@ class HealthService:
         model: a name under which the model is served.
         patience_seconds: longest time to wait for one token, in seconds.
         routes: kind of request -> route, for all kinds that the model supports.
-        sleeps: route that says whether the engine sleeps; empty for an engine that never does.
+        sleeps: route that reports whether the engine sleeps; empty for an engine without sleep.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """A follower: waits for its head, runs the release that the head requests, and ends with it.
 
 The head's host chooses the release. A follower runs any staged release that the head requests, so
-the head's switch, its way back and a rollback apply to all ranks, even if a host lost power
+the head's switch, its reversal and a rollback apply to all ranks, even if a host lost power
 meanwhile.
 """
 

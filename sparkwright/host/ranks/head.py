@@ -201,7 +201,7 @@ class Head(Rank):
 
     def _heard(self, link: links.Link, number: int) -> bool:
         """Receive a follower's next message. Returns whether the link is still the follower's
-        current one.
+        current link.
         """
         message = link.receive(links.PATIENCE)
         with self._changed:

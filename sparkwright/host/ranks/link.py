@@ -27,7 +27,7 @@ KEY = "SPARKWRIGHT_RANKS"
 
 
 class Lost(Exception):
-    """The other side is gone, is silent, or violates the protocol; the text says which."""
+    """The other side is gone, is silent, or violates the protocol; the text has the reason."""
 
 
 class Late(Lost):

@@ -19,8 +19,8 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.,:/+-]*")
 
 
 def write_environment(home: str, rank: ranks.RankConfig) -> None:
-    """Write the engine's variables that only the rank's host knows, such as the cage of the cable.
-    The rank's Compose file names the file; on a plain network there is none.
+    """Write the engine's variables that depend on the rank's host, such as the cage of the cable.
+    The rank's Compose file names the file; on a plain network there is no such file.
 
     If the host finds no fabric, the planned variables are written, and the rank waits.
     """

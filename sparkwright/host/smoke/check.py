@@ -257,7 +257,7 @@ def without_proxy(
 
 
 def observed(name: str, check: Callable[[], str]) -> DeepCheckResult:
-    """Run a check, and return its result whatever it raises."""
+    """Run a check, and return its result even if it raises."""
     begun = time.monotonic()
     verdict, cause = "failed", None
     try:
@@ -281,7 +281,8 @@ def run(
     look: Callable[[], object] = lambda: None,
     lasting: Callable[[], str] = lambda: "",
 ) -> SmokeAnswer:
-    """Run all checks of one service. The first failure ends them, since the others would fail, too.
+    """Run all checks of one service. The first failure ends the checks, since the remaining checks
+    would fail, too.
 
     Args:
         look, lasting: functions called during the boot; see ``health``.

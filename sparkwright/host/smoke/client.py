@@ -22,7 +22,7 @@ class DeepRequest(SmokeRequest):
         prefix_caching: None if the plan leaves it to the engine's default.
         skip: check -> the reason for skipping it.
         guarded: prefixes of paths for which the engine itself checks the key.
-        tokenizer: route that tokenizes a text; empty without one.
+        tokenizer: route that tokenizes a text; empty without such a route.
         tokenized: key of the text in its request.
         context_errors: texts; every error about a prompt that is too long contains one text.
     """
@@ -83,7 +83,7 @@ class Metrics:
     texts: dict[str, str]
 
     def since(self, before: "Metrics", name: str) -> float:
-        """Return by how much a counter rose; a missing counter counts as 0."""
+        """Return the increase of a counter; a missing counter counts as 0."""
         return self.values.get(name, 0.0) - before.values.get(name, 0.0)
 
     @property
@@ -126,7 +126,7 @@ class Client:
             raise faults.Fault("cut", f"{asked}: the connection was cut ({error})") from None
 
     def call(self, method: str, path: str, body: object = None, *, key: bool = True) -> Answer:
-        """Send a request and return its answer, whatever the status."""
+        """Send a request and return its answer, for any status."""
         with self._asking(f"{method} {path}"):
             return self.server.ask(method, path, body, key=key, timeout=self.left())
 
@@ -227,7 +227,7 @@ class DeepClient(Client):
         return tokens
 
     def count(self, text: str) -> int:
-        """Count a text's tokens with the model's own tokenizer, or else its words, which are never
+        """Count a text's tokens with the model's own tokenizer, or else the words, which are never
         more.
         """
         if self.request.tokenizer:

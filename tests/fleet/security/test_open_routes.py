@@ -1,4 +1,4 @@
-"""Ports and routes of a host that a neighbour on the LAN and the controller reach: all of them."""
+"""All ports and routes of a host that a neighbour on the LAN and the controller reach."""
 
 import json
 import re
@@ -130,7 +130,7 @@ def test_the_right_key_opens_the_clients_routes(proxied: Site) -> None:
 
 
 def test_vllm_itself_leaves_routes_open(proxied: Site) -> None:
-    """The reason for the proxy: on the host, past the proxy, the routes answer without a key."""
+    """On the host, past the proxy, the routes answer without a key: the reason for the proxy."""
     for path in OPEN:
         body = f"-H 'Content-Type: application/json' -d '{json.dumps(ASK['/tokenize'])}'"
         arguments = body if path in ("/invocations", "/tokenize") else ""

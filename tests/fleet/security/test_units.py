@@ -39,7 +39,7 @@ def test_the_sandboxed_watch_reads_docker_and_systemd(converged: Site) -> None:
 
 @pytest.mark.usefixtures("converged")
 def test_a_services_unit_can_neither_write_nor_reach_the_network() -> None:
-    """Asked of the running process of Docker's command."""
+    """The kernel's status of Docker's running command shows its rights."""
     leader = inside(HOST, "systemctl", "show", "-P", "MainPID", "sparkwright-qwen36.service")
     status = inside(HOST, "cat", f"/proc/{leader}/status")
     assert re.search(r"CapEff:\s+0+\n", status)

@@ -329,7 +329,7 @@ def _holding(folder: Path) -> subprocess.Popen[str]:
 def test_another_programs_installation_is_waited_for(
     apt: Apt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """unattended-upgrades at boot, or the apt-get of an interrupted run."""
+    """unattended-upgrades at boot, or an interrupted run's apt-get, may hold the lock."""
     held = _holding(tmp_path / "lock")
     waits: list[float] = []
 

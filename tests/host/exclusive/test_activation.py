@@ -227,7 +227,7 @@ def test_after_an_interruption_at_any_step_the_active_service_runs(
 
 
 class Engine:
-    """vLLM's sleep, as the switch requests it; ``fails`` to enter or to leave it."""
+    """vLLM's sleep, as the switch requests it; ``fails`` is ``enter`` or ``leave``."""
 
     def __init__(self, fails: str = "") -> None:
         self.asleep, self.fails = False, fails

@@ -1,4 +1,4 @@
-"""Fetching onto file systems that do not tell holes from data.
+"""Fetching onto file systems that do not distinguish holes from data.
 
 The kernel's ramfs is such a file system, like NFS before 4.2, SMB and exFAT: SEEK_DATA takes a hole
 for data. It does not report its size either. A file system's answers simulate holes made of zeros,
@@ -111,7 +111,8 @@ def test_after_a_kill_only_the_rest_is_fetched(fetch: Fetch, ramfs: Path) -> Non
 
 
 def test_a_part_without_a_map_starts_again(fetch: Fetch, ramfs: Path) -> None:
-    """A version before left the part there: it looks whole, and its written ranges are unknown."""
+    """An earlier version left the part there: it looks whole, and its written ranges are
+    unknown."""
     _part(fetch).parent.mkdir(parents=True)
     _part(fetch).write_bytes(bytes(2 * MIB))
     assert "expected sha256" not in fetch.complete()

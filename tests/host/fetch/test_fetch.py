@@ -51,8 +51,8 @@ def test_every_file_is_fetched_and_verified(fetch: Fetch, downloader: str) -> No
 
 
 def test_hf_transfer_starts_at_the_first_byte(fetch: Fetch) -> None:
-    """hf_transfer's queue keeps its order; otherwise hashing, which follows in order, begins
-    when it should end.
+    """hf_transfer's queue keeps its order; otherwise hashing, which follows in order, would begin
+    only at the end of the download.
     """
     fetch.hub.add("large.safetensors", random.Random(1).randbytes(12 * MIB), lfs=True)
     chunk, connections = 64 << 10, 4

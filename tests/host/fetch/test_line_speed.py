@@ -34,7 +34,7 @@ def _config(url: str) -> str:
 
 
 def _megabytes(rate: float) -> Callable[[socket.socket], object]:
-    """Serves this many megabytes a second over each connection."""
+    """Serve this many megabytes a second over each connection."""
 
     def serve(connection: socket.socket) -> None:
         connection.sendall(b"HTTP/1.1 206 Partial Content\r\nContent-Length: 999999999\r\n\r\n")

@@ -46,7 +46,7 @@ def digest(content: bytes) -> str:
 
 @dataclass
 class Registry:
-    """A registry with one private image. ``lives`` is how often a token is good for."""
+    """A registry with one private image. ``lives`` is the number of uses of a token."""
 
     lives: int = 10**6
     port: int = 0

@@ -1,4 +1,4 @@
-"""The runtime bundle: for the host's architecture, the same every time, cached."""
+"""The runtime bundle fits the host's architecture, is reproducible, and is cached."""
 
 import gzip
 import hashlib

@@ -1,4 +1,4 @@
-"""The lab of real GPUs, as far as it goes without one: multicast is closed to containers."""
+"""The lab of real GPUs, as far as it runs without a GPU: multicast is closed to containers."""
 
 import json
 import os

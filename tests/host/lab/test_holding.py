@@ -1,4 +1,4 @@
-"""The message about who holds the lab: without a fleet, and in a place of the test's."""
+"""The message about who holds the lab: without a fleet, in a folder of the test's."""
 
 import re
 import subprocess

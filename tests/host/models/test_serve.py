@@ -189,7 +189,7 @@ def test_a_client_that_leaves_frees_the_engine(address: Address) -> None:
 
 
 def test_a_client_that_closes_after_the_last_event_is_counted_exactly(address: Address) -> None:
-    """OpenAI's client closes there, and does not wait for the last chunk."""
+    """OpenAI's client closes the connection there, without waiting for the last chunk."""
     gone = threading.Event()
 
     def unended(_: Request) -> Iterator[bytes]:
@@ -317,7 +317,7 @@ def test_a_restart_finishes_answers_and_takes_requests(address: Address) -> None
 
 
 class _Listening(socket.socket):
-    """A socket that knows whether a connection was accepted."""
+    """A socket that records whether a connection was accepted."""
 
     accepted = False
 

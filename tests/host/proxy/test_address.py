@@ -53,7 +53,7 @@ def service(folder: Path, first: Backend) -> Iterator[RunningProxy]:
 def address_of(
     home: Path, pools: tuple[ModelPool, ...], models: dict[str, Model]
 ) -> Iterator[RunningProxy]:
-    """An address with its program, once every model has the state that it is to have."""
+    """An address with its program, once every model has its planned state."""
     home.mkdir()
     home.parent.chmod(0o755)  # HAProxy's workers connect to the program's socket
     home.chmod(0o755)
@@ -104,8 +104,8 @@ def address(folder: Path, service: RunningProxy) -> Iterator[RunningProxy]:
 def two_replicas(
     folder: Path, service: RunningProxy, second: Backend
 ) -> Iterator[tuple[RunningProxy, RunningProxy]]:
-    """An address before two replicas, and the proxy of the second one. The address never notices
-    that the second one is down.
+    """An address before two replicas, and the proxy of the second replica. The address never
+    notices that the second replica is down.
     """
     (folder / "other").mkdir()
     llm = Proxy("llm", free_port(), (replica(second),), "127.0.0.1", "/generates", engine_key=True)

@@ -290,7 +290,7 @@ def test_requests_go_to_the_replica_with_the_fewest_requests(
 
 
 def test_every_request_has_a_connection_of_its_own(start: Opener, first: Backend) -> None:
-    """vLLM closes connections that idle for five seconds, a request under way or not."""
+    """vLLM closes connections that idle for five seconds, with or without a request under way."""
     client = start(first).connect()
     for _ in range(3):
         client.request("POST", CHAT, b"{}", {"Authorization": f"Bearer {KEY}"})

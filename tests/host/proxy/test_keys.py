@@ -97,9 +97,7 @@ def test_no_file_process_or_socket_reveals_a_clients_key(proxy: RunningProxy) ->
 
 
 def test_the_hosts_own_key_works_from_the_host_alone(proxy: RunningProxy, first: Backend) -> None:
-    """Another address of this machine stands for another machine: it is not the requested
-    address.
-    """
+    """A client at another address of this machine acts as another machine."""
     assert proxy.post(CHAT, key=ENGINE.value).status == 200
     seen = []
     for key in (ENGINE.value, OPENCLAW):
@@ -183,7 +181,7 @@ def test_a_change_of_keys_is_refused_if_haproxy_reads_another_file(managed: Runn
 
 
 def test_a_host_that_never_served_has_no_keys_to_change(managed: RunningProxy) -> None:
-    """The host's first deploy brings the keys: it does not keep a rotation from its end."""
+    """The host's first deploy brings the keys: such a host does not block the end of a rotation."""
     Path(managed.proxies.config).unlink()
     assert program.main(request(managed.proxies, named(default=KEY))) == []
     assert program.main(request(managed.proxies, None)) == []
@@ -193,7 +191,7 @@ def test_a_stopped_service_leaves_its_pool_at_once_and_returns_when_healthy(
     start: Opener, first: Backend
 ) -> None:
     """The state is reset on every start: otherwise a stop that left it drained would make a boot
-    serve nobody.
+    serve no request.
     """
     proxy = start(first)
     proxy.until_status("one", "UP")
@@ -224,8 +222,8 @@ PROCESSES = """#<PID> <type> <reloads> <uptime> <version>
 
 
 class Master:
-    """Answers as the master of HAProxy 3.0.11 does: the connection stays open for more commands
-    until the other side has closed its half.
+    """Fake of HAProxy 3.0.11's master: the connection stays open for more commands until the other
+    side has closed its half.
     """
 
     def __init__(self, path: Path, running: list[int]) -> None:

@@ -1,5 +1,5 @@
-"""A rank alone: its engine's variables of the fabric, and the report of a follower, which
-answers nobody and is healthy while it serves.
+"""A rank alone: its engine's variables of the fabric, and the report of a follower, which answers
+no request and is healthy while it serves.
 """
 
 import json

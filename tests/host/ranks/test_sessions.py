@@ -25,7 +25,7 @@ Make = Callable[..., Cluster]
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Make]:
-    """Makes clusters, and ends them."""
+    """Factory of clusters, which end with the test."""
     with contextlib.ExitStack() as made:
 
         def make(ranks: int = 2, answers_at: int | None = None) -> Cluster:
@@ -70,7 +70,7 @@ def test_an_ended_engine_ends_and_restarts_all_ranks(cluster: Make, number: int)
 
 
 def test_hanging_engines_begin_a_new_session(cluster: Make) -> None:
-    """The head's /health does not know the other ranks: a token is requested."""
+    """The head's /health does not cover the other ranks: a token is requested."""
     item = cluster(2, free_port())
     item.start()
     before = item.whole()

@@ -66,7 +66,7 @@ def test_a_file_that_only_root_can_write_is_linked(fetching: Fetch, folder: Path
 
 
 def test_a_rewritten_hard_link_is_fetched_again(fetching: Fetch, users: Path) -> None:
-    """A fleet of before: a file of the model is a second name of the user's."""
+    """A fleet of an earlier version: a file of the model is a hard link to the user's file."""
     fetching.complete()
     file = fetching.destination / ONE
     blob = users / "blob"

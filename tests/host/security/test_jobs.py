@@ -1,4 +1,4 @@
-"""A job's secrets: handed to systemd over a socket, for root alone, and in no file after that."""
+"""A job's secrets: handed to systemd over a socket, for root alone, and in no file afterwards."""
 
 import json
 import os

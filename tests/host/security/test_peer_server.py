@@ -164,7 +164,7 @@ def test_docker_gets_images_only(seed: Seed, path: str) -> None:
 
 
 def test_dockers_password_counts_over_loopback_only(seed: Seed) -> None:
-    """The password is sent in clear over loopback, where nobody listens."""
+    """The password is sent in clear over loopback, where no other user listens."""
     keys, models, images = (str(seed.fetch.root / name) for name in ("keys", "models", "images"))
     request = PeerServerRequest(keys, models, images, 60)
     for address, status in (("127.0.0.1", b"200"), ("10.0.0.7", b"404"), ("1270.0.0.1", b"404")):

@@ -77,7 +77,7 @@ time.sleep(600)
 def attacked(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Attacked]:
-    """A server with TLS, and one without."""
+    """A server with TLS, and a server without TLS."""
     monkeypatch.setattr(peer_server, "is_own_docker", lambda _: False)
     folder = tmp_path / "models/org--model" / COMMIT
     folder.mkdir(parents=True)
@@ -177,7 +177,7 @@ def test_an_endless_request_head_ends_the_connection(seed: Seed, head: bytes) ->
 def test_a_trickled_request_head_has_one_deadline(
     served: tuple[PeerServer, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each byte in time does not make the whole in time."""
+    """The whole head has a deadline, even if each byte arrives in time."""
     monkeypatch.setattr(peer_server, "UNKNOWN", 1.0)
     with socket.create_connection(("127.0.0.1", served[1]), 5) as item:
         began = time.monotonic()

@@ -292,7 +292,7 @@ cases = Tables(__file__)
 
 @pytest.mark.parametrize("word", picture.WORDS)
 def test_the_fake_engine_recognizes_the_drawn_shapes(word: str) -> None:
-    """Two tables of letters, two readers of PNG: neither knows the other's."""
+    """Program and fake have separate tables of letters and separate code for PNG."""
     for left, right in (("circle", "square"), ("triangle", "circle"), ("square", "triangle")):
         drawn = picture.Picture(("red", left), ("blue", right), word)
         text = described(drawn.data_url())
@@ -356,7 +356,7 @@ def test_counters_are_summed_over_engines_and_the_cache_is_reported() -> None:
 
 
 def test_the_sent_program_runs(tmp_path: Path) -> None:
-    """Over standard input into a bare Python, as root's on a host: -I and -S."""
+    """The program goes over standard input into a bare Python (-I, -S), as root's on a host."""
     skip = dict.fromkeys(("long-16k", "context-limit", "concurrency"), "not now")
     model = make_model(tmp_path / "model")
     with launched(model, *WORDS) as server:

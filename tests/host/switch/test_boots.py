@@ -94,7 +94,7 @@ def test_another_driver_or_image_has_another_cache_and_old_caches_are_removed(ho
 
 
 def test_a_reverted_release_keeps_newly_compiled_code(host: Host) -> None:
-    """The bad cache must not come back with it."""
+    """The bad cache must not come back with the release."""
     host.serve("bad")
     host.release("bbb")
     host.start()
@@ -110,7 +110,8 @@ def test_a_reverted_release_keeps_newly_compiled_code(host: Host) -> None:
 
 
 def test_a_cache_that_was_not_the_cause_is_restored(host: Host) -> None:
-    """A bad setting fails with and without it, three times; the release before starts quickly."""
+    """A bad setting fails with and without the cache, three times; the former release starts
+    quickly."""
     host.serve("good")
     host.release("bbb")
     for expected in ("good", None, "good"):

@@ -330,8 +330,8 @@ def _prints(host: Host, name: str) -> None:
 def test_a_crash_that_no_restart_fixes_gets_no_second_start(
     host: Host, log: str, result: str
 ) -> None:
-    """0.995 of an H200 failed, and passed once without its caches: it was accepted, and later
-    did not start again.
+    """A share of 0.995 of an H200 failed, and passed once without its caches: the share was
+    accepted, and later did not start again.
     """
     host.serves()
     (host.place / "services/a/caches/key.suspect").mkdir(parents=True)

@@ -219,7 +219,7 @@ def test_a_password_prompt_names_its_jump_host(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("methods", ["publickey,password", "publickey,keyboard-interactive"])
 def test_a_jump_host_that_imitates_the_box_gets_no_password(tmp_path: Path, methods: str) -> None:
-    """The jump host accepts the key once, and no longer when the box is connected to."""
+    """The jump host accepts the key once, but not for the connection to the box."""
     with _behind(tmp_path, keys_for=2, methods=methods) as (login, person, jump, server):
         _refused(login)
         assert person.asked == ["host key", JUMP_PROMPT]
@@ -245,7 +245,7 @@ def test_the_agent_is_never_forwarded_and_a_banner_is_not_printed(
 
 
 def test_the_password_is_in_no_argument_environment_or_file(tmp_path: Path) -> None:
-    """No process of this machine shows it, from the prompt to the end."""
+    """No process of this machine shows the password, from the prompt to the end."""
     seen: list[bytes] = []
     over = threading.Event()
 

@@ -1,4 +1,4 @@
-"""Files of the catalog are parsed again when they change, and never confused with each other."""
+"""Files of the catalog are parsed again when they change; each file keeps its own entries."""
 
 import datetime as dt
 import json

@@ -214,7 +214,7 @@ def test_check_loads_only_needed_modules() -> None:
 
 
 def test_help_and_modules_of_commands_that_ask_hosts_load_no_planner() -> None:
-    """Sessions load it, once hosts are asked: help and mistakes need none of it."""
+    """Sessions load the planner once hosts are asked: help and mistakes do not need it."""
     assert "sparkwright.cli.lib.options" not in loaded_modules("import sparkwright.cli")
     asking = (
         "activate deploy diff history logs maintenance models remove restart rollback shell start"

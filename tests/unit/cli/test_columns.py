@@ -1,4 +1,4 @@
-"""Commands print no longer line in a terminal of 80 columns, and break no word."""
+"""Commands print at most 80 columns in a terminal of 80 columns, and break no word."""
 
 import re
 from pathlib import Path

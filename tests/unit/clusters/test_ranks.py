@@ -114,7 +114,8 @@ def test_the_unit_of_a_rank_is_sandboxed_like_other_units(tmp_path: Path, number
 def test_a_follower_is_refused_where_its_host_serves_the_service_alone(
     current: str | None, rank: bool, refused: list[str]
 ) -> None:
-    """The head would wait for the follower: seen with two GPUs whose replicas became ranks."""
+    """The head would wait for the follower, as observed with two GPUs whose replicas became
+    ranks."""
     state = ServiceState(current=current, rank=rank)
     observed = probe(services={"chat": encode(state)})
     for host, row in pair().items():

@@ -1,4 +1,4 @@
-"""Future places of files, by paths that may not exist, or never can."""
+"""Future places of files, by paths that may not exist, or can never exist."""
 
 from pathlib import Path
 

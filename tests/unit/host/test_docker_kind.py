@@ -51,7 +51,8 @@ def test_images_lie_where_the_image_store_is() -> None:
 
 
 def test_dockers_own_containerd_is_found_below_its_root() -> None:
-    """Docker's static programs start it so (moby, cmd/dockerd/daemon_unix.go)."""
+    """Docker's static programs start containerd with this address (moby,
+    cmd/dockerd/daemon_unix.go)."""
     own = {"Containerd": {"Address": "/var/run/docker/containerd/containerd.sock"}}
     with_own = {**ENGINE, "DockerRootDir": "/data", **own}
     assert docker.store({**with_own, **CONTAINERD}) == "/data/containerd/daemon"

@@ -1,4 +1,4 @@
-"""The report: text at the end of a run, and the same as data."""
+"""The report: text at the end of a run, and the same report as data."""
 
 import json
 import shlex
@@ -24,7 +24,7 @@ SERVICE = ServiceRow(
 
 
 def row(**changes: Any) -> Row:
-    """A host in order."""
+    """A host as planned."""
     return replace(Row("spark-1", (SERVICE,), None, (), (), 2), **changes)
 
 

@@ -19,7 +19,7 @@ NOW = 1_800_000_000.0
 
 
 def answer(**changes: Any) -> Deployment:
-    """A healthy host's; ``service`` and ``planned`` change keys of its service's."""
+    """Status of a healthy host; ``service`` and ``planned`` change keys of its service."""
     data = deepcopy(cases.data["ANSWER"])
     service = data["services"]["qwen36"]
     for name, kept in service["releases"].items():

@@ -1,4 +1,5 @@
-"""Bootstrap takes packages only from sources that the user named, and gives root to nobody else."""
+"""Bootstrap takes packages only from sources that the user named, and gives root to no other
+source."""
 
 import hashlib
 import os
@@ -36,7 +37,7 @@ def test_a_foreign_key_is_not_put_on_a_host() -> None:
 
 @pytest.fixture(scope="module")
 def export() -> Iterator[Callable[..., bytes]]:
-    """Runs gpg, with the secret keys of a vendor and of an attacker."""
+    """Function that runs gpg with the secret keys of a vendor and of an attacker."""
     if shutil.which("gpg") is None:
         pytest.skip("makes keys with gpg")
     with tempfile.TemporaryDirectory() as home:  # a short path, for the agent's socket
@@ -178,8 +179,8 @@ def test_sudoers_names_only_that_user(user: str, file: str | None, text: str | N
 
 
 def test_no_step_but_the_sudo_step_needs_a_password() -> None:
-    """pyinfra's own operations put it into a command line: no step before a passwordless sudo
-    needs it.
+    """pyinfra's own operations put the password into a command line: no step before a passwordless
+    sudo needs it.
     """
     for step in ALL[1:]:
         assert decided(but(UBUNTU, passwordless=False), step).steps == ()

@@ -1,5 +1,5 @@
-"""An attacker who hands over a bundle or a lock changes any byte of it: none of its contents is run
-or built.
+"""An attacker who hands over a bundle or a lock changes any of its bytes: no part of the contents
+is run or built.
 """
 
 import base64

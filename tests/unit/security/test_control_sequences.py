@@ -170,7 +170,7 @@ def test_the_command_line_overrides_the_inventory(site: Path) -> None:
 def test_no_password_reaches_a_command_line(
     command: str, name: str, joined: bool, monkeypatch: pytest.MonkeyPatch, checkout: Path
 ) -> None:
-    """Every user of the controller could read it there."""
+    """Every user of the controller can read command lines."""
     monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("pyinfra was started"))
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("it was started"))
     arguments = [f"{name}=s3cret"] if joined else [name, "s3cret"]

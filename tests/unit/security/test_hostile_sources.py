@@ -65,7 +65,8 @@ def peak() -> int:
 
 
 class Answers(Handler):
-    """Answers everything with ``answer``: status, body, headers; and records its requests."""
+    """Server that answers everything with ``answer`` (status, body, headers) and records its
+    requests."""
 
     answer: tuple[int, bytes, dict[str, str]]
     asked: list[tuple[str, str | None]]
@@ -163,7 +164,7 @@ def test_no_server_leads_to_a_machines_credentials(header: str, target: str) -> 
 def test_a_server_of_the_internet_redirects_only_to_named_private_servers(
     private: list[str], ip: str, taken: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Never to this machine, with any setting."""
+    """No setting permits a redirect to this machine."""
 
     def connected(address: tuple[str, int], _: float) -> socket.socket:
         connection = socket.socket()

@@ -118,7 +118,7 @@ def test_two_clients_with_one_key_are_refused(site: Path) -> None:
 
 @pytest.mark.parametrize("name", ["default", "sparkwright", "UPPER", "a b", "a\nb", "../x", ""])
 def test_an_unsafe_key_name_is_refused(name: str) -> None:
-    """Names stand in HAProxy's map and log, and are names of files."""
+    """Names are written to HAProxy's map and log, and are names of files."""
     with pytest.raises(UserError, match="keys"):
         parse_settings("a", {"services": {}, "keys": {name: {}}}, lambda _: "all.py")
 

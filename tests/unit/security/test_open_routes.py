@@ -29,7 +29,7 @@ HERE = "127.0.0.1"
 def server(
     status: dict[str, int], others: int = 401, tls: ssl.SSLContext | None = None
 ) -> Iterator[tuple[int, list[str]]]:
-    """Answers these paths with one answer, and all others with another; and its requests."""
+    """A server with one answer for these paths and another for all others; and its requests."""
     asked: list[str] = []
 
     class Service(Handler):

@@ -35,7 +35,7 @@ def planned(lock: Path, *, trusting: bool = True, **data: Any) -> dict[str, Plan
 
 
 def judged(hosts: dict[str, PlannedHost], **files: list[str]) -> list[Finding]:
-    """Once the commits' files are known: ``body`` and ``drafter`` have these files."""
+    """Findings once the commits' files are known: ``body`` and ``drafter`` have these files."""
     (host,) = hosts.values()
     expected = resolution(host.plan)
     models = {}

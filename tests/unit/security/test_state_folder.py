@@ -1,4 +1,4 @@
-"""The site's state on the controller belongs to its owner alone, and nobody else's key is
+"""The site's state on the controller belongs to its owner alone, and no other user's key is
 accepted.
 """
 
@@ -72,7 +72,7 @@ def test_a_state_folder_of_another_user_is_refused(site: Path, tmp_path: Path) -
 
 @needs_root
 def test_a_key_of_another_user_is_refused(site: Path, tmp_path: Path) -> None:
-    """The file's owner knows it, and may change it.
+    """The file's owner has the key, and may change it.
 
     The site's owner decides anyway which code is run.
     """

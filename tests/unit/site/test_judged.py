@@ -1,4 +1,4 @@
-"""A deploy refuses nothing that `check` accepts: both use the same code, in one go."""
+"""A deploy accepts everything that `check` accepts: both use the same code."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -37,7 +37,7 @@ class _Http(Handler):
     got: Received
 
     def do_POST(self) -> None:
-        """Accept it, and answer as ordered."""
+        """Accept the request, and answer as ordered."""
         got = self.got
         got.requests.append((self.path, dict(self.headers), json.loads(self.body())))
         self.reply(got.status, b"{}", {"Location": got.location} if got.location else {})
@@ -49,7 +49,7 @@ class _Smtp(StreamRequestHandler):
     got: Received
 
     def handle(self) -> None:
-        """Just enough of SMTP."""
+        """Speak just enough of SMTP for the sender."""
         got = self.got
         self.wfile.write(b"220 here\r\n")
         for raw in self.rfile:

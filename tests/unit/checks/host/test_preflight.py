@@ -253,7 +253,7 @@ def test_the_share_of_a_spark_is_compared_with_available_memory() -> None:
 
 
 def test_llama_cpps_need_is_compared_with_available_memory() -> None:
-    """20.9 GiB of weights, context and engine, and 8 of its cache of prompts in RAM."""
+    """Weights, context and engine take 20.9 GiB, and the cache of prompts in RAM takes 8 GiB."""
     want = wanted(plan({"s": {"recipe": "qwen35-27b-gguf-rtx-24gb"}}))
     memory = {"total": 121 * GIB, "available": 25 * GIB}
     results = {item.id: item for item in judge(want, probe(memory=memory), NOW)}
@@ -293,7 +293,7 @@ def test_card_memory_held_by_another_program_is_reported(
 
 @pytest.mark.parametrize(("nominal", "total"), [(16, 15.5), (32, 31.0)])
 def test_a_box_with_the_memory_on_its_label_is_accepted(nominal: int, total: float) -> None:
-    """The kernel lists a little less than the label says."""
+    """The kernel lists a little less memory than the label."""
     needs = {item.needs.memory_gib for item in catalog().recipes.values()}
     assert [need for need in needs if total < need <= nominal] == []
 

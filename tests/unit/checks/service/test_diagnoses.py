@@ -60,7 +60,7 @@ ILL: dict[str, dict[str, Any]] = safe_load(Path(__file__).with_name("illnesses.y
 
 
 def _ill(name: str) -> Facts:
-    """A Spark with an illness; times are given from now."""
+    """A Spark with a fault; times are given from now."""
     if name == "stuck-collective":
         return _rank(1, gpu=_STUCK)
     changes = deepcopy(ILL[name])
@@ -248,9 +248,7 @@ def test_a_compiler_killed_by_the_kernel_has_its_own_diagnosis() -> None:
 
 
 def test_a_specific_diagnosis_replaces_a_vague_diagnosis() -> None:
-    """The event is that it gave up, and the token budget is the reason: only the reason is
-    reported.
-    """
+    """systemd gave up on the service because of the token budget: only the reason is reported."""
     text = service(
         unit={"ActiveState": "failed", "Result": "exit-code", "NRestarts": "3"},
         log=[_capture("token-budget")[0], "RuntimeError: Engine core initialization failed."],

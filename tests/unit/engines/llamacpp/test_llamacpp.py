@@ -1,4 +1,5 @@
-"""llama.cpp: command line, limits, memory by a GGUF header, and a recipe derived from one."""
+"""llama.cpp: command line, limits, memory by a GGUF header, and a recipe derived from such a
+header."""
 
 from __future__ import annotations
 
@@ -180,7 +181,7 @@ def test_a_fitting_context_also_fits_with_sliding_windows(pool: float) -> None:
 
 
 def test_short_names_are_written_as_long_names() -> None:
-    """``-ngl`` has one dash, and llama-server does not know ``--ngl``."""
+    """``-ngl`` has one dash, and llama-server rejects ``--ngl``."""
     settings = {"recipe": "qwen35-9b-gguf-rtx-12gb", "arguments": {"ngl": 50, "c": 4096}}
     command = container_command(plan({"s": settings}).services[0]).arguments
     assert command[command.index("50") - 1] == "--n-gpu-layers"

@@ -48,7 +48,7 @@ LOADED = replace(FACTS, samples=(replace(GB10, clock_mhz=2400, power_w=60),))
 
 @pytest.fixture(autouse=True)
 def engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An engine that has four characters in a token, and counters that grow from look to look."""
+    """An engine that has four characters in a token, and counters that grow with every request."""
     looks = count(1)
     each = {"drafts": 55.0, "drafted": 220.0, "accepted": 130.0}
 

@@ -36,8 +36,8 @@ def test_code_and_scripts_stay_readable() -> None:
 
 
 def test_the_key_is_in_no_argument_list_and_no_text_is_kept(inner_site: Path, model: Model) -> None:
-    """ssh's environment lacks it too, since other users of the controller can read its arguments
-    and environment.
+    """ssh's environment lacks the key too, since other users of the controller can read its
+    arguments and environment.
     """
     with_ssh(inner_site, SSH.replace("import os, socket", "import os\n"
         "open('seen.txt', 'a').write(open('/proc/self/cmdline').read() + str(os.environ)"

@@ -26,7 +26,7 @@ WARNING = Finding("drift", Severity.WARNING, Subject("spark-1", "qwen36"), "chan
 
 
 def page(*hosts: str, now: dt.datetime = NOON, **changes: Any) -> Page:
-    """The page of these hosts, which are healthy but for the changes."""
+    """The page of these hosts, which are healthy except for the changes."""
     rows = changes.pop("rows", tuple(replace(ROW, host=host) for host in hosts))
     last = LastRun(now, False, rows)
     return page_of(made=now, catalog=catalog(), **{"last_run": last, **changes})

@@ -49,7 +49,7 @@ MEASURED = {("spark-1", "qwen36"): result()}
 
 
 def page(*, rows: Sequence[Row] | None = None, dry: bool = False, **changes: Any) -> contents.Page:
-    """The invented fleet's page, or that of a run with these rows."""
+    """The invented fleet's page, or the page of a run with these rows."""
     if rows is not None:
         changes["last_run"] = contents.LastRun(NOON, dry, tuple(rows))
     return page_of(**{"made": NOON, "catalog": catalog(), **example(), **changes})
@@ -135,7 +135,7 @@ _nasty = st.sampled_from(
 
 
 def _read(name: str) -> Seen:
-    """The page of a host that says this word wherever it says something."""
+    """The page of a host that has this word in all of its texts."""
     (service,) = ROW.services
     assert service.smoke
     fields: Any = dict.fromkeys(("name", "tag", "release"), name)

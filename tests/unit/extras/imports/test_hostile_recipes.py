@@ -116,7 +116,7 @@ def test_a_version_1_field_accesses_no_attribute_of_a_value() -> None:
 def test_an_imported_recipe_loads_no_code_reads_no_files_and_sends_no_data(
     attack: str, key: str, here: Path
 ) -> None:
-    """Every run names it: the import, and each check after it."""
+    """The import names the left-out key, and so does each later check."""
     name, _, value = attack.partition("=")
     text = minimal(f"vllm serve {{model}} {attack}")
     result = of_text(text if attack[0] == "-" else minimal(env={name: value}))
@@ -135,7 +135,7 @@ def test_an_imported_recipe_loads_no_code_reads_no_files_and_sends_no_data(
 
 
 def test_code_added_by_an_update_of_a_registry_is_named_and_left_out(here: Path) -> None:
-    """Unless the site has allowed it by name; every other name stays out."""
+    """Variables that the site allows by name are kept; every other name stays out."""
     kept = {"VLLM_USE_DEEP_GEMM": "0"}
     Path("mine.yaml").write_text(minimal(env=kept))
     assert run("import", "mine.yaml").exit_code == 0

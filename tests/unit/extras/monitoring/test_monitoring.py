@@ -30,7 +30,7 @@ needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool (Debian: 
 
 
 def written(folder: Path, **data: Any) -> dict[str, str]:
-    """Every file of a Spark's monitoring, put below a directory too."""
+    """Every file of a Spark's monitoring, also written below a directory."""
     result = files([("10.0.0.5", plan(**data))], 9100)
     for path, text in result.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)

@@ -104,7 +104,7 @@ SECRETS = (
 
 
 def message_of(*findings: Finding) -> str:
-    """Title and body of the notice of all this."""
+    """Title and body of the notice."""
     notice = news(Recipient(), findings, frozenset(), NOW)
     return f"{title(notice)}\n{body(notice, NOW)}"
 
