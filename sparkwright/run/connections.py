@@ -47,7 +47,7 @@ def private_key(load: Any, state: Any, key_filename: str, key_password: str | No
         )
     try:
         return load(state, key_filename=key_filename, key_password=key_password)
-    except Exception as error:  # paramiko's parsers raise whatever a damaged file provokes
+    except Exception as error:  # a damaged file may raise any exception
         if encrypted:
             why, remedy = "its passphrase is wrong", "correct ssh_key_password"
         else:

@@ -132,7 +132,7 @@ def test_a_new_release_runs_on_both_hosts(pair: Pair) -> None:
 
 def test_a_bad_release_is_reverted_on_both_hosts(pair: Pair) -> None:
     before = pair.release(HEAD)
-    # No engine starts with it, and no rule knows the reason.
+    # No engine starts with this argument, and no rule finds the reason.
     bad = {"hf_overrides": {"num_attention_heads": 3}}
     pair.serve(arguments={"max_num_seqs": 3, **bad})
     run = pair.site.run("--yes", *BOTH, inventory=INVENTORY)
