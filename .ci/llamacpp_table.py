@@ -1,4 +1,4 @@
-"""Makes a table of llama-server's arguments from the help that the real program prints.
+"""Make a table of llama-server's arguments from the help that the real program prints.
 
     docker run --rm --entrypoint /app/llama-server IMAGE --help > help.txt
     python .ci/llamacpp_table.py b9842 < help.txt > sparkwright/engines/llamacpp/tables/b9842.json
@@ -56,7 +56,7 @@ def table(version: str, text: str) -> dict[str, Any]:
             continue
         long = [name[2:].replace("-", "_") for name in names if name.startswith("--")]
         positive = [name for name in long if not name.startswith("no_")] or long
-        # The longest is the one that documents use: --n-gpu-layers, --ctx-size.
+        # Documents use the longest name: --n-gpu-layers, --ctx-size.
         name = max(positive, key=lambda each: (not each.startswith("spec_"), len(each)))
         name = next((each for each in positive if each in _KNOWN), name)
         negated = f"no_{name}" in long or (len(long) > len(positive) > 0)

@@ -1,4 +1,4 @@
-"""Makes a table of sparkwright/engines/sglang/tables from SGLang's wheel, by its real parser.
+"""Make a table of sparkwright/engines/sglang/tables from SGLang's wheel, by its real parser.
 
     pip download --no-deps sglang==VERSION
     python .ci/sglang_table.py sglang-VERSION-*.whl > sparkwright/engines/sglang/tables/VERSION.json

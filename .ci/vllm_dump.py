@@ -1,5 +1,5 @@
-"""Dumps the arguments that the installed vLLM accepts. Runs inside a vLLM environment, needs
-nothing else:
+"""Dump the arguments that the installed vLLM accepts. The script runs inside a vLLM environment and
+needs no other package:
 
     docker run --rm -i --gpus all --entrypoint python3 IMAGE - < .ci/vllm_dump.py > dump.json
 

@@ -1,4 +1,4 @@
-"""Makes the data of sparkwright/engines/vllm that comes from vLLM itself.
+"""Make the data of sparkwright/engines/vllm that comes from vLLM itself.
 
     docker run --rm -i --gpus all --entrypoint python3 IMAGE - < .ci/vllm_dump.py > dump.json
     python .ci/vllm_table.py dump.json > sparkwright/engines/vllm/tables/VERSION.json

@@ -26,7 +26,7 @@ PAGE = _ROOT / "docs/performance.md"
 _MARKS = re.compile(r"(<!-- commands: measured -->\n).*?(<!-- /commands -->)", re.S)
 _HOSTS = "--host spark-1 --gpu gb10 --host spark-2 --gpu gb10 --host rtx-1 --gpu rtx5090 " \
     "--host rtx-2 --gpu rtx5090"  # fmt: skip
-#: A command's words -> seconds that it may take; None where nobody promised any.
+#: A command's words -> seconds that it may take; None for a command without a promised time.
 HERE: dict[str, float | None] = {
     "--help": 0.2, "--version": 0.2, "status --help": None, "check": 0.3, "check --json": 0.3,
     "plan": None, "lock --check": None, "endpoints": None, "monitoring --output monitoring": None,

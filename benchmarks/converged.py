@@ -3,11 +3,12 @@
     make bench            (or: python -m benchmarks.converged --rounds 5)
     make bench BEFORE=../other-checkout
 
-On 1 and on 4 hosts of the virtual fleet, and on 1 host at the end of a line of 20 ms, alternately,
-so that noise of the machine affects all alike: sparkwright; the same of another checkout, if one is
-named; the same deploy on pyinfra's stock connection; the same tasks as stock pyinfra operations;
-the same tasks as an Ansible playbook (not over the line). The alternatives are given digests and
-commits, so sparkwright has them from its lock. The output has medians and ratios of one run.
+The benchmark runs these ways on 1 and on 4 hosts of the virtual fleet, and on 1 host over a
+connection of 20 ms, alternately, so that noise of the machine affects all alike: sparkwright;
+another checkout of sparkwright, if named; the same deploy on pyinfra's stock connection; the same
+tasks as stock pyinfra operations; the same tasks as an Ansible playbook (not over the line). The
+alternatives are given digests and commits, so sparkwright has them from its lock. The output has
+medians and ratios of one run.
 """
 
 import argparse
@@ -92,7 +93,7 @@ def _measure(
 
 
 def _with_pyinfra(inventory: Path, hosts: Sequence[str], others: dict[str, Checkout]) -> Ways:
-    # One key for all checkouts, so that none must install its own.
+    # One key for all checkouts, so that no checkout must install its own.
     key = {"SPARKWRIGHT_API_KEY": Path(".sparkwright/api_key").read_text().strip()}
     limit = [word for host in hosts for word in ("--limit", host)]
     # Run in a folder without config.py, which would plan the run and speed up its connections.

@@ -1,4 +1,5 @@
-"""The site up to its services: only fetching is measured. Named as pyinfra's deploys are."""
+"""The site up to its services: only fetching is measured. The file is named as pyinfra's deploys
+are."""
 
 from roles.fetched import fetched
 from roles.image import image

@@ -67,7 +67,7 @@ def main() -> int:
     return 0
 
 
-# Against the uplink, and for many hosts
+# --- Peers compared with the uplink, and with many hosts
 
 
 def _fleet(rounds: int, line: float, *, alone: bool) -> dict[str, Any]:
@@ -219,7 +219,7 @@ def _ours(downloader: str) -> float:
 
 
 def _aria2c(*, checksum: bool) -> float:
-    """Bytes per second; without checksum it verifies nothing."""
+    """Bytes per second; without a checksum, aria2c verifies no bytes."""
     model, files = _large()
     folder = Path(tempfile.mkdtemp(dir=MEMORY))
     base = f"{HUB}/{model.repository}/resolve/{model.commit}"

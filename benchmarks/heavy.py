@@ -1,5 +1,5 @@
-"""More bytes than in the miniatures, so that a line is busy for a while: random, in hub and
-registry, beside their other contents.
+"""Add random bytes to hub and registry, beside their other contents: more than the miniatures have,
+so that a connection is busy for a while.
 """
 
 import gzip
@@ -57,7 +57,7 @@ def body(files: int, megabytes: int) -> Iterator[None]:
 
 
 def image(megabytes: int) -> None:
-    """The tag with a layer more of random bytes, for this machine's architecture."""
+    """The tag with an additional layer of random bytes, for this machine's architecture."""
     session = requests.Session()
     base = f"{_REGISTRY}/v2/{IMAGE}"
     accept = {"Accept": "application/vnd.oci.image.index.v1+json, "

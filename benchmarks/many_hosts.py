@@ -39,7 +39,7 @@ def main() -> int:
     if arguments.before:
         checkouts[f"sparkwright of {arguments.before}"] = Checkout(arguments.before)
     machines = [machine for _, machine in MACHINES]
-    checkouts["sparkwright"].deploy(VIRTUAL, machines)  # it makes the key at its first run
+    checkouts["sparkwright"].deploy(VIRTUAL, machines)  # the first run makes the key
     key = {"SPARKWRIGHT_API_KEY": Path(".sparkwright/api_key").read_text().strip()}
     inventories = {number: many_names(number) for number in arguments.names}
     costs: dict[str, dict[int, list[Cost]]] = {
@@ -82,7 +82,7 @@ def many_names(number: int) -> Path:
 
 
 def table(costs: dict[int, Cost]) -> list[str]:
-    """A line per number of names: in all, for each, and for each more than the line before."""
+    """A line per number of names: total cost, cost per name, and cost per additional name."""
     lines = ["  names      CPU   for each   for each more   peak memory   by the clock"]
     before: tuple[int, Cost] | None = None
     for number, cost in sorted(costs.items()):

@@ -6,8 +6,8 @@ network.
 On one virtual host, alternately: HAProxy sends the same requests to the service's socket, and to a
 second container of the same image, started by hand with the host's network and a port of loopback.
 Requests come from outside: for the shortest answer (the list of models), and for streams, with
-their time to the first token and tokens a second. The fake needs no time for the first, so nearly
-all of it is transport.
+their time to the first token and tokens a second. The fake lists models without delay, so nearly
+all of that time is transport.
 """
 
 import argparse

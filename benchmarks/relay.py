@@ -77,7 +77,7 @@ async def _carry(
         while chunk:
             try:
                 chunk = await reader.read(CHUNK)
-            except OSError:  # cut off: for the other side it ends here
+            except OSError:  # the other side reads the end of the stream
                 chunk = b""
             await under_way.put((max(clock(), not_before) + one_way, chunk))
 

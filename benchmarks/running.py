@@ -53,7 +53,8 @@ class Checkout:
     ) -> Cost:
         """The site's deploy on these hosts, or on all, without pending changes.
 
-        A run with changes is not counted and repeated: another checkout may have been there before.
+        A run with changes is not counted and repeated: another checkout may have changed the host
+        before.
         """
         options = [word for host in hosts for word in ("--limit", host)]
         command = [str(self.pyinfra), "--yes", *options, str(inventory.resolve()), "deploy.py"]

@@ -2,10 +2,10 @@
 
     make bench-starting      (or: python -m benchmarks.starting --rounds 3)
 
-On one virtual host, on the CPU, with torch.compile: a service's first start, then alternately
-`systemctl restart` of its unit, which makes a new container with the caches of the first, and
-`docker restart` of a container by hand that keeps everything. Seconds from the command to the
-first 200 of /health.
+The benchmark measures, on one virtual host, on the CPU, with torch.compile: a service's first
+start, then alternately `systemctl restart` of its unit, which makes a new container with the caches
+of the first, and `docker restart` of a container by hand that keeps everything. The figures are
+seconds from the command to the first 200 of /health.
 
 The lab's image contains its modules' bytecode; most images of vLLM contain none. "no bytecode" is a
 second start of such an image without sparkwright's kept bytecode: a new container must compile it.

@@ -2,10 +2,10 @@
 
     make bench-switching      (or: python -m benchmarks.switching --rounds 5)
 
-On one virtual host, alternately: a new tag by `pyinfra`, and the same container by hand as on the
-cards. Both are watched from outside: /health every 10 ms; the downtime is from the last 200 before
-to the first 200 after. The fake boots in about a second and a real engine in minutes, so the output
-has the difference in seconds besides the ratio: it does not grow with the engine.
+The benchmark alternates on one virtual host: a new tag by `pyinfra`, and the same container by hand
+as on the cards. Both are watched from outside: /health every 10 ms; the downtime is from the last
+200 before to the first 200 after. The fake boots in about a second and a real engine in minutes, so
+the output has the difference in seconds besides the ratio: it does not grow with the engine.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ BIN = Path(sys.executable).parent
 
 
 class Watch:
-    """Polls /health until stopped; the longest time without a 200 is the downtime."""
+    """Poll of /health until stopped; the longest time without a 200 is the downtime."""
 
     def __init__(self) -> None:
         self.longest = 0.0

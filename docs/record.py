@@ -42,7 +42,8 @@ def inserted(page: str, root: Path) -> str:
 
 
 def kept(lines: list[str], item: dict[str, Any]) -> list[str]:
-    """Lines that a page shows: `from` one begin `until` another, runs that match `omit` as dots."""
+    """Lines that a page shows, from prefix `from` to prefix `until`, with dots for lines like
+    `omit`."""
     lines = [*dropwhile(lambda line: not line.startswith(item.get("from", "")), lines)]
     if end := item.get("until"):
         lines = [*takewhile(lambda line: not line.startswith(end), lines)]

@@ -38,7 +38,7 @@ def _host(name: str, address: str) -> tuple[str, dict[str, object]]:
 sparks = [_host("spark-1", "10.213.77.11"), _host("spark-2", "10.213.77.12")]
 
 # One image for the whole fleet, so that one tag can be rolled through it. The real one is for arm64
-# alone; the lab's registry has it for amd64 too, and lab/catalog says so.
+# alone; the lab's registry and lab/catalog have it for amd64 too.
 _SERVICES = runpy.run_path(str(Path(__file__).parents[1] / "group_data/rtx50.py"))["services"]
 _RTX = {
     name: {**service, "recipe": "qwen36-35b-a3b-heretic-dflash-rtx5090"}

@@ -1,7 +1,8 @@
-"""`python -m lab`: the virtual fleet's command line. Standard library only; run it as root.
+"""`python -m lab`: the virtual fleet's command line. The command needs only the standard library;
+run it as root.
 
-Commands that change the fleet hold the lab meanwhile (`lab.holding`). `ssh`, `exec` and `status` do
-not hold it: they are for a look at a fleet that others work on.
+Commands that change the fleet hold the lab until they end (`lab.holding`). `ssh`, `exec` and
+`status` do not hold it: they only inspect a fleet that others work on.
 """
 
 import argparse

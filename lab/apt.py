@@ -1,6 +1,6 @@
 """apt repositories on the depot, signed: Debian's own packages, and fakes of NVIDIA's.
 
-Only for bare hosts. The key is made with the fleet, and removed with it.
+Only bare hosts use the repositories. The key is made with the fleet, and removed with it.
 """
 
 import email.utils
@@ -111,7 +111,7 @@ def _index(repository: Path, suite: str, component: str, home: Path) -> None:
 
 
 def _key(home: Path) -> str:
-    """The public half of a key of this fleet's own."""
+    """Public half of the fleet's own signing key."""
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(mode=0o700, parents=True)
     arguments = ("sparkwright lab <lab@example.invalid>", "ed25519", "sign", "never")

@@ -16,7 +16,7 @@ from lab.layout import CACHE
 
 SUITE = "trixie"
 PACKAGES = (
-    # a host as its users have it
+    # packages of users' hosts
     "systemd", "systemd-sysv", "dbus", "openssh-server", "python3", "sudo", "iproute2",
     "ca-certificates", "curl", "iptables", "docker.io", "docker-cli", "docker-compose", "haproxy",
     # the depot's packages
@@ -26,7 +26,7 @@ BARE = (
     "systemd", "systemd-sysv", "dbus", "openssh-server", "python3", "sudo", "iproute2",
     "ca-certificates", "curl", "iptables",
 )  # fmt: skip
-#: Of these one host has what Debian's unstable has, on this suite: Docker 28.5, Compose 2.40 and
+#: One host has these packages from Debian's unstable on this suite: Docker 28.5, Compose 2.40 and
 #: containerd 2.1 when this was written.
 UNSTABLE = "sid"
 NEWEST = ("docker.io", "docker-cli", "docker-compose", "containerd")

@@ -2,7 +2,7 @@
 
     python -m lab.example_report DIR --hosts 4 --runs 6
 
-Nothing in it was measured. The shape of the figures follows the card of Qwen3.6-35B-A3B; spark-2
+No figure was measured. The shape of the figures follows the card of Qwen3.6-35B-A3B; spark-2
 is slower than the card, and rtx-1 failed a check.
 """
 

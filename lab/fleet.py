@@ -183,7 +183,7 @@ def _push() -> None:
 
 
 def _wait_host(host: Machine) -> None:
-    """SSH answers and Docker runs."""
+    """Wait until SSH answers and Docker runs."""
     wait("SSH", host, 22)
     if host.bare:
         wait("apt repository", DEPOT, APT_PORT)

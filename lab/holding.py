@@ -157,7 +157,8 @@ def kept(command: Sequence[str]) -> Iterator[None]:
 
 
 def keep(process: int, purpose: str, *, wait: bool = False, file: Path = FILE) -> None:
-    """Hold the lab for another process until standard input ends, as it does with that process."""
+    """Hold the lab for another process until standard input ends, which happens when that process
+    ends."""
     with held(purpose, wait=wait, file=file, process=process):
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the other process
         sys.stdout.write(_GRANTED)

@@ -82,7 +82,7 @@ SPARES = (
     Machine("bare-1", "10.213.77.31", "rtx5090", BOX_MEMORY, bare=True),
     Machine("newdocker-1", "10.213.77.32", "rtx5090", BOX_MEMORY, newest=True),
 )
-#: One for each real GPU of this machine: only `lab/gpu` brings them up.
+#: One host for each real GPU of this machine: only `lab/gpu` starts these hosts.
 GPU_HOSTS = tuple(
     Machine(
         f"gpu-{number + 1}",

@@ -42,7 +42,7 @@ def opened(file: Path) -> int:
 
 
 def in_place(descriptor: int, file: Path) -> bool:
-    """Return whether the descriptor belongs to the file that is there now."""
+    """Return whether the descriptor belongs to the file that is now at the path."""
     try:
         return os.path.samestat(file.lstat(), os.fstat(descriptor))
     except FileNotFoundError:

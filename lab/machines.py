@@ -1,4 +1,5 @@
-"""Single machines: made from the base, started, cut off, removed. Real systemd in each."""
+"""Single machines: made from the base, started, cut off, removed. Each machine runs a real
+systemd."""
 
 import contextlib
 import json

@@ -37,8 +37,8 @@ def link(machine: Machine, *, up: bool) -> None:
 def shape(machine: Machine, megabytes: float | None) -> None:
     """Limit a machine's outgoing traffic, in megabytes per second; None removes the limit.
 
-    Set on this side of its cable as a bridge's port would police it: by a queue on the machine's
-    own end, so that packets are delayed as on a real line and not dropped.
+    The limit is a queue on the machine's own end of the cable, so that packets are delayed as on a
+    real line. A limit on this side would be a bridge port's policing, which drops packets.
     """
     leader = machines.running(machine)
     if leader is None:

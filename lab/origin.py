@@ -1,8 +1,8 @@
 """Origin of a fleet: its checkout, and the files that its machines were made from.
 
-A fleet that was left up may be used by another checkout. Everything renewable is renewed then (the
-hub and its repositories, the images in the registry); the contents of the machines' disks are not,
-and a warning says so.
+Another checkout may use a fleet that was left up. Everything renewable is renewed then (the
+hub and its repositories, the images in the registry); the contents of the machines' disks stay, and
+a warning is printed.
 """
 
 import hashlib
@@ -44,7 +44,7 @@ def read(file: Path = FILE) -> Origin | None:
 
 
 def write(origin: Origin, file: Path = FILE) -> None:
-    """Write it beside the machines."""
+    """Write the origin beside the machines."""
     file.write_text(json.dumps(asdict(origin)) + "\n", encoding="utf-8")
 
 

@@ -1,4 +1,5 @@
-"""`yaml.safe_load` by libyaml, ten times as fast as the scanner in Python: tests read thousands."""
+"""`yaml.safe_load` by libyaml, ten times as fast as the scanner in Python: tests read thousands of
+files."""
 
 from collections.abc import Iterator
 from typing import Any

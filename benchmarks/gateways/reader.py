@@ -1,4 +1,5 @@
-"""Candidate: a program behind HAProxy that reads `model`, and counts tokens. Standard library only.
+"""Candidate: a program behind HAProxy that reads `model`, and counts tokens. The program needs only
+the standard library.
 
 ``python -m benchmarks.gateways.reader RUN`` # listens at RUN/reader.sock, asks RUN/models.sock
 """

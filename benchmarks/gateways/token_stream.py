@@ -1,4 +1,4 @@
-"""A server of OpenAI's form for measuring: 5,000 tokens a second for all streams together.
+"""A server with OpenAI's API for measuring: 5,000 tokens a second for all streams together.
 
 ``python -m benchmarks.gateways.token_stream`` # 18101: small, 18102: large, 18103: dies, every time
 """

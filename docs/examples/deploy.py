@@ -1,4 +1,4 @@
-"""From a box with Docker to an answering service, without a site: pyinfra BOX deploy.py"""
+"""Deploy a service to a box with Docker, without a site: pyinfra BOX deploy.py"""
 
 from pyinfra import host
 

@@ -1,4 +1,4 @@
-"""Writes every generated page of a checkout: ``python -m docs.generate [ROOT]``."""
+"""Write every generated page of a checkout: ``python -m docs.generate [ROOT]``."""
 
 import sys
 from pathlib import Path

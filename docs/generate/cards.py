@@ -36,7 +36,7 @@ CARDS = (
     ),
     (
         "vLLM's recipes",
-        "stock vLLM: what its authors verified on RTX 5090 and RTX PRO 6000 (#663, #648, #854)",
+        "stock vLLM: its authors' recipes for RTX 5090 and RTX PRO 6000 (#663, #648, #854)",
         "2026-09-02",
         "https://github.com/vllm-project/recipes",
     ),

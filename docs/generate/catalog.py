@@ -16,24 +16,24 @@ AEON's images are for arm64, so for DGX Sparks only; RTX 50 boxes, H100 and H200
 vLLM's own recipes.
 
     sparkwright advise agents                     # recipes for a workload
-    sparkwright catalog show aeon-vllm-ultimate   # one entry whole
+    sparkwright catalog show aeon-vllm-ultimate   # one whole entry
 
-`catalog show` prints all that the catalog knows of an entry. Of an image: what each tag adds and
-breaks, versions in it, variables that it reads, images beside it, GPUs that the card names,
-licence and the operator's duties. Of a model: files, formats, switches of a request, licence and
-duties. Of a recipe: arguments, aliases with their sampling, notes, and the hardware that it ran
-on. The card's table of a measurement.
+`catalog show` prints an entry. An image has changes and faults of each tag, versions in it,
+variables that it reads, images beside it, GPUs that the card names, licence and the operator's
+duties. A model has files, formats, switches of a request, licence and duties. A recipe has
+arguments, aliases with their sampling, notes, and tested hardware. A measurement has the card's
+table.
 
 Known faults: [Checks](checks.md). Differences between recipe and card:
 [Deviations](../catalog/DEVIATIONS.md). Ways to run these models that the cards show and
 sparkwright lacks, and models that the catalog lacks: [not-ours.yaml](not-ours.yaml)."""
 
 _CARDS = """\
-Facts and figures come from the publishers' cards, as they were read on the given day. Pages,
-messages and `source` in the catalog cite them by these names, with the section. If two contradict
-each other for one tag, the newer dated statement holds, and a comment in the catalog's file names
-both. "vLLM as observed" means input and output of real vLLM servers. "sparkwright" marks this
-project's own values, and "sparkwright, after …" its own words for others' observations."""
+Facts and figures come from the publishers' cards of the given day. Pages, messages and `source` in
+the catalog cite them by these names, with the section. If two cards contradict each other for one
+tag, the newer dated statement holds, and a comment in the catalog's file names both. "vLLM as
+observed" means input and output of real vLLM servers. "sparkwright" marks this project's own
+values, and "sparkwright, after …" its own words for others' observations."""
 
 _RECIPES = """\
 Speeds are tokens a second of a single stream for code, and in brackets the range over other
@@ -41,7 +41,7 @@ prompts, as the cards give them for a DGX Spark. **No recipe of this catalog ran
 with sparkwright yet**, unless its row says so."""
 
 _ALIASES = """\
-An alias is another name of the same model that says how to sample: `sparkwright catalog show
+An alias is another name of the same model with its own sampling: `sparkwright catalog show
 RECIPE` has its temperature, top P, top K, presence penalty, thinking, and source, and
 `sparkwright endpoints` writes it into the configuration of clients. `thinking` of an alias is
 `enable_thinking` of a request."""
@@ -49,14 +49,14 @@ RECIPE` has its temperature, top P, top K, presence penalty, thinking, and sourc
 _YAML = """\
 One YAML file is one entry. `kind` is its type, and `name` is its name for other entries; the
 file's own name and folder are free. A new image tag, model or recipe needs no code. A site's own
-`catalog/` is read without a setting, other directories are named in `catalog_directories`:
+`catalog/` needs no setting; `catalog_directories` names other directories:
 
     # group_data/all.py
     catalog_directories = ["my-catalog"]
 
 Later directories override the shipped catalog by kind and name. With `extends: true` an entry
 changes only the keys that it has: mappings are merged key by key, everything else is replaced.
-`extends: NAME` does the same over another entry, under a new name.
+`extends: NAME` merges over another entry, under a new name.
 
     # my-catalog/fewer-sequences.yaml
     kind: recipe
@@ -71,11 +71,11 @@ repository's own files:
     sparkwright catalog new recipe my-recipe --model organisation/name
     sparkwright check --recipe my-recipe
 
-The first line of the file names a JSON Schema, by which editors complete keys and underline
+The first line of the file names a JSON Schema, with which editors complete keys and underline
 mistakes. Unknown keys, missing keys and names that lead nowhere are errors with file and key. In
 a catalog of your own `source`, `system` and `date` may be left out.
-[minimal.yaml](examples/minimal.yaml) has what a recipe needs;
-[complete.yaml](examples/complete.yaml) has every key of a recipe.
+[minimal.yaml](examples/minimal.yaml) has the required keys of a recipe;
+[complete.yaml](examples/complete.yaml) has every key.
 
 `sparkwright catalog schema` prints every key of a kind, with its type and meaning."""
 
@@ -86,12 +86,12 @@ def page(catalog: Catalog) -> str:
     cards = ((name, of, day, f"<{at}>") for name, of, day, at in CARDS)
     tags = (_tag(image, tag) for image in catalog.images.values() for tag in image.tags)
     parts = ["# The catalog", GENERATED.format(source="the catalog"), _INTRODUCTION]
-    parts += ["## Cards", _CARDS, table(("name", "of", "read", "published at"), cards)]
+    parts += ["## Cards", _CARDS, table(("name", "subject", "read", "published at"), cards)]
     head = ("recipe", "GPU", "status", "image", "tokens/s", "published in")
     rows = (_recipe(recipe, catalog) for recipe in recipes)
     parts += ["## Recipes", _RECIPES, table(head, rows)]
     parts += ["## Aliases", _ALIASES]
-    head = ("image", "tag", "date", "engine", "for", "roll back to")
+    head = ("image", "tag", "date", "engine", "purpose", "roll back to")
     parts += ["## Tags", table(head, tags)]
     parts += ["## Entries of your own", _YAML, table(("kind", "entry", "required"), _kinds())]
     return "\n\n".join(parts) + "\n"

@@ -13,17 +13,15 @@ from sparkwright.findings.check import Check, shown
 
 _SOURCES = "sparkwright/checks, sparkwright/engines, or `issues` and `causes` of the catalog"
 _INTRODUCTION = """\
-Every finding has an id. This page has the ids with the beginning of their reasons. The whole
-text, the remedy and the source of each:
+Every finding has an id. This page has the ids with the beginning of their reasons. Two
+commands print the whole text, remedy and source of an id, without a host:
 
     sparkwright check --explain gb10-memory-share
-    sparkwright doctor --explain nvml-mismatch
-
-Both commands explain every id, without a host."""
+    sparkwright doctor --explain nvml-mismatch"""
 
 _RULES = """\
-`sparkwright check`, `plan` and `deploy` judge the plan by these rules, before any host is
-connected to. Preflight judges again, with the hardware that is there. A rule is silenced on one
+`sparkwright check`, `plan` and `deploy` judge the plan by these rules, before they
+connect to a host. Preflight judges again, with the host's hardware. A rule is silenced on one
 service with a reason, which every run repeats: `"silenced": {"gb10-memory-share": "why it does
 not hold here"}`. "(w)" marks a warning."""
 
@@ -32,17 +30,17 @@ Known faults of image tags and models, from `issues` of the catalog. The [known 
 cards](known-issues.yaml) lists each issue of a card, with its source and check."""
 
 _DOCTOR = """\
-`sparkwright doctor` finds these on hosts and in logs. The watch on the hosts and the alert rules
-for Prometheus use the same ids and thresholds ([Troubleshooting](troubleshooting.md),
+`sparkwright doctor` finds these faults on hosts and in logs. The watch on the hosts and the alert
+rules for Prometheus use the same ids and thresholds ([Troubleshooting](troubleshooting.md),
 [Monitoring](monitoring.md))."""
 
 _FABRIC = """\
 `sparkwright fabric test` finds these faults on hosts that are joined by ConnectX-7, and `doctor`
-the faults
-of a cluster ([The fabric](clusters.md#the-fabric))."""
+finds faults of a cluster ([The fabric](clusters.md#the-fabric))."""
 
 _SLOW = """\
-`sparkwright bench` and `sparkwright report` name these when a service is slower than its card."""
+`sparkwright bench` and `sparkwright report` name these causes when a service is slower than
+its card."""
 
 
 def page(catalog: Catalog) -> str:

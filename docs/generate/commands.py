@@ -23,11 +23,11 @@ Shell completion: `eval "$(_SPARKWRIGHT_COMPLETE=bash_source sparkwright)"`; `zs
 
 | code | meaning |
 | --- | --- |
-| 0 | The command did its work, and found nothing. |
-| 1 | The command found something, or a host is not as planned or did not answer. |
+| 0 | The command did its work, and has no findings. |
+| 1 | The command has findings, or a host is not as planned or did not answer. |
 | 2 | The input can't be used, or the plan would not be deployed. Nothing was touched. |
 | 130 | Ctrl-C stopped the command. |
-| 141 | Standard output was closed before the end, as by `head`. |
+| 141 | A reader such as `head` closed standard output early. |
 
 The same mistake has the same code in every command. Code 2: an unknown argument or option, or a
 password on the command line; a missing inventory, or several without a choice; a mistake in an
@@ -36,7 +36,7 @@ known mistake in the plan (`check`, `plan` and `deploy`). `lock`, `render`, `bun
 and `monitoring` do not judge the plan.
 
 A deploy ends with 0 when every host is as planned, with 1 when a host was refused, failed or
-went back. pyinfra also ends with 0 when its question is answered with anything but Enter.
+rolled back. pyinfra also ends with 0 when its question is answered with anything but Enter.
 
 ## Options of many commands
 
@@ -63,8 +63,8 @@ _EVERYWHERE = ("--data", "--limit", "--service", "--json")
 _ENDS_WITH_1 = {
     "bench": "a figure is out of range, or a request or service failed",
     "bundle": "the directory is not complete; run it again to continue",
-    "diff": "something differs",
-    "doctor": "something was found",
+    "diff": "a file differs",
+    "doctor": "a host has a finding",
     "import": "a recipe could not be imported, or lost something that it needs",
     "lock": "with --check: the lock is missing or incomplete",
     "maintenance": "with off: a service of the host does not answer",
@@ -168,7 +168,7 @@ def _metavar(option: click.Option) -> str:
 
 def _default(option: click.Option) -> str:
     if option.required:
-        return "none, it is required"
+        return "none; the option is required"
     default = option.to_info_dict()["default"]
     if isinstance(option.show_default, str):
         default = option.show_default

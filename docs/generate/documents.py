@@ -52,7 +52,7 @@ class PlannedModel(TypedDict):
 
 
 class Budget(TypedDict):
-    """Memory of a service, in GiB; null where it is unknown before the first look at a host."""
+    """Memory of a service, in GiB; null until the host was observed."""
 
     share: float | None
     weights: float | None
@@ -222,12 +222,12 @@ class PlannedRelease(TypedDict):
 
 
 class HostSummary(TypedDict):
-    """Running services of a host, and its plan. Its switches: ``history --json``.
+    """Running services of a host, and its plan. ``history --json`` has its switches.
 
     Attributes:
         now: the host's clock, seconds since the epoch.
         lock: owner of the host's lock.
-        watch: null where no watch is.
+        watch: null without a watch.
         maintenance: null unless a user has taken the host out of every pool.
         sleeping: exclusive services that sleep -> the running service of their group.
         plan_known: false if the plan is broken: differences from it are unknown.
@@ -247,7 +247,7 @@ class HostSummary(TypedDict):
 
 
 #: Words of a command of the core -> the type of the document that it prints. Commands that are not
-#: here become pyinfra, and print pyinfra's own.
+#: here run pyinfra, and print pyinfra's own document.
 DOCUMENTS: dict[str, Any] = {
     "activate": Activation,
     "advise": list[Advised],
@@ -279,7 +279,7 @@ DOCUMENTS: dict[str, Any] = {
     "stop": Controlled,
     "usage": list[UsageRow],
 }
-#: Commands that become pyinfra.
+#: Commands that run pyinfra.
 PYINFRAS = ("bootstrap", "deploy", "fabric addresses", "rollback", "verify")
 
 

@@ -34,7 +34,7 @@ def _where(run: dict[str, Any]) -> str:
 def _rows(runs: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
     first, second = runs["deploy"]["first"], runs["deploy"]["second"]
     text = (
-        f"from a bare host to answers in {first['seconds']} s, {first['executions']} remote "
+        f"a bare host answers after {first['seconds']} s, {first['executions']} remote "
         f"executions; the second run: {second['changes']} changes, {second['executions']} "
         f"remote executions, {second['seconds']} s"
     )
@@ -132,7 +132,7 @@ def _several(replicas: dict[str, Any], ranks: dict[str, Any]) -> Iterator[tuple[
     first, more = delay["proxy"], delay["address"] - delay["proxy"]
     yield (
         "replicas",
-        f"1 at a time: first token after {first:.1f} ms, {more:+.1f} ms by the address",
+        f"1 at a time: first token after {first:.1f} ms, {more:+.1f} ms through the address",
     )
     yield from _speeds("replicas", replicas["streams"], ("proxy", "address"), "at one host's proxy")
     rates = "; ".join(

@@ -14,13 +14,13 @@ from docs.generate.schema import in_words
 from sparkwright.catalog.reader import describe
 
 _INTRODUCTION = """\
-Every command that prints takes `--json`. It then prints one document on standard output and
-nothing else. Messages go to standard error, and the exit code is the same as without `--json`. A
-key keeps its name and meaning. Later versions may add keys, so ignore keys that you do not know.
-Times without a unit in their name are seconds; times of a host are seconds since the epoch by the
-host's own clock. Text from hosts is escaped, so that it can't control a terminal.
+Every command that prints takes `--json`. The command then prints one document on standard output
+and nothing else. Messages go to standard error, and the exit code is the same as without `--json`.
+A key keeps its name and meaning. Later versions may add keys, so ignore unknown keys. Times
+without a unit in their name are seconds; times of a host are seconds since the epoch by the host's
+own clock. Text from hosts is escaped, so that it can't control a terminal.
 
-`{pyinfra}` become pyinfra, and print pyinfra's own document: `plan`, and `results` when
+`{pyinfra}` run pyinfra, and print pyinfra's own document: `plan`, and `results` when
 something was done.
 
 [json.schema.json](json.schema.json) has the JSON Schema of each document, with the meaning of

@@ -19,7 +19,7 @@ def sections(model: type[BaseModel], value: Callable[[Any], str]) -> dict[str, s
     """A model and every model that its keys lead to, by name: heading, summary and table.
 
     Args:
-        value: writes a default.
+        value: function that writes a default.
     """
     schema = model.model_json_schema(by_alias=False)
     types: dict[str, Any] = {model.__name__: schema, **schema.pop("$defs", {})}
@@ -51,7 +51,7 @@ def in_words(schema: Any, reference: Callable[[str], str]) -> str:
     """A key's type.
 
     Args:
-        reference: writes the name of another type.
+        reference: function that writes the name of another type.
     """
     if "$ref" in schema:
         return reference(schema["$ref"].rpartition("/")[2])

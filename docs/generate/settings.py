@@ -9,7 +9,7 @@ from sparkwright.config.settings import HostSettings
 _INTRODUCTION = """\
 Settings are Python values in `group_data/all.py` for every host, `group_data/<group>.py` for a
 group ([The site](fleet.md#the-site)), the inventory for one host, and `--data key=value` for one
-run; later ones override earlier ones. `sparkwright plan INVENTORY` shows every resolved setting
+run; later values override earlier values. `sparkwright plan INVENTORY` shows every resolved setting
 with its file.
 
 An unknown key is an error. Keys that begin with `my_` are yours; keys that begin with `_` or

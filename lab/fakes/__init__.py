@@ -1,6 +1,6 @@
 """Fakes for hardware that this machine lacks: the GPU, NVIDIA's tools, a Spark's memory.
 
-Each file says in its first lines that it is a fake, and behaves like captures of the real thing. A
+Each file is marked as a fake in its first lines, and behaves like captures of the real hardware. A
 small file of the machine names its GPU and its faults, so that tests can change them:
 ``/etc/sparkwright-lab/gpu.json``.
 """

@@ -1,7 +1,7 @@
 """Controls of the lab of real GPUs: commands on its hosts and of its controller, and stored
 results.
 
-Raw texts and results lie in `.gpu/results`. The site's settings are in `.gpu/settings.json`, which
+Raw texts and results are in `.gpu/results`. The site's settings are in `.gpu/settings.json`, which
 `inventory/gpu.py` puts over its own: a step deploys with other settings.
 """
 

@@ -17,7 +17,7 @@ WITHOUT_MULTICAST = {
     "NVSHMEM_DISABLE_NVLS": "1",
 }
 #: Root's nvidia-smi makes the missing nodes of all GPUs of the machine, unless the driver's
-#: parameters say no, as NVIDIA's own toolkit has them say in a container.
+#: parameters forbid this, as in containers of NVIDIA's own toolkit.
 _OWN_NODES = """\
 [Unit]
 Description=Lab: this host keeps to its own GPU
@@ -66,7 +66,7 @@ def install(root: Path, driver: Path = DRIVER) -> dict[str, Any]:
     wants = root / "etc/systemd/system/sysinit.target.wants"
     wants.mkdir(parents=True, exist_ok=True)
     (wants / unit.name).symlink_to(f"/{unit.relative_to(root)}")
-    # Docker asks for a GPU by NVIDIA's hook; the fake, being a runtime, must see that first.
+    # Docker asks for a GPU by NVIDIA's hook; the fake runtime must get the request before the hook.
     by_hook = {"args": [], "path": "/usr/bin/nvidia-container-by-hook"}
     nvidia = {"args": [], "path": "nvidia-container-runtime"}
     return {"runtimes": {"nvidia": nvidia, "lab-by-hook": by_hook},

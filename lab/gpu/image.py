@@ -1,8 +1,9 @@
 """`python3 -m lab.gpu.image build|push`: the served image, made from the GPU machine's own files.
 
-Three layers, uncompressed: the machine's own system (Python, compiler), its torch, and vLLM's
-wheels. Entry point, user and working folder are as in `vllm/vllm-openai`; its CUDA compiler is left
-out. Run by the Python that has torch. About 7 GB, half a minute, and as long to push.
+The image has three uncompressed layers: the machine's own system (Python, compiler), its torch, and
+vLLM's wheels. Entry point, user and working folder are as in `vllm/vllm-openai`; its CUDA compiler
+is left out. The Python that has torch runs the program. The image has about 7 GB; building it takes
+half a minute, and so does pushing it.
 """
 
 import hashlib

@@ -146,8 +146,8 @@ def _until_slept() -> float:
 
 
 def naps() -> dict[str, Any]:
-    """An idle service sleeps in its process: MiB that it keeps, seconds to wake it, and how much it
-    answers then."""
+    """An idle service sleeps in its process: MiB that it keeps, seconds to wake it, and its
+    answer."""
     idle = {SERVICE: service(idle={"after": "20s", "do": "sleep"})}
     result: dict[str, Any] = {"deploy": deploy("naps", idle), "awake_mib": ssh(HELD).strip()}
     for turn in range(3):

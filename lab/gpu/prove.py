@@ -1,7 +1,7 @@
 """`python -m lab.gpu.prove STEP...`: results of a real GPU, with the roles, as files.
 
-Run by `start.sh run`. Each step writes `.gpu/results/STEP.json` with the command, day, GPU, driver
-and versions, and raw texts beside it. Seconds were measured on one H200, 16 cores:
+`start.sh run` starts this program. Each step writes `.gpu/results/STEP.json` with the command, day,
+GPU, driver and versions, and raw texts beside it. Seconds were measured on one H200, 16 cores:
 
     deploy      from a bare host to answers, then again            200 s
     proxy       streams at the engine's socket, through HAProxy,
@@ -142,7 +142,7 @@ def boots() -> dict[str, Any]:
     """Seconds to /health of a unit's restart and of `docker restart`; logs have the phases."""
     result = {"systemctl restart": [timed(lambda: ssh(f"systemctl restart {UNIT}"))]}
     journal("second-start.log")
-    # Under the unit a restarted container ends Compose: a container by hand, that keeps everything.
+    # Under the unit a restarted container ends Compose, so Compose starts this container by hand.
     ssh(f"systemctl stop {UNIT}")
     compose = f"cd {HOME}/current && docker compose"
     result["by hand"] = [timed(lambda: ssh(f"{compose} up --detach --pull never"))]

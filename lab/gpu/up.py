@@ -9,12 +9,12 @@ from pathlib import Path
 from lab import base, fleet, machines, network
 from lab.layout import DEPOT, GPU_HOSTS, HUB_PORT, REGISTRY_PORT, STATE
 
-#: GPUs, from which on all hosts are in memory: 190 GB for four.
+#: Number of GPUs from which all hosts are in memory: 190 GB for four.
 MANY = 4
 
 
 def up(hosts: int) -> None:
-    """Start the missing machines; if there are more hosts than GPUs, they share them."""
+    """Start the missing machines; if there are more hosts than GPUs, hosts share a GPU."""
     started = time.monotonic()
     gpus = len(list(Path("/dev").glob("nvidia[0-9]*")))
     wanted = [

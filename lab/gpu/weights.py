@@ -4,12 +4,13 @@
     lab/qwen3-8b-fp8     the same in blocks of FP8, 8.8 GB
     lab/qwen3-moe        six layers of Qwen3-30B-A3B's shape in BF16: 128 experts, 8.7 GB
     lab/tiny-qwen3, lab/tiny-qwen3-dflash    the lab's tiny pair
-    lab/tiny-noise       the tiny body's shape, all of it random: it says nonsense
+    lab/tiny-noise       the tiny body's shape, all of it random: its answers are nonsense
 
 As in `lab/hub/tiny_qwen3.py`: every projection holds random numbers, except the last projections of
 attention and MLP, which are zero. All layers are computed at their true size and add nothing, so
 that the next token depends only on the last token, and an answer is "This tiny model has but one
-word word ...". The tokenizer is the tiny model's. 34 GB, about 20 s on 16 cores.
+word word ...". The tokenizer is the tiny model's. The weights have 34 GB and take about 20 s on 16
+cores.
 """
 
 import importlib
@@ -77,7 +78,7 @@ def _vocabulary(tensor: Tensor) -> Iterator[bytes]:
     small = next(item for item in tiny_qwen3.embeddings() if item.name == tensor.name)
     width, columns = tiny_qwen3.HIDDEN * 2, tensor.row_bytes
     rows = [small.data[at : at + width] for at in range(0, len(small.data), width)]
-    # A token that no word is encoded as is a row like that of the first byte.
+    # A token that encodes no word has a row like the first byte's row.
     others = qwen3_fp8.VOCABULARY - len(rows)
     for row in rows:
         yield row + bytes(columns - width)

@@ -222,7 +222,8 @@ class Hub:
 
 
 class FaultsFirst:
-    """Counts requests and answers with the faults that need no file: status and sleep."""
+    """Middleware that counts requests and applies the faults that need no file: status and
+    sleep."""
 
     def __init__(self, app: ASGIApp, hub: Hub) -> None:
         self.app = app

@@ -36,7 +36,7 @@ class Source:
 
 
 class FileResponse(Response):
-    """Answers GET and HEAD for a file with 200, 206 or 416."""
+    """Answer to GET and HEAD for a file, with status 200, 206 or 416."""
 
     def __init__(
         self, source: Source, faults: Faults, counters: Counters, headers: dict[str, str]
@@ -155,7 +155,7 @@ class FileResponse(Response):
 
 @dataclass(frozen=True)
 class _Plan:
-    """The faults that one body suffers."""
+    """Faults of one answer's body."""
 
     drop_after: int | None
     drop_at: int | None

@@ -51,7 +51,7 @@ class Fault:
     hits: int = 0
 
     def fits(self, method: str, path: str) -> bool:
-        """Say whether the fault may bite this request."""
+        """Return whether the fault may apply to this request."""
         return (
             (self.times is None or self.hits < self.times)
             and (self.method is None or self.method == method)

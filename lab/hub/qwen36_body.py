@@ -3,7 +3,7 @@
 Dimensions, quantization, shards and the three layouts are the card's ("Model Architecture",
 "Quantization Details", "Files", "What changed in v2", "Vision fix"). Names and shapes of the
 tensors are as in Qwen3_5MoeForConditionalGeneration. Only EXPERTS of the 256 experts per layer are
-written, so that the headers stay small; the configuration still says 256.
+written, so that the headers stay small; the configuration still has 256.
 """
 
 from functools import cache, partial

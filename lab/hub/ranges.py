@@ -1,4 +1,4 @@
-"""A byte range of a request, as RFC 9110 section 14 has it."""
+"""A byte range of a request, as RFC 9110 section 14 defines it."""
 
 import re
 
@@ -6,14 +6,14 @@ _RANGE = re.compile(r"\s*bytes\s*=\s*(\d*)\s*-\s*(\d*)\s*", re.IGNORECASE)
 
 
 class Unsatisfiable(Exception):
-    """The range does not lie within the file: the answer is 416."""
+    """The range is outside the file: the answer is 416."""
 
 
 def parse_range(header: str | None, size: int) -> tuple[int, int] | None:
     """Return (start, end), end exclusive; None means the whole file.
 
-    A header that is not a range of bytes is ignored, as the RFC says; so are several ranges, which
-    a server may ignore.
+    A header that is not a range of bytes is ignored, as the RFC requires; so are several ranges,
+    which a server may ignore.
     """
     asked = _RANGE.fullmatch(header or "")
     if asked is None or not any(asked.groups()):

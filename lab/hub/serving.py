@@ -1,7 +1,7 @@
-"""Runs the hub in a separate process, for tests and measurements: `with running(DIR) as url:`.
+"""Run the hub in a separate process, for tests and measurements: `with running(DIR) as url:`.
 
 It is not a thread of the caller: hf_transfer holds Python's lock while it downloads, and would wait
-for ever for a server in its own process.
+forever for a server in its own process.
 """
 
 import os

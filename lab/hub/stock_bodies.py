@@ -1,8 +1,8 @@
 """The fakes of stock vLLM's models: NVIDIA's and Qwen's Qwen3.6-35B-A3B, and Qwen3.5-4B.
 
 vLLM's recipes give formats (ModelOpt's NVFP4, FP8, BF16), context, vision and the MTP head. Names
-and shapes are as in the same family's other bodies here. Chosen: attention in NVFP4 and FP8 too,
-three shards and one, and the dates.
+and shapes are as in the same family's other bodies here. The fakes choose attention in NVFP4 and
+FP8 too, three shards and one, and the dates.
 """
 
 from functools import partial

@@ -96,7 +96,7 @@ def commit_id(repository: str, parent: str, title: str, date: str, files: Iterab
 
 
 class Store:
-    """Reads and writes the directory described above."""
+    """Store in the directory that the module describes."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -1,4 +1,5 @@
-"""Tiny repositories for tests of access, tags and long listings. It follows no real model."""
+"""Tiny repositories for tests of access, tags and long listings. The repositories follow no real
+model."""
 
 from functools import partial
 

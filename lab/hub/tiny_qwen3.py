@@ -141,14 +141,14 @@ def _activations(column: int) -> list[float]:
             random_tensor(f"{name}.{part}_proj.weight", WIDTH, HIDDEN) for part in ("gate", "up")
         )
     )
-    # A hidden state with a single 1 is that times the root of its width, after its norm.
+    # The norm multiplies a hidden state with a single 1 by the root of its width.
     scale = math.sqrt(HIDDEN)
     pairs = zip(gate[column::HIDDEN], up[column::HIDDEN], strict=True)
     return [g * scale / (1 + math.exp(-g * scale)) * u * scale for g, u in pairs]
 
 
 def adapter_tensors() -> list[Tensor]:
-    """A matrix that knows the columns of a prompt and of the last word, and a matrix that answers
+    """A matrix that detects the columns of a prompt and of the last word, and a matrix that answers
     with the last word's column.
     """
     last = len(WORDS)

@@ -4,8 +4,8 @@ A tensor keeps its name, its type and its true width; its first dimension (rows)
 the whole model fits a given size. Random data come from a seed per tensor, so a tensor has the
 same bytes on every machine.
 
-Format: 8 bytes little-endian header length, a JSON header with dtype, shape and data_offsets per
-tensor, then the data. Source: https://github.com/huggingface/safetensors#format.
+A file has 8 bytes with the header's length (little-endian), a JSON header with dtype, shape and
+data_offsets per tensor, then the data. Source: https://github.com/huggingface/safetensors#format.
 """
 
 from __future__ import annotations

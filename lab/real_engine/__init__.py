@@ -26,11 +26,11 @@ speculation are tested against the answers of a real engine.
    host's disk 376 MB packed and 1.25 GB unpacked. The cache is removed by
    `python -m lab.real_engine remove`, which `python -m lab down` does not do.
 
-If it may not bind its memory to a NUMA node, as under Docker's default seccomp profile, it reports
-this in two warnings and serves all the same. Its own stop takes a second.
+If it may not bind its memory to a NUMA node, as under Docker's default seccomp profile, the engine
+reports this in two warnings and serves nevertheless. Its own stop takes a second.
 
-Models that answer: `lab-tiny`, `lab-tiny-fast` and `lab-tiny-deep` say "This tiny model has but one
-word word word ..." to every question; with `enable_thinking` the whole answer is reasoning. After
-the seventh token every draft is accepted. Ask at temperature 0: above it this engine was observed
-to take wrong tokens after a rejected draft.
+Models that answer: `lab-tiny`, `lab-tiny-fast` and `lab-tiny-deep` answer "This tiny model has but
+one word word word ..." to every question; with `enable_thinking` the whole answer is reasoning.
+After the seventh token every draft is accepted. Ask at temperature 0: above it this engine was
+observed to take wrong tokens after a rejected draft.
 """

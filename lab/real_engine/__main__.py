@@ -1,4 +1,5 @@
-"""`python -m lab.real_engine`: build, push and remove. Standard library only; run it as root."""
+"""`python -m lab.real_engine`: build, push and remove. The command needs only the standard library;
+run it as root."""
 
 import argparse
 import os

@@ -74,7 +74,7 @@ def _build(kind: Kind, cache: Path, home: Path) -> None:
 
 
 def _key(kind: Kind) -> str:
-    """Names the versions, and the code that makes a tree of them."""
+    """Return a hash of the versions and of the code that makes a tree of them."""
     digest = hashlib.sha256()
     for path in kind.sources:
         digest.update(path.read_bytes())

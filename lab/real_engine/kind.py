@@ -16,7 +16,7 @@ class Kind:
         name: its name in ``python -m lab.real_engine``, and of its folder in the cache.
         title: title of the image.
         cost: time and disk of a build, for a message.
-        make: makes the tree at a path, with a second path for scratch files.
+        make: function that makes the tree at a path, with a second path for scratch files.
         layers: folder of the tree, or "!" and a folder for everything else -> comment.
         sources: files whose content names a build.
         config: configuration of the image, without entry point and labels, which a tag has.

@@ -14,7 +14,7 @@ from pathlib import Path
 from lab.real_engine.tree import inside
 
 STOP_SECONDS = 60.0
-"""As `stop_grace_period` of the compose file."""
+"""Seconds, equal to `stop_grace_period` of the compose file."""
 
 
 @contextlib.contextmanager

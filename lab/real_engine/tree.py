@@ -52,8 +52,9 @@ def inside(
     """The command that runs `words` with `root` as its root, without any capability.
 
     mounts: folders and files of this machine, and their read-only paths in the tree.
-    writable: writable folders while everything else is read-only; none for no such limit.
-    sockets: folder of its socket; with a folder there is no network but a loopback of its own.
+    writable: writable folders while everything else is read-only; without folders, everything is
+        writable.
+    sockets: folder of its socket; with a folder, the only network is a separate loopback.
     """
     pairs = [str(word) for pair in mounts for word in pair]
     command = ["unshare", "--mount", "--ipc", "--pid", "--fork", "--kill-child"]

@@ -29,8 +29,8 @@ _UNUSED = (
 #: Only these two of torch's programs are asked for while it runs.
 _TORCH_PROGRAMS = ("torch_shm_manager",)
 
-#: vLLM takes one of three by the CPU. The plainest runs on every machine, and a tiny model has
-#: no use for the others: 330 MB.
+#: vLLM loads one of three libraries by the CPU. The plainest runs on every machine, and a tiny
+#: model needs no other: 330 MB less.
 _PLAINEST, _OTHERS = "_C_AVX2.abi3.so", ("_C.abi3.so", "_C_AVX512.abi3.so")
 #: A third of the largest libraries is debugging data.
 _STRIPPED = (

@@ -154,7 +154,7 @@ def push(registry: Registry, tag: Tag, image: Image, layers: list[Layer]) -> int
 
 
 def main(parts: list[str]) -> int:
-    """The command; prints one line per tag: name, digest, and sent bytes."""
+    """Run the command, which prints one line per tag: name, digest, and sent bytes."""
     parser = argparse.ArgumentParser(prog="python -m lab.serving.build", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--registry", help="http://HOST:PORT; without it only the base is made")

@@ -64,9 +64,9 @@ class Layer:
 def base_layer(cache: Path) -> Layer:
     """Debian's Python and a shell, made with mmdebstrap if the cache lacks them.
 
-    Needs root and a Debian mirror. The cache keeps `serving-base.tar.gz` and a `.json` beside it
-    that names it; both get their final name only when they are complete. The packages are unpacked
-    without their install scripts, which a container of one program does not need.
+    The function needs root and a Debian mirror. The cache keeps `serving-base.tar.gz` and a `.json`
+    beside it that names it; both get their final name only when they are complete. The packages are
+    unpacked without their install scripts, which a container of one program does not need.
     """
     archive = cache / "serving-base.tar.gz"
     facts = cache / "serving-base.json"

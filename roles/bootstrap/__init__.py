@@ -1,7 +1,7 @@
 """Bootstrap: prepares a bare host, only by the steps that its settings name.
 
 It runs before preflight, which judges the result: faults that these steps fix refuse no host, and
-are judged again after them. Runs alone too, for ``sparkwright bootstrap``.
+are judged again after them. ``sparkwright bootstrap`` runs this role alone.
 """
 
 from pyinfra.api.host import Host

@@ -1,6 +1,6 @@
 """Preflight: the state of each host, judged before any host is changed.
 
-Runs alone too: ``pyinfra inventory/lab.py roles.preflight.preflight``.
+The role also runs alone: ``pyinfra inventory/lab.py roles.preflight.preflight``.
 """
 
 from functools import partial

@@ -2,7 +2,7 @@
 
 The proxies are changed here if no service runs yet, or none is to be switched. Otherwise they are
 part of the switch (``roles.serving``): they change between stop and start, and go back with the
-service. HAProxy itself is installed before anything that runs is touched.
+service. HAProxy itself is installed before any running service is touched.
 """
 
 from pyinfra.api.host import Host

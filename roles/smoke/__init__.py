@@ -1,5 +1,5 @@
-"""Smoke: over SSH, bounded: health, every alias, the key, a real generation; and from outside,
-routes without the key.
+"""Smoke: tests of health, every alias, the key and a real generation over SSH, with time limits;
+and of routes without the key from outside.
 """
 
 from dataclasses import replace

@@ -126,7 +126,7 @@ def _parent() -> str:
 
 def _answer_one(listener: socket.socket, answer: Answer, program: int) -> None:
     connection, _ = listener.accept()
-    with connection, suppress(OSError):  # ssh has gone meanwhile
+    with connection, suppress(OSError):  # ssh has ended meanwhile
         connection.settimeout(_SECONDS)
         question = connection.makefile("rb").read(_MOST).decode(errors="replace")
         asking, _, prompt = question.partition(" ")

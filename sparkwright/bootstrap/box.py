@@ -33,7 +33,7 @@ class Box:
     architecture: str
 
 
-#: Major versions of each, from the oldest with a Python for host programs.
+#: Major versions of each system, from the oldest version with a Python for host programs.
 _UBUNTU, _DEBIAN = (22, 24, 26), (12, 13)
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 

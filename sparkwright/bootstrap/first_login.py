@@ -34,7 +34,7 @@ _BY_KEY = {"PasswordAuthentication": "no", "KbdInteractiveAuthentication": "no"}
 _BY_PASSWORD = {"PubkeyAuthentication": "no", "PasswordAuthentication": "yes",
                 "KbdInteractiveAuthentication": "yes",
                 "PreferredAuthentications": "password,keyboard-interactive"}  # fmt: skip
-#: Jump hosts on a way, at most; and the last of them: ``[USER@]HOST[:PORT]``.
+#: Largest number of jump hosts on a way; and pattern of the last jump host, ``[USER@]HOST[:PORT]``.
 _JUMPS = 8
 _JUMP = re.compile(
     r"((?P<ssh_user>.+)@)?(\[(?P<address>.+)\]|(?P<ssh_hostname>[^:]+))(:(?P<ssh_port>\d+))?"
@@ -117,7 +117,7 @@ class Login:
         """
         code, out = self._by_key(_LOOK)
         if code == 0 or "0" in out.splitlines():
-            self.password = None  # no later step asks for it
+            self.password = None  # no later step needs the password
         elif code == 4:
             self._become_root()
         else:

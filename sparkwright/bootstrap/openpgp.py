@@ -28,7 +28,8 @@ _ARMOUR = re.compile(
     re.DOTALL,
 )
 _SIGNATURE, _PUBLIC_KEY, _SUBKEY = 2, 6, 14
-#: These packets, a user ID and a user attribute. A secret key (5) signs as well as a public key.
+#: Accepted packets: the packets above, a user ID and a user attribute. A secret key (5) signs as
+#: well as a public key.
 _TAGS = (_SIGNATURE, _PUBLIC_KEY, 13, _SUBKEY, 17)
 #: Bytes of a file and of a packet; the largest file of vendors' has 30 KB. A fingerprint has the
 #: length of its key in two bytes.

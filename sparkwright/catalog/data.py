@@ -50,7 +50,7 @@ def _straight(path: str) -> str:
     return path
 
 
-#: Absolute paths without "." and "..", so that they lead where they seem to.
+#: Absolute paths without "." and "..", so that no path leads elsewhere.
 Straight = AfterValidator(_straight)
 
 

@@ -77,7 +77,7 @@ class _Lazy(click.Group):
                 return super().main(*args, **extra)
             finally:
                 gc.enable()
-                sys.stdout.flush()  # not at Python's exit, where nobody catches it
+                sys.stdout.flush()  # nothing catches an error at Python's exit
         except OSError as error:
             if (gone := isinstance(error, BrokenPipeError)) is False:
                 where, reason = str(error.filename or "output"), error.strerror or error
@@ -97,7 +97,7 @@ class _Lazy(click.Group):
         except BrokenPipeError:
             sys.exit(141)
         except KeyboardInterrupt:
-            # As a shell reports a program that SIGINT ended.
+            # A shell reports a program that SIGINT ended with the same code.
             echo("\nstopped", err=True)
             sys.exit(130)
 
@@ -126,6 +126,6 @@ def main(ctx: click.Context) -> None:
     """
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":  # no-color.org
         ctx.color = False
-    # As pyinfra has it: an inventory may import modules of its site.
+    # As in pyinfra, an inventory may import modules of its site.
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.append(here)

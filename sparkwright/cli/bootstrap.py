@@ -55,7 +55,7 @@ def command(
 
 def bootstrapped(*_: object) -> None:
     """Carry out the steps of the settings, on each host."""
-    from roles.bootstrap import bootstrap  # the site's own, if it has one
+    from roles.bootstrap import bootstrap  # the site's own role takes precedence
 
     bootstrap()
 

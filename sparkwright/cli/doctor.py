@@ -46,7 +46,7 @@ def _of_fabrics(hosts: Hosts, answered: tuple[str, ...]) -> Iterator[tuple[str, 
     """Host and finding of the ConnectX-7 between hosts that serve together over it."""
     from sparkwright.run import questions
 
-    with suppress(UserError):  # its message was shown when the hosts were asked
+    with suppress(UserError):  # the first questions have shown its message
         joined = tuple(name for name in on_connectx(hosts.everyone) if name in answered)
         if joined:
             looks = hosts.only(joined).ask(questions.fabric, planless=True).answers

@@ -24,7 +24,7 @@ def command() -> None:
 @click.option("--diff", is_flag=True, help="Show the text of the file that changes.")
 @options.pyinfra_json_option
 def addresses_command(hosts: Hosts, dry: bool, diff: bool, as_json: bool) -> None:
-    """Write the addresses of `fabric_addresses` by netplan, proved by a ping over every rail.
+    """Write the addresses of `fabric_addresses` with netplan, checked by a ping over every rail.
 
     A host reverts an unproven change by itself: no connection is lost for good. Correct addresses
     stay. `sparkwright remove` removes the addresses.

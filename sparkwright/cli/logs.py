@@ -80,7 +80,7 @@ def command(
         inputs = {host.name: host for host in hosts.read()}
         followed = {name: (inputs[name], answer) for name, answer in answers.items()}
         follow(followed, hosts.means, hidden, as_json=as_json)
-        failed = True  # it ends by itself only when no host is left
+        failed = True  # follow() ends by itself only when no host is left
     finish(result, failed=failed, unknown=bool(unknown))
 
 

@@ -32,7 +32,7 @@ _WIDTH = 48
 
 @click.command("plan")
 @selection.names_argument(services=True)
-@click.option("--files", is_flag=True, help="Show the files of services whole, code among them.")
+@click.option("--files", is_flag=True, help="Show the files of services in full, including code.")
 @options.json_option
 def command(hosts: selection.Selection, files: bool, as_json: bool) -> None:
     """Show the desired state of each host.

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 _PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
-#: Hosts of one shape, least and most. Nobody builds larger rings.
+#: Least and largest number of hosts of each shape. Nobody builds larger rings.
 _HOSTS = {"pair": (2, 2), "ring": (3, 4), "switch": (2, 64)}
 
 

@@ -129,7 +129,7 @@ def _lines(text: str, where: str) -> Iterator[Address]:
             try:
                 yield address(word, f"address {number}")
             except ValueError as error:
-                # Without the line itself: it is a secret.
+                # The message lacks the line itself, which is a secret.
                 raise _MESSAGES.refusal("notice", f"{where}, line {number}", error=error) from None
 
 

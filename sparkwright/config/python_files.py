@@ -130,7 +130,7 @@ def _limited() -> Iterator[None]:
         (signal.ITIMER_REAL, signal.SIGALRM, TAKING),
     )
     handlers = [(number, signal.signal(number, end)) for _, number, _ in clocks]
-    # Again and again, for a file that catches everything.
+    # The timers repeat, since a file may catch every exception.
     timers = [(timer, signal.setitimer(timer, limit, 0.1)) for timer, _, limit in clocks]
     try:
         yield

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 
 from sparkwright.config.inventory import HostInput
 
-#: Its name on the command line, after an ``@``.
+#: Name of a registry on the command line, after an ``@``.
 RegistryName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,40}$")]
 
 

@@ -12,7 +12,7 @@ from sparkwright.findings.user_error import Messages
 _MESSAGES = Messages(__file__)
 #: Seconds for a command: the user may have to unlock the store first.
 TIMEOUT = 60.0
-#: Bytes of its output; more is not a secret.
+#: Bytes of a command's output; longer output is not a secret.
 LARGEST = 65536
 
 

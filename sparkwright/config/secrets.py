@@ -25,7 +25,7 @@ _MESSAGES = Messages(__file__)
 VARIABLE = "SPARKWRIGHT_API_KEY"
 #: Origin of a secret: a file of the controller, or a command that prints it.
 Source = str | tuple[str, ...]
-#: The words of such a command, as settings have them.
+#: Words of a command that prints a secret, as in settings.
 Command = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
 #: Pattern of values that survive an environment file and an HTTP header unchanged.
 _FORM = re.compile(r"[A-Za-z0-9._~+/=-]{16,256}")

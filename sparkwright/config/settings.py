@@ -193,9 +193,9 @@ class ServiceSettings(_Settings):
         exclusive: name of a group. Only one of its services runs: the first in the file, until you
             activate another service (docs/services.md).
         activate: ``on-request``: a client's request activates the service while another service of
-            its group runs. Needs exclusive and proxy.
+            its group runs. This setting needs ``exclusive`` and ``proxy``.
         idle: idle time after which the service stops until the next request (docs/services.md).
-            Needs proxy, and in an exclusive group activate.
+            This setting needs ``proxy``, and in an exclusive group ``activate``.
         adapters: LoRA adapters of the body, each served as a model; over the recipe's, by name.
         kv_offload: space outside GPU memory for the KV cache of earlier conversations; replaces the
             recipe's; None removes it.
@@ -275,7 +275,7 @@ class OpenWebuiSettings(_Settings):
     Attributes:
         port: TCP port that browsers use, at the address's ``bind``.
         tag: tag of ghcr.io/open-webui/open-webui. The default is pinned by digest.
-        key: name in ``keys`` of the API key that Open WebUI shows the address.
+        key: name in ``keys`` of the API key that Open WebUI sends to the address.
         environment: further variables of Open WebUI.
     """
 
@@ -305,7 +305,7 @@ _Limit = Annotated[values.Whole, Field(ge=1)]
 class ClientKeySettings(_Settings):
     """The API key of one client. Without a command it is made in ``.sparkwright/keys/NAME``.
 
-    A key with ``models`` or a limit opens the fleet's ``address`` and no service beside it.
+    A key with ``models`` or a limit opens only the fleet's ``address``.
 
     Attributes:
         command: command that prints the key, like api_key_command.
@@ -333,7 +333,7 @@ class TlsSettings(_Settings):
     Attributes:
         certificate: the host's certificate, then the chain to its CA.
         key: its private key, which only its owner can read.
-        ca: the CA that clients and the fleet's address verify it by, if it is not a public CA.
+        ca: CA for clients and the fleet's address to verify the certificate, if the CA is private.
     """
 
     certificate: values.ControllerFile
@@ -391,7 +391,7 @@ class HostSettings(_Settings):
             hf_transfer) or ``http`` (a tenth of the memory).
         download_connections: parallel ranges per file.
         download_limit_mb: limit of a host in megabytes per second, for the image and for each
-            model; None is not a limit.
+            model; None for no limit.
         peer_sharing: whether hosts share downloads, so that each file comes over the internet once.
         peer_port: TCP port on which hosts serve each other.
         http_proxy: ``http://host:port`` without an account, for hub, registries and the
@@ -401,11 +401,11 @@ class HostSettings(_Settings):
         lan_address: other hosts' address for this host; default: the controller's.
         adopt_directories: directories of hosts (* for any part) with earlier downloads; files with
             the right content are copied instead of downloaded.
-        allowed_pickles: pattern of ``org/name/path`` -> why these files are downloaded although
-            they are pickles, which run code when loaded.
+        allowed_pickles: pattern of ``org/name/path`` -> reason for downloading these
+            pickles, which run code when loaded.
         allowed_in_recipes: arguments (``kv_transfer_config``, or one key of it as ``argument.key``)
             and variables that imported recipes may set beyond the engine's list of harmless names
-            -> why.
+            -> reason.
         schedule: exclusive service -> hours in which it runs instead of its group's first service,
             such as ``Mon..Fri 08:00..18:00`` or ``Sat,Sun 22:00..06:00``, by the host's clock
             (docs/services.md).

@@ -39,7 +39,7 @@ def ssh(name: str, data: Mapping[str, Any], *arguments: str, **options: str) -> 
     command = ["ssh", *(("-F", str(Path(str(config)).expanduser())) if config else ())]
     for key, value in {**result, **options}.items():
         command += ["-o", f"{key}={' '.join(value.split())}"]  # a line break begins an option
-    # Nothing after -- is an option, whatever the inventory calls the host.
+    # ssh reads no option after --, even if a host's name looks like an option.
     return [*command, *arguments, "--", ssh_address(name, data)]
 
 

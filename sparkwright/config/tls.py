@@ -4,7 +4,7 @@ from pathlib import Path
 
 from sparkwright.config.settings import HostSettings
 
-#: The site's own CA, its key with it; only the owner may enter.
+#: Folder of the site's own CA and its key; only the owner may enter.
 CA_DIRECTORY = Path(".sparkwright/ca")
 #: The CA's certificate, for clients.
 CA = CA_DIRECTORY / "ca.crt"

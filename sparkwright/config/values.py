@@ -43,7 +43,7 @@ OwnDirectory = Annotated[AbsolutePath, AfterValidator(_no_system_directory)]
 AbsolutePattern = Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/*?-]+$", max_length=1024), Straight]
 #: Reason for an exception to a rule.
 Reason = Annotated[str, Field(min_length=8, max_length=2000)]
-#: Without an account: units' environment is world-readable.
+#: Address without an account, since units' environment is world-readable.
 ProxyAddress = Annotated[str, Field(pattern=r"^http://[A-Za-z0-9._\[\]:-]+$")]
 HttpAddress = Annotated[str, Field(pattern=r"^https?://[^/\s]+$")]
 

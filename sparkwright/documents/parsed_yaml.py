@@ -46,7 +46,7 @@ class ParsedFiles:
     def keep(self) -> None:
         """Keep the loaded data for the next run, if this run may write."""
         if caches.WRITTEN.is_set() and self._values != self._kept:
-            with suppress(OSError, UserError):  # it only costs time
+            with suppress(OSError, UserError):  # the next run only takes longer
                 text_files.write(FILE, _text(self._values), 0o600)
 
 

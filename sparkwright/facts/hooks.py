@@ -126,7 +126,7 @@ def guard_connections() -> None:
         unfiltered.
 
     Worth: no host gets sudo's password, or fills the memory
-    (`test_a_host_that_asks_for_a_password_gets_none`,
+    (`test_a_host_that_asks_for_a_password_gets_no_password`,
     `test_output_without_end_is_not_read`, `test_lines_of_libraries_are_escaped`).
     """
     connecting.read_buffer = output.read  # type: ignore[assignment]
@@ -203,7 +203,7 @@ def only_connect_errors(host: Host) -> None:
         port that is not a number, an unreadable key in ssh_config.
 
     Worth: a connection that can't be made fails its host alone
-    (`test_whatever_a_connection_raises_fails_its_host_alone`).
+    (`test_any_exception_of_a_connection_fails_its_host_alone`).
     """
     connector: Any = host.connector
     connect = connector.connect
@@ -264,7 +264,7 @@ def count_executions(host: Host, count: Callable[[], None]) -> None:
     Reason: no callback reports executions.
 
     Worth: the report names them, and tests check their number
-        (`test_connections_count_executions_and_the_lock_is_released_with_them`).
+        (`test_connections_count_executions_and_their_end_releases_the_lock`).
     """
     connector: Any = host.connector
     run = connector.run_shell_command
@@ -286,10 +286,10 @@ def before_disconnecting(host: Host, leave: Callable[[], None]) -> None:
     released any more.
 
     Worth: no lock outlives its run
-    (`test_connections_count_executions_and_the_lock_is_released_with_them`).
+    (`test_connections_count_executions_and_their_end_releases_the_lock`).
     """
     connector: Any = host.connector
-    disconnect = getattr(connector, "disconnect", None)  # not every connector has it
+    disconnect = getattr(connector, "disconnect", None)  # some connectors lack the method
 
     def left() -> None:
         leave()
@@ -387,7 +387,7 @@ def transport_of(host: Host) -> Any:
     Reason: pyinfra sets no socket options and no keep-alive, and has no option for them.
 
     Worth: a lost host is noticed within half a minute, and a login by root needs no sudo
-    (`test_connections_are_made_with_our_transport`).
+    (`test_connections_use_our_transport`).
     """
     client = getattr(host.connector, "client", None)
     return client.get_transport() if client is not None else None

@@ -42,7 +42,7 @@ def read(
         if left < 0:
             more = f"more than {MOST_BYTES >> 20} MiB of output: the rest was not read"
             lines.put(OutputLine("stderr", more))
-            with suppress(Exception):  # its state does not matter: it is no longer read
+            with suppress(Exception):  # nothing reads the closed stream
                 getattr(stream, "channel", stream).close()
             return
         line = raw.decode(errors="backslashreplace")
@@ -73,7 +73,7 @@ def _lines(stream: Any) -> Iterator[bytes]:
 def _next(stream: Any) -> bytes:
     """Next bytes of a stream; empty at its end."""
     channel = getattr(stream, "channel", None)
-    if channel is None:  # of a local process
+    if channel is None:  # the stream is a local process's
         read: Callable[[int], bytes] = stream.readline
     else:
         err = isinstance(stream, ChannelStderrFile)

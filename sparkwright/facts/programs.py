@@ -58,7 +58,8 @@ def carried(payload):
 #: Reads modules and request from standard input: the host's process list shows neither. They are
 #: its last line: sudo's password comes before it if sudo did not ask for it.
 BY_STANDARD_INPUT = f"{_BOOTSTRAP}\ncarried(json.loads(sys.stdin.read().splitlines()[-1]))"
-#: Has them in its own text, compressed: one command that can be run again, without any secret.
+#: Has modules and request in its own text, compressed: one command that can be run again, without
+#: any secret.
 _BY_ARGUMENT = (
     f"{_BOOTSTRAP}\nimport base64, zlib\n"
     'carried(json.loads(zlib.decompress(base64.b64decode("{payload}"))))'

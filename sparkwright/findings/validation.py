@@ -66,7 +66,7 @@ def problems_of(
             remedy = advice or _REMEDIES.get(kind, "write a value of that form")
             if written := _PATTERNS.get(item.get("ctx", {}).get("pattern", "")):
                 text, remedy = "not in the required form", written
-            elif kind == "bool_type" and isinstance(value, dict | list):  # of an argument's types
+            elif kind == "bool_type" and isinstance(value, dict | list):  # an argument's value
                 text, remedy = "too deep for a mapping", "write it as the text of its JSON"
             text = text.partition(" or instance of ")[0]
             hidden = kind == HIDDEN or "secrets" in path

@@ -342,7 +342,7 @@ def container_at(port: int, command: str, cgroup: str) -> str | None:
     """
     match = re.search(r"docker[-/]([0-9a-f]{64})", cgroup)
     name = match[1] if match else None
-    if command in ("docker-proxy", "dockerd"):  # the second without "userland-proxy"
+    if command in ("docker-proxy", "dockerd"):  # dockerd listens without "userland-proxy"
         published = (
             listed["Id"]
             for listed in docker.get("/containers/json") or []

@@ -45,7 +45,7 @@ def chains(service: Service, program: str) -> list[Chain]:
 def _of_rank(rank: ranks.RankConfig, program: str) -> list[Chain]:
     """Let only other ranks and root reach a rank's engine. Ranks have IPv4 addresses only."""
     gathering: Rule = ("-p", "tcp", "--syn", "--dport", f"{rank.port}:{rank.port + 1}")
-    # OUTPUT has already checked packets on lo, whose owner it knows.
+    # OUTPUT has already checked packets on lo, since it can match their owner.
     local: Rule = ("-i", "lo", "-j", "RETURN")
     if program == "ip6tables":
         return [("INPUT", [gathering], [local, _DROP]), ("OUTPUT", [gathering], _ROOT)]

@@ -1,4 +1,5 @@
-"""Report the status of a host: its services and their history. Changes nothing; runs as root."""
+"""Report the status of a host: its services and their history. The program changes nothing and runs
+as root."""
 
 import time
 from contextlib import suppress
@@ -17,8 +18,8 @@ class StatusRequest:
     """Request for a host's status.
 
     Attributes:
-        ports: service -> address and port to check its health; for other services the release has
-            them.
+        ports: service -> address and port to check its health; other services use the address in
+            their release.
         texts: whether to report the files of running releases.
     """
 

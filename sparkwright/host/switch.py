@@ -11,7 +11,7 @@ same names.
 
 The journal is progress.json beside the request; its result is null until the end. The history has
 one line for each service in ../history.jsonl. A release keeps its unit and its smoke test
-(release.json) beside its Compose file, so a way back needs nothing from the controller.
+(release.json) beside its Compose file, so a rollback needs nothing from the controller.
 """
 
 import contextlib
@@ -176,8 +176,8 @@ class Switch:
     # Steps
 
     def _lacking(self) -> list[str]:
-        """Return requirements of the new releases that the host does not meet. Called before
-        anything stops.
+        """Return requirements of the new releases that the host does not meet. The switch runs this
+        check before anything stops.
         """
         runs = exclusive.running(self._folder.parent)
         problems = [
@@ -206,7 +206,7 @@ class Switch:
         systemd.enable(unit.name)
 
     def _remember(self) -> None:
-        """Save keys and proxies once for the way back, even if the switch starts again."""
+        """Save keys and proxies once for a rollback, even if the switch starts again."""
         if not self._before():
             secrets = [path for switch in self._services for path in switch.service.secret_files]
             managed = self._request.proxies.managed if self._request.proxies else ()

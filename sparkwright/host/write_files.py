@@ -1,4 +1,4 @@
-"""Write files on this host, all in one run. Runs as root."""
+"""Write files on this host as root, all in one run."""
 
 from sparkwright.host.lib import systemd
 

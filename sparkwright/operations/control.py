@@ -33,7 +33,7 @@ def controlled(
     A stop ignores another run's lock on the host, since that run may have died.
 
     Args:
-        answered: called with the completed steps, also after a partial failure.
+        answered: function called with the completed steps, also after a partial failure.
         unless: function that returns why to skip the action after all, or None.
         drain: seconds that services behind a proxy take at most to leave it.
 
@@ -69,7 +69,7 @@ def in_maintenance(
     """Take a host out of every pool and out of deploys, or put it back.
 
     Args:
-        answered: called with the completed steps, also if the host stays in maintenance.
+        answered: function called with the completed steps, also if the host stays in maintenance.
         drain: seconds that services behind a proxy take at most to leave it.
 
     **Example:**

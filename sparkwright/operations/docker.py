@@ -10,7 +10,7 @@ from sparkwright.operations.lib.changing import Commands, operation, verified
 
 @operation()
 def verify(minimum: int = LEAST_DOCKER) -> Commands:
-    """Fail the host unless Docker runs there, with Compose. Changes nothing.
+    """Fail the host unless it runs Docker with Compose. The operation changes nothing.
 
     Args:
         minimum: major version of Docker.
@@ -30,7 +30,7 @@ def verify(minimum: int = LEAST_DOCKER) -> Commands:
 
 @operation()
 def verify_container_toolkit() -> Commands:
-    """Fail the host unless NVIDIA's container toolkit is installed there. Changes nothing.
+    """Fail the host unless it has NVIDIA's container toolkit. The operation changes nothing.
 
     **Example:**
 

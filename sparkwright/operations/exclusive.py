@@ -78,8 +78,8 @@ def activated(
 
     Args:
         request: the activation; with ``dry`` the host only reports its effect.
-        answered: called with the result, also after a failure.
-        unless: returns a reason to skip the activation, or None.
+        answered: function called with the result, also after a failure.
+        unless: function that returns a reason to skip the activation, or None.
 
     **Example:**
 
@@ -131,7 +131,7 @@ def files_of(
     """Files with which a host switches between exclusive services without a controller, if any.
 
     Args:
-        needs: GiB of memory that services need, as far as the plan knows it.
+        needs: GiB of memory that services need, as far as the plan has an estimate.
     """
     members = {each.exclusive: each.members for each in services if each.exclusive is not None}
     if not members:

@@ -21,7 +21,7 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 @operation()
 def present(files: Files) -> Commands:
-    """Write files of root's with these texts and modes.
+    """Write files with these texts and modes, owned by root.
 
     ``--diff`` shows each file, except files that only root may read: they may contain secrets.
 
@@ -54,7 +54,7 @@ def unlike(
     """Describe the pending changes of files and their units.
 
     Args:
-        files: empty if the files must be removed from the host.
+        files: desired files; empty to remove all of them from the host.
         last: path of the file that is removed last; while it exists, ``removal`` is pending.
     """
     if files:

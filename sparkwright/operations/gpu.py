@@ -21,12 +21,12 @@ def verify(
     compute_capability: str | Sequence[str] | None = None,
     memory_gib: float | None = None,
 ) -> Commands:
-    """Fail the host unless it has a GPU and driver with these properties. Changes nothing.
+    """Fail the host unless it has a GPU and driver with these properties. The host is not changed.
 
     Args:
         minimum_driver: major version of the NVIDIA driver.
-        compute_capability: e.g. ``12.1`` (GB10) or ``12.0`` (RTX 50); of several values, any
-            counts.
+        compute_capability: e.g. ``12.1`` (GB10) or ``12.0`` (RTX 50); one of several values must
+            match.
         memory_gib: dedicated memory of the card, GiB; a GB10 has none.
 
     **Example:**

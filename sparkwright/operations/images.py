@@ -53,12 +53,12 @@ def present(
         digest: ``sha256:...`` of the manifest or index: a tag can move.
         registry: ``http(s)://host[:port]`` to pull from; default: the image's own host by https.
         repository: path within the registry; default: the image's own path.
-        platforms: its files by architecture; None to ask the registry, from the controller.
+        platforms: the image's files by architecture; None to ask the registry, from the controller.
         title: its name in messages; default: the image's name.
-        store: directory for its parts; default: below ``<services_root>/images``.
-        build: provides the context of an image that is built over this image.
+        store: directory for the image's parts; default: below ``<services_root>/images``.
+        build: function that returns the context of an image that is built over this image.
         account: ``user:password`` for the registry, or None.
-        sources: peers, limits; the registry alone without.
+        sources: peers and limits; default: only the registry.
         wait: False only starts the job; ``jobs.finished`` waits for it.
 
     **Example:**

@@ -35,17 +35,17 @@ def present(
 ) -> Commands:
     """Download a model's files: complete, verified, at this commit.
 
-    They lie in ``<root>/<org>--<name>[--<part>]/<commit>``, with a receipt of sizes and hashes. A
-    systemd job on the host fetches them: it continues if the connection ends, and resumes after an
-    interruption.
+    The files are in ``<root>/<org>--<name>[--<part>]/<commit>``, with a receipt of sizes and
+    hashes. A systemd job on the host fetches them: it continues if the connection ends, and resumes
+    after an interruption.
 
     Args:
         repository: ``org/name`` of the hub.
         commit: 40 hex digits: a branch or tag can move.
-        files: their paths, sizes and hashes; None to ask the hub, from the controller.
+        files: paths, sizes and hashes of the files; None to ask the hub, from the controller.
         part: name of these files, if they are a part of a repository (GGUF).
         expected: format and checks that the files' headers and configurations must pass.
-        sources: peers, token, limits; the hub alone without.
+        sources: peers, token and limits; default: only the hub.
         pickles: whether to fetch files that run code when they are loaded, too.
         wait: False only starts the job; ``jobs.finished`` waits for it.
 

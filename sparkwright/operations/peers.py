@@ -27,12 +27,12 @@ _IDLE = 900
 
 @operation()
 def serving(contents: Callable[[], Sequence[str]], *, sources: Sources | None = None) -> Commands:
-    """Serve models and images to other hosts, until no host has requested any for a while.
+    """Serve models and images to other hosts, until no host has requested a file for a while.
 
     Args:
         contents: contents that other hosts will request, as text; without contents no server is
-            started. Called when the operation runs: the result depends on the observed content of
-            all hosts.
+            started. The function is called when the operation runs: its result depends on the
+            observed content of all hosts.
         sources: port, addresses and keys of the server.
 
     **Example:**

@@ -33,7 +33,7 @@ def serving(proxies: Proxies | None, files: Files, *, later: bool = False) -> Co
     Args:
         proxies: all proxies of the host; None removes all of them.
         files: their files (``files_of``): text and mode, by path.
-        later: whether they change with a switch of the services instead (``switched``).
+        later: whether the files change with a switch of the services instead (``switched``).
 
     **Example:**
 
@@ -124,8 +124,8 @@ def key_files(proxies: Proxies, keys: Keys) -> dict[str, tuple[str, int]]:
 def _health_program(home: str) -> dict[str, str]:
     """Texts by path.
 
-    Its unit names health.py, as in earlier versions that had only this file: a changed unit would
-    need a reload.
+    The health program's unit names health.py, as in earlier versions that had only this file: a
+    changed unit would need a reload.
     """
     return {**laid_out(home, health_program), f"{home}/health.py": entry(home, health_program)}
 
@@ -195,5 +195,5 @@ def _free(proxies: Proxies | None, seen: Observation) -> bool:
 
 
 def _empty(services_root: str) -> Proxies:
-    """Paths of the proxies, in a plan without any."""
+    """Paths of the proxies' files, in a plan without proxies."""
     return Proxies((), home=f"{services_root}/gateway")

@@ -32,16 +32,16 @@ def removed(
     bootstrap: bool = False,
     answered: Callable[[RemovalAnswer], object] = unheard,
 ) -> Commands:
-    """Remove services, or everything of sparkwright's, from the host.
+    """Remove services, or everything that sparkwright installed, from the host.
 
     If everything is removed, the host is as before: containers that a switch stopped are started
     again.
 
     Args:
         services: names; None for everything.
-        weights: whether the models go too.
+        weights: whether to remove the models, too.
         bootstrap: whether to undo bootstrap, after everything else is gone.
-        answered: called with the removed and the remaining parts.
+        answered: function called with the removed and the remaining parts.
 
     **Example:**
 
@@ -85,7 +85,7 @@ def removed(
         elif services is None and recorded:
             answer = RemovalAnswer(answer.done, (*answer.left, _LEFT))
         if services is None:
-            host_memory.locked = None  # the lock went with the rest
+            host_memory.locked = None  # the lock was among the removed files
         answered(answer)
         return [f"removed {thing}" for thing in answer.done]
 

@@ -104,11 +104,12 @@ def switched_back(
     turn: Turn | None = None,
     ended: Ended | None = None,
 ) -> Commands:
-    """Switch services to releases that the host still has, with the proof of any other switch.
+    """Switch services to releases that the host still has, proved like any other switch.
 
     Args:
-        targets: switches that ``to_release`` makes; empty for no change. Called when the operation
-        runs. turn, ended: same as for ``running``.
+        targets: switches that ``to_release`` makes; empty for no change. The function is called
+            when the operation runs.
+        turn, ended: same as for ``running``.
 
     **Example:**
 
@@ -225,10 +226,11 @@ def to_release(
     """Return a switch of a service to a release that the host still has.
 
     Args:
-        now: the service as planned, or as it runs: the release does not determine the switch.
+        now: the planned or running service, which determines how to switch; the release does not.
         to: the release's record.
         back: the release that runs.
-        proved: whether this host served it well before: then it is observed for a short time.
+        proved: whether this host served the release well before: then the release is observed for a
+            short time.
     """
     soak = min(now.soak_seconds, PROVED_SOAK) if proved else now.soak_seconds
     short = (f"good here before: watched for {soak:.0f} s",) if proved else ()

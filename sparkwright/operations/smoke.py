@@ -1,4 +1,4 @@
-"""Smoke tests: real answers of the services on a host, or the host fails."""
+"""Smoke tests of a host's services: a service without real answers fails the host."""
 
 from collections.abc import Callable, Sequence
 from ipaddress import ip_address
@@ -30,16 +30,18 @@ def answers(
     judged: Callable[[str, Smoke], None] | None = None,
     noticed: Callable[[Finding], None] | None = None,
 ) -> Commands:
-    """Check each service for health, its names, the key and a real generation. Changes nothing.
+    """Check each service for health, its names, the key and a real generation. The host is not
+    changed.
 
-    The host itself asks, within each service's deadlines. A failure shows the service's
-    last journal lines. Then this machine asks as a neighbour does, without the key.
+    The host itself sends the requests, within each service's deadlines. A failure shows the
+    service's last journal lines. Then this machine sends requests without the key, as a neighbour
+    would.
 
     Args:
         entrances: ports that must refuse every request without the key.
-        judged: called with the result of each service, by name.
-        noticed: called with a fault that does not fail the host: ports that answer there and not
-            here.
+        judged: function called with the result of each service, by name.
+        noticed: function called with a fault that does not fail the host: ports that answer the
+            host but not this machine.
 
     **Example:**
 

@@ -24,7 +24,8 @@ def installed(watch: Watch | None, *, unless: Callable[[], bool] = lambda: False
 
     Args:
         watch: its configuration and units (``checks.service.watch.watch_of``); None removes it.
-        unless: called once all earlier steps are done; returns whether the watch stays unchanged.
+        unless: function called once all earlier steps are done; returns whether the watch stays
+            unchanged.
 
     **Example:**
 

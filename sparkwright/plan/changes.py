@@ -138,7 +138,8 @@ def unmanaged_containers(services: Sequence[Service], observed: Observation) -> 
 
 
 def is_ours(listener: Listener, observed: Observation) -> bool:
-    """A listener in a container of any of our services (ports may be exchanged), or a proxy."""
+    """Return whether a listener is a proxy or in a container of any of our services, whatever its
+    port."""
     name = (listener.container or "").partition(" ")[0]
     # For a container with its own network, a process of Docker listens in its place.
     service = name.removeprefix("sparkwright-")

@@ -1,8 +1,7 @@
 """Rights of a service's container on its host, and the path of its API key.
 
-No variable, argument or label that ``docker inspect`` shows has the key, and no command line: the
-host's 0600 file is mounted, and the last shell before the engine puts the key into the engine's
-environment.
+Neither ``docker inspect`` nor a command line shows the key: the host's 0600 file is mounted, and
+the last shell before the engine puts the key into the engine's environment.
 """
 
 import json

@@ -60,7 +60,7 @@ class PlannedFile:
 
     @property
     def is_code(self) -> bool:
-        """Return whether the engine may run it."""
+        """Return whether the engine may run the file."""
         return is_code((self.file.at, self.file.name), self.content)
 
     @property
@@ -83,7 +83,7 @@ class PlannedFile:
 
 @cache  # once for all hosts
 def trial(text: str, messages: str, tools: bool) -> tuple[int, str]:
-    """Line and reason of a template's mistake; an empty reason without one.
+    """Line and reason of a template's mistake; an empty reason without a mistake.
 
     Args:
         messages: ``messages`` of a conversation, or ``scored`` texts, to render; empty for a

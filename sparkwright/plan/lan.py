@@ -43,7 +43,8 @@ def at(address: str, port: int) -> str:
 
 
 def usable(address: str) -> bool:
-    """Return whether other hosts can use an address. A host may answer anything."""
+    """Return whether other hosts can use an address. The text comes from a host, which may report
+    any text."""
     try:
         return not ip_address(address).is_link_local
     except ValueError:

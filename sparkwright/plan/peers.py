@@ -6,8 +6,8 @@ arrives; beyond a few leeches, leeches serve further hosts.
 
 from collections.abc import Sequence
 
-#: Leeches of one seed. Eight streams of a tenth of a gigabit line each keep up with a line out of
-#: a hundred megabits.
+#: Leeches of one seed. Eight streams, each a tenth of 1 Gbit/s, keep up with an uplink of 100
+#: Mbit/s.
 FAN_OUT = 8
 #: Hosts that are tried in order, if the first is gone, before the uplink.
 MOST_PEERS = 3

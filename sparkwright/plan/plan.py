@@ -76,7 +76,7 @@ class ServicePlan:
 
     @property
     def follower(self) -> bool:
-        """Return whether another host answers for it."""
+        """Return whether another host answers for the service."""
         return self.rank is not None and not self.rank.head
 
     @property
@@ -166,7 +166,7 @@ class HostPlan:
     Attributes:
         locked: whether its lock file exists.
         gpu: the host's GPU, from its setting or its group; None if neither names it.
-        certificate: certificate of the user's own; None without one.
+        certificate: the user's own certificate; None without such a certificate.
         python_files: model's name in the catalog -> Python files of its commit; None while unknown.
         resolved: models by the key of their reference, as far as they are known.
     """
@@ -182,7 +182,7 @@ class HostPlan:
 
     @property
     def tls(self) -> Tls:
-        """TLS of its proxies, and towards other hosts."""
+        """TLS of the host's proxies, and of its connections to other hosts."""
         return "own" if self.settings.tls == "own" else self.certificate
 
     @property
@@ -390,7 +390,7 @@ def _layered(
     own: str,
     derivation: Derivation | None,
 ) -> _Layers:
-    """Arguments and environment of recipe, tag and service over each other, and their origins."""
+    """Merged arguments and environment of recipe, tag and service, and their origins."""
     arguments: dict[str, ArgumentValue | None] = {}
     environment: dict[str, str | None] = {}
     origins: dict[str, str] = {}
@@ -522,7 +522,7 @@ def _listeners(
         yield key, service.port, "", user
     for service in services:
         if rank := service.rank:
-            for port in (rank.port, rank.port + 1):  # and the head's rank program
+            for port in (rank.port, rank.port + 1):  # the second is the head's rank program
                 user = f"the ranks of {service.name!r}"
                 yield f"clusters.{rank.cluster}.port", port, f", of {user},", user
     if settings.address:

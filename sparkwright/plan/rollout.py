@@ -11,7 +11,7 @@ from sparkwright.plan.tags import MESSAGES
 
 
 def batches(hosts: Sequence[str], settings: RolloutSettings) -> list[list[str]]:
-    """Hosts in the order of their turns: the canaries first, then batches.
+    """Hosts in the order of their batches: the canaries first, then batches.
 
     Named canaries that are not among the hosts (another --limit) are skipped.
     """
@@ -63,7 +63,7 @@ def behind_another_proxy(name: str, release: str, *, was: bool, planned: bool) -
     proxy.
 
     Args:
-        was: whether the release was made for a place behind a proxy.
+        was: whether the release was rendered for a service behind a proxy.
         planned: whether the plan has a proxy.
     """
     if was == planned:
@@ -95,7 +95,7 @@ class Rollout:
     switched: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def place(self, host: str) -> str:
-        """``batch 2 of 3``, of a host."""
+        """Text such as ``batch 2 of 3`` for a host."""
         turn = next(n for n, names in enumerate(self.batches, 1) if host in names)
         return f"batch {turn} of {len(self.batches)}"
 

@@ -8,7 +8,7 @@ from sparkwright.config.settings import HostSettings, ServiceSettings
 from sparkwright.findings.finding import Finding
 from sparkwright.findings.user_error import Messages, suggest
 
-#: Applies to the whole plan.
+#: Messages about the tags of the whole plan.
 MESSAGES = Messages(__file__)
 
 

@@ -1,4 +1,5 @@
-"""Render a chat template with a conversation, as an engine does. Runs in a separate process.
+"""Render a chat template with a conversation, as an engine does. The module runs in a separate
+process.
 
 A template is a foreign program: it may loop forever or allocate gigabytes. This process has limits
 of time and memory, reads the template from standard input, and prints a short result.
@@ -76,7 +77,7 @@ def _fault(text: str, values: dict[str, Any]) -> tuple[int, str]:
         return error.lineno, str(error.message)
     except MemoryError:
         return 0, f"it takes more than {_MEMORY >> 20} MiB of memory"
-    except Exception as error:  # whatever a template makes of its values
+    except Exception as error:  # a template may raise any exception
         # A template may refuse system messages: then try the conversation without one.
         if isinstance(error, _Refused) and messages and messages[0]["role"] == "system":
             return _fault(text, {**values, "messages": messages[1:]})

@@ -92,7 +92,7 @@ class Proxy:
 
     Attributes:
         bind: address to listen on; ``*`` is all of IPv4.
-        health_path: answers 200 while the replica's last real generation worked.
+        health_path: path that answers 200 while the replica's last real generation worked.
         exclusive: the service's group; None if it never sleeps.
         on_request: whether a request activates it.
         engine_key: whether the proxy sends a replica the engine's key instead of the client's.
@@ -128,12 +128,12 @@ class Proxy:
 
     @property
     def models(self) -> bool:
-        """Return whether it is the address for all models."""
+        """Return whether the proxy is the address for all models."""
         return self.name == MODELS
 
     @property
     def page(self) -> bool:
-        """Return whether it is Open WebUI's proxy, which asks browsers for accounts of its own."""
+        """Return whether the proxy is Open WebUI's, which asks browsers for its own accounts."""
         return self.name == PAGE
 
 
@@ -237,7 +237,7 @@ class Proxies:
 
     @property
     def tls_files(self) -> dict[str, tuple[str, int]]:
-        """Needed files of TLS: text and mode, by path."""
+        """Required files of TLS: text and mode, by path."""
         result: dict[str, tuple[str, int]] = {}
         if self.tls:
             result[self.certificate] = (self.tls, 0o600)
@@ -265,7 +265,7 @@ class Proxies:
 
 @dataclass(frozen=True)
 class Files:
-    """A proxies's files, by the places that ``Proxies`` names."""
+    """Files of the proxies, by the paths in ``Proxies``."""
 
     config: str
     waiting_room: str
@@ -305,9 +305,10 @@ def key_hash(key: Secret) -> str:
 def key_map(keys: Mapping[str, Iterable[Secret]]) -> str:
     """The map of the keys that open the proxies: SHA-256 and name, a line each.
 
-    Hashes, because HAProxy's lookup compares byte by byte and its runtime API prints loaded values;
-    a file, because a reload reads it again but reads the environment only at the start. With two
-    values of a name a key changes without an interruption; a name without a value admits nobody.
+    The map has hashes, because HAProxy's lookup compares byte by byte and its runtime API prints
+    loaded values. The map is a file, because a reload reads files again but not the environment.
+    With two values of a name a key changes without an interruption; a name without a value admits
+    nobody.
     """
     return "".join(f"{key_hash(key)} {name}\n" for name, some in keys.items() for key in some)
 

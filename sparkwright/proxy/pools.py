@@ -41,7 +41,7 @@ class PlannedPool:
 def planned_pools(plans: Iterable[HostPlan]) -> tuple[PlannedPool, ...]:
     """The pools of all hosts: each has services with equal names on the same hosts.
 
-    A service without a proxy knows no client's key, and no other machine reaches a service at a
+    A service without a proxy accepts no client's key, and no other machine reaches a service at a
     loopback address: neither is behind the address.
     """
     serving: dict[str, dict[str, ServicePlan]] = {}
@@ -69,7 +69,7 @@ def behind_address(service: ServicePlan) -> bool:
 
 
 def unverified(pools: Iterable[PlannedPool]) -> Iterator[finding.Finding]:
-    """Replicas that HAProxy can't verify. Nothing is written for them yet."""
+    """Replicas that HAProxy can't verify. No configuration is written for these replicas yet."""
     for host, tls in {host: pool.tls[host] for pool in pools for host in pool.services}.items():
         if tls == "own":
             continue  # made on first use
@@ -102,7 +102,7 @@ def with_others(host: str, everyone: Everyone) -> frozenset[str]:
 
 
 def _serving(host: str, data: Mapping[str, Any]) -> frozenset[str]:
-    """Services of a host, by data that need not be whole, without followers in a cluster."""
+    """Services of a host by its data, which may be incomplete; without followers in a cluster."""
     names = set()
     for name, service in mapping(data.get("services")).items():
         cluster = mapping(mapping(data.get("clusters")).get(str(mapping(service).get("cluster"))))

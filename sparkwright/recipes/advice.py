@@ -29,7 +29,7 @@ _KEYS = (
 _INSTALLATION = ("dependencies", "install", "docker_source")
 #: vLLM's own image, of a version.
 _STOCK = re.compile(r"vllm/vllm-openai:v?(\d+\.\d+\.\d+)(-[a-z0-9_.-]+)?")
-#: The host that serves it sets its size.
+#: Arguments that depend on the serving host's size.
 _SIZES = ("gpu_memory_utilization", "max_model_len", "max_num_seqs", *engine("vllm").gpu_counts)
 
 

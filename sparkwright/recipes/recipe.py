@@ -72,7 +72,7 @@ class Remarks:
         return kept
 
     def left_out(self, key: str, observed: str, reason: str) -> None:
-        """Add a note on a key that the catalog does not get, with the reason of another table."""
+        """Add a note on a key that is not carried over, with the reason from another table."""
         self._add(LEFT_OUT, key, observed, needed=False, reason=reason)
 
     def _add(self, name: str, key: str, observed: str, *, needed: bool, **reasons: str) -> None:
@@ -128,7 +128,7 @@ class Text:
 
     @property
     def names(self) -> tuple[str, str]:
-        """The file's own name, and its name with its folder's."""
+        """The file's name, alone and with its folder's name."""
         folder, _, stem = self.name.rpartition("/")
         return stem, f"{folder.rpartition('/')[2]}-{stem}" if folder else stem
 
@@ -188,5 +188,5 @@ class Foreign:
 
     @property
     def engine(self) -> Engine:
-        """Name of its engine."""
+        """Name of the recipe's engine."""
         return engine(self.remarks.engine)

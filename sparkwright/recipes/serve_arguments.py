@@ -52,7 +52,7 @@ class Arguments:
 
     Attributes:
         parser: parser of the engine.
-        tables: tables of the version that judges, or of all versions.
+        tables: tables of the engine's version, or of all versions.
         version: its text in messages.
         values: argument, with underscores -> value.
         nested: arguments whose value is a mapping, set as a whole or key by key.
@@ -70,7 +70,7 @@ class Arguments:
     served_names: tuple[str, ...] = ()
 
     def option(self, word: str, arguments: list[str]) -> None:
-        """Read an option, and as many of the words after it as it takes."""
+        """Read an option, and the following words that are its values."""
         option, equals, value = word.partition("=")
         name, _, path = option.lstrip("-").partition(".")
         given = [value] if equals else []
@@ -188,6 +188,6 @@ def _scalar(text: str) -> int | float | str:
 
 
 def fitting(value: Any) -> ArgumentValue:
-    """A deep mapping as JSON's text, which vLLM also reads; other values unchanged."""
+    """A nested mapping as JSON text, which vLLM also reads; other values unchanged."""
     deep = isinstance(value, dict) and any(isinstance(v, list | dict) for v in value.values())
     return value if not deep else json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -26,7 +26,7 @@ def read(text: Text, data: dict[str, Any], options: Options) -> Iterator[Foreign
     """Each variant is a recipe; a variant for other hardware is refused.
 
     Raises:
-        Unfit: all of the recipe is for another engine, or a requested variant does not exist.
+        Unfit: the whole recipe is for another engine, or a requested variant does not exist.
     """
     if data.get("omni"):
         raise Unfit("omni", "vLLM-Omni", "this tool serves text with vLLM")
@@ -65,7 +65,7 @@ def _variant(
     for variable in [name for name, value in variables.items() if value in _NETWORK]:
         remarks.note("network", f"env.{variable}", f"{variable}={variables.pop(variable)}")
     given += _features(data, variant, keys, remarks)
-    if strings(about, "tasks") == ["embedding"]:  # theirs for every model that pools
+    if strings(about, "tasks") == ["embedding"]:  # the page's task of every model that pools
         given = ["--runner", "pooling", *given]
     if container is None and model.get("nightly_required"):
         container = "vllm/vllm-openai:nightly"
@@ -140,7 +140,7 @@ def _features(
 
 
 def _image(value: Any) -> str | None:
-    """An image of NVIDIA's, with CUDA 13 if there are images by CUDA's version."""
+    """NVIDIA's image, with CUDA 13 if the recipe has images by CUDA version."""
     while isinstance(value, dict):
         value = next((value[key] for key in ("nvidia", "cu130", "cu129") if key in value), None)
     return value.strip() or None if isinstance(value, str) else None

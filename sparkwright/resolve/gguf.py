@@ -21,7 +21,7 @@ _NUMBERS = {
     0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d",
 }  # fmt: skip
 _STRING, _ARRAY = 8, 9
-#: Bytes of a header: that of a tokenizer with 262,144 tokens and its merges has some 16 MiB.
+#: Bytes of a header: a tokenizer with 262,144 tokens and its merges takes some 16 MiB.
 MOST_BYTES = 64 << 20
 #: Values, tensors, elements of a kept array, bytes of a name, and dimensions of a tensor.
 _MOST, _KEPT, _NAME, _DIMENSIONS = 1 << 16, 1 << 10, 1 << 10, 8
@@ -35,7 +35,7 @@ class Header:
     """A header.
 
     Attributes:
-        values: values by key; of arrays, only short arrays of numbers.
+        values: values by key; arrays only if they are short and of numbers.
         tensors: name -> count of its numbers, and their bytes.
     """
 
@@ -47,7 +47,7 @@ def read_header(fetch: Callable[[int, int], bytes], size: int) -> Header:
     """Read the header of a file of this size.
 
     Args:
-        fetch: returns this many bytes of the file from an offset on.
+        fetch: function that returns this many bytes of the file from an offset on.
 
     Raises:
         Unusable: the file is not a GGUF file, is cut off, or is beyond the bounds.
@@ -165,7 +165,7 @@ class _Text:
         return None
 
     def _skip_texts(self, count: int) -> None:
-        """Tokenizers have a million texts: 0.2 s."""
+        """Skip texts; a tokenizer has a million of them, which take 0.2 s."""
         unpack, at = struct.Struct(self.order + "Q").unpack_from, self.at
         for _ in range(count):
             if at + 8 > len(self._data):

@@ -32,7 +32,7 @@ def facts_of_headers(
     Args:
         headers: headers of all parts of the file, the first part's first.
         file: path of the first part.
-        projector: path and size of the file that reads images; None and 0 without one.
+        projector: path and size of the file that reads images; None and 0 without such a file.
         marks: texts to search for in the chat template.
         license: the hub's information on it.
 
@@ -110,7 +110,7 @@ def _windows(values: Mapping[str, Any], name: str, layers: int) -> list[int]:
 
 
 def _lengths(values: Mapping[str, Any], heads: int) -> tuple[int, int, int, int]:
-    """Numbers in a head of keys and of values; then of blocks with a sliding window."""
+    """Widths of a key head and a value head; then both widths in blocks with a sliding window."""
     usual = (kv_cache.whole(values, "embedding_length") or 0) // heads if heads else 0
     key = kv_cache.whole(values, "attention.key_length") or usual
     # Multi-head latent attention keeps one vector, which contains the values.

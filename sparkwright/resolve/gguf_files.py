@@ -15,7 +15,7 @@ _LABEL = re.compile(
     r"(?:^|[-._/])((?:UD-)?(?:I?Q\d_[A-Z0-9]+(?:_[A-Z0-9]+)*|T?Q\d_0|B?F16|F32|MXFP4(?:_MOE)?|NVFP4))"
     r"(?=$|[-._/])", re.IGNORECASE,
 )  # fmt: skip
-#: Weights of full width: of use to whoever makes quantizations, half as fast to whoever serves.
+#: Weights of full width: useful for making quantizations, half as fast for serving.
 _FULL = ("F32", "F16", "BF16")
 #: The first of the files that read images is used.
 _PROJECTORS = ("F16", "BF16", "Q8_0", "F32")
@@ -59,7 +59,7 @@ def choose(
     Args:
         sizes: sizes of every file of the repository.
         choice: choice of files, as in ``ModelReference``.
-        read: returns the facts of a model with a projector.
+        read: function that returns the facts of a model with a projector.
 
     Raises:
         Unusable: the choice leads to no model, or to several.
@@ -167,5 +167,5 @@ def _unclear(problem: str, models: list[GgufModel]) -> Unusable:
 
 
 def _served(path: str) -> bool:
-    """Return whether a file is GGUF, with a name that paths and commands can have."""
+    """Return whether a file is GGUF and its name is safe in paths and commands."""
     return len(path) <= 200 and re.fullmatch(gguf.GGUF_FILE, path) is not None

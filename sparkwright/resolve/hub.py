@@ -62,8 +62,8 @@ def lora_of(
 
     Args:
         files: paths of the repository.
-        small: returns the object of a JSON file.
-        piece: returns bytes of a file, given their offset and number.
+        small: function that returns the object of a JSON file.
+        piece: function that returns bytes of a file, given their offset and number.
 
     Raises:
         ValueError, TypeError, LookupError, Unusable: the files have another form.
@@ -136,7 +136,7 @@ class PinnedFile:
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", defer_build=True))
 class ResolvedModel:
-    """A resolved revision; the lock's entry of a model, but for the repository.
+    """A resolved revision; the lock's entry of a model, without the repository.
 
     Attributes:
         commit: 40 hex digits.
@@ -188,7 +188,7 @@ class ResolvedModel:
 
     @property
     def python_files(self) -> tuple[str, ...]:
-        """Paths of its files that Python could import."""
+        """Paths of the model's files that Python could import."""
         return tuple(path for path in self.files if path.endswith(".py"))
 
 

@@ -13,9 +13,10 @@ MOST = 1 << 30
 def kv_layers(config: Any) -> tuple[KvLayers, ...]:
     """The geometry of the KV cache; empty if the configuration lacks part of it.
 
-    Reads the keys of transformers' configurations: layer_types or full_attention_interval,
-    num_key_value_heads, head_dim, sliding_window, and Gemma's global_head_dim with
-    num_global_key_value_heads. Linear-attention layers keep no keys and values.
+    The function reads the keys of transformers' configurations: layer_types or
+    full_attention_interval, num_key_value_heads, head_dim, sliding_window, and Gemma's
+    global_head_dim with num_global_key_value_heads. Linear-attention layers keep no keys and
+    values.
     """
     if not isinstance(config, dict):
         return ()

@@ -103,7 +103,7 @@ def resolve(
 
 
 def known_bad(named: References, catalog: Catalog, resolution: Resolution) -> Iterator[Finding]:
-    """Commits that the catalog knows to be bad."""
+    """Commits that the catalog lists as bad."""
     for reference in named.models:
         model, resolved = catalog.models.get(reference.name), resolution.model(reference)
         if model and model.not_before and resolved.date and resolved.date < model.not_before:

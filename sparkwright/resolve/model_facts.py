@@ -1,7 +1,7 @@
 """Facts about a model from a commit's own small files, for the settings that depend on them.
 
 config.json, generation_config.json, tokenizer_config.json and the chat template are untrusted data:
-values of an unexpected form count as missing, and no code of theirs is run.
+values of an unexpected form count as missing, and their code is not run.
 """
 
 import re
@@ -39,7 +39,7 @@ class ModelFacts(Data):
 
     Attributes:
         architecture: the class that serves it; None if config.json names none.
-        task: kind of requests by the hub, unless it is chat; else None.
+        task: kind of requests according to the hub; None for chat.
         model_type: name by which transformers and vLLM know the family.
         context: longest context in tokens.
         quantization: ``quant_method``; None for weights that are not quantized.
@@ -47,7 +47,7 @@ class ModelFacts(Data):
         vision: whether config.json has a vision tower.
         hybrid: whether some layers keep a state instead of keys and values.
         code: classes of Python files that config.json asks for (``auto_map``).
-        chat_template: whether there is one.
+        chat_template: whether the model has a chat template.
         template: texts of the template by which parsers are chosen.
         sampling: temperature, top_p and top_k of generation_config.json.
         license: license that its card gives the hub.

@@ -10,7 +10,8 @@ from sparkwright.findings.finding import Severity
 from sparkwright.resolve.hub import ResolvedModel
 
 _WEIGHTS = (".safetensors", ".gguf")
-#: Pickles and archives of them, packed too; Python, what it imports, and programs.
+#: Pickles and archives of pickles, compressed too; Python code, files that Python imports, and
+#: programs.
 _RUNS_CODE = re.compile(
     r".*\.(bin|pt|pth|ckpt|pkl|pickle|joblib|dill|cloudpickle|nemo|mar|t7|keras|h5|hdf5|tar|"
     r"py[a-z]?|so(\.\d+)*|dylib|dll|egg|whl|sh|jar|engine|plan)(\.(tar|tgz|gz|bz2|xz|zst|lz4|zip))*"

@@ -1,4 +1,4 @@
-"""Queries to servers of outside: hubs, registries and git repositories.
+"""Queries to external servers: hubs, registries and git repositories.
 
 The owner of a repository writes its files, and may write anything: they are read as data, within
 bounds, and never run. Every answer comes through `Server.get`.
@@ -43,12 +43,12 @@ _METADATA = ("fd00:ec2::254", "100.100.100.200")
 
 
 class PrivateAddress(Unusable):
-    """A server of the internet redirects to an address of a private network without permission."""
+    """A server on the internet redirects to a private network without permission."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer, whole; ``content`` is empty for an error."""
+    """A complete answer; ``content`` is empty for an error."""
 
     status: int
     headers: Message
@@ -68,9 +68,9 @@ class Answer:
 class Server:
     """A server that the user named, and the servers of its redirects.
 
-    It may redirect no further into the network than it is itself: a server of the internet not to
-    the LAN, a server of the LAN not to this machine, and none to link-local addresses, which give
-    credentials in clouds. Through a proxy, which resolves names itself, only addresses are checked.
+    A server may not redirect closer to this machine than it is itself: not from the internet to the
+    LAN, not from the LAN to this machine, and never to link-local addresses, which give credentials
+    in clouds. Through a proxy, which resolves names itself, only addresses are checked.
 
     Args:
         private: patterns of names, addresses and networks of private networks to which it may
@@ -162,7 +162,7 @@ class Server:
 
 
 def basic(account: str) -> dict[str, str]:
-    """The header by which an account (``user:password``) is shown."""
+    """Authorization header for an account (``user:password``)."""
     return {"Authorization": f"Basic {b64encode(account.encode()).decode()}"}
 
 
@@ -226,7 +226,7 @@ def _certificates(*authorities: str | None) -> ssl.SSLContext:
 
 @contextmanager
 def asking(subject: str, server: str, *, answer: str, setting: str) -> Iterator[None]:
-    """Make one finding of a query's errors.
+    """Combine a query's errors into one finding.
 
     Args:
         answer: expected answer of the server, as text.
@@ -239,7 +239,7 @@ def asking(subject: str, server: str, *, answer: str, setting: str) -> Iterator[
     try:
         yield
     except OSError as error:
-        cause = getattr(error, "reason", error)  # urllib's own error has the system's within
+        cause = getattr(error, "reason", error)  # urllib's error contains the system's error
         reason = (getattr(cause, "strerror", None) or str(cause))[:200]
         raise MESSAGES.refusal("unreachable", subject, **facts, reason=reason) from error
     except Unusable as error:

@@ -52,7 +52,7 @@ class Snapshot:
         """Paths of plain files of a recipe's usual size; with ``every``, of all files.
 
         Raises:
-            UserError: the tree has no end.
+            UserError: the tree has too many files.
         """
         listed = self._git("ls-tree", "-r", "-l", "-z", "--full-tree", self.commit)
         result = []

@@ -69,8 +69,8 @@ class ImageReference:
         pull_name: ``host[:port]/path``, without tag: the name for Docker.
         digest: the catalog's pin of the tag; None to ask the registry.
         key: file with the required public key of its signature, if any.
-        build: set for an image that no registry has; the tag is then a git revision.
-        steps: set for an image that is derived from this image on the host.
+        build: source of an image that no registry has; the tag is then a git revision.
+        steps: steps that derive an image from this image on the host.
     """
 
     image: str
@@ -99,7 +99,7 @@ class ModelReference:
         code: ``org/name/path`` of files that run code and that a user has read.
         choice: served files of a GGUF repository: a quantization (``Q4_K_M``), the path of a file,
             or its largest size (``12GiB``), each with the repository's projector; or a path, a
-            comma, and the projector's path or ``none``. Empty for other formats.
+            comma, and the projector's path or ``none``; empty for other formats.
         gguf: whether to serve GGUF files of a repository that has others, too.
     """
 

@@ -1,7 +1,8 @@
 """Resolution of a tag at a container registry: digest, platforms and bytes to pull.
 
-Speaks the OCI distribution protocol (https://github.com/opencontainers/distribution-spec) with
-the anonymous token exchange that public registries require.
+The module speaks the OCI distribution protocol
+(https://github.com/opencontainers/distribution-spec) with the anonymous token exchange that public
+registries require.
 
 cosign signs a small document (simple signing) that has the image's digest. The lock keeps document
 and signature, so that every later run verifies them again, without a registry.
@@ -37,7 +38,7 @@ class Signature:
     signature: _Base64
 
     def holds(self, digest: str, key: str) -> bool:
-        """Return whether it is signed by a key, for the image of this digest.
+        """Return whether the document is signed by a key and names this digest.
 
         Raises as ``verifier``.
         """
@@ -137,9 +138,7 @@ class ResolvedImage:
     signature: Signature | None = None
 
     def is_signed(self, key: str | None) -> bool:
-        """Return whether its signature is by a key, and of its digest; always true without a
-        key.
-        """
+        """Return whether a key signed the image's digest; always true without a key."""
         return not key or bool(self.signature and self.signature.holds(self.digest, key))
 
     def local_name(self, reference: references.ImageReference) -> str:
@@ -166,7 +165,8 @@ def ask_registry(
 
     Args:
         registry: ``http(s)://host[:port]``.
-        credentials: ``user:password`` for a private image. Sent to the registry's token service.
+        credentials: ``user:password`` for a private image, which are sent to the registry's token
+            service.
         title: the image in messages.
         key: file with a public key, whose signature is required; None for no signature.
         private: servers in private networks to which it may redirect.

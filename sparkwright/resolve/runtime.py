@@ -1,8 +1,8 @@
 """The runtime bundle: hf_transfer and hf_xet for a host that cannot reach PyPI.
 
 The controller downloads the pinned wheels for the host's architecture with pip, unpacks them
-(nothing is executed) into one tree, and packs that as a deterministic tar.gz. The host unpacks it
-and puts the tree on sys.path; nothing is installed. One tree serves every Python version: both
+(nothing is executed) into one tree, and packs the tree as a deterministic tar.gz. The host unpacks
+it and puts the tree on sys.path; nothing is installed. One tree serves every Python version: both
 libraries use its stable interface.
 
 The bundle is named by the sha256 of the tar inside the gzip, which this version of sparkwright

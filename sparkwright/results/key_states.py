@@ -1,4 +1,4 @@
-"""The API keys of a fleet as a table: names, states, and hosts that know them. Never a key."""
+"""The API keys of a fleet as a table: names, states, and hosts that accept them, but no key."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ class KeyRow:
     """A value of a key, identified without the value itself.
 
     Attributes:
-        state: ``current``, ``new``, ``old``, ``revoked``, ``command``, or ``unknown``: hosts know a
-            key that this controller does not have.
+        state: ``current``, ``new``, ``old``, ``revoked``, ``command``, or ``unknown``: hosts accept
+            a key that this controller does not have.
         created: creation time of its file, RFC 3339; None if missing.
         hosts: hosts whose proxies accept it.
     """

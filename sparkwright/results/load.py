@@ -41,7 +41,7 @@ class Line:
     Attributes:
         problem: reason for missing figures.
         tokens: generated tokens a second.
-        first_token: mean seconds to the first token, of requests since the last look.
+        first_token: mean seconds to the first token, of requests since the last sample.
         cache, accepted: shares.
         gpu, power, temperature: per cent, watts and degrees of the hottest GPU.
         clock: MHz of the slowest GPU.
@@ -154,7 +154,7 @@ def _rise(now: float | None, before: float | None) -> float | None:
 
 
 def _host(name: str, load: HostLoad) -> Line:
-    """The figures of the machine: of several GPUs the highest."""
+    """The machine's figures; of several GPUs, the highest figures."""
     own = [gpu for gpu in load.gpus if gpu.memory_used_mib is not None and not gpu.unified]
     used, total = load.memory - load.available, load.memory
     if own:

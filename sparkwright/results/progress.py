@@ -17,7 +17,7 @@ def together(
 
     Args:
         jobs: name -> the host's report on a fetch; None if it has not begun.
-        ended: names of jobs that run no more.
+        ended: names of jobs that no longer run.
     """
     every = {name: progress or _BEFORE for name, progress in jobs.items()}
     for name in ended:

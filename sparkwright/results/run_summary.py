@@ -80,7 +80,7 @@ class Row:
 
     @property
     def is_known(self) -> bool:
-        """Return whether the run observed the host: not if the user declined it."""
+        """Return whether the run observed the host; false if the user declined the host."""
         results = (service.smoke or service.outcome for service in self.services)
         return bool(self.refused or self.left or self.changes or any(results)) or not self.services
 

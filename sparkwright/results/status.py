@@ -283,7 +283,7 @@ def _difference(drift: Sequence[str], *, was_stopped: bool) -> str:
 
 
 def _milliseconds(health: str) -> float:
-    """Response time of /health from a cell of the table; negative if the service is not well."""
+    """Response time of /health from a cell of the table; negative if the service is unhealthy."""
     match = re.fullmatch(r"ok in (\d+) ms", health)
     return float(match[1]) if match else -1
 

@@ -103,9 +103,9 @@ def readiness(host: Host, host_run: HostRun) -> Readiness:
 
 
 def speed(host: Host, host_run: HostRun, observed: observe.Observation) -> tuple[int, str]:
-    """Bytes per second that a host receives of the largest file that it lacks, and the source.
+    """Download speed of the largest file that a host lacks, in bytes per second, and the source.
 
-    Nothing is measured, and 0 returned, if the host lacks no file or the hub does not answer.
+    The speed is 0, without a measurement, if the host lacks no file or the hub does not answer.
     """
     settings, token = host_run.settings, host_run.token
     files = [(file.size, f"{model.endpoint}/{model.resolved.repository}/resolve/"

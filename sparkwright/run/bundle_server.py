@@ -1,4 +1,4 @@
-"""The controller as the host that serves: a bundle's models and images, for the time of a run."""
+"""The controller as a peer that serves a bundle's models and images during a run."""
 
 import atexit
 import shutil

@@ -47,7 +47,7 @@ def private_key(load: Any, state: Any, key_filename: str, key_password: str | No
         )
     try:
         return load(state, key_filename=key_filename, key_password=key_password)
-    except Exception as error:  # paramiko's parsers raise whatever a damaged file provokes
+    except Exception as error:  # a damaged file may raise any exception
         if encrypted:
             why, remedy = "its passphrase is wrong", "correct ssh_key_password"
         else:
@@ -57,16 +57,16 @@ def private_key(load: Any, state: Any, key_filename: str, key_password: str | No
 
 
 class Connections(BaseStateCallback):
-    """Tunes each connection as it is made, and reports hosts that can't be reached."""
+    """Callbacks that tune each new connection and report hosts that can't be reached."""
 
     def host_before_connect(self, state: State, host: Host) -> None:  # type: ignore[override]
-        """Called once per host, before the connection."""
+        """Prepare a host, once, before its connection."""
         hooks.only_connect_errors(host)
         if not _STOCK:
             hooks.with_transport(host, _tuned)
 
     def host_connect(self, state: State, host: Host) -> None:  # type: ignore[override]
-        """Called once per host, before its first command."""
+        """Tune a host's connection, once, before its first command."""
         transport = hooks.transport_of(host)
         if not _STOCK and transport is not None and isinstance(transport.sock, socket.socket):
             tune(transport.sock)
@@ -80,7 +80,7 @@ class Connections(BaseStateCallback):
         hooks.count_executions(host, count)
 
     def host_connect_error(self, state: State, host: Host, error: Exception) -> None:  # type: ignore[override]
-        """Called for a host that can't be reached or refuses the login."""
+        """Report a host that can't be reached or refuses the login."""
         check = f" (check that it is on, 'ssh {host.name}', and its ssh_ settings)"
         memory(host).failure = f"not reached: {error}" + check * (
             not isinstance(error, KeyUnusable)
@@ -88,7 +88,7 @@ class Connections(BaseStateCallback):
 
 
 def _tuned(connection: object, **arguments: Any) -> Transport:
-    """paramiko's transport over a tuned connection; a jump host's is not a socket."""
+    """paramiko's transport over a tuned connection; a jump host's connection is not a socket."""
     if isinstance(connection, socket.socket):
         tune(connection)
     return Transport(connection, **arguments)  # type: ignore[arg-type]

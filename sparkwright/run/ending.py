@@ -30,7 +30,7 @@ RECORD = "SPARKWRIGHT_RECORD"
 def report(run: Run, *, as_json: bool) -> None:
     """Print the run's table and keep its record for ``sparkwright report``.
 
-    A run that only looks writes nothing, unless the environment names a file for its record.
+    A read-only run writes nothing, unless the environment names a file for its record.
 
     Args:
         as_json: whether standard output is pyinfra's JSON, which must not be mixed with other text.

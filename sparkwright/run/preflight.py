@@ -29,7 +29,7 @@ def passed(warnings: int, again: Callable[[Host], Sequence[str]] | None = None) 
     """The result of preflight as an operation, so that pyinfra's results show it.
 
     Args:
-        again: judges the host after bootstrap, and returns its faults.
+        again: function that checks the host after bootstrap and returns its faults.
     """
     problems = list(look(again)) if again else []
     yield from problems

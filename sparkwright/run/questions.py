@@ -57,7 +57,7 @@ def answered(
     """Return the question that a program on each host answers.
 
     Args:
-        request: the program's request, of a host's part of the run.
+        request: function that returns the program's request for a host's part of the run.
         answer: the record that the program returns.
         timeout: seconds until a host counts as lost.
     """
@@ -285,7 +285,7 @@ def follow(
         take: function that gets each answer, or the reason of a failure.
         interval: seconds between two requests.
         count: number of requests; 0 for no limit.
-        wanted: function that tells whether an answer is needed now; until then no request is sent.
+        wanted: function that returns whether an answer is needed now; no request is sent before.
 
     Raises:
         HostError: the last request had no answer.
@@ -327,7 +327,7 @@ def _reconnect(host: Host) -> None:
     """Connect to a host again if the connection was lost.
 
     Raises:
-        HostError: the host is not reached.
+        HostError: the host can't be reached.
     """
     transport = hooks.transport_of(host)
     if transport is not None and not transport.is_active():

@@ -210,7 +210,7 @@ def record(
     host_run: HostRun, services: Sequence[ServiceSwitch], ended: SwitchJournal, *, good: str = ""
 ) -> None:
     """Report the services' releases after a switch with an unplanned end: the target release for
-    services that were taken or rolled back, else the former one.
+    services that were taken or rolled back, else the former release.
 
     Args:
         good: state of the services if the switch succeeded.
@@ -218,7 +218,7 @@ def record(
     state = good if ended.result == GOOD else ended.result or FAILED
     for service in services:
         if service.sleeps:
-            continue  # it was written, and no part of it ran
+            continue  # its release was only written
         checks = ended.checks.get(service.name)
         # Without a valid plan no host is observed.
         before = host_run.memory.observation
@@ -242,7 +242,8 @@ def rollback(
 
     Args:
         to: a release that the host still has.
-        chosen: returns the names of a host's selected services; None for all of them.
+        chosen: function that returns the names of a host's selected services; None for all
+            services.
     """
     targets = targets_of(host, host_run, to=to, only=chosen(host.name))
     if targets is None:

@@ -99,7 +99,8 @@ class Session:
     def watch(self, watch: Watch[T]) -> Iterator[tuple[str, T] | None]:
         """Answers as they arrive, with their hosts; None if none arrived for a quarter of a second.
 
-        Ends once no host is watched any more. A failed host has its reason in `answers`.
+        The iteration ends once all hosts have ended or failed. A failed host has its reason in
+        `answers`.
         """
         queue: Queue[tuple[str, T]] = Queue()
 
@@ -179,25 +180,25 @@ def end_here() -> None:
 
 
 class Progress(BaseStateCallback):
-    """Reports each connected host, and the result of its operation."""
+    """Callbacks that report each connected host and the result of its operation."""
 
     def __init__(self, notice: Notice) -> None:
         self._notice = notice
 
     def host_connect(self, state: State, host: Host) -> None:  # type: ignore[override]
-        """Called once per host."""
+        """Report a connected host, once."""
         self._notice(host.name, "asked")
 
     def host_connect_error(self, state: State, host: Host, error: Exception) -> None:  # type: ignore[override]
-        """Called for a host that can't be reached."""
+        """Report a host that can't be reached."""
         self._notice(host.name, "not reached")
 
     def operation_host_success(self, state: State, host: Host, *_: object) -> None:  # type: ignore[override]
-        """Called when the host's operation is done."""
+        """Report a successful operation."""
         self._notice(host.name, "answered")
 
     def operation_host_error(self, state: State, host: Host, *_: object, **__: object) -> None:  # type: ignore[override]
-        """Called on a failure."""
+        """Report a failed operation."""
         self._notice(host.name, "failed")
 
 

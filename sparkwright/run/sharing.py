@@ -61,7 +61,7 @@ def sources(run: Run, host_run: HostRun, content: str | None = None) -> Sources:
 
 
 def build_of(host_run: HostRun, image: desired.DesiredImage) -> Callable[[], ImageBuild] | None:
-    """Fetches the context of an image that is built on the host; None for a pulled image."""
+    """Return a function that fetches the context of a built image; None for a pulled image."""
     planned = image.planned.build
     if planned is None:
         return partial(_derivation, image) if image.planned.steps else None

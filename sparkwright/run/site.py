@@ -139,7 +139,7 @@ class CommandState(State):
 
 
 def install() -> None:
-    """Hook planning and report into this run of pyinfra. Called by a site's ``config.py``."""
+    """Hook planning and report into this run of pyinfra; a site's ``config.py`` calls this."""
     if isinstance(ctx_state.get(), CommandState):
         return
     parameters = hooks.command_line()

@@ -173,7 +173,7 @@ class Run:
         everyone: names of all hosts of the inventory.
         takes_from: content -> host -> hosts from which it fetches the content; None until decided.
         broken: the plan's mistake, in one line; then nothing is planned, and the run uses the state
-            stored on the hosts. None if the plan is whole.
+            stored on the hosts. None if the plan is valid.
     """
 
     inventory: str
@@ -237,7 +237,7 @@ def role(function: Callable[[Host, HostRun], None]) -> Callable[[], None]:
 
 
 def refuse(host: Host, reason: str) -> None:
-    """Leave this host out of the run, and say why."""
+    """Leave this host out of the run, and report the reason."""
     memory(host).failure = reason
     for line in f"{reason}: this host stays unchanged".splitlines():
         host.log(click.style(visible(line), fg="red"))
@@ -245,8 +245,8 @@ def refuse(host: Host, reason: str) -> None:
 
 
 def set_aside(host: Host, mark: Maintenance | None, now: float) -> bool:
-    """Exclude a host in maintenance from the run, which is not a failure. Returns whether it was
-    left out.
+    """Exclude a host in maintenance from the run, which is not a failure. Returns whether the host
+    was left out.
 
     Args:
         now: the host's clock, seconds since the epoch.

@@ -94,7 +94,7 @@ class Endpoint:
         kinds: kinds of requests that it answers, each with its route.
         chats: whether it answers chats.
         ca: absolute path on the controller of the CA that verifies https; None for public CAs,
-            which every client knows, and for http.
+            which every client trusts, and for http.
         shared: whether its address serves all models.
     """
 
@@ -121,7 +121,7 @@ class Endpoint:
 
     @property
     def provider(self) -> str:
-        """A name for its address: the service's, or one for all models."""
+        """Name of the endpoint's address: the service's name, or a common name for all models."""
         return f"{self.host}.models" if self.shared else self.id
 
     @computed_field  # type: ignore[prop-decorator]

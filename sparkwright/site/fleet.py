@@ -59,8 +59,8 @@ def with_recipes(
     """The hosts with a recipe for every service; services without a recipe are left out.
 
     Args:
-        problems: gets the obstacles.
-        lock_of: reads a lock by its path; without a lock, the hub is asked.
+        problems: collection to which the obstacles are added.
+        lock_of: function that reads a lock by its path; without a lock, the hub is asked.
     """
     wanted: _Wanted = {}
     for host in hosts:
@@ -75,8 +75,8 @@ def with_recipes(
 
 
 def named_gpu(given: inventory.HostInput, settings: HostSettings) -> Gpu | None:
-    """The GPU by the setting ``gpu``, else by the host's group: `init` writes both as boxes
-    answer.
+    """The GPU by the setting ``gpu``, else by the host's group; `init` writes both from the hosts'
+    answers.
     """
     if settings.gpu:
         return Gpu(GPUS[settings.gpu], VRAM.get(settings.gpu), f"{given.origin('gpu')}: gpu")
@@ -271,7 +271,7 @@ def _engine(
 
 
 def _chosen(resolved: ResolvedModel, choice: str) -> Iterator[DerivedFact]:
-    """The served GGUF file of a service that names none."""
+    """The served GGUF file of a service that names no file."""
     header = resolved.facts and resolved.facts.gguf
     if header and choice.endswith("GiB"):
         why = f"the largest file that fits {choice} with {TOKENS} tokens of context"
@@ -279,7 +279,8 @@ def _chosen(resolved: ResolvedModel, choice: str) -> Iterator[DerivedFact]:
 
 
 def _misnamed(host: ReadHost, service: ServiceSettings, image: Image | None, where: str) -> Finding:
-    """The mistake of a service that names an unknown engine or image, or two that differ."""
+    """Mistake of a service with an unknown engine or image, or an engine that is not the
+    image's."""
     message, setting, name, names = "no-image", "image", service.image, [*host.catalog.images]
     if service.engine and service.engine not in ENGINES:
         message, setting, name, names = "no-engine", "engine", service.engine, [*ENGINES]
@@ -303,8 +304,8 @@ def recipe_for(
 ) -> Recipe | None:
     """The best recipe whose body is this repository and that runs on this GPU; None without one.
 
-    For a named card, the recipe made for the most memory that the card has comes first; then the
-    catalog's claim, the least memory, a drafter that makes it faster, and the name decide.
+    For a named card, the recipe for the most memory that fits the card comes first; then the
+    catalog's claim, the least memory, a drafter that makes the model faster, and the name decide.
 
     Args:
         choice: the required quantization or file of its body, if the repository has several.
@@ -375,7 +376,7 @@ class Fleet:
 
 
 def stopping(planned: Mapping[str, PlannedHost]) -> list[Finding]:
-    """Violated rules that end a run, since nobody has silenced them; an obstacle to a host's
+    """Violated rules that end a run, since no setting silences them; an obstacle to a host's
     login fails that host alone.
     """
     result = errors(finding for host in planned.values() for finding in host.violations)

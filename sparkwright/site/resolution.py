@@ -1,6 +1,7 @@
 """Validate a fleet before any file is made or server is asked, and resolve its tags and revisions.
 
-They come from its lock, or from registries and hubs. `check` and a deploy say the same.
+Tags and revisions come from the lock, or from registries and hubs. `check` and a deploy report the
+same findings.
 """
 
 import os
@@ -33,11 +34,11 @@ def site_problems(
 ) -> list[Finding]:
     """Faults of hosts that can be planned, and of files on the controller.
 
-    It writes nothing, runs no command of the user's, and contacts no server.
+    The check writes nothing, runs no command of the user's, and contacts no server.
 
     Args:
         everyone: data of every host of the inventory, in a limited run, too.
-        others: further hosts, whose models are behind the address of a planned one.
+        others: further hosts, whose models are behind the address of a planned host.
     """
     problems = Problems()
     for name, host in planned.items():
@@ -191,7 +192,7 @@ def with_geometry(
     hosts: Mapping[str, PlannedHost], resolution: Resolution
 ) -> dict[str, PlannedHost]:
     """The hosts with facts of the models' own files: the KV cache of their configurations,
-    headers of GGUF files, and the Python files among them. Rules are judged by these.
+    headers of GGUF files, and the Python files among them. The rules use these facts.
     """
     planned_hosts = {}
     for name, host in hosts.items():

@@ -28,7 +28,8 @@ def with_files(
     """The plan with the files of its services, read and tested.
 
     Args:
-        lock: returns the host's lock, which takes precedence; called for files of repositories.
+        lock: function that returns the host's lock, which takes precedence for files of
+            repositories.
 
     Raises:
         UserError: names every fault of the files.

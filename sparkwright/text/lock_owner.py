@@ -5,7 +5,8 @@ from sparkwright.text.visible import visible
 
 
 def described(owner: Owner, now: float) -> str:
-    """``ann@laptop (for 3 min)``. Both times are the host's own, seconds since the epoch."""
+    """Text such as ``ann@laptop (for 3 min)``. Both times are the host's own, seconds since the
+    epoch."""
     return (
         f"{visible(owner.by, 80)} (for {age(now - (now if owner.since is None else owner.since))})"
     )

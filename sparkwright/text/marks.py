@@ -6,12 +6,12 @@ from sparkwright.text.visible import visible
 
 
 def in_maintenance(mark: Maintenance, now: float) -> str:
-    """``in maintenance for 3 min, by ann@laptop: a new fan``. Times are the host's own."""
+    """Text such as ``in maintenance for 3 min, by ann@laptop: a new fan``, by the host's clock."""
     return f"in maintenance for {age(now - mark.at)}, by {_who(mark)}"
 
 
 def stopped(mark: Stopped, now: float) -> str:
-    """``stopped 3 min ago, by ann@laptop: too loud``."""
+    """Text such as ``stopped 3 min ago, by ann@laptop: too loud``."""
     return f"stopped {age(now - mark.at)} ago, by {_who(mark)}"
 
 

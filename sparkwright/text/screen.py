@@ -1,6 +1,6 @@
 """Text as wide as the terminal: lines continue at a space, with their indentation.
 
-Piped text stays unchanged, one line a line: programs read it. COLUMNS takes precedence over the
+Piped text stays unchanged, since programs read it line by line. COLUMNS takes precedence over the
 terminal's own width.
 """
 

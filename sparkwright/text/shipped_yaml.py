@@ -5,7 +5,7 @@ from typing import Any
 
 
 def read(path: Path) -> Any:
-    """The data of a YAML file of sparkwright's."""
+    """Data of a YAML file that ships with sparkwright."""
     import yaml  # many runs do not need it
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

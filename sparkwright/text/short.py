@@ -9,7 +9,7 @@ _NAMED = 6
 
 
 def number(value: float) -> str:
-    """Three digits that matter, without an exponent: ``1234``, ``91.7``, ``0.088``."""
+    """Three significant digits, without an exponent: ``1234``, ``91.7``, ``0.088``."""
     if not math.isfinite(value):
         return "-"
     digits = 0 if value == 0 else 2 - math.floor(math.log10(abs(value)))
@@ -31,14 +31,14 @@ def figure(low: float, high: float, unit: str) -> str:
 
 
 def hosts_in_short(hosts: Sequence[str]) -> str:
-    """All of a few hosts; of many hosts the first, and the number of the others."""
+    """Names of a few hosts; of many hosts the first names, and the number of the others."""
     if len(hosts) <= _NAMED:
         return ", ".join(hosts)
     return f"{', '.join(hosts[: _NAMED - 1])} and {len(hosts) - _NAMED + 1} more"
 
 
 def natural(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Sort key by which people count: spark-2 before spark-10."""
+    """Sort key for natural order: spark-2 before spark-10."""
     return tuple(
         (1, int(part), "") if part.isdecimal() else (0, 0, part)
         for part in re.split(r"([0-9]+)", name)

@@ -64,7 +64,7 @@ def folded_rows(
 ) -> list[Sequence[str]]:
     """Rows below their head; rows that differ only in their host are merged.
 
-    Only in a terminal; piped output keeps a row for each host.
+    Rows are merged only in a terminal; piped output keeps a row for each host.
 
     Args:
         rows: the host first.

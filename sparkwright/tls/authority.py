@@ -61,12 +61,12 @@ def authority(
     """The site's CA, made if it is missing.
 
     Args:
-        names: hosts' names. If the CA does not permit them, its certificate is made again for these
-            names as well: key and subject stay, and with them the certificates of hosts.
+        names: hosts' names. If the CA does not permit the names, its certificate is made again for
+            these names as well: key and subject stay, and with them the certificates of hosts.
         dry: whether nothing is written: a missing CA is made for this run alone.
 
     Raises:
-        UserError: others may read its key, it is damaged, or it has expired.
+        UserError: others may read the CA's key, or the CA is damaged or expired.
     """
     path = folder / "ca.pem"
     if dry:
@@ -148,7 +148,7 @@ def _subtrees(names: Iterable[str]) -> frozenset[x509.GeneralName]:
 def _permitted(kept: Authority | None) -> frozenset[x509.GeneralName]:
     """The name constraints of a CA.
 
-    A certificate of an earlier version has none, and permits every name.
+    A certificate of an earlier version has no constraints, and permits every name.
     """
     extensions = kept.certificate.extensions if kept else ()
     every = [item.value for item in extensions if isinstance(item.value, x509.NameConstraints)]
@@ -165,7 +165,8 @@ def _alone(directory: Path) -> Iterator[None]:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
-        # Not left to close(): gevent, under which pyinfra runs, postpones it for a directory.
+        # close() would release the lock later: gevent, under which pyinfra runs, postpones the
+        # call.
         fcntl.flock(handle, fcntl.LOCK_UN)
         os.close(handle)
 
@@ -211,8 +212,8 @@ def _issued(
     signer: Authority | None, name: str, names: Iterable[x509.GeneralName],
     now: dt.datetime, end: dt.datetime, key: ec.EllipticCurvePrivateKey | None = None,
 ) -> str:  # fmt: skip
-    """A key, new if none is given, and its certificate, PEM: a host's, or without a signer a CA's
-    own. ``names`` are the names in it, or the names that it permits.
+    """Return a key and its certificate, PEM: a host's, or a CA's if no signer is given. The key is
+    new unless it is given. ``names`` are the names in it, or the names that it permits.
     """
     key = key or ec.generate_private_key(ec.SECP256R1())
     subject = issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])

@@ -40,7 +40,7 @@ def ip_address(text: str) -> IpAddress | None:
 
 
 def is_name(text: str) -> bool:
-    """Whether a certificate can name it as a host's name."""
+    """Whether a certificate can have the text as a host's name."""
     return bool(_NAME.fullmatch(text.lower())) and ip_address(text) is None and len(text) < 254
 
 
@@ -60,7 +60,7 @@ def own_name(host: str) -> str:
 
 
 def names_of(host: str, data: Mapping[str, Any], binds: Iterable[str] = ()) -> tuple[str, ...]:
-    """Everything that a host is reached by, names in lower case, sorted.
+    """All names and addresses of a host, names in lower case, sorted.
 
     Args:
         data: the host's data of inventory and group_data.
@@ -69,7 +69,7 @@ def names_of(host: str, data: Mapping[str, Any], binds: Iterable[str] = ()) -> t
     named = [host, inventory.ssh_address(host, data), inventory.lan_address(host, data)]
     named += [bind for bind in binds if bind not in settings.EVERY_ADDRESS]
     result = {item.lower() for item in named if is_name(item) or ip_address(item)}
-    # As Avahi announces it in a LAN.
+    # Name that Avahi announces in a LAN.
     result |= {f"{item}.local" for item in result if is_name(item) and "." not in item}
     return tuple(sorted({*result, own_name(host), "localhost", "127.0.0.1", "::1"}))
 

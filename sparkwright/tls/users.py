@@ -1,4 +1,4 @@
-"""A certificate of the user's own: read and checked before any host is touched."""
+"""The user's own certificate: read and checked before any host is touched."""
 
 import datetime as dt
 from collections.abc import Iterator, Sequence

@@ -15,7 +15,7 @@ Scheme = Literal["light", "dark"]
 #: Names of the program in distributions.
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _SCHEMES = {"dark": 0, "light": 1}
-#: Runs in a copy of the page: its requests, its elements beyond the edge, and its unreadable texts.
+#: Script for a copy of the page: reports requests, elements beyond the edge, and unreadable texts.
 _PROBE = Path(__file__).with_name("probe.js")
 #: The page's own policy, and a policy that lets the probe run but still blocks all requests.
 _POLICY, _PROBING = "default-src 'none';", "default-src 'none'; script-src 'unsafe-inline';"

@@ -77,7 +77,7 @@ class Tab:
         return answer["result"].get("value")
 
     def wait(self, expression: str, seconds: float = 20.0) -> Any:
-        """Return the same, once it is true."""
+        """Return the value of an expression, once the value is true."""
         end = time.monotonic() + seconds
         while not (value := self.value(expression)):
             body = self.value("document.body && document.body.innerText")

@@ -136,7 +136,9 @@ def test_text_of_a_host_never_becomes_markup(tab: Tab, fleet: Fleet) -> None:
     assert [error for error in tab.errors if "TrustedHTML" not in error] == []
 
 
-def test_a_click_shows_the_log_and_an_action_asks_once(tab: Tab, site: Site, fleet: Fleet) -> None:
+def test_a_click_shows_the_log_and_an_action_needs_one_confirmation(
+    tab: Tab, site: Site, fleet: Fleet
+) -> None:
     fleet.take("spark-1", glance())
     button = "document.querySelector('.host[aria-label=spark-1] [data-log]')"
     tab.wait(f"!!{button}")
@@ -169,7 +171,7 @@ def test_the_end_of_a_run_loads_the_page_again_once_no_dialog_is_open(
         tab.wait("window.old === undefined && document.querySelectorAll('.host').length == 3")
 
 
-def test_a_late_log_does_not_come_under_another_title(tab: Tab, fleet: Fleet) -> None:
+def test_a_late_log_does_not_appear_under_another_title(tab: Tab, fleet: Fleet) -> None:
     answered = threading.Event()
 
     def log(host: str, _: str) -> str:
@@ -198,7 +200,7 @@ def probed(tab: Tab) -> dict[str, Any]:
     return dict(tab.value(expression))
 
 
-def test_a_printed_dashboard_is_the_report(tab: Tab, site: Site, fleet: Fleet) -> None:
+def test_a_printed_dashboard_equals_the_report(tab: Tab, site: Site, fleet: Fleet) -> None:
     finding = WatchFinding("disk-fills", None, "warning", "94 % of / is used", NOW)
     usage = (UsageRow("2026-11-24", "alice", "qwen36", 1200, 3, 400_000, 51_234, 9.0, 0),)
     visit(tab, site, 3, width=720)
@@ -234,7 +236,7 @@ def test_the_dashboard_fits_and_is_readable(
     assert (seen["sticking_out"], seen["squeezed"], seen["faint"]) == ([], [], [])
 
 
-def test_everything_can_be_reached_by_keyboard_and_has_a_name(
+def test_every_control_can_be_reached_by_keyboard_and_has_a_name(
     tab: Tab, site: Site, fleet: Fleet
 ) -> None:
     fleet.take("spark-1", glance())

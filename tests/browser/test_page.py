@@ -1,4 +1,4 @@
-"""The page in a real browser: at every width, in both schemes, and from nowhere but itself."""
+"""The page in a real browser: at every width, in both schemes, without other servers."""
 
 from functools import cache
 from pathlib import Path
@@ -26,7 +26,7 @@ def seen(width: int, scheme: Scheme = "light") -> Look:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_nothing_sticks_out_at_any_width(width: int) -> None:
+def test_the_page_does_not_overflow_at_any_width(width: int) -> None:
     page = seen(width)
     assert page.width == width
     assert page.scroll_width == width
@@ -35,7 +35,7 @@ def test_nothing_sticks_out_at_any_width(width: int) -> None:
 
 
 @pytest.mark.parametrize("width", [320, 390, 768, 1280])
-def test_no_table_needs_to_be_pushed_sideways_on_a_phone_or_desktop(width: int) -> None:
+def test_no_table_scrolls_sideways_on_a_phone_or_desktop(width: int) -> None:
     assert seen(width).scrolling == []
 
 
@@ -56,7 +56,9 @@ def test_faults_are_on_the_first_screen_of_a_phone() -> None:
     assert look(findings + tall, width=360, opened=False).height - 900 < 740
 
 
-def test_remedies_speeds_and_memory_are_not_folded_away_and_print_has_all(tmp_path: Path) -> None:
+def test_remedies_speeds_and_memory_are_visible_and_print_shows_every_section(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "page.html"
     file.write_text(example())
     with opened() as tab:
@@ -84,7 +86,7 @@ def test_the_report_sends_no_request() -> None:
 
 
 @pytest.mark.parametrize("width", [320, 1280])
-def test_names_without_an_end_stay_in_the_page(width: int) -> None:
+def test_very_long_names_stay_inside_the_page(width: int) -> None:
     endless = "x" * 200
     run: Result = result(
         cell(errors=1), host=endless, service=endless, vllm=endless,

@@ -1,4 +1,4 @@
-"""Reads the cards: sections, tables, figures and dates of their text.
+"""Read the cards: sections, tables, figures and dates of their text.
 
 The cards themselves are not in this repository. ``python -m tests.cards.read DIRECTORY`` reads the
 cards from there and writes figures.yaml and tables.yaml beside this file: the numbers of each
@@ -67,7 +67,7 @@ def sections(card: str, text: str) -> dict[str, str]:
     """Name of a section -> its text.
 
     Raises:
-        ValueError: a section does not begin as sections.yaml says.
+        ValueError: the beginning of a section differs from sections.yaml.
     """
     listed = safe_load((HERE / "sections.yaml").read_text(encoding="utf-8"))[card]
     starts, at = [], 0

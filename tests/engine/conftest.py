@@ -118,7 +118,7 @@ def _files(store: Store, repository: str, commit: str, folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Running:
-    """The engine at work."""
+    """A running engine."""
 
     process: subprocess.Popen[bytes]
     log: Path

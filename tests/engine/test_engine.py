@@ -78,7 +78,7 @@ def test_no_port_of_the_engine_is_reached_from_outside(running: Running) -> None
 
 
 def test_a_container_has_no_rights_and_shows_no_key(running: Running, rendered: Rendered) -> None:
-    """Lists a container's processes: vLLM's own, and its engine."""
+    """The test checks both processes of the container: vLLM's own, and its engine."""
     result = 0
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -112,7 +112,7 @@ def test_models_are_listed_as_captured(running: Running) -> None:
     assert running.ask("GET", "/v1/models", key=False)[0] == 401
 
 
-def test_an_answer_is_computed_whole_and_streamed(running: Running) -> None:
+def test_an_answer_is_returned_whole_or_as_a_stream(running: Running) -> None:
     status, text = chat(running)
     answer = json.loads(text)
     assert status == 200, text
@@ -133,7 +133,7 @@ def test_reasoning_is_separate_from_the_content(running: Running) -> None:
     assert message["reasoning"].startswith(SENTENCE)
 
 
-def test_right_drafts_are_accepted(running: Running) -> None:
+def test_correct_drafts_are_accepted(running: Running) -> None:
     before = counters(running.ask("GET", "/metrics")[1])
     chat(running, max_tokens=64)
     after = counters(running.ask("GET", "/metrics")[1])
@@ -142,7 +142,7 @@ def test_right_drafts_are_accepted(running: Running) -> None:
         for name in ("drafts", "draft_tokens", "accepted_tokens")
     )
     assert drafted == 11 * drafts
-    # None before the last word is reached, all of them after that.
+    # No draft is right before the last word, and every draft is right after the last word.
     assert 0 < accepted < drafted
 
 
@@ -154,7 +154,7 @@ def test_metrics_are_as_captured(running: Running) -> None:
     assert result == keep("metric_series.txt", result)
 
 
-def test_a_prompt_without_room_is_refused(running: Running) -> None:
+def test_a_prompt_longer_than_the_context_is_refused(running: Running) -> None:
     status, text = chat(running, max_tokens=4096)
     assert status == 400
     assert "max_model_len" in text

@@ -88,7 +88,9 @@ def test_the_program_is_the_build_of_the_captures(llama: build.Engine) -> None:
     assert text == keep("help.txt", text, CAPTURES)
 
 
-def test_the_program_knows_every_argument_of_the_table(llama: build.Engine, tmp_path: Path) -> None:
+def test_the_program_accepts_every_argument_of_the_table(
+    llama: build.Engine, tmp_path: Path
+) -> None:
     lines = []
     for name, argument in TABLE.arguments.items():
         flag = argument.kind == "flag"
@@ -120,7 +122,7 @@ def test_the_smoke_test_passes_on_the_real_engine(server: Running) -> None:
     assert {"health", "models", "key", "generation"} <= {item.name for item in answer.checks}
 
 
-def test_the_deep_smoke_test_speaks_its_protocol(server: Running) -> None:
+def test_the_deep_smoke_test_uses_the_engines_protocol(server: Running) -> None:
     """The engine's answers are one word: a request that checks the protocol passes, a request that
     checks the meaning fails.
     """
@@ -143,7 +145,7 @@ def test_answers_are_as_captured(server: Running) -> None:
         assert answer.get("choices") == item["body"].get("choices"), name
 
 
-def test_routes_are_guarded_as_the_engine_says(server: Running) -> None:
+def test_routes_require_the_key_as_captured(server: Running) -> None:
     captured = json.loads((CAPTURES / "routes.json").read_text())
     for route, (without_key, *_) in captured.items():
         method, path = route.split()
@@ -175,7 +177,8 @@ def test_sigterm_ends_the_engine_at_once(server: Running) -> None:
 
 
 def test_a_model_answers_by_its_name_alone(llama: build.Engine, tmp_path: Path) -> None:
-    """Derived from the header of its files; with the lab's image, the only image for a CPU."""
+    """The recipe is derived from the header of the files, with the lab's image, the only one for a
+    CPU."""
     own: dict[str, Any] = {"model": f"{tiny_gguf.REPOSITORY}:F16", "engine": "llamacpp"}
     own["arguments"] = {"mmproj_auto": False}  # the lab's projector of pictures is not a model
     (tmp_path / "engine").mkdir()

@@ -39,7 +39,7 @@ for url in (f"http://127.0.0.1:{server.server_port}/picture", sys.argv[2]):
     ("domains", "did"),
     [([], ["REFUSED http:"]), (["127.0.0.1"], ["ASKED /picture", "REFUSED http:"])],
 )
-def test_a_request_sends_no_engine_to_a_neighbour(
+def test_no_request_makes_an_engine_contact_a_neighbour(
     domains: list[str], did: list[str], engine: Engine
 ) -> None:
     (service,) = plan({"s": {**SPARK["qwen36"], "media_domains": domains}}).services

@@ -1,9 +1,9 @@
-"""A neighbour's attacks on a host, all at once. Standard library only; ``python3`` runs it on the
-host.
+"""A neighbour's attacks on a host, all at once. ``python3`` runs it on the host, with only the
+standard library.
 
 Arguments: addresses with ports of a proxy, a peer server and the proxy of a service that sleeps,
-seconds, and a key; or of the address for all models alone, and seconds. Prints counters at the end,
-as JSON: an attack without effect is visible.
+seconds, and a key; or of the address for all models alone, and seconds. The program prints counters
+at the end, as JSON: an attack without effect is visible.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ COUNTS = {"half": 0, "ended": 0, "resets": 0, "slow": 0, "heads": 0, "huge": 0}
 
 
 def half(at: tuple[str, int], until: float) -> None:
-    """Ten thousand half handshakes; an ended handshake is begun again."""
+    """Hold ten thousand half handshakes; start another handshake for each that ends."""
     waiting = selectors.DefaultSelector()
     held = 0
     while time.monotonic() < until:
@@ -60,7 +60,7 @@ def reset(at: tuple[str, int], until: float) -> None:
 
 
 def slow(at: tuple[str, int], until: float, key: str) -> None:
-    """A request of 16 MiB for a sleeping service, whose last byte never comes."""
+    """Send a request of 16 MiB for a sleeping service, without its last byte."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     head = f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n"
@@ -78,7 +78,7 @@ def slow(at: tuple[str, int], until: float, key: str) -> None:
 
 
 def without_key(at: tuple[str, int], until: float, counter: str) -> None:
-    """A head that comes byte by byte, or a body of 1 GiB that follows a wrong key."""
+    """Send a head byte by byte, or a body of 1 GiB after a wrong key."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk-none\r\n"

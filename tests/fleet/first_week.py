@@ -23,7 +23,7 @@ class Block:
 
     Attributes:
         title: title of its section, with the block's number in it.
-        before: event before the block, such as ``off rtx-1``.
+        before: action before the block, such as ``off rtx-1``.
         says: words that its output must have.
         after: the test's action after the block, such as ``lab``.
     """
@@ -81,7 +81,7 @@ class Shell:
         return Path(self._state.read_text().splitlines()[0].removeprefix("cd "))
 
     def run(self, block: Block, seconds: float) -> str:
-        """Run a block unchanged; it must end as its comment says. Returns its output."""
+        """Run a block unchanged; it must end as its comment requires. Returns its output."""
         keep = f'{{ echo "cd $PWD"; export -p; }} > {self._state}'
         script = f". {self._state}\nset -e\ntrap '{keep}' EXIT\n{block.code}"
         environment = {"HOME": str(self._state.parent), "PATH": _PATH, "TERM": "dumb"}

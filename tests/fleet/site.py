@@ -1,4 +1,4 @@
-"""A user of sparkwright: runs pyinfra as the README says, and looks at hosts over plain ssh.
+"""A user of sparkwright: runs pyinfra as in the README, and inspects hosts over plain ssh.
 
 Assertions about a host are read by ssh, Docker and curl, never through sparkwright itself.
 """

@@ -10,7 +10,7 @@ from tests.fleet.site import MACHINES, Site
 
 @contextmanager
 def as_installed(site: Site, machine: Machine, inventory: str) -> Iterator[None]:
-    """Boot it, and write an inventory with only this host: a group `others` that serves as an
+    """Boot the host, and write an inventory with only this host: a group `others` that serves as an
     RTX does.
     """
     site.power_on()

@@ -1,4 +1,4 @@
-"""One address in front of four replicas: clients notice no roll-out, and nobody gets in without
+"""One address in front of four replicas: clients notice no roll-out, and no request passes without
 a key.
 """
 

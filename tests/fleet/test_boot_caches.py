@@ -63,8 +63,8 @@ def test_a_cache_that_breaks_the_start_is_replaced(converged: Site) -> None:
     assert converged.deploy("--limit", HOST).changed == set()
 
 
-def test_a_gb10_that_compiled_is_started_once_more(converged: Site) -> None:
-    """The fleet's inventory turns it off, to save the tests' time."""
+def test_a_gb10_that_compiled_is_restarted_once(converged: Site) -> None:
+    """The fleet's inventory turns this second start off, to save the tests' time."""
     inside(HOST, "systemctl", "stop", UNIT)
     inside(HOST, "sh", "-c", f"rm -rf {CACHES}/*")
     time.sleep(1)  # the journal is asked by seconds

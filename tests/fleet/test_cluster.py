@@ -1,4 +1,4 @@
-"""One model over two hosts: the real vLLM, tensor parallel over gloo, with the very same roles."""
+"""One model over two hosts: the real vLLM, tensor parallel over gloo, with the same roles."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ def pair(site: Site) -> Iterator[Pair]:
         without_engine(host)
 
 
-def test_a_cluster_is_deployed_proved_and_unchanged_by_a_second_run(pair: Pair) -> None:
+def test_a_cluster_is_deployed_and_tested_and_a_second_run_changes_nothing(pair: Pair) -> None:
     run = pair.deploy()
     for host in (HEAD, FOLLOWER):
         (service,) = run.host(host)["services"]
@@ -132,7 +132,7 @@ def test_a_new_release_runs_on_both_hosts(pair: Pair) -> None:
 
 def test_a_bad_release_is_reverted_on_both_hosts(pair: Pair) -> None:
     before = pair.release(HEAD)
-    # No engine starts with it, and no rule knows the reason.
+    # No engine starts with this argument, and no rule finds the reason.
     bad = {"hf_overrides": {"num_attention_heads": 3}}
     pair.serve(arguments={"max_num_seqs": 3, **bad})
     run = pair.site.run("--yes", *BOTH, inventory=INVENTORY)
@@ -161,7 +161,7 @@ def test_a_follower_that_is_stopped_is_named_by_its_head(pair: Pair) -> None:
     pair.whole(before)
 
 
-def test_removal_leaves_nothing_of_the_cluster(pair: Pair) -> None:
+def test_removal_leaves_no_part_of_the_cluster(pair: Pair) -> None:
     pair.site.sparkwright("remove", INVENTORY, *BOTH, "--yes")
     for host in (HEAD, FOLLOWER):
         assert "sparkwright-tiny" not in inside(host, "docker", "ps", "-a")

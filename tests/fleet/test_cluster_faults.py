@@ -1,6 +1,6 @@
 """Faults between the steps of a switch over two hosts: both end with one release that answers.
 
-The engine is the lab's fake for vLLM, which joins and loses ranks as the real one was seen to
+The engine is the lab's fake for vLLM, which joins and loses ranks as the real vLLM was observed to
 (lab/serving/fake_vllm/rank_link.py); test_cluster.py has the real one.
 """
 

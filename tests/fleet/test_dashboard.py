@@ -81,7 +81,7 @@ class Page:
         return next(item for item in self.hosts[host]["services"] if item["name"] == "qwen36")
 
     def state(self, host: str) -> str:
-        """up, off or waiting."""
+        """State of a host: up, off or waiting."""
         return str(self.hosts.get(host, {}).get("state"))
 
 
@@ -116,7 +116,7 @@ def page(site: Site) -> Iterator[Page]:
 @pytest.fixture(scope="module")
 def tab(page: Page) -> Iterator[Tab]:
     """The same page in a browser as wide as a phone, which records every text of the roll-out, also
-    when the page loads anew.
+    when the page is reloaded.
     """
     with opened() as tab:
         tab.call("Page.addScriptToEvaluateOnNewDocument", source=RECORDER)
@@ -206,7 +206,9 @@ def test_a_download_that_is_cut_is_shown(site: Site, page: Page, tab: Tab) -> No
 
 
 @pytest.mark.timeout(600)
-def test_a_host_that_dies_is_off_and_delays_no_other(site: Site, page: Page, tab: Tab) -> None:
+def test_a_dead_host_is_shown_as_off_and_delays_no_other_host(
+    site: Site, page: Page, tab: Tab
+) -> None:
     machines.cut_power(MACHINES[DIES])
     until(lambda: page.state(DIES) == "off", "it is off", 120)
     assert page.hosts[DIES]["problem"]

@@ -44,7 +44,7 @@ def _follow(site: Site, folder: Path) -> subprocess.Popen[bytes]:
         )  # fmt: skip
 
 
-def test_a_stop_works_beside_a_dead_deploy_and_holds_until_the_next(served: Site) -> None:
+def test_a_stop_works_beside_a_dead_deploy_and_holds_until_the_next_start(served: Site) -> None:
     held = json.dumps(json.dumps(LOCK))
     ssh(HOST, f"echo {held} | sudo tee /opt/sparkwright/state/lock.json >/dev/null")
     text = served.sparkwright("stop", *LIMIT, "--yes", "--why", "it is too loud")
@@ -60,7 +60,9 @@ def test_a_stop_works_beside_a_dead_deploy_and_holds_until_the_next(served: Site
     assert served.deploy("--limit", HOST).changed == set()
 
 
-def test_logs_follow_a_restart_and_a_shell_quotes_its_words(served: Site, tmp_path: Path) -> None:
+def test_logs_follow_a_restart_and_a_shell_quotes_its_arguments(
+    served: Site, tmp_path: Path
+) -> None:
     before, path = container(HOST), tmp_path / "followed"
     following = _follow(served, path)
     try:

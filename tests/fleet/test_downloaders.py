@@ -59,7 +59,7 @@ def test_a_cut_connection_loses_only_its_bytes(large: Site, mover: str) -> None:
     assert sent() < 1.5 * MEGABYTES * heavy.MEGABYTE
 
 
-def test_a_wrong_byte_is_seen_and_fetched_again(large: Site, mover: str) -> None:
+def test_a_corrupt_byte_is_detected_and_fetched_again(large: Site, mover: str) -> None:
     hub("POST", order={**match(mover), "corrupt_at": 1_000_000, "times": 1})
     fetch(large, *by(mover))
     assert "set aside, fetching it once more" in journal()

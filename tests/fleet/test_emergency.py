@@ -55,7 +55,7 @@ def output_of(site: Site, *arguments: str, code: int = 1) -> str:
     ],
     ids=lambda item: " ".join(item) if isinstance(item, tuple) else "",
 )
-def test_the_host_that_is_on_answers_and_the_other_is_named(
+def test_a_running_host_answers_and_an_unreachable_host_is_named(
     broken: Site, arguments: tuple[str, ...], expected: str
 ) -> None:
     text = output_of(broken, *arguments, *BOTH)
@@ -67,14 +67,14 @@ def test_the_host_that_is_on_answers_and_the_other_is_named(
 
 @pytest.mark.faults
 @pytest.mark.timeout(300)
-def test_smoke_asks_for_real_answers(broken: Site) -> None:
+def test_smoke_requests_real_answers(broken: Site) -> None:
     text = output_of(broken, "smoke", *ONE, code=0)
     (chat,) = [line for line in text.splitlines() if line.split()[2:3] == ["chat"]]
     assert " ok " in chat
 
 
 def test_a_rollback_needs_no_plan(broken: Site) -> None:
-    """Back to a release on the host, proved by its own gate, and forth again."""
+    """The host goes back to a release that it keeps, proved by its own gate, and forward again."""
     home = "/opt/sparkwright/services/qwen36"
     now = release("spark-1")
     before = "0123456789ab"
@@ -92,7 +92,7 @@ def test_a_rollback_needs_no_plan(broken: Site) -> None:
     ssh("spark-1", f"sudo rm -r {home}/releases/{before}")
 
 
-def test_the_registry_cannot_be_asked(broken: Site) -> None:
+def test_status_works_without_a_registry(broken: Site) -> None:
     broken.reset()
     (broken.folder / LOCK).unlink(missing_ok=True)
     broken.edit(INVENTORY, ":5000", ":9")

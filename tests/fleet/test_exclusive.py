@@ -98,7 +98,7 @@ def evening(site: Site) -> Iterator[Evening]:
     site.deploy("--limit", HOST)
 
 
-def test_one_service_runs_and_another_is_activated_by_hand(evening: Evening) -> None:
+def test_one_service_runs_and_a_user_activates_another_service(evening: Evening) -> None:
     site = evening.site
     run = evening.deploy()
     assert run.changed == set(), run.output
@@ -137,7 +137,7 @@ def test_a_failed_activation_is_reverted(evening: Evening) -> None:
     assert "runs again" in evening.activate("writer", code=1)
     assert running() == before
     assert evening.serving() == only(*before)
-    assert evening.deploy().changed == {HOST}  # the good one, written over it
+    assert evening.deploy().changed == {HOST}  # the good release replaces the bad one
 
 
 def test_the_calendar_switches_the_services_of_a_group(evening: Evening) -> None:
@@ -174,7 +174,7 @@ def test_a_request_starts_its_service_and_waits(evening: Evening) -> None:
     ssh(HOST, "test ! -e /etc/systemd/system/sparkwright-wake.socket")
 
 
-def test_an_idle_service_is_stopped_and_the_next_request_waits_for_it(evening: Evening) -> None:
+def test_an_idle_service_is_stopped_and_started_by_the_next_request(evening: Evening) -> None:
     idle = """sparks[1][1]["services"]["writer"].update(
         {"activate": "on-request", "idle": {"after": "15s"}})\n"""
     evening.activate("writer")
@@ -198,7 +198,7 @@ def test_an_idle_service_is_stopped_and_the_next_request_waits_for_it(evening: E
     assert running() == {"chat"}
 
 
-def test_an_idle_engine_sleeps_in_its_process_and_the_next_request_wakes_it(
+def test_an_idle_engine_sleeps_in_its_process_and_wakes_up_for_the_next_request(
     evening: Evening,
 ) -> None:
     idle = """sparks[1][1]["services"]["qwen36"].update(

@@ -55,7 +55,7 @@ def test_a_cable_without_addresses_is_reported_with_its_remedy(cabled: Site) -> 
         assert f"error: {name}: spark-1, spark-2" in text or f"error: {name}: spark-1" in text
 
 
-def test_addresses_are_shown_then_written_proved_and_unchanged(cabled: Site) -> None:
+def test_addresses_are_shown_then_written_tested_and_unchanged(cabled: Site) -> None:
     with (cabled.folder / "group_data/all.py").open("a") as settings:
         settings.write(SETTING)
     text = cabled.sparkwright("fabric", "addresses", INVENTORY, "--dry", "--diff")

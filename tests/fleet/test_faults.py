@@ -1,4 +1,4 @@
-"""Hosts that are faulty, die, or are half done: each is reported, and repaired by a run."""
+"""Hosts that are faulty, die, or are half deployed: each is reported, and repaired by a run."""
 
 import signal
 import time
@@ -58,7 +58,7 @@ def test_missing_sudo_is_reported_with_every_other_fault(converged: Site) -> Non
     assert "NOPASSWD" in run.output
 
 
-def test_an_unreachable_host_is_named_and_the_others_continue(converged: Site) -> None:
+def test_an_unreachable_host_is_named_and_other_hosts_continue(converged: Site) -> None:
     machines.cut_power(MACHINES["rtx-1"])
     run = converged.deploy(refused={"rtx-1", "hopper-1"})
     assert "not reached" in run.output

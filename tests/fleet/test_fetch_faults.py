@@ -45,7 +45,7 @@ def test_a_cut_connection_resumes(empty: Site, percent: int) -> None:
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-def test_a_hub_in_trouble_is_asked_again(empty: Site, status: int) -> None:
+def test_a_failing_hub_is_retried(empty: Site, status: int) -> None:
     order = {"match": "*", "status": status, "times": 5, "method": "GET"}
     with locked(empty):
         hub("POST", order=order | ({"headers": {"Retry-After": "1"}} if status == 429 else {}))
@@ -66,7 +66,7 @@ def test_a_slow_hub_is_waited_for(empty: Site) -> None:
         ({"corrupt_at": 1_000_000}, "came with the wrong content twice"),
     ],
 )
-def test_a_file_that_stays_wrong_is_one_clear_error(
+def test_a_file_that_stays_corrupt_causes_one_clear_error(
     empty: Site, fault: dict[str, Any], message: str
 ) -> None:
     hub("POST", order={"match": SHARD, **fault})
@@ -86,13 +86,13 @@ def test_wrong_bytes_of_the_right_length_are_fetched_again(empty: Site) -> None:
     assert whole()
 
 
-def test_a_wrong_etag_does_not_matter_because_content_is_judged(empty: Site) -> None:
+def test_a_wrong_etag_does_not_matter_because_content_is_hashed(empty: Site) -> None:
     hub("POST", order={"match": SHARD, "etag": "0" * 64})
     fetch(empty)
     assert whole()
 
 
-def test_a_registry_that_is_gone_is_waited_for_and_the_weights_go_on(empty: Site) -> None:
+def test_an_unreachable_registry_is_retried_while_the_weights_download(empty: Site) -> None:
     bare(HOST)
     with locked(empty):
         depot("stop")
@@ -162,7 +162,7 @@ def test_files_with_absurd_times_are_hashed_and_not_fetched(empty: Site) -> None
 
 @contextmanager
 def locked(site: Site) -> Iterator[None]:
-    """A lock, with which the controller itself asks no server."""
+    """A lock, so that the controller itself asks no server."""
     site.sparkwright(*LOCKING)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Files and secrets of a service on a host: refused, rolled out, taken back, mended, kept."""
+"""Files and secrets of a service on a host: refused, rolled out, rolled back, repaired, kept."""
 
 from collections.abc import Iterator
 
@@ -49,7 +49,7 @@ def test_a_bad_template_is_refused_in_the_plan(with_files: Site) -> None:
     assert container(HOST) == before
 
 
-def test_the_gate_takes_a_bad_template_back(with_files: Site) -> None:
+def test_the_gate_reverts_a_bad_template(with_files: Site) -> None:
     before, path = release(HOST), with_files.folder / "catalog/chat.jinja"
     assert in_container(AT) == TEMPLATE
     path.write_text(TEMPLATE + "{{ 'new' }}")
@@ -68,7 +68,7 @@ def test_the_gate_takes_a_bad_template_back(with_files: Site) -> None:
     assert with_files.deploy("--limit", HOST).host(HOST)["services"][0]["smoke"]["failures"] == []
 
 
-def test_a_file_changed_by_hand_is_drift_and_repaired(with_files: Site) -> None:
+def test_a_file_changed_by_hand_is_reported_as_drift_and_repaired(with_files: Site) -> None:
     files = f"/opt/sparkwright/services/qwen36/releases/{release(HOST)}/files"
     inside(HOST, "sh", "-c", f"for file in {files}/*chat.jinja; do echo changed >$file; done")
     status = with_files.sparkwright("status", "inventory/virtual.py", "--limit", HOST, code=1)

@@ -53,7 +53,7 @@ def _by_name(results: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {result["name"]: result for result in results["operations"]}
 
 
-def test_a_dry_run_reports_changes_and_makes_none(deploy: Path, user: User) -> None:
+def test_a_dry_run_reports_changes_and_makes_no_change(deploy: Path, user: User) -> None:
     before = {host: _state(host) for host in HOSTS}
     result = _pyinfra(user, deploy, "--dry", "inventory.py", "deploy.py")
     assert result["results"] is None
@@ -67,7 +67,9 @@ def test_a_dry_run_reports_changes_and_makes_none(deploy: Path, user: User) -> N
     assert {host: _state(host) for host in HOSTS} == before
 
 
-def test_the_first_run_changes_and_the_second_says_no_changes(deploy: Path, user: User) -> None:
+def test_the_first_run_changes_hosts_and_the_second_reports_no_changes(
+    deploy: Path, user: User
+) -> None:
     results = _pyinfra(user, deploy, "--yes", "inventory.py", "deploy.py")["results"]
     assert results["failed_hosts"] == []
     assert {name: len(item["success"]) for name, item in _by_name(results).items()} == {
@@ -87,7 +89,7 @@ def test_the_first_run_changes_and_the_second_says_no_changes(deploy: Path, user
     assert {host: _state(host) for host in HOSTS} == before
 
 
-def test_a_gpu_of_another_kind_fails_that_host_alone(deploy: Path, user: User) -> None:
+def test_a_host_with_another_gpu_fails_alone(deploy: Path, user: User) -> None:
     text = (deploy / "inventory.py").read_text()
     (deploy / "inventory.py").write_text(text.replace('"12.0"', '"9.0"'))
     try:

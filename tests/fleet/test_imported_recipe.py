@@ -63,7 +63,7 @@ def _ask(site: Site, route: str, **body: Any) -> Any:
     )
 
 
-def test_an_imported_recipe_serves_stays_and_is_removed(imported: Site) -> None:
+def test_an_imported_recipe_serves_stays_unchanged_and_is_removed(imported: Site) -> None:
     assert (imported.folder / "mine/recipes/open-tiny.original").read_text() == RECIPE
 
     first = imported.deploy(inventory=INVENTORY)

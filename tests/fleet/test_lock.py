@@ -41,14 +41,14 @@ def _managed(host: str) -> str:
 
 @pytest.fixture
 def lock(converged: Site) -> Iterator[Path]:
-    """Path of the lock, which no other test of the fleet may meet."""
+    """Path of the lock, which no other test of the fleet may use."""
     path = converged.folder / ".sparkwright/virtual.lock"
     yield path
     path.unlink(missing_ok=True)
 
 
 @pytest.mark.faults
-def test_two_hosts_of_one_lock_are_equal(converged: Site, lock: Path) -> None:
+def test_two_hosts_with_one_lock_are_equal(converged: Site, lock: Path) -> None:
     made = converged.call(*LOCKING, timeout=60)
     assert made.returncode == 0, made.stderr
     assert converged.call(*LOCKING, "--check", timeout=60).returncode == 0

@@ -21,7 +21,7 @@ from tests.fleet.site import (
 
 @pytest.mark.timeout(900)
 class TestFirstRuns:
-    """These run first and in order: the fleet is bare only once."""
+    """These tests run first and in order: the fleet is bare only once."""
 
     def test_a_dry_run_on_bare_hosts_reports_everything_and_touches_nothing(
         self, site: Site
@@ -54,7 +54,7 @@ class TestFirstRuns:
             # health, models, key, generation, speculation, through the proxy, and from outside
             assert service["smoke"]["total"] == 7
 
-    def test_the_line_that_is_printed_answers_when_pasted(self, site: Site) -> None:
+    def test_the_printed_command_line_gets_an_answer(self, site: Site) -> None:
         run = site.deploy(refused={"hopper-1"})
         (line,) = [
             text.strip() for text in run.output.splitlines() if text.strip().startswith("curl")
@@ -68,7 +68,7 @@ class TestFirstRuns:
 
 
 @pytest.mark.parametrize("host", GOOD)
-def test_hosts_are_as_the_readme_says(converged: Site, host: str) -> None:
+def test_hosts_match_the_readme(converged: Site, host: str) -> None:
     """An independent check: Docker, systemd, files and HTTP, without sparkwright's own report."""
     image = ssh(host, "docker inspect -f '{{.Config.Image}}' sparkwright-qwen36")
     assert re.fullmatch(r"ghcr\.io/aeon-7/aeon-vllm-ultimate:sha256-[0-9a-f]{64}", image)
@@ -106,7 +106,7 @@ def test_weights_are_real_files_equal_to_the_hubs(converged: Site, host: str) ->
         ssh(host, f"cd {folder} && printf '{lines}\\n' | sha256sum --check --quiet")
 
 
-def test_the_second_run_changes_nothing_and_reports_it(converged: Site) -> None:
+def test_the_second_run_makes_and_reports_no_change(converged: Site) -> None:
     before = {host: (container(host), fingerprint(host)) for host in GOOD}
     run = converged.deploy(refused={"hopper-1"})
     assert run.changed == set()
@@ -120,7 +120,7 @@ def test_the_second_run_changes_nothing_and_reports_it(converged: Site) -> None:
     assert "remote executions: spark-1 2, spark-2 2, rtx-1 2" in run.output
 
 
-def test_a_dry_run_on_converged_hosts_finds_nothing_to_do(converged: Site) -> None:
+def test_a_dry_run_on_converged_hosts_plans_no_change(converged: Site) -> None:
     run = converged.run("--dry")
     assert "0 changes would be made" in run.output
     assert run.output.count("would ") == 1
@@ -129,7 +129,7 @@ def test_a_dry_run_on_converged_hosts_finds_nothing_to_do(converged: Site) -> No
     assert before.refused == set()
 
 
-def test_one_changed_value_restarts_that_service_alone(converged: Site) -> None:
+def test_a_changed_value_restarts_its_service_alone(converged: Site) -> None:
     """A second service on the same host, and a neighbour, keep their containers."""
     two = (
         'services = {"qwen36": {"recipe": "qwen36-35b-a3b-heretic-dflash", '
@@ -174,7 +174,7 @@ def test_drift_on_a_host_is_found_and_undone(converged: Site) -> None:
     assert ssh("spark-2", "systemctl is-enabled sparkwright-qwen36") == "enabled"
 
 
-def test_a_boot_brings_the_service_back(converged: Site) -> None:
+def test_a_boot_starts_the_service(converged: Site) -> None:
     machines.cut_power(MACHINES["spark-2"])
     converged.power_on()
     run = converged.deploy("--limit", "spark-2")
@@ -190,7 +190,7 @@ def test_an_engine_that_ends_with_0_is_started_again(converged: Site) -> None:
     assert converged.deploy(refused={"hopper-1"}).changed == set()
 
 
-def test_docker_stopped_and_started_brings_the_service_back(converged: Site) -> None:
+def test_the_service_returns_after_docker_stops_and_starts(converged: Site) -> None:
     before = container("spark-2")
     inside("spark-2", "systemctl", "stop", "docker.service", "docker.socket")
     inside("spark-2", "systemctl", "start", "docker.socket", "docker.service")

@@ -72,7 +72,7 @@ def test_a_users_role_runs_under_the_lock(hello: Site) -> None:
     ssh("spark-2", "test -e /etc/motd")
 
 
-def test_an_operation_in_the_shape_of_ours_counts_line_by_line(hello: Site) -> None:
+def test_a_users_operation_reports_its_change_like_ours(hello: Site) -> None:
     role = hello.folder / "roles/hello"
     (role / "operations.py").write_text(_block("roles/hello/operations.py"))
     with (hello.folder / "deploy.py").open("a") as deploy:
@@ -103,7 +103,7 @@ def test_a_failed_role_is_reported(hello: Site) -> None:
     assert run.host("spark-1")["changes"] == [CHANGE, "Break"]
 
 
-def test_our_operations_see_a_users_earlier_change(hello: Site) -> None:
+def test_our_operations_observe_a_users_earlier_change(hello: Site) -> None:
     """Facts of a host are collected again after it, in the same run."""
     text = (hello.folder / "deploy.py").read_text()
     theirs = (

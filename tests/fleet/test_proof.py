@@ -35,7 +35,7 @@ def test_the_page_shows_every_kept_promise_of_the_recipe(proved: Site) -> None:
 
 
 def test_a_broken_ability_is_named_with_its_remedy(proved: Site) -> None:
-    """Good enough for the short test at a deploy, and not for the deep test."""
+    """The service passes the short test at a deploy, but not the deep test."""
     fault = '"port": 8000, "environment": {"FAKE_VLLM_FAULT": "ignores-schema"},'
     proved.edit("group_data/rtx50.py", '"port": 8000,', fault)
     proved.deploy("--limit", "rtx-1")
@@ -59,7 +59,7 @@ def test_the_doctor_finds_each_fault_and_nothing_on_a_healthy_host(proved: Site)
 
 
 @pytest.mark.timeout(300)
-def test_the_watch_sees_drift_and_status_shows_it(proved: Site) -> None:
+def test_the_watch_detects_drift_and_status_shows_the_drift(proved: Site) -> None:
     assert ssh("spark-2", "systemctl is-active sparkwright-watch.timer") == "active"
     home = "/opt/sparkwright/services/qwen36"
     inside("spark-2", "sh", "-c", f"echo '# mine' >> {home}/current/compose.yaml")

@@ -1,4 +1,4 @@
-"""The real vLLM, computed by the CPU of a virtual host, through the very same roles."""
+"""The real vLLM, computed by the CPU of a virtual host, through the same roles."""
 
 import json
 import os
@@ -57,7 +57,7 @@ def engine(site: Site) -> Iterator[Site]:
     without_engine(HOST)
 
 
-def test_a_cluster_is_deployed_proved_and_unchanged_by_a_second_run(engine: Site) -> None:
+def test_a_cluster_is_deployed_and_tested_and_a_second_run_changes_nothing(engine: Site) -> None:
     run = engine.deploy("--limit", HOST, inventory="inventory/real.py")
     (service,) = run.host(HOST)["services"]
     assert service["smoke"]["failures"] == []
@@ -73,7 +73,7 @@ def test_a_scan_finds_ssh_the_proxy_and_peers(engine: Site) -> None:
     assert {22, 8010} <= installed <= {22, 8010, 18650}
 
 
-def test_the_deep_smoke_test_speaks_its_protocol(engine: Site) -> None:
+def test_the_deep_smoke_test_uses_the_engines_protocol(engine: Site) -> None:
     """The engine's answers are one word: a request that checks the protocol passes, a request that
     checks the meaning fails.
     """

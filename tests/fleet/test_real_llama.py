@@ -79,7 +79,7 @@ def sample() -> dict[str, Any]:
     return dict(service["metrics"])
 
 
-def test_a_cluster_is_deployed_proved_and_unchanged_by_a_second_run(llama: Site) -> None:
+def test_a_cluster_is_deployed_and_tested_and_a_second_run_changes_nothing(llama: Site) -> None:
     run = llama.deploy(*LIMIT, inventory=INVENTORY)
     (service,) = run.host(HOST)["services"]
     assert service["smoke"]["failures"] == []

@@ -1,4 +1,5 @@
-"""A new tag on the fleet: canary first, proved, back by itself; and the user's views of it."""
+"""A new tag on the fleet is proved on the canary first and rolled back on failure; and the user's
+views of the roll-out."""
 
 import re
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ def releases() -> dict[str, str]:
     return {host: release(host) for host in GOOD}
 
 
-def test_a_new_tag_goes_host_by_host_and_back_on_request(rolling: Site) -> None:
+def test_a_new_tag_is_rolled_out_host_by_host_and_back_on_request(rolling: Site) -> None:
     before = releases()
     rolling.rollout(canaries=["rtx-1"], batch=1)
     run = rolling.deploy("--data", f"image_tag={NEW}", refused={"hopper-1"})
@@ -71,7 +72,7 @@ def test_a_rollback_to_a_missing_release_is_refused(rolling: Site) -> None:
     [
         ("lab-never-healthy", "not healthy after 12 s"),
         ("lab-garbage", "nothing but '!'"),
-        # The same way back for other reasons: with the faults.
+        # Reverts for other reasons run with the tests of faults.
         pytest.param("lab-wedge", "the engine hangs", marks=pytest.mark.faults),
         pytest.param("lab-crash", "the service died within 8 s of use", marks=pytest.mark.faults),
         pytest.param(
@@ -81,7 +82,9 @@ def test_a_rollback_to_a_missing_release_is_refused(rolling: Site) -> None:
         ),
     ],
 )
-def test_a_bad_tag_stops_at_the_canary_and_goes_back(rolling: Site, tag: str, reason: str) -> None:
+def test_a_bad_tag_stops_at_the_canary_and_is_reverted(
+    rolling: Site, tag: str, reason: str
+) -> None:
     before = releases()
     rolling.rollout(soak_seconds=8)
     run = rolling.run("--yes", "--data", f'image_tag="{tag}"')
@@ -115,7 +118,7 @@ def test_on_failure_fleet_reverts_every_host(rolling: Site) -> None:
 
 
 @pytest.mark.faults
-def test_a_host_that_can_not_be_prepared_is_left_out_or_stops_all(rolling: Site) -> None:
+def test_an_unprepared_host_is_left_out_or_stops_the_rollout(rolling: Site) -> None:
     before = releases()
     rolling.gpu("spark-2", "driver-dead")
     rolling.rollout(unprepared="stop")

@@ -1,4 +1,4 @@
-"""Secrets reach no argument list, log, diff, readable file or record, and outlive no use."""
+"""Secrets reach no argument list, log, diff, readable file or record, and are deleted after use."""
 
 import pytest
 

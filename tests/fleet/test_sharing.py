@@ -55,7 +55,7 @@ def test_the_uplink_carries_one_copy_for_all_hosts(bare_fleet: Site) -> None:
 
 
 @pytest.mark.parametrize("tls", [(), ("--data", "tls=own")], ids=["clear", "tls"])
-def test_a_new_host_takes_from_its_neighbours(bare_fleet: Site, tls: tuple[str, ...]) -> None:
+def test_a_new_host_downloads_from_its_neighbours(bare_fleet: Site, tls: tuple[str, ...]) -> None:
     fetching = bare_fleet.only_fetching()
     bare_fleet.deploy(*tls, "--limit", "spark-1", "--limit", "rtx-1", deploy=fetching)
     before = _way_out()
@@ -65,7 +65,7 @@ def test_a_new_host_takes_from_its_neighbours(bare_fleet: Site, tls: tuple[str, 
     assert ('.pem"' in requests) is bool(tls)
 
 
-def test_one_setting_turns_peer_sharing_off(bare_fleet: Site) -> None:
+def test_a_setting_turns_peer_sharing_off(bare_fleet: Site) -> None:
     fetching = bare_fleet.only_fetching()
     bare_fleet.deploy("--data", "peer_sharing=False", refused={"hopper-1"}, deploy=fetching)
     text = "".join(_journal(host) for host in GOOD)

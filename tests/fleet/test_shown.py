@@ -90,7 +90,9 @@ def unneeded(converged: Site) -> Iterator[str]:
     inside(HOST, "rm", "-rf", old)
 
 
-def test_pruning_is_shown_then_done_and_then_finds_nothing(converged: Site, unneeded: str) -> None:
+def test_pruning_is_shown_then_executed_and_then_finds_nothing(
+    converged: Site, unneeded: str
+) -> None:
     arguments = f"model AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4@{'0' * 12}"
     before = fingerprint(HOST)
     dry = converged.run("--dry", *ONE, deploy=converged.changing("pruned"))
@@ -110,7 +112,7 @@ def test_pruning_is_shown_then_done_and_then_finds_nothing(converged: Site, unne
     assert text.endswith("freed: 0 bytes\n")
 
 
-def test_removal_is_shown_then_done_and_then_finds_nothing(converged: Site) -> None:
+def test_removal_is_shown_then_executed_and_then_finds_nothing(converged: Site) -> None:
     removal = ("--limit", "rtx-1")
     before = (fingerprint("rtx-1"), container("rtx-1"))
     dry = converged.run(

@@ -12,8 +12,8 @@ from lab.fakes import GPUS
 from tests.fleet.site import ROOT, Site, bare, ssh
 from tests.unit.builders import catalog
 
-#: A Spark's and a card's; the other recipes have other images, bodies and figures, and are tested
-#: with the faults.
+#: Recipes of a Spark and of a card; the other recipes have other images, bodies and figures, and
+#: are tested with the faults.
 FIRST = ("gemma4-26b-a4b-dflash-agentic", "qwen35-4b-rtx-16gb")
 RECIPES = [
     pytest.param(name, marks=[] if name in FIRST else [pytest.mark.faults])
@@ -39,7 +39,7 @@ def _host(recipe: str) -> tuple[str, str]:
 
 @pytest.fixture
 def systems(site: Site) -> Iterator[Site]:
-    """The fleet in order, and in order again afterwards."""
+    """The fleet as planned, restored afterwards."""
     site.power_on()
     site.repair()
     yield site

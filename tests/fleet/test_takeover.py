@@ -36,7 +36,7 @@ def by_hand_state() -> str:
 
 
 def state_of_host() -> str:
-    """Everything of a host that a run leaves traces in."""
+    """Everything on a host that a run may change."""
     return ssh(
         HOST,
         "sudo find /opt /etc/systemd/system -printf '%p %m %u %l\\n' | sort;"

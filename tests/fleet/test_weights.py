@@ -30,7 +30,7 @@ def _verify(site: Site, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_turned_bit_is_found_on_demand_and_fetched_again(converged: Site) -> None:
+def test_a_flipped_bit_is_found_on_demand_and_fetched_again(converged: Site) -> None:
     good = _verify(converged, "--limit", "spark-1")
     assert good.returncode == 0, good.stdout
     assert "17 files" in good.stdout
@@ -54,7 +54,7 @@ def test_a_turned_bit_is_found_on_demand_and_fetched_again(converged: Site) -> N
 
 
 def test_weights_that_a_user_could_rewrite_are_replaced_by_copies(converged: Site) -> None:
-    """The version before hard linked a user's own download."""
+    """The previous version hard linked a user's own download."""
     shard = ssh("spark-1", "sudo find /opt/models -name 'model-00003*.safetensors'")
     before = ssh("spark-1", f"sudo sha256sum {shard}")
     running = container("spark-1")

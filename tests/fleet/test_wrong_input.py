@@ -85,13 +85,13 @@ def test_a_missing_inventory_is_reported(site: Site) -> None:
     assert "inventory/labb.py" in run.output
 
 
-def test_without_yes_and_without_a_terminal_nothing_hangs(site: Site) -> None:
+def test_a_command_without_yes_and_a_terminal_does_not_hang(site: Site) -> None:
     run = site.run()
     assert run.code == 2
     assert "--yes" in run.output
 
 
-def test_the_example_inventory_is_valid_as_far_as_it_can_be(site: Site) -> None:
+def test_the_example_inventory_fails_only_at_the_connection(site: Site) -> None:
     """The inventory's hosts do not exist: everything up to the connection must be right."""
     mirror = [
         'image_mirrors={"ghcr.io": "http://10.213.77.2:5000",'

@@ -1,6 +1,6 @@
-"""Any input of a user gives no traceback, no hang, known exit codes, and writes nothing elsewhere.
+"""Any input of a user ends in time with a known exit code, without a traceback or a stray file.
 
-A few hundred inputs here; `make test-fuzz` tries 6,000.
+The tests try a few hundred inputs; `make test-fuzz` tries 6,000.
 """
 
 import socket
@@ -22,7 +22,7 @@ from tests.fuzz import grammars
 from tests.fuzz.drawn_site import catalog, run, site
 from tests.fuzz.drawn_values import Deep
 
-#: Each of the six takes half of the profile's number: 450 inputs, or 6,000.
+#: Each of the six tests takes half of the profile's number: 450 inputs, or 6,000.
 many = settings(max_examples=settings().max_examples // 2)
 
 
@@ -79,7 +79,7 @@ def test_no_lock_crashes(data: bytes) -> None:
 @many
 @given(arguments=grammars.command_line)
 def test_no_command_line_crashes(arguments: tuple[str, ...]) -> None:
-    # Every word may name a place; `report` has one of its own.
+    # Every word may name a path; `report` has an output path of its own.
     named = {part for word in arguments for part in (word, word.rpartition("=")[2]) if part}
     _run({}, *arguments, outputs=[*named, *([".sparkwright"] if "report" in arguments else [])])
 

@@ -58,7 +58,7 @@ _BODIES = st.one_of(_JSON.map(text), _JSON.map(text), st.just(_CONFIG), st.binar
 
 
 class _Drawn(Handler):
-    """Returns each answer once, and from then on the last answer."""
+    """Server that returns each answer once, and from then on the last answer."""
 
     answers: list[tuple[int, bytes, dict[str, str]]]
 

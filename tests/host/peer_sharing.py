@@ -41,11 +41,11 @@ class Seed:
         return f"http://127.0.0.1:{self.port}"
 
     def connect(self) -> http.client.HTTPConnection:
-        """Return a connection to it."""
+        """Return a connection to the server."""
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
 
     def get(self, path: str, **headers: str) -> tuple[int, bytes, Any]:
-        """Return its answer to a signed request."""
+        """Return the server's answer to a signed request."""
         connection = self.connect()
         try:
             return signed(connection, path, **headers)
@@ -53,7 +53,7 @@ class Seed:
             connection.close()
 
     def plain(self, path: str, **headers: str) -> tuple[int, bytes, Any]:
-        """Return its answer to an unchanged request."""
+        """Return the server's answer to an unchanged request."""
         connection = self.connect()
         try:
             connection.request("GET", path, headers=headers)
@@ -63,7 +63,7 @@ class Seed:
             connection.close()
 
     def is_well(self) -> bool:
-        """Return whether it answers a signed request at once."""
+        """Return whether the server answers a signed request at once."""
         began = time.monotonic()
         return self.get("/files/models/a/b")[0] == 404 and time.monotonic() - began < 2
 

@@ -33,7 +33,7 @@ def accepting(listening: socket.socket, serve: Callable[[socket.socket], None]) 
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers with a length, and keeps no log."""
+    """Handler whose answers have a length, without a log."""
 
     def log_message(self, *_: Any) -> None:
         """Print nothing."""

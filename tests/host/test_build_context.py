@@ -12,7 +12,7 @@ from sparkwright.resolve.build_context import build_context
 from sparkwright.resolve.git import resolve_commit
 
 
-def test_the_repository_is_the_same_everywhere_and_can_be_fetched(tmp_path: Path) -> None:
+def test_the_repository_has_the_same_commit_everywhere_and_can_be_fetched(tmp_path: Path) -> None:
     commit = git_repository.make(tmp_path / "one/git")
     assert git_repository.make(tmp_path / "two/git") == commit
     assert git_repository.make(tmp_path / "one/git") == commit

@@ -64,7 +64,7 @@ def _python(path: str, text: str, given: str = "") -> str:
 
 
 @pytest.mark.parametrize("python", PYTHONS)
-def test_every_program_loads_bare(python: str) -> None:
+def test_every_program_loads_without_other_packages(python: str) -> None:
     assert "call(module.main" not in _LOAD
     assert {"observe", "jobs", "lock", "watch.install", "smoke.check"} <= set(PROGRAMS)
     for name in PROGRAMS:
@@ -164,7 +164,7 @@ def test_records_survive_encoding_and_decoding() -> None:
     assert decode(tuple[str, ...], ["a", "b"]) == ("a", "b")
 
 
-def test_texts_become_numbers_where_a_key_is_one() -> None:
+def test_texts_become_numbers_for_numeric_keys() -> None:
     listener = {"command": "nginx", "cgroup": "/"}
     kind = dict[int, observe.Listener]
     assert decode(kind, {"8000": listener}) == {8000: observe.Listener("nginx", "/")}
@@ -192,7 +192,7 @@ def test_a_malformed_field_is_named(kind: type, data: Any, message: str) -> None
         decode(kind, data)
 
 
-def test_lines_that_a_power_cut_tore_are_passed_over(tmp_path: Path) -> None:
+def test_lines_torn_by_a_power_cut_are_skipped(tmp_path: Path) -> None:
     (tmp_path / "history.jsonl").write_text('\n{"service": "a"}\n\n{torn\n[]\n')
     assert documents.lines(tmp_path / "history.jsonl") == [{"service": "a"}]
 

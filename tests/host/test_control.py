@@ -112,7 +112,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     return host
 
 
-def test_a_service_leaves_its_pool_before_it_stops_and_nothing_stays_drained(host: Host) -> None:
+def test_a_service_leaves_its_pool_before_it_stops_and_no_server_stays_drained(host: Host) -> None:
     answer = host.do(services=("a",))
     assert answer == ControlAnswer(("a", "b"), {"a": "stopped"})
     assert host.message == [
@@ -124,7 +124,7 @@ def test_a_service_leaves_its_pool_before_it_stops_and_nothing_stays_drained(hos
     assert host.running == {"b"}
 
 
-def test_stop_now_waits_for_no_request(host: Host) -> None:
+def test_an_immediate_stop_waits_for_no_request(host: Host) -> None:
     host.do(services=("a",), now=True)
     assert host.message[0] == "stop sparkwright-a.service"
 
@@ -186,7 +186,7 @@ def test_a_service_that_does_not_stop_is_reported(host: Host) -> None:
     assert homes.stopped(host.root / "services/a") is None
 
 
-def test_a_switch_is_ended_only_now(host: Host) -> None:
+def test_only_an_immediate_stop_ends_a_switch(host: Host) -> None:
     """The switch would start again a service that a user has stopped."""
     host.switching = True
     answer = host.do()
@@ -196,7 +196,7 @@ def test_a_switch_is_ended_only_now(host: Host) -> None:
     assert host.message[0] == "stop sparkwright-switch.service"
 
 
-def test_a_full_disk_keeps_nothing_running(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_does_not_prevent_a_stop(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> bool:
         raise OSError(28, "No space left on device")
 
@@ -209,7 +209,7 @@ def test_a_full_disk_keeps_nothing_running(host: Host, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     "name", ["never-started", "gone", "--all", "../services/a", "a.service", "a b", "*", ""]
 )
-def test_an_unknown_service_name_gets_into_no_command(host: Host, name: str) -> None:
+def test_an_unknown_service_name_reaches_no_command(host: Host, name: str) -> None:
     assert host.do(services=(name,), now=True) == ControlAnswer(("a", "b"))
     assert host.message == []
     assert host.running == {"a", "b"}
@@ -240,7 +240,7 @@ def test_a_stop_ends_an_engine_that_sleeps(host: Host) -> None:
 # Maintenance
 
 
-def test_a_silent_proxy_puts_the_host_back_into_maintenance(host: Host) -> None:
+def test_a_silent_proxy_returns_the_host_to_maintenance(host: Host) -> None:
     host.maintain(on=True)
     mark, host.fault = homes.maintenance(), "HTTP 503 with the key"
     assert host.maintain(on=False).faults == ("a: proxy: HTTP 503 with the key",)
@@ -298,7 +298,7 @@ def test_health_asks_nothing_of_an_engine_that_sleeps(monkeypatch: pytest.Monkey
     assert (service.well, service.observed) == (False, "sleeps")
 
 
-def test_health_marks_the_begin_of_serving(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_health_marks_the_start_of_serving(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The unit's end reads the mark: a start that served has good caches."""
     config = HealthService("a", "/no.sock", "none", "m", 1.0, health=str(tmp_path / "a.sock"))
     service = health.Service(config, 30.0, {})

@@ -1,4 +1,4 @@
-"""Unneeded files are removed, and a failed removal is not called removed."""
+"""Unneeded files are removed, and a failed removal is reported as failed."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DiskUsageRequest:
     return DiskUsageRequest(str(tmp_path / "models"), str(tmp_path / "services"))
 
 
-def test_an_image_that_can_not_be_removed_is_not_called_removed(host: DiskUsageRequest) -> None:
+def test_an_image_in_use_is_reported_as_kept(host: DiskUsageRequest) -> None:
     asked = DiskUsageRequest(host.models_root, host.services_root, prune=True)
     removed = {thing.name: (thing.removed, thing.fault) for thing in disk_usage.main(asked).things}
     assert removed == {

@@ -19,7 +19,9 @@ echo "NVIDIA GeForce RTX 5090, 580.95.05, 61, 402.10 W, 93 %, 2500 MHz, 3000 MHz
 """
 
 
-def test_load_has_services_gpu_and_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_load_has_services_gpu_and_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program(tmp_path, "nvidia-smi", SMI)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     with launched(make_model(tmp_path / "model")) as server:

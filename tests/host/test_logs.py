@@ -69,7 +69,7 @@ def test_an_answer_is_bounded(host: Path, monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize(
     ("hidden", "texts"), [("GET /health", ["ready", "warm"]), ("", ["GET /health"] * 5)]
 )
-def test_hidden_lines_make_room_for_others(host: Path, hidden: str, texts: list[str]) -> None:
+def test_hidden_lines_make_room_for_other_lines(host: Path, hidden: str, texts: list[str]) -> None:
     """journalctl is asked for more entries, until there are enough lines or no further entry."""
     entries = [*map(_entry, ["ready", "warm"]), *[_entry("GET /health")] * 30]
     (host / "journal").write_text("\n".join(entries))
@@ -88,7 +88,7 @@ def test_a_failure_of_journalctl_is_reported(host: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["--vacuum-size=1", "../../etc", "a.service", "a --no-pager", "*", "", "$(id)"]
 )
-def test_an_unknown_service_name_gets_into_no_command(host: Path, name: str) -> None:
+def test_an_unknown_service_name_reaches_no_command(host: Path, name: str) -> None:
     answer = logs.main(LogsRequest((name,), str(host)))
     assert (answer.service_names, answer.lines, answer.fault) == (("a", "b"), (), "")
     assert not (host / "said").exists()

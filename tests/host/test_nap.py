@@ -1,4 +1,5 @@
-"""An engine sleeps and wakes up by its own routes; an engine that fails counts as neither."""
+"""An engine sleeps and wakes up by its own routes; an engine that fails counts as neither asleep
+nor awake."""
 
 import json
 import threading
@@ -18,7 +19,7 @@ DEEP = Nap("/is_sleeping", (Step("/sleep?level=2"),), (WEIGHTS, RELOAD, CACHE))
 
 
 class Engine:
-    """Answers as vLLM 0.24.0 by its developer mode (lab/gpu/sleep.py)."""
+    """Fake of vLLM 0.24.0 in its developer mode, from captures (lab/gpu/sleep.py)."""
 
     def __init__(self, fails: str | None) -> None:
         self.asleep, self.asked, self.fails = False, list[tuple[str, bytes]](), fails
@@ -73,7 +74,7 @@ def test_an_engine_sleeps_and_wakes_up_by_its_routes(nap: Nap) -> None:
 
 
 @pytest.mark.parametrize("fails", ["/sleep?level=2", WEIGHTS.path, RELOAD.path, CACHE.path])
-def test_a_step_that_fails_is_the_last(fails: str) -> None:
+def test_no_step_follows_a_failed_step(fails: str) -> None:
     with _engine(fails) as (engine, server):
         assert not (enter(server, DEEP) and leave(server, DEEP))
         assert engine.asked[-1][0] == fails

@@ -1,6 +1,6 @@
 """Wheel and sdist, built from the checkout or taken from a release, and a user's venv.
 
-SPARKWRIGHT_DIST is the folder of a release: `make release-check` checks the very files in it.
+SPARKWRIGHT_DIST is the folder of a release: `make release-check` checks the files in it.
 """
 
 import os

@@ -39,13 +39,13 @@ def test_no_package_is_pinned_twice(other: str) -> None:
     assert not _pins("constraints.txt").keys() & _pins(other).keys()
 
 
-def test_a_user_s_install_has_no_development_tools() -> None:
+def test_a_users_install_has_no_development_tools() -> None:
     tools = {"hatchling", "hypothesis", "import-linter", "mypy", "pytest", "ruff", "starlette"}
     assert not tools & _pins("constraints.txt").keys()
     assert tools <= _pins("constraints-dev.txt").keys()
 
 
-def test_the_load_generator_s_pins_can_be_read() -> None:
+def test_the_load_generators_pins_can_be_read() -> None:
     assert "aiperf" in _pins("constraints-bench.txt")
 
 

@@ -71,7 +71,7 @@ def test_a_dry_run_is_planned_and_names_unreachable_hosts(
     assert not (lab / ".sparkwright/last-run.json").exists()  # a dry run leaves none
 
 
-def test_without_a_lock_a_registry_out_of_reach_is_reported_before_anything_is_touched(
+def test_without_a_lock_an_unreachable_registry_is_reported_before_any_change(
     user: User, lab: Path
 ) -> None:
     (lab / "fleet.lock").unlink(missing_ok=True)
@@ -91,7 +91,7 @@ def test_an_inventory_imports_modules_of_its_site(user: User, lab: Path) -> None
     assert done.stdout.startswith("1 host, 1 service:"), done.stderr
 
 
-def test_roles_of_the_site_stand_beside_the_library_s_and_go_first(user: User, lab: Path) -> None:
+def test_roles_of_the_site_precede_the_librarys_roles(user: User, lab: Path) -> None:
     for role in ("hello", "smoke"):
         (lab / "roles" / role).mkdir(parents=True)
         (lab / "roles" / role / "__init__.py").write_text("")
@@ -108,7 +108,7 @@ def test_roles_of_the_site_stand_beside_the_library_s_and_go_first(user: User, l
     assert places["roles.preflight"].startswith(str(user.venv))
 
 
-def test_templates_and_catalog_of_the_site_go_first(
+def test_templates_and_catalog_of_the_site_take_precedence(
     user: User, lab: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _lock(lab, monkeypatch)

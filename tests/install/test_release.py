@@ -29,7 +29,7 @@ def uploads(wheel: Path, sdist: Path) -> dict[str, bytes]:
         return {wheel.name: of_wheel, sdist.name: file.read()}
 
 
-def test_metadata_is_valid_and_the_same_in_both(uploads: dict[str, bytes]) -> None:
+def test_metadata_is_valid_and_equal_in_wheel_and_sdist(uploads: dict[str, bytes]) -> None:
     of_wheel, of_sdist = uploads.values()
     assert of_wheel == of_sdist
     metadata = Metadata.from_email(of_wheel)  # raises for every invalid field
@@ -41,7 +41,7 @@ def test_metadata_is_valid_and_the_same_in_both(uploads: dict[str, bytes]) -> No
         assert parsed[:2] == (metadata.name, metadata.version)
 
 
-def test_the_readme_renders_as_an_index_shows_it(uploads: dict[str, bytes]) -> None:
+def test_the_readme_renders_like_on_an_index(uploads: dict[str, bytes]) -> None:
     metadata = Metadata.from_email(next(iter(uploads.values())))
     warnings = io.StringIO()
     text = metadata.description or ""

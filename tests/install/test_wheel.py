@@ -30,7 +30,7 @@ def _below(folder: str) -> dict[str, bytes]:
     }
 
 
-def test_the_wheel_has_nothing_but_library_roles_and_metadata(carried: dict[str, bytes]) -> None:
+def test_the_wheel_has_only_library_roles_and_metadata(carried: dict[str, bytes]) -> None:
     metadata = f"sparkwright-{__version__}.dist-info"
     assert {name.partition("/")[0] for name in carried} == {"sparkwright", "roles", metadata}
 

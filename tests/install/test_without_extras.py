@@ -50,12 +50,12 @@ def is_whole(copy: Path) -> None:
 
 
 @pytest.mark.timeout(4 * _LONGEST)
-def test_the_core_is_whole_without_any_extra(tmp_path: Path) -> None:
+def test_the_core_works_without_any_extra(tmp_path: Path) -> None:
     is_whole(without(tmp_path, EXTRAS))
 
 
 @pytest.mark.faults
 @pytest.mark.timeout(4 * _LONGEST)
 @pytest.mark.parametrize("name", EXTRAS)
-def test_everything_else_is_whole_without_an_extra(name: str, tmp_path: Path) -> None:
+def test_the_other_extras_work_without_an_extra(name: str, tmp_path: Path) -> None:
     is_whole(without(tmp_path, [name]))

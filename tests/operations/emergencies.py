@@ -26,7 +26,7 @@ PLAN = {
     "image_mirrors": {"ghcr.io": NOBODY},
     "catalog_directories": (),
 }
-#: The plan needs to know nothing of pyinfra's hosts for tests.
+#: In tests the plan needs no data of pyinfra's hosts.
 _CONFIG = """
 from sparkwright.config import parse
 parse.CONNECTION_KEYS += ("fake_delay", "fake_delay_jitter", "fake_responses")

@@ -127,7 +127,7 @@ class FakeHost:
         self.lines.append(click.unstyle(message))
 
     def get_fact(self, *_: Any, **__: Any) -> None:
-        """Check that no question was unnecessary."""
+        """Return no fact, without a remote execution."""
 
     def run_shell_command(self, command: Any, **arguments: Any) -> tuple[bool, CommandOutput]:
         text = command.get_raw_value()
@@ -199,7 +199,7 @@ def run(host: FakeHost, operation: Any, *args: Any, execute: bool = False, **kwa
 
 
 def held(request: Any) -> LockAnswer:
-    """The lock's answer: the run has the lock, and no other run had it since the observation."""
+    """The lock's answer: the run has the lock, and no other run took it since the observation."""
     return LockAnswer(request["take"] is not None)
 
 

@@ -23,7 +23,7 @@ ENGINE = Secret("sk-of-the-engine-0123456789")
 KEYS = Keys({"default": (KEY,)}, ENGINE)
 #: A service behind its proxy.
 BEHIND = {"qwen36": {**SPARK["qwen36"], "proxy": True}}
-#: Before anything here was started.
+#: A time before any start in these tests.
 CREATED = "2026-07-01T00:00:00Z"
 
 

@@ -27,7 +27,7 @@ def _run(operation: Any, *args: Any, execute: bool = False, **kwargs: Any) -> Ra
     return run(fake(probe()), SimpleNamespace(_inner=operation), *args, execute=execute, **kwargs)
 
 
-def test_a_failure_of_several_lines_is_printed_whole_and_recorded_by_its_first() -> None:
+def test_a_failure_of_several_lines_is_printed_whole_and_recorded_by_its_first_line() -> None:
     def act(_: Any) -> list[str]:
         raise HostError("first\n    second")
 
@@ -91,7 +91,7 @@ def test_a_diff_shows_each_changed_file(before: str | None, after: str, lines: l
 @pytest.mark.parametrize("sudo", [Sudo.NEEDED, Sudo.IF_POSSIBLE])
 @pytest.mark.parametrize(("user", "becomes"), [("root", False), ("ann", True)])
 def test_root_needs_no_sudo(sudo: Sudo, user: str, becomes: bool) -> None:
-    """Debian's minimal installation has none."""
+    """Debian's minimal installation has no sudo."""
     host = fake(probe())
     transport = SimpleNamespace(get_username=lambda: user)
     host.connector.client = SimpleNamespace(get_transport=lambda: transport)

@@ -35,7 +35,7 @@ def _controlled(request: ControlRequest = REQUEST, **answers: Any) -> tuple[Ran,
     return run(host, control.controlled, request, answered=texts.append, execute=True), texts
 
 
-def test_phases_of_a_boot_are_shown_while_it_is_waited_for(
+def test_phases_of_a_boot_are_shown_during_the_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     events: list[tuple[str, str]] = []
@@ -108,7 +108,7 @@ def _preflight(**changes: Any) -> tuple[FakeHost, HostRun, bool]:
 
 
 def test_preflight_sets_a_host_in_maintenance_aside() -> None:
-    """Preflight does so with other faults, too: a user works on the host."""
+    """Other faults don't matter: a user works on the host."""
     made, item, on = _preflight(maintenance=as_json(MARK), docker=None, switching=True)
     assert not on
     assert made.programs == ["observe"]

@@ -117,8 +117,8 @@ COMMANDS: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_of_an_emergency_works_without_a_plan(tmp_path: Path, name: str) -> None:
-    """One host answers, one is off: the answer is printed, the silent host is named, and the
-    exit code is an error.
+    """One host answers, another host is off: the answer is printed, the silent host is named, and
+    the exit code is an error.
     """
     arguments, answers, expected = COMMANDS[name]
     write_site(
@@ -147,7 +147,7 @@ def test_a_read_only_command_makes_no_key(tmp_path: Path, command: str) -> None:
     assert (tmp_path / ".sparkwright/keys/alice").exists()
 
 
-def test_an_inventory_that_cannot_be_read_still_ends_the_run(tmp_path: Path) -> None:
+def test_an_unreadable_inventory_ends_the_run(tmp_path: Path) -> None:
     write_site(tmp_path, host("spark-1", status=status()))
     (tmp_path / "inventory/lab.py").write_text("boxes = [\n")
     done = sparkwright(tmp_path, "status")
@@ -156,7 +156,7 @@ def test_an_inventory_that_cannot_be_read_still_ends_the_run(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("deploy", ["deploy.py", "fleet.py"])
-def test_a_deploy_gets_no_run_without_a_plan(tmp_path: Path, deploy: str) -> None:
+def test_a_deploy_without_a_plan_connects_to_no_host(tmp_path: Path, deploy: str) -> None:
     write_site(tmp_path, host("spark-1", status=status()), group_data__all="x = (\n")
     (tmp_path / deploy).write_text("")
     done = pyinfra(tmp_path, "--yes", "inventory/lab.py", deploy)

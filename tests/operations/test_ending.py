@@ -83,7 +83,7 @@ def _record() -> dict[str, str]:
     return {host["host"]: host["services"][0]["smoke"] and "serves" for host in hosts}
 
 
-def test_a_run_of_some_hosts_keeps_the_last_known_state_of_the_others() -> None:
+def test_a_run_of_some_hosts_keeps_the_last_known_state_of_other_hosts() -> None:
     first, second = _run(), _run()
     ending.report(first, as_json=False)
     second.everyone = frozenset(("spark-1", "spark-3"))  # spark-2 has left the inventory
@@ -92,7 +92,7 @@ def test_a_run_of_some_hosts_keeps_the_last_known_state_of_the_others() -> None:
     assert _record() == {"spark-1": "serves", "spark-3": None}
 
 
-def test_a_declined_run_leaves_the_record_alone() -> None:
+def test_a_declined_run_leaves_the_record_unchanged() -> None:
     ending.report(_run(), as_json=False)
     before = Path(".sparkwright/last-run.json").read_bytes()
     hosts = [spark(f"spark-{n}") for n in (1, 2)]

@@ -22,7 +22,7 @@ DEPLOY = ROOT / "docs/examples/deploy.py"
 
 
 @pytest.mark.parametrize("name", sorted(ENTRIES))
-def test_the_example_runs_as_it_stands(name: str) -> None:
+def test_the_example_runs_unchanged(name: str) -> None:
     state = real_state(observe=probe(), lock=LockAnswer(True), disk_usage=DiskUsage((), ()))
 
     @deploy("Example")
@@ -59,7 +59,7 @@ def _deployed(**changes: Any) -> State:
 
 
 @pytest.mark.usefixtures("unasked")
-def test_a_check_that_fails_is_a_failure_before_anything_runs() -> None:
+def test_a_failed_check_stops_the_run_before_any_operation() -> None:
     assert len(DEPLOY.read_text().splitlines()) <= 20
     state = _deployed(docker=None)
     assert state.failed_hosts == {host_of(state)}

@@ -1,4 +1,4 @@
-"""Deploys and activation of exclusive services: what is unchanged, written and stopped."""
+"""Deploys and activation of exclusive services: unchanged, written and stopped members."""
 
 import json
 from dataclasses import replace
@@ -116,7 +116,7 @@ def test_groups_are_written_once_and_removed_with_the_last_group() -> None:
     assert _declared({}, files={}).host.noops == ["no exclusive group here"]
 
 
-def test_an_idle_service_is_known_to_its_host_and_stays_stopped_in_the_next_deploy() -> None:
+def test_an_idle_service_is_recorded_on_its_host_and_stays_stopped_in_the_next_deploy() -> None:
     settings = {"chat": {"recipe": RECIPE, "idle": {"after": "2h"}}}
     idle = host_run(fake(None), settings)
     (chat,) = idle.services
@@ -197,7 +197,7 @@ def test_an_already_running_service_stays_unchanged() -> None:
     assert message[0].result is None
 
 
-def test_an_activation_waits_for_the_lock_and_a_dry_run_takes_none() -> None:
+def test_an_activation_waits_for_the_lock_and_a_dry_run_takes_no_lock() -> None:
     ran, message = _activated(lock=busy)
     assert (ran.well, message, ran.host.programs) == (False, [], ["lock"])
     ran, message = _activated(replace(REQUEST, dry=True), replace(BEGUN, switch=None))

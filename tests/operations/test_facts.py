@@ -23,7 +23,7 @@ CAPTURES = Path(__file__).parent / "facts"
 OBSERVE = "sparkwright-observe"
 
 
-def test_captures_are_read_as_pyinfras_own_tests_do() -> None:
+def test_captures_are_read_like_in_pyinfras_tests() -> None:
     folders = {folder.name: len(list(folder.iterdir())) for folder in CAPTURES.iterdir()}
     assert set(folders) == {name for name in vars(facts) if name[0].isupper()}
     arguments = ["-q", "-p", "no:cacheprovider", "tests/operations/captured_facts.py"]
@@ -47,7 +47,7 @@ def test_the_question_needs_neither_input_nor_a_password() -> None:
 # --- Through pyinfra itself -----------------------------------------------------------------------
 
 
-def test_three_facts_are_one_execution() -> None:
+def test_three_facts_take_one_execution() -> None:
     host = host_of(real_state(observe=probe()))
     with on(host):
         assert host.get_fact(views.NvidiaDriver) == "580.95.05"
@@ -58,7 +58,7 @@ def test_three_facts_are_one_execution() -> None:
     assert executed(host) == [OBSERVE]
 
 
-def test_a_fact_with_arguments_asks_for_more() -> None:
+def test_a_fact_with_arguments_extends_the_observation() -> None:
     host = host_of(real_state(observe=probe()))
     with on(host):
         host.get_fact(views.NvidiaDriver)

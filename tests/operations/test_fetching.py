@@ -100,7 +100,7 @@ def test_the_fetch_request_of_a_model_is_complete() -> None:
     _compared(host, "fetch", "hf_secret")
 
 
-def test_the_program_is_brought_once_for_the_hosts_kind(libraries: list[Any]) -> None:
+def test_the_program_is_uploaded_once_for_the_hosts_kind(libraries: list[Any]) -> None:
     host = _model()
     run(host, models.present, execute=True, wait=False, **MODEL)
     run(host, models.present, execute=True, wait=False, **MODEL)
@@ -127,8 +127,8 @@ def test_missing_libraries_fail_the_host(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_pull_request_of_an_image_is_complete() -> None:
-    """The platform's own manifest: by the index, Docker 29 would ask for attestations, which no
-    peer has.
+    """The request names the platform's manifest: with the index, Docker 29 would ask for
+    attestations, which no peer has.
     """
     assert PLATFORM.digest != DIGEST
     build = ImageBuild("base:1", {"Dockerfile": BuildFile("RlJPTQ==")})
@@ -159,7 +159,7 @@ def test_platforms_of_an_image_are_read_from_its_own_registry(
     assert json.loads(text)["source"] == f"127.0.0.1:18650/me/vllm@{PLATFORM.digest}"
 
 
-def test_an_image_that_is_waited_for_is_proved() -> None:
+def test_a_pulled_image_is_verified() -> None:
     host = _image()
     ran = run(host, images.present, execute=True, **PULL)
     assert host.programs == ["lock", "install-runtime", "jobs", "jobs", "proof"]
@@ -208,7 +208,7 @@ def test_jobs_are_followed_with_their_progress_until_all_have_ended() -> None:
 
 
 @cases("job", "message")
-def test_a_job_that_failed_fails_the_host_with_its_own_words(job: Any, message: str) -> None:
+def test_a_failed_job_fails_the_host_with_its_message(job: Any, message: str) -> None:
     answer = {FETCH: decode(JobStatus, job), PULLED: JobStatus(True, False)}
     host = fake(probe(), **_answers(jobs=answer))
     ran = run(host, jobs.finished, WATCHED, PROVED, execute=True)
@@ -216,7 +216,7 @@ def test_a_job_that_failed_fails_the_host_with_its_own_words(job: Any, message: 
     assert host.programs == ["lock", "jobs"]
 
 
-def test_a_job_is_not_waited_for_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_wait_for_a_job_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """The job itself continues; missing files are not proved."""
     monkeypatch.setattr("sparkwright.operations.lib.jobs._PATIENCE", 0)
     problems = [f"{PLACE} is not there"]
@@ -229,7 +229,7 @@ def test_a_job_is_not_waited_for_without_an_end(monkeypatch: pytest.MonkeyPatch)
 SERVED = "AEON-7/Qwen3.6@cccc"
 
 
-def test_a_host_that_others_ask_serves_them() -> None:
+def test_a_host_serves_the_content_that_peers_request() -> None:
     """Requests of peers are known only after all hosts were observed: not while preparing."""
     asked: list[str] = []
 
@@ -247,7 +247,7 @@ def test_a_host_that_others_ask_serves_them() -> None:
     assert ran.memory.changes == [f"serves {SERVED} to other hosts"]
 
 
-def test_another_setting_is_another_server() -> None:
+def test_a_changed_setting_makes_another_server() -> None:
     """systemd reads a unit's text once: a new text needs a new name."""
     home, ways = "/opt/sparkwright/runtime/r", Sources(peer_port=1)
     item, same, *others = (
@@ -266,7 +266,7 @@ def test_another_setting_is_another_server() -> None:
     assert {name.partition(".")[0] for name in item.units} == {item.unit}
 
 
-#: The most that `systemd-analyze security` may say of each: the switch installs packages.
+#: The highest result of `systemd-analyze security` for each unit: the switch installs packages.
 MOST = {"fetch": 2.5, "pull": 2.5, "switch": 3.5}
 
 

@@ -145,7 +145,7 @@ class _Transport:
         return f"channel {len(self.opened)}"
 
 
-def test_the_next_channel_is_opened_while_one_is_used() -> None:
+def test_the_next_channel_is_opened_during_the_use_of_a_channel() -> None:
     transport = _Transport()
     hooks.keep_a_channel_open(transport)
     gevent.sleep(0)
@@ -191,7 +191,7 @@ def _connected_with(monkeypatch: pytest.MonkeyPatch, state: State) -> Any:
     return result
 
 
-def test_connections_are_made_with_our_transport(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connections_use_our_transport(monkeypatch: pytest.MonkeyPatch) -> None:
     result = _connected_with(monkeypatch, _ssh_state())
     assert result == {"transport_factory": connections._tuned}
 
@@ -216,7 +216,7 @@ def test_an_unreachable_host_is_recorded_with_a_remedy() -> None:
     assert failure.endswith("(check that it is on, 'ssh spark-1', and its ssh_ settings)")
 
 
-def test_connections_count_executions_and_the_lock_is_released_with_them() -> None:
+def test_connections_count_executions_and_their_end_releases_the_lock() -> None:
     state = real_state(lock=LockAnswer(True))
     host = host_of(state)
     connections.Connections().host_connect(state, host)
@@ -318,7 +318,7 @@ def test_an_unusable_key_fails_its_hosts_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_hooked")
-def test_whatever_a_connection_raises_fails_its_host_alone() -> None:
+def test_any_exception_of_a_connection_fails_its_host_alone() -> None:
     result = failures(unknown={"ssh_paramiko_connect_kwargs": {"nonsense": 1}})
     assert str(result["unknown"]).startswith("not reached: TypeError: ")
     assert "check that it is on" in str(result["unknown"])

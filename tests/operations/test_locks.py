@@ -82,7 +82,7 @@ def test_the_lock_of_a_roll_out_names_the_hosts_batch() -> None:
         Owner("t1", "bob@here", locks.OWNER.machine, None),
     ],
 )
-def test_a_run_that_may_still_live_keeps_its_lock(owner: Owner) -> None:
+def test_a_run_that_may_be_alive_keeps_its_lock(owner: Owner) -> None:
     host = _host(_taken_by(owner))
     with pytest.raises(HostError, match="is at work on this host"):
         take(host)
@@ -101,7 +101,8 @@ def test_a_run_that_died_on_this_machine_is_taken_over() -> None:
 
 
 def test_the_first_run_at_a_broken_lock_gets_the_lock() -> None:
-    """A third run took it meanwhile: it is named, and its lock is not broken."""
+    """A third run took the lock meanwhile: the message names this run, and its lock is not
+    broken."""
     cat = replace(ANN, token="t2", by="cat@desk")
     owners = [ANN, cat]
     host = _host(lambda _: LockAnswer(False, owners.pop(0), 1000.0))
@@ -167,7 +168,7 @@ def test_a_silent_host_gets_no_lock(answer: Any, message: str) -> None:
         (_dead(), False, None),
     ],
 )  # fmt: skip
-def test_the_other_holder_is_known_from_the_observation(
+def test_the_other_holder_is_read_from_the_observation(
     owner: Owner | None, break_lock: bool, answer: str | None
 ) -> None:
     host = _host(lock=owner and as_json(owner))
@@ -177,8 +178,8 @@ def test_the_other_holder_is_known_from_the_observation(
     assert host.asked == []
 
 
-def test_the_lock_of_another_root_does_not_count_here() -> None:
-    """The lock below another services_root was last held by another run: its own, of yesterday."""
+def test_the_lock_of_another_root_is_ignored() -> None:
+    """The lock below another services_root was last held by another run, yesterday."""
     request = ObservationRequest(services_root="/srv/sw", directories=("/srv/sw",))
     host = fake(probe(), directories=None)
     host.answers["observe"] = probe(directories={"/srv/sw": None}, last_lock="yesterday")

@@ -17,7 +17,7 @@ from tests.unit.checks.fabric.test_addresses import host as state_of_host
 
 @pytest.fixture(autouse=True)
 def _clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The controller's clock is as a fresh Spark's."""
+    """The controller's clock equals a fresh Spark's clock."""
     monkeypatch.setattr(preflight, "time", SimpleNamespace(time=lambda: 1000.0))
 
 
@@ -51,7 +51,7 @@ def balanced(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return {"address": {"port": 8080}, "ssh_hostname": "kitchen"}
 
 
-def test_an_address_has_replicas_where_its_host_reaches_them(
+def test_an_address_has_the_replicas_that_its_host_reaches(
     balanced: dict[str, Any],
 ) -> None:
     """The answer comes in the same execution."""
@@ -101,7 +101,7 @@ def _switching(*looks: Any, **changes: Any) -> FakeHost:
     return spark(observe=lambda _: left.pop(0))
 
 
-def test_a_switch_that_was_begun_before_is_waited_for() -> None:
+def test_an_earlier_switch_is_waited_for() -> None:
     host = _switching(True, False)
     host.answers["jobs"] = {UNIT: JobStatus(False, False, {"id": "x", "step": "ended"})}
     _, on = _judged(host)
@@ -150,7 +150,7 @@ def test_a_host_that_another_version_deployed_is_refused() -> None:
     assert "sparkwright remove" in str(item.memory.failure)
 
 
-def test_a_host_without_a_cable_is_unchanged() -> None:
+def test_a_host_without_a_cable_stays_unchanged() -> None:
     hosts = [spark(f"spark-{number}", fabric=state_of_host()) for number in (1, 2)]
     wanted = {"shape": "pair", "hosts": ["spark-1", "spark-2"]}
     run = site(*hosts, fabric_addresses=wanted)

@@ -105,7 +105,7 @@ def test_the_log_pushes_the_bars_down(terminal: Terminal) -> None:
 def test_without_a_terminal_a_line_is_logged_at_each_change_and_now_and_then(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No output pauses for a minute, and none repeats every five seconds."""
+    """Output never pauses for a minute and never repeats every five seconds."""
     terminal.tty = False
     lines: list[str] = []
     host = SimpleNamespace(name="a", log=lines.append)

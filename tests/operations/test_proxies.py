@@ -19,7 +19,7 @@ PROXY, FILES = ONE.proxies, ONE.proxy_files
 ASKED = proxies.request_of(PROXY, FILES)
 
 
-def test_haproxy_is_installed_before_anything_is_touched() -> None:
+def test_haproxy_is_installed_before_any_other_change() -> None:
     missing = {"packages": {"haproxy": {"candidate": "2.8.5"}}}
     host = fake(probe(**missing), ASKED, install=["installed HAProxy"])
     how = {"http_proxy": "http://proxy:3128"}
@@ -43,7 +43,7 @@ def test_removal_of_the_proxy_names_its_paths() -> None:
     assert request["config"] == "/srv/sw/gateway/haproxy.cfg"
 
 
-def test_a_switch_takes_the_proxies_with_it() -> None:
+def test_a_switch_changes_the_proxies_too() -> None:
     root = "/opt/sparkwright"
     assert proxies.switched(PROXY, FILES, probe(**proxied(ONE)), root) is None
     result = proxies.switched(PROXY, FILES, probe(), root)

@@ -108,7 +108,7 @@ def test_a_host_that_comes_back_is_connected_again() -> None:
     assert host.memory.failure is None
 
 
-def test_a_host_with_a_silent_last_sample_has_not_answered() -> None:
+def test_a_host_without_a_last_sample_counts_as_silent() -> None:
     host, item = _single(load=OSError("gone"))
     with pytest.raises(HostError, match="gone"):
         questions.follow(
@@ -126,7 +126,7 @@ def _keyed(services: Any = BEHIND) -> tuple[Any, HostRun]:
     return host, replace(item, keys=Keys({**KEYS.clients, "openclaw": (OPENCLAW,)}, ENGINE))
 
 
-def test_a_host_gets_hashes_and_not_in_a_command() -> None:
+def test_a_host_gets_hashes_of_keys_outside_of_any_command() -> None:
     host, item = _keyed()
     questions.renewed_keys(host, item)
     assert host.programs == ["lock", "keys"]
@@ -144,7 +144,7 @@ def test_a_host_gets_hashes_and_not_in_a_command() -> None:
     assert (host.programs, host.request("keys")["text"]) == (["keys"], None)
 
 
-def test_keys_do_not_change_under_another_run() -> None:
+def test_keys_do_not_change_during_another_run() -> None:
     host, item = _keyed()
     host.answers["lock"] = HostError("ann@laptop is at work on this host")
     with pytest.raises(HostError, match="at work"):
@@ -152,7 +152,7 @@ def test_keys_do_not_change_under_another_run() -> None:
     assert "keys" not in host.programs
 
 
-def test_a_host_without_a_proxy_is_asked_nothing() -> None:
+def test_a_host_without_a_proxy_gets_no_question() -> None:
     host, item = _keyed(SPARK)
     item = replace(item, proxies=None)
     assert questions.renewed_keys(host, item) == ()

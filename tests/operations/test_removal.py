@@ -1,4 +1,4 @@
-"""Removal: the named remaining parts."""
+"""Removal names the remaining parts."""
 
 from sparkwright.host.bootstrap.prepare import RECORD
 from sparkwright.host.observe import ObservationRequest

@@ -139,7 +139,7 @@ def test_without_canaries_the_first_batch_is_empty() -> None:
     assert _turn(hosts[1]) == "good"
 
 
-def test_unprepared_hosts_are_left_out_or_stop_everything() -> None:
+def test_unprepared_hosts_are_left_out_or_stop_the_rollout() -> None:
     for unprepared, text in (
         ("leave", "good"),
         ("stop", "not switched, since spark-4 could not be prepared"),
@@ -256,7 +256,7 @@ def test_a_rollback_goes_to_the_former_release() -> None:
 
 
 def test_a_release_that_was_good_here_is_watched_for_a_short_time() -> None:
-    """The run reports it; a release that was never proved here is unknown."""
+    """The run reports the short time; a release that was never proved here is unknown."""
     proved = (_went(OLDER, OLD), _went(OLD, "now"))
     for history, seconds, reason in (
         (proved, 10.0, ", good here before: watched for 10 s"),
@@ -279,7 +279,7 @@ def test_a_release_that_was_good_here_is_watched_for_a_short_time() -> None:
         (Said(err="no python3", ok=False), None, "sparkwright-status: no python3"),
     ],
 )  # fmt: skip
-def test_a_host_that_cant_go_back_is_refused_before_any_is_touched(
+def test_a_host_without_a_former_release_is_refused_before_any_change(
     status: Any, to: str | None, why: str
 ) -> None:
     host, result = _back(status, to)

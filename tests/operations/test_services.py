@@ -116,7 +116,7 @@ def test_a_switch_that_did_not_end_well_fails_the_host(
     assert ran.memory.changes == []
 
 
-def test_an_abandoned_switch_is_an_interruption() -> None:
+def test_an_abandoned_switch_counts_as_an_interruption() -> None:
     host = _host(jobs={UNIT: JobStatus(False, False, {"id": "x", "step": "stopping"})})
     with pytest.raises(Interrupted, match="the switch was interrupted: it ended without output"):
         switching.follow(host)  # type: ignore[arg-type]
@@ -140,7 +140,7 @@ def test_a_switch_waits_for_its_turn_and_reports_its_result() -> None:
     assert ran.memory.changes[-1] == "down for 2.5 s"
 
 
-def test_nothing_is_switched_back_to_the_release_that_runs() -> None:
+def test_no_service_is_switched_back_to_its_running_release() -> None:
     ran = run(_host(), services.switched_back, list)
     assert (ran.commands, ran.host.noops) == ([], ["every service runs that release"])
 
@@ -257,7 +257,7 @@ def test_followers_are_ready_before_their_head_is_switched(
     assert len({request.services[0].to for _, request in fleet.order}) == 1
 
 
-def test_a_follower_that_can_not_be_prepared_leaves_all_as_they_are(
+def test_an_unprepared_follower_leaves_all_ranks_unchanged(
     many: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fleet = Fleet(many, serves=OLD)
@@ -291,7 +291,7 @@ def test_a_head_is_not_switched_without_a_follower(
     assert "spark-2 of cluster pair" in (fleet.hosts["spark-1"].memory.failure or "")
 
 
-# --- What of a follower is not as desired
+# --- Missing parts of a follower
 
 
 @cases("seen", "arguments")

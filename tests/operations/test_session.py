@@ -31,7 +31,8 @@ Opening = Callable[..., AbstractContextManager[Session]]
 
 @pytest.fixture
 def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opening]:
-    """Opens a session over two hosts that answer and a host that is off; their plan is broken."""
+    """Function that opens a session over two hosts that answer and a host that is off; their plan
+    is broken."""
     keys = ("fake_delay", "fake_delay_jitter", "fake_responses")
     monkeypatch.setattr("sparkwright.config.parse.CONNECTION_KEYS", (*CONNECTION_KEYS, *keys))
     # pyinfra's command line patches the process that imports it, here the tests' process.
@@ -85,7 +86,7 @@ def test_every_host_is_asked_and_a_silent_host_has_a_reason(opened: Opening) -> 
     assert ("rtx-1", "not reached") in events
 
 
-def test_a_question_may_be_for_some_hosts(opened: Opening) -> None:
+def test_a_question_may_go_to_some_hosts(opened: Opening) -> None:
     with opened() as opening:
         answers = opening.ask(lambda host, _: host.name, only=NAMES[1:])
     assert list(answers.answers) == NAMES[1:]
@@ -119,7 +120,7 @@ def _touched(host: Any, run: HostRun, answers: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("dry", [True, False])
-def test_a_dry_session_prepares_changes_and_runs_none(opened: Opening, dry: bool) -> None:
+def test_a_dry_session_prepares_changes_and_runs_no_change(opened: Opening, dry: bool) -> None:
     with opened(*NAMES, dry=dry) as opening:
         assert list(opening.change(_touched).answers) == NAMES
         for each in opening.hosts:

@@ -112,7 +112,7 @@ def test_a_host_serves_on_its_lan_address_only(data: dict[str, Any], addresses: 
     assert list(sharing.sources(run, run.hosts["spark-1"]).addresses) == addresses
 
 
-def test_under_tls_each_side_knows_the_others_certificate() -> None:
+def test_under_tls_each_side_verifies_the_others_certificate() -> None:
     """A host with another certificate gets another server."""
     run, (_, second) = _fleet(True, False)
     named, plain = run.hosts["spark-1"], sharing.sources(run, run.hosts["spark-1"])
@@ -187,7 +187,7 @@ def _railed(run: Run, host: FakeHost, **rails: str) -> None:
     host.memory.observation = replace(seen, addresses=own)
 
 
-def test_hosts_of_one_fabric_share_over_it_first() -> None:
+def test_hosts_of_one_fabric_share_over_the_fabric_first() -> None:
     run, (first, second, third) = _fleet(True, False, True)
     _railed(run, first, enp1s0f1np1="192.168.177.11", enP2p1s0f1np1="192.168.178.11")
     _railed(run, second, enp1s0f1np1="192.168.177.12", enP2p1s0f1np1="192.168.178.12")
@@ -210,7 +210,7 @@ def test_a_host_that_claims_anothers_address_gets_no_peers_there() -> None:
         assert _peers(run, second) == ("http://10.0.0.1:18650",), claimed
 
 
-def test_a_certificate_for_addresses_of_the_lan_keeps_to_them() -> None:
+def test_a_certificate_for_lan_addresses_is_used_on_the_lan_alone() -> None:
     run, (first, second) = _fleet(True, False)
     _railed(run, first, enp1s0f1np1="192.168.177.11")
     _railed(run, second, enp1s0f1np1="192.168.177.12")
@@ -227,7 +227,7 @@ JOB = peers.server_job(HOME, Sources(addresses=("10.0.0.2",)))
 
 def test_the_server_reads_its_files_alone_without_root_and_systemd_holds_its_port() -> None:
     """The server sees programs, models, parts and keys; with its one capability, open_by_handle_at
-    would reach every file, so its system calls are limited; it reaches no network itself.
+    would reach every file, so its system calls are limited; the server itself reaches no network.
     """
     texts = [f"# {name.rpartition('.')[2]}\n{text}" for name, text in sorted(JOB.units.items())]
     compare("operations/peer-units", "\n".join(texts).replace(JOB.unit, "UNIT"))
@@ -263,7 +263,7 @@ def _below(root: Path) -> Job:
     )  # fmt: skip
 
 
-def test_the_server_is_started_from_its_units_and_an_older_one_makes_room(
+def test_the_server_is_started_from_its_units_and_replaces_an_older_server(
     tmp_path: Path, started: list[tuple[str, ...]]
 ) -> None:
     units = tmp_path / "units"

@@ -47,13 +47,13 @@ def test_mistakes_of_the_command_line_are_reported(
     assert "Connected" not in done.stderr
 
 
-def test_a_broken_file_of_the_user_has_its_line(folder: Path) -> None:
+def test_an_error_in_a_users_file_names_its_line(folder: Path) -> None:
     (folder / "inventory/lab.py").write_text("sparks = [\n")
     done = pyinfra(folder, "--yes", "inventory/lab.py", "deploy.py")
     assert (done.returncode, "inventory/lab.py: line 1" in done.stderr) == (2, True)
 
 
-def test_the_hosts_of_a_limit_are_planned_and_all_are_known(folder: Path) -> None:
+def test_a_limit_plans_its_hosts_and_keeps_all_hosts_in_the_inventory(folder: Path) -> None:
     with (folder / "config.py").open("a") as config:
         config.write(ORIGINS)
     arguments = ("--dry", "--limit", "@fake/spark-1", "--data", "image_tag=x")

@@ -28,10 +28,10 @@ class Api:
     """The application: one handler for every request.
 
     Attributes:
-        guarded: beginnings of the paths that need the API key. The others, /invocations among them,
-            answer without a key.
+        guarded: beginnings of the paths that need the API key. Other paths, /invocations among
+            them, answer without a key.
         unguarded: paths among them without a key.
-        rejection: body of an answer to a request without the key.
+        rejection: body of the answer to a request without the key.
     """
 
     guarded: tuple[str, ...] = ("/v1", "/v2", "/inference")

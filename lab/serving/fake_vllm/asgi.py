@@ -27,7 +27,7 @@ class Config:
 
 
 class Server:
-    """Serves an application until SIGTERM.
+    """Server of an application, until SIGTERM.
 
     Args:
         listener: a bound socket; None to bind the address of the configuration.
@@ -93,14 +93,15 @@ class Server:
 
 
 class DirectServer(Server):
-    """Serves the fake's own application, without ASGI in between."""
+    """Server of the fake's own application, without ASGI in between."""
 
     async def _answer(self, request: Request) -> Response:
         return await self._config.app.handle(request)  # type: ignore[no-any-return]
 
 
 def bind(address: str | tuple[str, int]) -> socket.socket:
-    """A socket at a path or at an address and port. Raises Refusal, also if a file exists there."""
+    """A socket at a path or at an address and port. Raises Refusal, also if a file exists at the
+    path."""
     unix = isinstance(address, str)
     family = socket.AF_UNIX if unix else socket.AF_INET6 if ":" in address[0] else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)

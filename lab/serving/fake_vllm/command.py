@@ -59,7 +59,7 @@ def _serve(arguments: argparse.Namespace, table: Table, identity: Identity) -> i
     boot_seconds = float(os.environ.get("FAKE_VLLM_BOOT_SECONDS") or "0.5")
     version = table.version
     log.server("INFO", "utils.py:299", f"vLLM API server version {version} (fake)")
-    # The real one prints an --api-key in clear here, and so does its fake.
+    # The real vLLM prints an --api-key in clear here, and so does its fake.
     log.server("INFO", "utils.py:233", f"non-default args: {given(arguments, table)}")
     check_frontend(arguments, table)
     # The port is opened at once, as in vLLM, so that a used port fails early.

@@ -12,7 +12,7 @@ from typing import Any
 from .errors import bad_request
 
 _CHANNELS = {0: 1, 2: 3, 4: 2, 6: 4}
-"""By PNG's colour type, for 8 bits a channel."""
+"""Bytes of a pixel by PNG's colour type, for 8 bits a channel."""
 _COLOURS = {
     "red": (255, 0, 0), "green": (0, 160, 0), "blue": (0, 0, 255), "yellow": (255, 220, 0),
     "orange": (255, 140, 0), "purple": (140, 0, 160),

@@ -94,7 +94,7 @@ class Faults:
             raise engine_dead()
 
     def before_loading(self) -> None:
-        """Refusal for `oom`."""
+        """Raise Refusal for `oom`."""
         if self.oom:
             raise Refusal(
                 "torch.OutOfMemoryError",

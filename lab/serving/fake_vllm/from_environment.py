@@ -54,7 +54,7 @@ def arguments(environment: Mapping[str, str]) -> list[str]:
     result += ["--trust-remote-code", "--speculative-config", json.dumps(speculative)]
     if key := environment.get("VLLM_API_KEY"):
         result += ["--api-key", key]
-    # Last, so that its arguments win.
+    # The variable comes last, so that its arguments win.
     try:
         return result + shlex.split(environment.get("EXTRA_ARGS", ""))
     except ValueError as error:
@@ -62,7 +62,7 @@ def arguments(environment: Mapping[str, str]) -> list[str]:
 
 
 def main(_: list[str]) -> int:
-    """Serve as the environment says."""
+    """Serve with the arguments in the environment."""
     try:
         serve = arguments(os.environ)
     except ValueError as error:

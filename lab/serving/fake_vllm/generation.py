@@ -41,7 +41,7 @@ class Generation:
 
 
 class Engine:
-    """Runs generations of one server."""
+    """Engine that runs the generations of one server."""
 
     def __init__(self, settings: Settings, metrics: Metrics, faults: Faults, ranks: Ranks) -> None:
         self._settings = settings

@@ -33,7 +33,7 @@ class Request:
 class Response:
     """body: one text, or pieces that are sent as they come.
 
-    vary: the CORS header is added.
+    vary: whether the CORS header is added.
     """
 
     status: int
@@ -47,11 +47,11 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 class BadRequest(Exception):
-    """Bytes that are not HTTP/1.1 request."""
+    """Bytes that are not an HTTP/1.1 request."""
 
 
 class HttpServer:
-    """Serves one handler on a listening socket until it is stopped."""
+    """Server of one handler on a listening socket, until it is stopped."""
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler

@@ -1,7 +1,7 @@
 """A fake for llama.cpp's ``llama-server``: arguments, routes, metrics, log and GGUF files.
 
-Made from captures of build 11669 (tests/fixtures/llamacpp). OpenAI's answers, faults and prompts
-equal the fake vLLM's; it drafts nothing and makes no vectors.
+The fake was made from captures of build 11669 (tests/fixtures/llamacpp). OpenAI's answers, faults
+and prompts equal the fake vLLM's; it drafts nothing and makes no vectors.
 """
 
 import argparse
@@ -119,7 +119,7 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
 
 
 def main(_: list[str]) -> int:
-    """Serve as the command line says; returns the exit status."""
+    """Serve with the command line's arguments; returns the exit status."""
     log.uvicorn = lambda text: None
     identity = read_identity()
     arguments = parser(f"llamacpp/{BUILD}", "llama-server").parse_args()

@@ -2,7 +2,7 @@
 vLLM-Omni does: by the forms of their protocol classes, for a model with such an architecture.
 
 No model listens: a WAV file is decoded, and its loudness from tenth to tenth is compared with a
-recording that the fake knows. So the transcript is true, and an incomplete file is noticed.
+stored recording. So the transcript is true, and an incomplete file is noticed.
 """
 
 import base64

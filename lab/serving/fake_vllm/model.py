@@ -33,7 +33,7 @@ class Model:
 
     @property
     def quant_method(self) -> str | None:
-        """`quant_method` of the quantization_config, or of the text part's."""
+        """`quant_method` of the quantization_config, or of the text part's quantization_config."""
         for part in (self.config, self.config.get("text_config", {})):
             quantization = part.get("quantization_config")
             if isinstance(quantization, dict) and quantization.get("quant_method"):

@@ -1,6 +1,6 @@
-"""Tables of a vLLM version: its `serve` arguments and the names that its configs know.
+"""Tables of a vLLM version: its `serve` arguments and the names that its configs accept.
 
-The tables are dumped from the real parsers and lie beside the package in `flags/`.
+The tables are dumped from the real parsers and are beside the package in `flags/`.
 """
 
 import json

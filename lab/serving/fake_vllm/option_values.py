@@ -28,7 +28,7 @@ def human_readable_int(text: str) -> int:
 
 
 def human_readable_int_or_auto(text: str) -> int:
-    """Like `human_readable_int`; `auto` is -1."""
+    """Parse as `human_readable_int` does; `auto` is -1."""
     return -1 if text.strip().lower() == "auto" else human_readable_int(text)
 
 
@@ -93,4 +93,4 @@ READERS: dict[str, Callable[[str], Any]] = {
     "optional size": optional(human_readable_int, "<function human_readable_int>"),
     "optional json": optional(json.loads, "<function loads>"),
 }
-"""By the type that the tables in `flags/` give."""
+"""Parsers by the type in the tables in `flags/`."""

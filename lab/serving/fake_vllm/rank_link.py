@@ -1,7 +1,7 @@
 """Ranks over several hosts (`--nnodes`), which join and end as vLLM 0.32.0's do.
 
-The head listens on every address at --master-port and starts once all followers are there. The next
-request notices a lost rank and fails with 500; then the head ends, with status 0. A follower
+The head listens on every address at --master-port and starts once all followers are connected. The
+next request notices a lost rank and fails with 500; then the head ends, with status 0. A follower
 notices nothing: it survives its head, and no later head can use it.
 """
 
@@ -17,11 +17,11 @@ from .faults import engine_dead
 from .refusal import Refusal
 
 _PATIENCE_SECONDS = 600
-"""After which torch's store gives up."""
+"""Seconds after which torch's store gives up."""
 
 
 class Ranks:
-    """Connections to the followers; none of them on a host of its own."""
+    """Connections to the followers; a single host has none."""
 
     def __init__(self, links: dict[int, socket.socket]) -> None:
         self._links = links
@@ -38,7 +38,7 @@ class Ranks:
 
 
 def gather(arguments: argparse.Namespace) -> Ranks | None:
-    """Wait for all ranks; None on a follower, which has joined its head and answers nobody.
+    """Wait for all ranks; None on a follower, which has joined its head and serves no requests.
 
     Raises:
         Refusal: ranks are missing at the deadline.

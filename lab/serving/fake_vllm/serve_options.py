@@ -1,7 +1,7 @@
 """The command line of `vllm`, parsed as the real parser of its version does.
 
 Differences of the real parser from plain argparse: underscores for dashes in names, and `-O3`. The
-real one also takes `--config FILE`, and JSON arguments key by key, which nothing here writes.
+real parser also takes `--config FILE` and JSON arguments key by key, which no caller here writes.
 """
 
 import argparse

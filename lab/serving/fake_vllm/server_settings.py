@@ -106,7 +106,8 @@ def read_settings(arguments: argparse.Namespace, table: Table, identity: Identit
 
 
 def check_backend(name: str | None, table: Table) -> None:
-    """Attention backends are accepted in any case; Refusal for a backend that the version lacks."""
+    """Accept an attention backend in any case; raise Refusal for a backend that the version
+    lacks."""
     if name and name.upper() not in table.attention_backends and name.lower() != "auto":
         raise invalid_value(
             "AttentionConfig",

@@ -1,8 +1,8 @@
 """A fake for SGLang, in the image as ``sglang.launch_server``: arguments, routes, metrics and log.
 
-Made from SGLang's source (0.5.15 to 0.5.23: server_args.py, http_server.py, metrics_collector.py,
-model_runner.py), not from captures: no real SGLang has run here. OpenAI's routes, faults, ranks and
-prompts are the same as in the fake for vLLM.
+The fake was made from SGLang's source (0.5.15 to 0.5.23: server_args.py, http_server.py,
+metrics_collector.py, model_runner.py), not from captures: no real SGLang has run here. OpenAI's
+routes, faults, ranks and prompts are the same as in the fake for vLLM.
 """
 
 import argparse
@@ -172,7 +172,7 @@ def say(text: str) -> None:
 
 
 def main(_: list[str]) -> int:
-    """Serve as the command line says; returns the exit status."""
+    """Serve with the command line's arguments; returns the exit status."""
     log.uvicorn = lambda text: say(f"INFO:     {text}")
     identity = read_identity()
     arguments = parser(f"sglang/{identity.version}", "sglang serve").parse_args()

@@ -35,7 +35,7 @@ _ATTENTION_REASONS = {
         "TURBOQUANT": "kv_cache_dtype not supported, non-causal attention not supported",
     },
 }
-"""Why no attention backend of the AEON build serves DFlash with such a KV cache."""
+"""Reasons why no attention backend of the AEON build serves DFlash with such a KV cache."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Speculation:
     attention_backend: str | None
 
     def check_token_budget(self, batched: int, seqs: int) -> None:
-        """Refusal if the draft slots leave no room in a step.
+        """Raise Refusal if the draft slots leave no room in a step.
 
         Each sequence takes one slot per draft token but the first: with 11 draft tokens, 256
         sequences and 2048 tokens, 2048 - 256 * (11 - 1) = -512 are left.
@@ -141,9 +141,9 @@ def _checked(config: dict[str, Any], table: Table, model: Model) -> Speculation:
 
 
 def check_kv_cache(speculation: Speculation, dtype: str, version: str) -> None:
-    """Refusal where DFlash finds no attention backend for the KV cache dtype.
+    """Raise Refusal if DFlash finds no attention backend for the KV cache dtype.
 
-    Its drafter attends without causal order. NVFP4 is refused by every build so far, FP8 by the
+    The drafter attends without causal order. NVFP4 is refused by every build so far, FP8 by the
     build on 0.23.0.
     """
     if speculation.method != "dflash":

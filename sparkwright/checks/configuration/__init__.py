@@ -25,7 +25,7 @@ def _rules(*names: str) -> check.Checks[facts.Context]:
     )
 
 
-#: The rules of every engine, for lists of rules; and of each.
+#: The rules of all engines, for lists of rules; and the rules of each engine.
 RULES = _rules(*ENGINES)
 _OF_ENGINE = {name: _rules(name) for name in ENGINES}
 

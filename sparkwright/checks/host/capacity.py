@@ -60,7 +60,7 @@ def _held(host: HostFacts) -> Iterator[Symptom]:
             [context for context in own if gpu in given(host.gpus, context.service)], total
         )
         taken, free = host.plan.largest(needs), total - (gpu.memory_used_mib or 0) / 1024
-        # More than the host has: a rule reports it.
+        # A rule reports a need above the GPU's memory.
         if total and free < taken <= total:
             yield Symptom(
                 "gpu-memory-held", "sized" if sized else "", gpu=gpu, free=free, total=total,
@@ -90,7 +90,7 @@ def _available(host: HostFacts, needed: float, *, unified: bool) -> Iterator[Sym
         own = [*contexts(host.plan, host.desired.catalog, hardware_of(host))]
         needs, sized = _needs(own, total)
         taken, case = host.plan.largest(needs), "sized" if sized else "unified"
-        if taken > total:  # more than the host has: a rule reports it
+        if taken > total:  # a rule reports this need
             return
     if available >= taken:
         return

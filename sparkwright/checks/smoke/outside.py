@@ -78,7 +78,7 @@ def entrances(plan: HostPlan) -> tuple[Entrance, ...]:
     result = []
     for service in plan.services:
         if service.follower:
-            continue  # no part of the engine listens for clients
+            continue  # the engine has no port for clients
         if service.proxy or settings.is_loopback(service.bind):
             https = tls.scheme(plan.settings, proxied=service.proxy) == "https"
             result.append(_entrance(service.name, service.bind, service.port, https=https))

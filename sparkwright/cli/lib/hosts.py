@@ -178,7 +178,8 @@ def connection_options(command: _Command, but: str | None = None) -> _Command:
         ([name for name in names if name != but], value, text) for names, value, text in OPTIONS
     ]
     _keeping(ours, meant)
-    # Last in the help, wherever the decorator is: click prints the last options first.
+    # The help lists these options last, wherever the decorator is: click prints the last options
+    # first.
     own = getattr(command, "__click_params__", [])
     setattr(command, "__click_params__", [*getattr(ours, "__click_params__"), *own])  # noqa: B009, B010
     return command

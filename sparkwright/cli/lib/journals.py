@@ -96,7 +96,7 @@ def follow(
         click.echo(f"{click.style(name, fg='red')}: {last}", err=True)
 
     pool = ThreadPoolExecutor(max_workers=max(1, len(hosts)))
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and end every ssh
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the exit ends every ssh
     try:
         for ended in as_completed([pool.submit(host_lines, name) for name in hosts]):
             ended.result()

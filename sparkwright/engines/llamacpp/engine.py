@@ -26,8 +26,8 @@ def command(launch: Launch) -> Command:
     # Nothing is fetched at a start; the page and its tools are not served.
     arguments += ["--offline", "--no-ui", "--metrics"]
     for key, value in launch.arguments.items():
-        # A short name such as -ngl has one dash: the long one is written, for an image whose build
-        # nobody knows by the newest table.
+        # A short name such as -ngl has one dash, so the long name is written, by the newest table
+        # for an image of an unknown build.
         arguments += argument_words(PARSER.spelling(key, launch.version or "b9999999"), value)
     return Command(arguments, {**environment, **launch.environment})
 

@@ -12,7 +12,7 @@ from sparkwright.engines.llamacpp.limits import limits, slots
 from sparkwright.findings.check import Symptom, check
 from sparkwright.text.sizes import GIB
 
-#: GiB for the compute buffer and CUDA's own: an estimate of this project, on the small side.
+#: GiB for the compute buffer and CUDA itself: an estimate of this project, on the small side.
 OVERHEAD_GIB = 1.0
 KV_BYTES: dict[str, float] = DATA["kv_bytes"]
 _STEP = 1024
@@ -20,7 +20,7 @@ _STEP = 1024
 _BATCH, _PAD = 512, 256
 #: Tokens below which ``--fit`` makes no context shorter (``--fit-ctx``).
 _FIT = 4096
-#: MiB of prompts that it keeps in RAM (``--cache-ram``) by default.
+#: MiB of prompts that llama-server keeps in RAM (``--cache-ram``) by default.
 _PROMPTS_MIB = 8192
 #: GiB of weights outside of the GPU that justify a warning.
 WORTH_A_WORD = 0.01

@@ -18,7 +18,7 @@ from sparkwright.engines.vllm.table import defaults, nearest, table
 from sparkwright.findings import check, finding
 from sparkwright.text.shipped_yaml import beside
 
-#: In a template whose ``enable_thinking`` switches the thinking of a request.
+#: Variable of templates that switches the thinking of a request.
 SWITCH = "enable_thinking"
 Kind = Literal["tools", "reasoning"]
 ARGUMENT: Mapping[Kind, str] = {"tools": "tool_call_parser", "reasoning": "reasoning_parser"}
@@ -48,7 +48,7 @@ def _open(subject: Subject, advice: Advice) -> Iterator[check.Symptom]:
     if facts.context is None and "max_model_len" not in given:
         yield check.Symptom("context")
     least, own = advice.least_version, subject.version
-    # The recipe is for an older image, and nobody has named a tag.
+    # The recipe is for an older image, and the settings name no tag.
     if least and own and not subject.service.image_tag and release(own) < release(least):
         yield check.Symptom("version")
     method = facts.quantization

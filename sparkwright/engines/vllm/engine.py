@@ -96,7 +96,7 @@ def _variables(launch: Launch, names: Variables) -> dict[str, str]:
         if key in names.arguments:
             result[names.arguments[key]] = str(value)
         elif (
-            # The image's own variables can express all of it.
+            # The image's own variables can express this whole value.
             isinstance(value, dict)
             and set(value) == {"method", "model", "num_speculative_tokens"}
             and (key, value["method"]) == ("speculative_config", "dflash")

@@ -181,7 +181,7 @@ def question(planned: Mapping[str, PlannedHost], prompt: str) -> bool:
     """Ask the first reachable of these hosts' services; return whether it answered."""
     try:
         target, server = _first(targets(planned))
-    except SystemExit:  # nobody answers, which is printed
+    except SystemExit:  # no service answers; the reason was printed
         return False
     if not target.endpoint.chats:
         return _asked(target, server)

@@ -94,7 +94,7 @@ class Published(Server):
                 process.kill()
                 process.wait()
                 assert process.stderr is not None
-                # A program that ssh started may hold it open still.
+                # A program that ssh started may still hold the pipe open.
                 os.set_blocking(process.stderr.fileno(), False)
                 lines = (process.stderr.read() or b"").decode(errors="replace").split("\n")
                 last = ([line.strip() for line in lines if line.strip()] or [""])[-1]

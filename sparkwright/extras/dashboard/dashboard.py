@@ -68,7 +68,7 @@ def command(hosts: Hosts, port: int, listen: str, control: bool) -> None:
     sockets = _listening(listen, port)
     with hosts.session(planless=True) as session:
         host = f"[{listen}]" if ":" in listen else listen.lower()
-        if listen == LOOPBACK:  # its cookies reach all of its ports, other users' too
+        if listen == LOOPBACK:  # cookies reach all ports, other users' too
             host = f"{secrets.token_hex(8)}.localhost"
         run = session.run
         fleet = view.Fleet({name: _expected(host) for name, host in run.hosts.items()}, hosts.means)
@@ -210,7 +210,7 @@ def _listening(address: str, port: int) -> list[socket.socket]:
             where, reason = f"command line: --listen {place} --page-port {port}", error.strerror
             raise _MESSAGES.refusal("not-listening", where, reason=reason or error) from None
         bound, port = sockets[0].getsockname()[:2]
-        if bound in EVERY_ADDRESS:  # any spelling of it: "", 0, ::0
+        if bound in EVERY_ADDRESS:  # any spelling of such an address: "", 0, ::0
             where = "command line: --listen"
             raise _MESSAGES.refusal("every-address", where, address=repr(address))
     return sockets

@@ -11,7 +11,7 @@ from sparkwright.findings.render import count
 from sparkwright.results.page import Weighed, Weight
 from sparkwright.text.short import hosts_in_short, natural
 
-#: Days after which a look at the fleet is old, and a measurement is.
+#: Days after which a status of the fleet is old, and days after which a measurement is old.
 _LOOK, _MEASUREMENT = 1, 7
 
 

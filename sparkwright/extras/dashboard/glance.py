@@ -14,7 +14,8 @@ from sparkwright.host.models import report
 _ENDS = 5
 #: Seconds after which a fetch that did not end is forgotten.
 _OLD = 86400
-#: Seconds: of the samples in a rate, at least and at most; after the watch's last look.
+#: Least and largest seconds between samples of a rate; seconds for which the watch's last sample is
+#: new.
 _LEAST, _HOUR, _FRESH = 120.0, 3600.0, 180.0
 
 

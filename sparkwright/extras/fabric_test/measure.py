@@ -63,7 +63,7 @@ def plan(fabric: Fabric, images: Mapping[str, str | None]) -> list[Step]:
         for host in hosts
     }  # fmt: skip
     steps = [Step("ping", {host: each for host, each in pings.items() if each.pings})]
-    # Each cable of a ring, else each host and the next.
+    # Pairs of hosts: each cable of a ring, otherwise each host and the next host.
     for pair in pairwise([*hosts, hosts[0]] if fabric.shape == "ring" else hosts):
         if all("ib_write_bw" in fabric.states[host].tools for host in pair):
             steps += _writing(fabric, *pair)

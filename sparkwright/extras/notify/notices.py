@@ -35,7 +35,7 @@ _SERVICE = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 _RELEASE = re.compile("[0-9a-f]{12}")
 #: Findings of this command itself.
 TEXTS = load(Path(__file__).with_name("checks.yaml"))
-#: That no host could be asked at all.
+#: Finding that no host answered at all.
 UNANSWERED = TEXTS["fleet-silent"].finding(Symptom())
 #: Seconds after a switch during which it is the first suspect.
 _RECENT = 86400.0

@@ -17,7 +17,7 @@ from sparkwright.findings.user_error import Messages
 TIMEOUT = 30.0
 #: Bytes of memory beyond the present use: a bound for a server that answers endlessly.
 _MEMORY = 512 << 20
-#: Exit codes of deliver.py that say all.
+#: Exit codes of deliver.py that need no further message.
 _OUTCOMES = {0: None, 3: "this is not an address that Apprise can send to"}
 _STATUS = re.compile("error=([0-9]{3})")
 

@@ -14,7 +14,7 @@ from sparkwright.host.lib import exclusive, records, systemd
 from sparkwright.host.proxy import place
 from sparkwright.host.service import current
 
-#: Seconds between two looks.
+#: Seconds between two checks.
 _LOOK = 5.0
 
 

@@ -35,8 +35,8 @@ _WAITING = 8
 #: Bytes of a body, of all bodies together, and of a body that is always held and parsed: HAProxy
 #: lets 64 requests in, and the unit has 256 MiB.
 _LARGEST, _TOGETHER, _SMALL = 16 << 20, 64 << 20, 1 << 20
-#: Seconds between two comments of a stream; that a client may be silent; between two looks; for a
-#: whole body.
+#: Seconds between two comments of a stream; of a client's silence; between two checks; for a whole
+#: body.
 _COMMENT, _SILENT, _LOOK, _UPLOAD = 5.0, 30.0, 0.2, 120.0
 #: Seconds that a service's answer may be silent, as in HAProxy's configuration.
 _ANSWER = 2 * 3600.0

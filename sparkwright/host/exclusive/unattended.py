@@ -24,7 +24,7 @@ from sparkwright.host.release import REVERTED
 AGAIN = 75
 _OURS = "on the host itself, boot "
 _BUSY = "somebody is at work on its host"
-#: Seconds between two looks at a switch.
+#: Seconds between two checks of a switch.
 _LOOK = 0.5
 
 

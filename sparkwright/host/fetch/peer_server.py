@@ -126,8 +126,8 @@ class Conversation(BaseHTTPRequestHandler):
     def setup(self) -> None:
         self.connection = self.request
         if self.server.tls and not is_own_docker(self.client_address[0]):
-            self.request.settimeout(UNKNOWN)  # of the handshake as a whole
-            # Of a copy: Connections ends the original, whoever is in the middle of the handshake.
+            self.request.settimeout(UNKNOWN)  # one limit for the whole handshake
+            # TLS gets a copy of the socket: Connections ends the original, even during a handshake.
             self.connection = self.server.tls.wrap_socket(self.request.dup(), server_side=True)
             self.connection.settimeout(None)
         self._guard = bounded.Guarded(self.connection, _HEAD, UNKNOWN)

@@ -4,7 +4,7 @@ The container needs only the image's own Python: `python3 -B steps.py apply|chec
 steps.json and the files that the steps name.
 """
 
-# An image may have an older Python than hosts, to which X | None means nothing.
+# An image may have an older Python than hosts, where X | None is invalid.
 from __future__ import annotations
 
 import base64

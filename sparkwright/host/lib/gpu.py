@@ -81,7 +81,7 @@ LOAD = (*STATE, "memory.total", "memory.used")
 HOLDERS = ("--query-compute-apps=process_name,used_gpu_memory", "--format=csv,noheader")
 #: Patterns of a number (``10.20 W``) and of mebibytes.
 _NUMBER, _MIB = r"(-?\d+(?:\.\d+)?).*", r"(\d+)(?:\s*MiB)?"
-#: Query field -> its name in a Gpu, the pattern of a value that is one, and the value's conversion.
+#: Query field -> its name in a Gpu, the pattern of a valid value, and the value's conversion.
 _FIELDS: dict[str, tuple[str, str, Callable[[str], object]]] = {
     "name": ("name", "(.*)", str),
     "compute_cap": ("compute_cap", r"(\d+\.\d+)", str),

@@ -223,7 +223,7 @@ def _only(pem: str) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = False
-    # The certificate itself is trusted, whoever issued it.
+    # The certificate itself is trusted, from any issuer.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.load_verify_locations(cadata=f"{first}{end}\n")
     return context

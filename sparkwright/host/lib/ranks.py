@@ -8,9 +8,9 @@ from sparkwright.host.lib import documents, http, records
 
 #: File with the rank's progress, in the service's directory.
 STATE = "rank-state.json"
-#: File beside it that a follower touches when the head says that the engines answer.
+#: File in the same directory that a follower touches when the head reports that the engines answer.
 SERVED = "rank-served"
-#: File beside it with the engine's variables, as its host found the fabric at its last start.
+#: File in the same directory with the engine's variables, by the host's fabric at the last start.
 FABRIC = "fabric.env"
 
 

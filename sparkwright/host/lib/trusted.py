@@ -177,7 +177,7 @@ def _open(at: int, name: str, make: int | None) -> int:
     except FileNotFoundError:
         if make is None:
             raise
-    with suppress(FileExistsError):  # another process made it just now; check it like any other
+    with suppress(FileExistsError):  # a directory of another process is checked, too
         os.mkdir(name, make, dir_fd=at)
     return os.open(name, _HANDLE, dir_fd=at)
 

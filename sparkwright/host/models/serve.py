@@ -54,7 +54,7 @@ _OURS = (
 _REPLACED = (b"content-length", b"x-sparkwright-server", b"x-sparkwright-unserved")
 #: Yields a request with one more line of its head.
 _Sent = Callable[[str], Iterator[bytes]]
-#: Last event of a stream whose replica died; the connection's end says so too, less clearly.
+#: Last event of a stream whose replica died; the connection's end shows this too, less clearly.
 _BROKE_OFF = refusal.Refused(502, "The replica broke off in the middle of its answer.")
 #: Errors when a client or HAProxy ends a connection, at any time.
 _BROKEN = (ConnectionError, asyncio.IncompleteReadError, asyncio.LimitOverrunError)
@@ -198,7 +198,7 @@ class Exchange:
                 raise refusal.Refused(503, "HAProxy does not answer for its pools.", _SOON)
             return self._answer(200, "", "text/plain")
         keys = head.values(b"x-sparkwright-key")
-        if len(keys) != 1:  # HAProxy sets it, and removes a client's
+        if len(keys) != 1:  # HAProxy sets this header, and drops a client's
             raise refusal.Refused(401, "The request came without the name of its API key.")
         if method == "POST":
             return await self._post(head, path, keys[0])

@@ -7,7 +7,7 @@ UNIT, HEALTH_UNIT = "sparkwright-gateway.service", "sparkwright-health.service"
 #: HAProxy's map of services that sleep, beside its configuration.
 ASLEEP_MAP = "asleep.map"
 #: Directory of HAProxy's sockets, and its runtime API: of the worker that takes new requests, and
-#: of the master, which reaches the workers of before a reload too.
+#: of the master, which also reaches workers from before a reload.
 RUNTIME = "/run/sparkwright-gateway"
 ADMIN, MASTER = f"{RUNTIME}/admin.sock", f"{RUNTIME}/master.sock"
 #: Directory of the sockets that report services' health.

@@ -1,7 +1,7 @@
 """The check of vision, and its picture: two coloured shapes and a word, as PNG.
 
-Each check draws a new picture, so that no answer can be known beforehand. It uses only zlib and
-struct, so a host needs no image library.
+Each check draws a new picture, so that no answer can be known beforehand. The module uses only zlib
+and struct, so a host needs no image library.
 """
 
 import base64

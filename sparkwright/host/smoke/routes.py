@@ -157,5 +157,5 @@ def switched_on(client: client.DeepClient) -> str:
 
 
 def _marked(text: str | None) -> str | None:
-    """Return a content that contains a model's own marks of reasoning, or None."""
+    """Return the text if it contains a model's own marks of reasoning; otherwise None."""
     return text if text and any(mark in text for mark in _MARKS) else None

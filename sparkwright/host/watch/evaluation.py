@@ -85,7 +85,8 @@ def _of(ring: list[Sample], name: str) -> list[Timed]:
 
 
 def _lasting(samples: list[Timed], holds: Callable[[ServiceSample], bool]) -> float:
-    """Return for how many seconds a condition has held without a break, up to the newest sample."""
+    """Return the seconds for which a condition has held without a break, up to the newest
+    sample."""
     since = samples[-1][0]
     for at, sample in reversed(samples):
         if not holds(sample):
@@ -135,7 +136,7 @@ def _still(sample: ServiceSample, now: ServiceSample) -> bool:
 
 def _acceptance(samples: list[Timed], limits: Thresholds) -> Iterator[Fault]:
     """Compare the drafter's recent acceptance with the earlier one. Recent samples span ten minutes
-    and enough drafts, or all since the server's start.
+    and enough drafts; otherwise all samples since the server's start.
     """
     risen = [_drafted(before, now) for (_, before), (_, now) in pairwise(samples)]
     least, drafted, accepted = limits["drafted"], 0.0, 0.0

@@ -1,4 +1,4 @@
-"""Install or remove the watch on this host. Runs as root."""
+"""Install or remove the watch on this host, as root."""
 
 import shutil
 from pathlib import Path
@@ -12,7 +12,7 @@ class WatchInstallRequest:
 
     Attributes:
         files: path -> text and mode.
-        timer, service: names of its units.
+        timer, service: names of the watch's units.
     """
 
     home: str

@@ -72,7 +72,7 @@ def change(
 
     Args:
         pending: descriptions of the changes; empty if there are none.
-        otherwise: the reason why there is nothing to do.
+        otherwise: the reason for no change.
         emergency: whether to apply the changes even if another run has the lock.
         forget: whether the host must be observed again after the change.
     """
@@ -123,10 +123,10 @@ def unheard(_: object) -> None:
 
 
 def look(inspect: Callable[[Host], Sequence[str]]) -> Commands:
-    """Look at the host once everything before this is done; a fault fails the host.
+    """Inspect the host after all earlier operations; a fault fails the host.
 
     Args:
-        inspect: returns the faults, as lines. Raises HostError.
+        inspect: function that returns the faults, as lines, or raises HostError.
     """
     if not ctx_state.get().is_executing:
         return

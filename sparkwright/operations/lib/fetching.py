@@ -22,8 +22,8 @@ class Sources:
     """Sources of a host's downloads, and their settings.
 
     Attributes:
-        peers: hosts to ask before the source, the best first. Called when the fetch is started,
-            since it depends on the observed content of all hosts.
+        peers: hosts to ask before the source, the best first. The function is called when the fetch
+            starts, since its result depends on the content of all hosts.
         peer_keys: keys with which peers, and a host's peer server and its own Docker, recognize
             each other.
         peer_port: TCP port on which this host serves others, and its own Docker.
@@ -101,6 +101,6 @@ def defaults(host: Host) -> Sources:
 
 
 def watched_job(kind: str, name: str, services_root: str) -> WatchedJob:
-    """Job that fetches: a later run finds this job instead of starting another."""
+    """Fetch job of this name: a later run finds this job instead of starting another."""
     unit = f"sparkwright-{kind}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
     return WatchedJob(unit, f"{services_root}/state/{unit}")

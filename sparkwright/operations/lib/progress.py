@@ -25,7 +25,7 @@ _LOG = logging.getLogger("pyinfra.sum")
 
 
 class Live:
-    """The bars and lines of all hosts. Lines of the log push them down and never mix with them."""
+    """The bars and lines of all hosts. Log lines push the bars down and never mix with them."""
 
     def __init__(self) -> None:
         self.on = sys.stderr.isatty() and os.environ.get("TERM") not in (None, "", "dumb")
@@ -55,7 +55,7 @@ class Live:
             self._logged[host.name] = of, time.monotonic()
 
     def fetching(self, host: Host, seen: FetchProgress) -> None:
-        """Show how far a host's fetches are."""
+        """Show the progress of a host's fetches."""
         self._fetches[host.name] = seen
         rows = {f"[{host.name}]": seen}
         if len(self._fetches) > 1:
@@ -110,7 +110,7 @@ class Live:
         )  # fmt: skip
 
     def _erase(self, _: logging.LogRecord | None = None) -> bool:
-        """Make room before anything else is logged; the line itself passes."""
+        """Erase the bars before a line is logged; every line passes the filter."""
         if self._bars:
             self._bars.stop()
         return True

@@ -50,7 +50,7 @@ class Interrupted(HostError):
 
 
 def why(ended: release.SwitchJournal) -> str:
-    """Return the message about a switch that did not end well: its faults, and the running
+    """Return the message about a failed switch: its faults, and the running
     release.
     """
     first, *rest = ended.reasons or ("no reason was given",)
@@ -73,7 +73,7 @@ def switch(
 
     Args:
         unmanaged: ``name restart-policy`` of containers that make room, and are started again by a
-            way back.
+            rollback.
         proxies: changes of the host's proxies.
         active: group -> the running exclusive service, on which the decision was based.
 
@@ -161,9 +161,7 @@ def follow(host: Host, start: Sequence[Job] = ()) -> release.SwitchJournal:
 
 @contextmanager
 def shown(host: Host, folder: str) -> Iterator[None]:
-    """Show the progress of a host's program while it is awaited: from the journal in a folder
-    there.
-    """
+    """Show the progress of a host's program, read from the journal in its folder, until it ends."""
     watched = WatchedJob("sparkwright-control", folder)
 
     def look() -> None:

@@ -101,7 +101,7 @@ def _values(run: Run, phase: str, name: str) -> list[float]:
     return [record[name]["value"] / 1000 for record in run.records[phase]]
 
 
-def test_every_request_is_counted_by_all_three(run: Run) -> None:
+def test_generator_records_and_server_count_every_request(run: Run) -> None:
     sent = sum(load.requests for load in LOADS)
     assert [(cell.requests, cell.errors) for cell in run.cells] == [(6, 0), (12, 0)]
     assert sum(len(records) for records in run.records.values()) == sent
@@ -110,7 +110,7 @@ def test_every_request_is_counted_by_all_three(run: Run) -> None:
     assert run.server("vllm:generation_tokens_total") == sent * MAX_TOKENS
 
 
-def test_our_figures_equal_the_generators_single_requests(run: Run) -> None:
+def test_our_figures_equal_the_medians_of_single_requests(run: Run) -> None:
     for cell, load in zip(run.cells, LOADS, strict=True):
         phase = load.phase
         for taken, name in (("ttft", "time_to_first_token"), ("tpot", "inter_token_latency")):

@@ -221,7 +221,7 @@ def test_packages_with_a_foreign_signature_are_not_installed(fresh: Site) -> Non
 
 
 @pytest.mark.timeout(400)
-def test_a_driver_is_installed_and_its_reboot_waited_for_only_when_asked(fresh: Site) -> None:
+def test_a_driver_is_installed_and_its_host_rebooted_only_on_request(fresh: Site) -> None:
     """The test has a PCI bus with a GPU of its own: this machine has no GPU."""
     _bootstrap(fresh, ["driver"], bootstrap_sources={"driver": SOURCES["nvidia-container-toolkit"]})
     inside(BARE.name, "rm", "/usr/bin/nvidia-smi")

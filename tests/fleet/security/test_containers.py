@@ -91,7 +91,7 @@ def test_no_command_and_no_file_shows_the_key(site: Site, hardening: str) -> Non
     assert ssh(HOST, f"{ENGINE}/v1/models -o /dev/null -w '%{{http_code}}'") == "401"
 
 
-def test_no_process_has_a_capability_or_can_get_one(hardening: str) -> None:
+def test_no_process_has_or_can_get_a_capability(hardening: str) -> None:
     for pid in processes():
         status = dict(
             line.split(":\t", 1)
@@ -154,7 +154,9 @@ def test_a_fork_bomb_stops_at_its_limit(site: Site, hardening: str) -> None:
     assert answers(site, HOST)
 
 
-def test_a_release_of_the_other_kind_is_one_switch_away(site: Site, hardening: str) -> None:
+def test_a_switch_changes_the_hardening_and_a_rollback_restores_the_former_level(
+    site: Site, hardening: str
+) -> None:
     if hardening == "default":
         return
     strict = release(HOST)

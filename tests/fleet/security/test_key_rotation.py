@@ -53,7 +53,7 @@ def test_a_rotation_under_load_fails_no_request(clients: Site) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_the_fleets_own_key_is_rotated_too(clients: Site) -> None:
+def test_a_rotation_includes_the_fleets_own_key(clients: Site) -> None:
     old = clients.key
     with Load(BALANCER, 8080, old) as load:
         clients.sparkwright("key", "rotate", INVENTORY)

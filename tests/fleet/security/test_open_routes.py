@@ -1,4 +1,4 @@
-"""Ports and routes of a host that a neighbour on the LAN and the controller reach: all of them."""
+"""All ports and routes of a host that a neighbour on the LAN and the controller reach."""
 
 import json
 import re
@@ -22,7 +22,7 @@ ASK = {
     "/v1/completions": {"model": "qwen36-fast", "prompt": "1 2 3", "max_tokens": 2},
     "/tokenize": {"model": "qwen36-fast", "prompt": "1 2 3"},
 }
-#: A scan of every port, in the words of a host: Python without anything.
+#: Program that scans every port of a host, in Python without packages.
 SCAN = """
 import socket, sys
 from concurrent.futures import ThreadPoolExecutor
@@ -61,8 +61,8 @@ def test_only_ssh_the_proxy_and_peers_take_connections(proxied: Site) -> None:
     ssh("spark-1", f"{ENGINE}/health -f -o /dev/null")
 
 
-#: A user of the host: at the engine's socket, and in the engine's place. Prints successful
-#: attempts.
+#: Program of a local user, which tries the engine's socket and the engine's port, and prints
+#: successful attempts.
 TAKE = """
 import socket
 for how in ("connect", "bind"):
@@ -87,7 +87,7 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Yes).serve_forever()
 
 
 @pytest.mark.timeout(300)
-def test_a_local_user_neither_reaches_the_engine_nor_takes_its_place(proxied: Site) -> None:
+def test_a_local_user_neither_reaches_nor_replaces_the_engine(proxied: Site) -> None:
     asked = ("POST", "/v1/completions", proxied.key, json.dumps(ASK["/v1/completions"]))
     address, nobody = MACHINES["spark-1"].address, f"sudo -u nobody python3 -c '{TAKE}'"
     assert ssh("spark-1", nobody) == ""
@@ -106,7 +106,7 @@ def test_a_local_user_neither_reaches_the_engine_nor_takes_its_place(proxied: Si
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("host", GOOD)
-def test_no_route_answers_without_the_key_or_with_a_wrong_one(proxied: Site, host: str) -> None:
+def test_no_route_answers_without_the_right_key(proxied: Site, host: str) -> None:
     address = MACHINES[host].address
     assert len(ROUTES) > 50
     for key in (None, "sk-wrong", proxied.key[:-1], proxied.key.swapcase()):
@@ -130,7 +130,7 @@ def test_the_right_key_opens_the_clients_routes(proxied: Site) -> None:
 
 
 def test_vllm_itself_leaves_routes_open(proxied: Site) -> None:
-    """The reason for the proxy: on the host, past the proxy, the routes answer without a key."""
+    """On the host, past the proxy, the routes answer without a key: the reason for the proxy."""
     for path in OPEN:
         body = f"-H 'Content-Type: application/json' -d '{json.dumps(ASK['/tokenize'])}'"
         arguments = body if path in ("/invocations", "/tokenize") else ""
@@ -138,7 +138,7 @@ def test_vllm_itself_leaves_routes_open(proxied: Site) -> None:
         assert code not in ("401", "403", "404"), (path, code)
 
 
-def test_a_service_without_a_proxy_is_refused_where_others_reach_it(proxied: Site) -> None:
+def test_a_reachable_service_without_a_proxy_is_refused(proxied: Site) -> None:
     proxied.edit(
         "group_data/sparks.py", '"port": 8000,', '"port": 8000, "proxy": False, "bind": "0.0.0.0",'
     )

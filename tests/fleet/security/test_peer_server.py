@@ -28,7 +28,7 @@ def _process(host: str) -> str:
     return inside(host, "systemctl", "show", "-P", "MainPID", _unit(host))
 
 
-def test_the_peer_server_is_not_root_and_sees_its_files_alone(seed: str) -> None:
+def test_the_peer_server_is_not_root_and_reads_its_files_alone(seed: str) -> None:
     status = inside(seed, "cat", f"/proc/{_process(seed)}/status")
     uids = re.search(r"Uid:\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)", status)
     assert uids is not None
@@ -71,7 +71,7 @@ def test_systemd_holds_the_port_and_no_local_user_can_take_it(seed: str) -> None
         assert ssh(seed, f'python3 -c "{take}" {address}') == "Address already in use"
 
 
-def test_a_neighbour_without_a_key_gets_nothing(seed: str) -> None:
+def test_a_neighbour_without_a_key_gets_no_file(seed: str) -> None:
     other = next(host for host in GOOD if host != seed)
     container = ssh(seed, "sudo ls /var/lib/docker/containers | head -1") or "c" * 64
     up = "..%2F" * 4

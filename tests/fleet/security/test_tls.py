@@ -50,7 +50,7 @@ def asked(address: str, port: int, context: ssl.SSLContext, key: str | None = No
         connection.close()
 
 
-def test_every_proxy_serves_https_and_nothing_in_clear(secured: Site) -> None:
+def test_every_proxy_serves_https_alone(secured: Site) -> None:
     context = trusting(secured)
     for address, port in PLACES:
         assert asked(address, port, context) == 401
@@ -61,7 +61,7 @@ def test_every_proxy_serves_https_and_nothing_in_clear(secured: Site) -> None:
             asked(address, port, ssl.create_default_context(), secured.key)
 
 
-def test_a_second_deploy_changes_nothing_in_two_executions(secured: Site) -> None:
+def test_a_second_deploy_takes_two_executions_and_changes_nothing(secured: Site) -> None:
     run = deploy(secured)
     assert run.changed == set()
     assert {run.host(host)["executions"] for host in REPLICAS} == {2}
@@ -89,7 +89,7 @@ def test_a_rollout_by_https_loses_no_request(secured: Site) -> None:
     deploy(secured)
 
 
-def test_clients_are_given_the_ca(secured: Site) -> None:
+def test_clients_get_the_ca(secured: Site) -> None:
     text = secured.sparkwright("endpoints", "inventory/proxies.py", "--format", "env")
     assert f"https://{BALANCER}:8080/v1" in text
     assert f"SSL_CERT_FILE={secured.folder}/.sparkwright/ca/ca.crt" in text

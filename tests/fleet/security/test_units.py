@@ -28,7 +28,7 @@ def test_every_unit_is_sandboxed() -> None:
         assert float(match[1]) <= MOST.get(unit, 2.0), text
 
 
-def test_the_watch_sees_docker_and_systemd_from_within(converged: Site) -> None:
+def test_the_sandboxed_watch_reads_docker_and_systemd(converged: Site) -> None:
     """A sandbox that is too narrow would not fail the unit: its observations would be missing."""
     inside(HOST, "systemctl", "start", "sparkwright-watch.service")
     state = json.loads(inside(HOST, "cat", "/opt/sparkwright/state/watch.json"))
@@ -39,7 +39,7 @@ def test_the_watch_sees_docker_and_systemd_from_within(converged: Site) -> None:
 
 @pytest.mark.usefixtures("converged")
 def test_a_services_unit_can_neither_write_nor_reach_the_network() -> None:
-    """Asked of the running process of Docker's command."""
+    """The kernel's status of Docker's running command shows its rights."""
     leader = inside(HOST, "systemctl", "show", "-P", "MainPID", "sparkwright-qwen36.service")
     status = inside(HOST, "cat", f"/proc/{leader}/status")
     assert re.search(r"CapEff:\s+0+\n", status)

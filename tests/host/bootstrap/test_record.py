@@ -43,7 +43,9 @@ def test_gpus_are_found_on_the_bus(
     assert list(inspection.gpus_on_bus()) == expected
 
 
-def test_packages_after_the_boot_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packages_installed_after_the_boot_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(inspection, "_LISTS", tmp_path)
     booted = inspection.booted()
     assert 0 < booted <= time.time()
@@ -54,7 +56,9 @@ def test_packages_after_the_boot_count(tmp_path: Path, monkeypatch: pytest.Monke
     assert inspection.fresh(("old", "new", "newer", "none")) == ("new", "newer")
 
 
-def test_ufw_is_read_by_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rules_of_ufw_are_read_from_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = cases.data["ufw"]
     monkeypatch.setattr(inspection, "_UFW", tmp_path)
     monkeypatch.setattr(shutil, "which", lambda _: None)
@@ -238,7 +242,7 @@ def test_earlier_packages_stay(apt: Apt) -> None:
     assert apt.installed == {"bash", "curl", "runc"}
 
 
-def test_packages_that_others_need_stay(apt: Apt) -> None:
+def test_packages_that_other_packages_need_stay(apt: Apt) -> None:
     answer = undone(apt, "theirs", needed_by={"docker.io": {"theirs"}})
     assert apt.installed >= {*DOCKER, "theirs"}
     assert answer.left == ("docker: theirs need docker.io, docker-compose: they stay",)
@@ -325,7 +329,7 @@ def _holding(folder: Path) -> subprocess.Popen[str]:
 def test_another_programs_installation_is_waited_for(
     apt: Apt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """unattended-upgrades at boot, or the apt-get of an interrupted run."""
+    """unattended-upgrades at boot, or an interrupted run's apt-get, may hold the lock."""
     held = _holding(tmp_path / "lock")
     waits: list[float] = []
 
@@ -396,13 +400,15 @@ class TestSudoers:
         assert not (folder / "x").exists()
 
     @pytest.mark.parametrize("name", ["../shadow", "a.b", "below/x"])
-    def test_nothing_is_written_elsewhere(self, apt: Apt, folder: Path, name: str) -> None:
+    def test_no_file_is_written_outside_the_sudoers_folder(
+        self, apt: Apt, folder: Path, name: str
+    ) -> None:
         with pytest.raises(SystemExit, match="sudo reads no such file"):
             prepare.main(PrepareRequest("sudoers", sudoers=(f"{folder}/{name}", "x\n")))
 
 
 @pytest.mark.parametrize("torn", ["", "{", '{"steps": {"docker": 5}}'])
-def test_a_torn_record_stops_nothing(apt: Apt, tmp_path: Path, torn: str) -> None:
+def test_a_torn_record_does_not_block_a_step(apt: Apt, tmp_path: Path, torn: str) -> None:
     (tmp_path / "lib").mkdir(mode=0o755)
     (tmp_path / "lib/bootstrap.json").write_text(torn)
     step("docker", packages=DOCKER)

@@ -19,7 +19,7 @@ KEY = "sk-a-key-of-this-fleet"
 
 @dataclass
 class Vllm:
-    """A server's health and counters; ``step`` is added to the tokens at every look.
+    """A server's health and counters; ``step`` is added to the tokens at every request.
 
     With ``key`` it reports its counters only to requests with this key.
     """

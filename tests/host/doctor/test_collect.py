@@ -57,7 +57,7 @@ PLANNED = {
 }  # fmt: skip
 
 
-def test_a_healthy_host_is_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_healthy_host_is_examined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host(tmp_path, monkeypatch, [inspected()])
     with vllm() as server:
         server.key = KEY  # as in llama-server
@@ -136,11 +136,11 @@ STRUCK = safe_load(Path(__file__).with_name("struck.yaml").read_text())
 
 
 @pytest.mark.parametrize(("line", "shown"), STRUCK.items())
-def test_a_secret_is_struck_by_its_name(line: str, shown: str) -> None:
+def test_a_secret_is_redacted_by_its_name(line: str, shown: str) -> None:
     assert collect.struck([line], []) == [shown]
 
 
-def test_a_private_key_is_struck_over_its_lines_and_a_secret_in_the_next_word() -> None:
+def test_a_private_key_is_redacted_over_lines_and_a_secret_in_the_next_word() -> None:
     begin, end = (f"-----{word} RSA PRIVATE KEY-----" for word in ("BEGIN", "END"))
     lines = ["before", f"key: {begin}", "Proc-Type: 4,ENCRYPTED", "MIIE", "w0==", end, "after"]
     assert collect.struck(lines, []) == ["before", "key: (hidden)", "after"]
@@ -178,7 +178,9 @@ def test_a_service_that_hangs_is_given_time_and_then_reported(
         assert collect.moved(looks[0], looks[-1])
 
 
-def test_a_silent_host_is_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_with_failing_programs_is_examined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     programs = host(tmp_path, monkeypatch, [])
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nothing")
     for name in ("docker", "systemctl", "journalctl", "nvidia-smi"):
@@ -224,7 +226,7 @@ usb 1-1: new device"""
     ],
     ids=["power cut", "shutdown", "no journal of it"],
 )
-def test_the_previous_boot_is_collected(
+def test_the_end_of_the_previous_boot_is_read(
     last: str, kernel: str, expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = f"""case "$*" in

@@ -115,7 +115,7 @@ def test_a_manual_change_is_drift(tmp_path: Path, run: Desired) -> None:
         assert drift == [f"{part} {release.release}" for part in parts]
 
 
-def test_each_of_two_full_disks_is_reported(
+def test_two_full_disks_are_reported_separately(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Desired
 ) -> None:
     """node_exporter refuses a file with a duplicate line."""
@@ -128,7 +128,7 @@ def test_each_of_two_full_disks_is_reported(
     assert exported.count("disk-full") == 1
 
 
-def test_a_switch_is_not_judged(tmp_path: Path, run: Desired) -> None:
+def test_the_watch_marks_samples_during_a_switch(tmp_path: Path, run: Desired) -> None:
     config = _config(tmp_path, 9, run)
     assert program.sample(config, NOW).switching is False
     (tmp_path / "state/switch").mkdir()

@@ -90,7 +90,7 @@ def _state(host: Host) -> tuple[set[str], set[str], str]:
 A, B = ({"a"}, {"a"}, "a"), ({"b"}, {"b"}, "b")
 
 
-def test_the_first_service_is_active_until_another_is_activated(pair: Host) -> None:
+def test_the_first_service_is_active_until_another_service_is_activated(pair: Host) -> None:
     assert _state(pair) == A
     assert exclusive.sleeping(pair.place / "state") == {"b": "a"}
     answer = _ask(pair)
@@ -102,7 +102,7 @@ def test_the_first_service_is_active_until_another_is_activated(pair: Host) -> N
     assert exclusive.sleeping(pair.place / "state") == {"a": "b"}
     result = exclusive.active(pair.place / "state")["evening"]
     assert (result.service, result.by) == ("b", "ann@laptop")
-    # And back; and nothing to do for the running service.
+    # The former service is activated again; a running service needs no switch.
     _ask(pair, "a")
     assert _switch(pair).run() == "good"
     assert _state(pair) == A
@@ -149,7 +149,7 @@ def idle(pair: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
     return pair
 
 
-def test_an_idle_service_is_stopped_and_no_boot_starts_it(idle: Host) -> None:
+def test_an_idle_service_is_stopped_and_stays_stopped_after_a_boot(idle: Host) -> None:
     assert _ask(idle, "b", rests=True).switch is None  # it does not run
     assert _ask(idle, "a", rests=True).service_names == ("a", "b")
     assert _switch(idle).run() == "good"
@@ -161,7 +161,9 @@ def test_an_idle_service_is_stopped_and_no_boot_starts_it(idle: Host) -> None:
     assert (_state(idle), exclusive.sleeping(idle.place / "state")) == (A, {"b": "a"})
 
 
-def test_a_request_that_came_before_is_not_cut(idle: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_from_before_the_switch_is_not_cut(
+    idle: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _ask(idle, "a", rests=True)
     asleep = []
 
@@ -221,11 +223,11 @@ def test_after_an_interruption_at_any_step_the_active_service_runs(
     assert (result, _state(pair)) in (("good", RESTS if rests else B), ("reverted", A))
 
 
-# An engine that sleeps
+# --- An engine that sleeps
 
 
 class Engine:
-    """vLLM's sleep, as the switch requests it; ``fails`` to enter or to leave it."""
+    """vLLM's sleep, as the switch requests it; ``fails`` is ``enter`` or ``leave``."""
 
     def __init__(self, fails: str = "") -> None:
         self.asleep, self.fails = False, fails
@@ -271,7 +273,7 @@ def _rest_and_wake(host: Host, verb: str) -> list[bool]:
 
 
 @cases("fails", "stops")
-def test_an_idle_engine_sleeps_and_its_unit_stops_only_where_that_fails(
+def test_an_idle_engine_sleeps_and_its_unit_stops_only_if_sleeping_fails(
     idle: Host, napping: Callable[[str], Engine], fails: str, stops: list[bool]
 ) -> None:
     napping(fails)
@@ -301,7 +303,7 @@ def test_an_engine_that_wakes_up_with_wrong_answers_restarts(
 
 @pytest.mark.parametrize("step", STEPS[:-1])
 @pytest.mark.parametrize("rests", [True, False])
-def test_a_switch_of_a_sleeping_engine_that_is_cut_ends_in_either_state(
+def test_an_interrupted_switch_of_a_sleeping_engine_ends_in_either_state(
     idle: Host, napping: Callable[[str], Engine], monkeypatch: pytest.MonkeyPatch, step: str,
     rests: bool,
 ) -> None:  # fmt: skip
@@ -318,7 +320,7 @@ def test_a_switch_of_a_sleeping_engine_that_is_cut_ends_in_either_state(
 
 
 @pytest.mark.parametrize("to", [NEW, OLD], ids=["release", "key"])
-def test_a_deploy_that_changes_a_sleeping_service_stops_it(
+def test_a_deploy_stops_a_changed_service_that_sleeps(
     idle: Host, napping: Callable[[str], Engine], to: str
 ) -> None:
     napping("")
@@ -356,7 +358,7 @@ def test_an_obstacle_to_an_activation_is_reported_and_changes_nothing(
     assert _state(pair) == A
 
 
-def test_our_own_lock_is_not_in_the_way_and_dry_writes_nothing(pair: Host) -> None:
+def test_our_own_lock_blocks_no_run_and_a_dry_run_writes_nothing(pair: Host) -> None:
     lock = {"token": "ours", "by": "ann@laptop"}
     files.write(pair.place / "state/lock.json", json.dumps(lock), 0o644)
     assert _ask(pair, token="ours", dry=True).faults == ()
@@ -366,7 +368,7 @@ def test_our_own_lock_is_not_in_the_way_and_dry_writes_nothing(pair: Host) -> No
     assert request["boot_lines"] == {"Capturing": "graphs"}
 
 
-def test_a_deploy_that_was_decided_before_another_activation_touches_nothing(pair: Host) -> None:
+def test_a_deploy_planned_before_another_activation_changes_nothing(pair: Host) -> None:
     exclusive.activate(pair.place / "state", {"evening": "b"}, "calendar", "")
     assert pair.switch(pair.service("a"), active={"evening": "a"}).run() == "failed"
     assert pair.journal()["reasons"] == ["evening: b was activated meanwhile: run again"]
@@ -388,7 +390,7 @@ def test_a_release_older_than_its_group_starts_at_no_boot_while_it_sleeps(pair: 
     assert _state(pair) == B
 
 
-def test_a_removed_group_leaves_nothing(pair: Host) -> None:
+def test_a_removed_group_leaves_no_state(pair: Host) -> None:
     setup.main(SetupRequest(str(pair.place)))
     assert exclusive.groups(pair.place / "state") == Groups()
     assert not list((pair.place / "state").glob("*.json"))
@@ -420,7 +422,7 @@ def test_a_service_whose_memory_another_program_has_taken_is_not_started(
     assert journal["reasons"] == ([lacks] if lacks else [])
 
 
-def test_an_unattended_activation_says_why_there_is_no_room(
+def test_an_unattended_activation_reports_the_lack_of_memory(
     calendar: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(room, "lacking", lambda *_: "no room")
@@ -428,7 +430,7 @@ def test_an_unattended_activation_says_why_there_is_no_room(
     assert _state(calendar) == A
 
 
-def test_an_idle_stop_measures_the_memory_that_it_gives_back(
+def test_an_idle_stop_measures_the_freed_memory(
     idle: Host, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     free = iter([10.0, 60.5])
@@ -501,7 +503,7 @@ def test_the_calendar_waits_for_a_deploy(calendar: Host, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("over", ["another boot", "a process that has ended"])
-def test_a_lock_of_its_own_that_a_power_cut_left_is_taken_over(
+def test_a_lock_left_by_a_power_cut_is_taken_over(
     calendar: Host, over: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = "on the host itself, boot gone" if over == "another boot" else unattended._boot()

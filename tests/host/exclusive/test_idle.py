@@ -92,7 +92,7 @@ def test_an_idle_timer_ignores_sleeping_and_stopped_services(
     assert rested == []
 
 
-def test_a_request_to_a_stopped_service_waits_and_starts_it(night: Waking) -> None:
+def test_a_request_to_a_stopped_service_starts_the_service_and_waits(night: Waking) -> None:
     night.say(stay_seconds=600, groups={"evening": Group(("llm", NOBODY))}, idle={"llm": 60.0})
     resting = threading.Thread(target=night.server.waking.rest, args=("llm",))
     resting.start()

@@ -52,7 +52,7 @@ def test_a_request_starts_the_service_waits_and_gets_its_answer(night: Waking) -
     assert night.begun == ["llm"]
 
 
-def test_a_stream_hears_comments_and_then_its_tokens(
+def test_a_stream_gets_comments_and_then_its_tokens(
     night: Waking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(on_request, "_COMMENT", 0.1)
@@ -96,7 +96,7 @@ def test_a_failed_start_is_reported(night: Waking, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("seconds", [0, 0.5])
-def test_a_request_waits_no_longer_than_it_may(night: Waking, seconds: float) -> None:
+def test_a_request_waits_at_most_its_time_limit(night: Waking, seconds: float) -> None:
     wait = ActivationSettings.model_validate({"wait_seconds": seconds}).wait_seconds
     night.say(wait_seconds=wait)
     answer = night.proxy.post(CHAT, {"stream": wait == 0})
@@ -132,7 +132,7 @@ def test_a_running_deploy_is_reported_and_waited_for(night: Waking) -> None:
     assert night.proxy.post(CHAT).status == 200
 
 
-def test_a_service_without_room_in_memory_stays_asleep_and_its_clients_hear_why(
+def test_a_service_without_room_in_memory_stays_asleep_and_its_clients_get_the_reason(
     night: Waking,
 ) -> None:
     night.well, night.refusal = False, "llm needs 50.0 GiB of memory"
@@ -152,7 +152,7 @@ def test_a_client_without_a_key_wakes_no_service(night: Waking) -> None:
     assert night.begun == []
 
 
-def test_a_clients_header_names_no_other_service(night: Waking) -> None:
+def test_a_clients_header_selects_no_other_service(night: Waking) -> None:
     asked = night.proxy.send_later(CHAT)
     until(lambda: night.begun, "the switch")
     for name in ("writer", "coder", "../../etc"):
@@ -163,7 +163,7 @@ def test_a_clients_header_names_no_other_service(night: Waking) -> None:
 
 
 def test_two_clients_do_not_displace_each_others_service(night: Waking) -> None:
-    """Flapping: each start costs minutes, in which nobody is served."""
+    """Flapping: each start costs minutes, in which no request is served."""
     night.go.set()
     assert night.proxy.post(CHAT).status == 200
     night.say(stay_seconds=600)
@@ -209,7 +209,7 @@ def test_only_on_request_services_are_woken(night: Waking) -> None:
     assert night.begun == []
 
 
-def test_waiting_requests_are_few_and_small(night: Waking) -> None:
+def test_waiting_requests_are_limited_in_number(night: Waking) -> None:
     asked = [night.proxy.send_later(CHAT) for _ in range(on_request._WAITING + 6)]
     until(lambda: sum(item.done() for item in asked) == 6, "the others are turned away")
     assert {item.result().status for item in asked if item.done()} == {503}
@@ -218,7 +218,7 @@ def test_waiting_requests_are_few_and_small(night: Waking) -> None:
     assert night.begun == ["llm"]
 
 
-def test_waiting_requests_are_not_all_large(night: Waking) -> None:
+def test_waiting_requests_are_limited_in_total_size(night: Waking) -> None:
     asked = [night.proxy.send_later(CHAT, {"pad": "x" * (15 << 20)}) for _ in range(6)]
     until(lambda: sum(item.done() for item in asked) == 2, "the others are turned away")
     refused = [item.result() for item in asked if item.done()]
@@ -240,7 +240,7 @@ def _answered(night: Waking, length: str) -> bytes:
 
 
 @pytest.mark.parametrize("length", ["99999999999", "-1", "1e3", "²", "9" * 400])
-def test_no_request_takes_more_memory_than_it_may(night: Waking, length: str) -> None:
+def test_no_request_takes_more_memory_than_its_limit(night: Waking, length: str) -> None:
     assert b"HTTP/1.1 503" in _answered(night, length)
     assert night.begun == []
 

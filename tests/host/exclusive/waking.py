@@ -40,8 +40,8 @@ class Waking:
     Attributes:
         proxy: proxy of the service ``llm``; ``coder`` runs.
         begun: activated services, in order.
-        go: set when the switch may end.
-        well: whether activated services come up.
+        go: event that lets the switch end.
+        well: whether activated services start.
         refusal: reason why the switch does not start.
     """
 

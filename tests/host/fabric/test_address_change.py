@@ -98,7 +98,7 @@ def test_an_unanswered_change_is_reverted_at_once(tmp_path: Path, call: str, why
     assert now == {"addresses": [], "file": False, "units": [], "kept": []}
 
 
-def test_the_timer_reverts_an_unproved_change(tmp_path: Path) -> None:
+def test_the_timer_reverts_an_unconfirmed_change(tmp_path: Path) -> None:
     """The controller disappears after the change, or the power fails: the unit is on the disk."""
     out = _run(tmp_path, """
 arm(text()); put(text())
@@ -159,9 +159,7 @@ def _output(mtu: int, call: str) -> str:
 
 
 @cases("mtu", "size", "message")
-def test_a_packet_that_fills_the_mtu_answers_and_no_larger_one(
-    mtu: int, size: int, message: str
-) -> None:
+def test_only_packets_up_to_the_mtu_get_an_answer(mtu: int, size: int, message: str) -> None:
     assert _output(mtu, f'echo("127.0.0.1", "lo", {size})') == message
 
 

@@ -88,12 +88,12 @@ def _facts(findings: list[Finding]) -> list[tuple[str, str, str]]:
     return [(item.id, item.subject.host or "", item.observed) for item in findings]
 
 
-def test_every_check_is_provoked() -> None:
+def test_every_check_has_a_test() -> None:
     assert set(CHECKS.texts) == set(PLANTED) | APART
 
 
 @pytest.mark.parametrize("id_", sorted(PLANTED))
-def test_a_fault_of_a_pair_is_found_alone(look: Look, id_: str) -> None:
+def test_a_fault_of_a_pair_causes_its_finding_alone(look: Look, id_: str) -> None:
     host, observed = OBSERVED[id_]
     sparks = pair()
     PLANTED[id_](sparks)
@@ -222,7 +222,7 @@ def test_two_loaded_nccl_libraries_are_found(
     assert fabric.main(FabricRequest(str(tmp_path))).nccl == ((system, ours),)
 
 
-def test_shapes_are_recognized(look: Look) -> None:
+def test_shapes_of_a_fabric_are_recognized(look: Look) -> None:
     assert shape_of(look(pair())) == "pair"
     assert shape_of(look(ring(3))) == "ring"
     assert shape_of(look(ring(4))) == "ring"

@@ -30,7 +30,7 @@ MIB = 1 << 20
 
 @dataclass
 class Fetch:
-    """Runs the program as a host would, against the fake hub."""
+    """Runner of the program, as on a host, against the fake hub."""
 
     hub: FakeHub
     root: Path
@@ -72,13 +72,14 @@ class Fetch:
         return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
     def run(self, **changes: Any) -> tuple[int, str]:
-        """Run as on a host. Returns (exit code, output on stderr)."""
+        """Run the program as on a host. Returns (exit code, output on stderr)."""
         process = self.start(**changes)
         _, output = process.communicate(timeout=60)
         return process.returncode, output
 
     def here(self, **changes: Any) -> tuple[int, str]:
-        """Like run(), but in this process, which saves half a second of imports each time."""
+        """Run the program as run() does, but in this process, which saves half a second of
+        imports."""
         output = io.StringIO()
         with contextlib.redirect_stderr(output):
             code = job.run(self.request(**changes), self.runtime)

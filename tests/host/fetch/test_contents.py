@@ -44,7 +44,7 @@ def _expected(repository: str) -> ExpectedContents:
 
 
 @pytest.mark.parametrize("repository", sorted(MODELS))
-def test_the_newest_revision_of_every_model_is_as_the_catalog_says(
+def test_the_newest_revision_of_every_model_matches_the_catalog(
     tmp_path: Path, repository: str
 ) -> None:
     names = _write(tmp_path, repository, -1)
@@ -98,7 +98,9 @@ def test_shards_and_index_must_agree(tmp_path: Path) -> None:
         ((2).to_bytes(8, "little") + b"{}" + b"more", "has 14 bytes, but 10 by its header"),
     ],
 )
-def test_no_safetensors_header_is_refused(tmp_path: Path, content: bytes, reason: str) -> None:
+def test_an_invalid_safetensors_header_is_refused(
+    tmp_path: Path, content: bytes, reason: str
+) -> None:
     (tmp_path / "x.safetensors").write_bytes(content)
     assert contents.faults(tmp_path, ["x.safetensors"], ExpectedContents()) == [
         f"x.safetensors {reason}"
@@ -106,7 +108,7 @@ def test_no_safetensors_header_is_refused(tmp_path: Path, content: bytes, reason
 
 
 @pytest.mark.parametrize("content", [b"", b"\x80\x04K", b"version https://git-lfs"])
-def test_no_gguf_header_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_an_invalid_gguf_header_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.gguf").write_bytes(content)
     (tmp_path / "y.gguf").write_bytes(b"GGUF" + content)
     result = contents.faults(tmp_path, ["x.gguf", "y.gguf"], ExpectedContents())
@@ -114,7 +116,7 @@ def test_no_gguf_header_is_refused(tmp_path: Path, content: bytes) -> None:
 
 
 @cases("method", "name", "reason")
-def test_another_format_than_the_catalogs_is_refused(
+def test_a_format_other_than_the_catalogs_is_refused(
     tmp_path: Path, method: str | None, name: str, reason: str
 ) -> None:
     config = {"quantization_config": {"quant_method": method}} if method else {}
@@ -123,7 +125,7 @@ def test_another_format_than_the_catalogs_is_refused(
     assert result == ([f"the weights are {reason}, but {name} in the catalog"] if reason else [])
 
 
-def test_a_fetch_puts_no_unexpected_content_in_place(fetch: Fetch) -> None:
+def test_a_fetch_installs_no_unexpected_content(fetch: Fetch) -> None:
     fetch.hub.files["small.safetensors"] = bytes(9_999)
     for expect in ({"format": "bf16", "checks": []}, {}):
         output = fetch.fail(
@@ -164,7 +166,7 @@ def test_an_intact_directory_has_no_fault(model: Path) -> None:
 
 
 @cases("harm", "fault")
-def test_each_harm_to_a_directory_is_reported(model: Path, harm: str, fault: str) -> None:
+def test_each_damage_to_a_directory_is_reported(model: Path, harm: str, fault: str) -> None:
     subprocess.run(["sh", "-c", harm], cwd=model, check=True)
     assert receipt.check(str(model), COMMIT) == fault
 

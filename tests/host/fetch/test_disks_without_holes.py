@@ -1,4 +1,4 @@
-"""Fetching onto file systems that do not tell holes from data.
+"""Fetching onto file systems that do not distinguish holes from data.
 
 The kernel's ramfs is such a file system, like NFS before 4.2, SMB and exFAT: SEEK_DATA takes a hole
 for data. It does not report its size either. A file system's answers simulate holes made of zeros,
@@ -43,7 +43,7 @@ def _part(fetch: Fetch) -> Path:
     return fetch.stage / "parts" / f"{ONE}.part"
 
 
-def test_holes_are_tested_on_the_file_system_itself(ramfs: Path, tmp_path: Path) -> None:
+def test_the_file_system_itself_is_tested_for_holes(ramfs: Path, tmp_path: Path) -> None:
     assert holes.reported(tmp_path)
     assert not holes.reported(ramfs)
     assert disks.kind(str(ramfs)) == "ramfs"
@@ -51,7 +51,7 @@ def test_holes_are_tested_on_the_file_system_itself(ramfs: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize("answer", ["all data", "all hole", "no such question"])
-def test_other_answers_of_a_file_system_are_not_believed(
+def test_implausible_answers_of_a_file_system_count_as_no_holes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str
 ) -> None:
     def ranges(_: int, size: int) -> list[tuple[int, int]]:
@@ -111,7 +111,8 @@ def test_after_a_kill_only_the_rest_is_fetched(fetch: Fetch, ramfs: Path) -> Non
 
 
 def test_a_part_without_a_map_starts_again(fetch: Fetch, ramfs: Path) -> None:
-    """A version before left the part there: it looks whole, and its written ranges are unknown."""
+    """An earlier version left the part there: it looks whole, and its written ranges are
+    unknown."""
     _part(fetch).parent.mkdir(parents=True)
     _part(fetch).write_bytes(bytes(2 * MIB))
     assert "expected sha256" not in fetch.complete()
@@ -175,7 +176,7 @@ def test_a_file_system_without_modes_is_accepted(fetch: Fetch, one_mode: list[in
     fetch.complete()
 
 
-def test_a_file_system_writable_by_all_is_refused(fetch: Fetch, one_mode: list[int]) -> None:
+def test_a_world_writable_file_system_is_refused(fetch: Fetch, one_mode: list[int]) -> None:
     one_mode[0] = 0o777
     code, output = fetch.here()
     assert code != 0, output

@@ -50,9 +50,9 @@ def test_every_file_is_fetched_and_verified(fetch: Fetch, downloader: str) -> No
     )
 
 
-def test_hf_transfer_begins_at_the_beginning(fetch: Fetch) -> None:
-    """hf_transfer's queue keeps its order; otherwise hashing, which follows in order, begins
-    when it should end.
+def test_hf_transfer_starts_at_the_first_byte(fetch: Fetch) -> None:
+    """hf_transfer's queue keeps its order; otherwise hashing, which follows in order, would begin
+    only at the end of the download.
     """
     fetch.hub.add("large.safetensors", random.Random(1).randbytes(12 * MIB), lfs=True)
     chunk, connections = 64 << 10, 4
@@ -104,7 +104,7 @@ def test_a_corrupt_small_file_is_fetched_again(fetch: Fetch) -> None:
     fetch.complete("tokenizer/vocab.json: expected git blob")
 
 
-def test_a_signature_that_has_run_out_is_replaced(fetch: Fetch) -> None:
+def test_an_expired_signature_is_replaced(fetch: Fetch) -> None:
     fetch.hub.faults = [Fault(ONE, status=403)]
     fetch.complete()
     assert fetch.hub.faults[0].times == 0
@@ -135,7 +135,7 @@ def test_a_chunk_that_takes_longer_than_a_stall_is_waited_for(fetch: Fetch) -> N
 
 
 @pytest.mark.parametrize("downloader", ["hf_transfer", "http"])
-def test_stall_is_noticed(fetch: Fetch, downloader: str) -> None:
+def test_a_stall_is_detected(fetch: Fetch, downloader: str) -> None:
     fetch.hub.faults = [Fault(ONE, times=2, hang_after=70_000)]
     output = fetch.complete(downloader=downloader, stall=0.5)
     # Other traffic of this machine counts as a slow connection, five times.

@@ -72,7 +72,7 @@ def test_xet_falls_back_to_plain_http_without_hf_transfer(lab: LabHub, fetch: Fe
     assert "/s) by Xet" in output.splitlines()[-1]
 
 
-def test_a_limit_is_kept_by_plain_http(lab: LabHub, fetch: Fetch) -> None:
+def test_plain_http_respects_a_limit(lab: LabHub, fetch: Fetch) -> None:
     name, _ = _largest(lab)
     fetch.complete(**_request(lab, fetch, name, downloader="xet", limit=100e6))
     assert "xet" not in lab.counters()["requests"]

@@ -34,7 +34,7 @@ def _config(url: str) -> str:
 
 
 def _megabytes(rate: float) -> Callable[[socket.socket], object]:
-    """Serves this many megabytes a second over each connection."""
+    """Serve this many megabytes a second over each connection."""
 
     def serve(connection: socket.socket) -> None:
         connection.sendall(b"HTTP/1.1 206 Partial Content\r\nContent-Length: 999999999\r\n\r\n")
@@ -63,7 +63,7 @@ def _file(connection: socket.socket) -> None:
     connection.sendall(b"HTTP/1.1 302 Found\r\nLocation: file:///dev/zero\r\n\r\n")
 
 
-def test_all_connections_together_are_the_speed() -> None:
+def test_the_speed_is_the_sum_of_all_connections() -> None:
     with _server(_megabytes(2)) as (url, heads):
         began = time.monotonic()
         rate = main(_config(url))

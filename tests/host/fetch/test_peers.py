@@ -32,7 +32,7 @@ def seed(fetch: Fetch, tmp_path: Path) -> Iterator[Seed]:
         yield item
 
 
-def test_ranges_that_a_peer_still_fetches_are_taken_on_arrival(seed: Seed, leech: Fetch) -> None:
+def test_ranges_that_a_peer_still_fetches_are_read_on_arrival(seed: Seed, leech: Fetch) -> None:
     leech.hub.rate = 80_000
     first = seed.fetch.start()
     second = leech.start(peers=[seed.address], peer_token_file=keys_for(leech.root, seed.address))
@@ -92,7 +92,9 @@ def test_a_refusing_peer_is_abandoned(seed: Seed, leech: Fetch) -> None:
     assert leech.progress()["bytes_peers"] == 0
 
 
-def test_offline_asks_no_server_outside_and_names_missing_files(seed: Seed, leech: Fetch) -> None:
+def test_an_offline_fetch_contacts_no_outside_server_and_names_missing_files(
+    seed: Seed, leech: Fetch
+) -> None:
     assert seed.fetch.run()[0] == 0
     (seed.fetch.destination / ONE).unlink()
     before = len(leech.hub.hits)
@@ -134,7 +136,7 @@ def test_docker_reads_blobs_while_they_arrive(seed: Seed) -> None:
         alive.wait()
 
 
-def test_a_manifest_is_given_under_its_own_type(seed: Seed) -> None:
+def test_a_manifest_is_served_under_its_own_type(seed: Seed) -> None:
     path = seed.fetch.root / "images" / DIGEST / DIGEST
     path.parent.mkdir(parents=True)
     kind = "application/vnd.oci.image.index.v1+json"
@@ -174,7 +176,7 @@ def test_a_limit_makes_threads_wait_as_long_as_their_bytes_take() -> None:
     assert idle.waited == 0
 
 
-def test_earlier_downloads_are_taken_instead_of_fetched(fetch: Fetch) -> None:
+def test_earlier_downloads_are_reused(fetch: Fetch) -> None:
     """A plain download, a hub's cache, and a file of the same size with other content."""
     plain, cache = fetch.root / "plain/model", fetch.root / "cache/models--org--model"
     listed = {entry["path"]: entry for entry in fetch.hub.listing()}

@@ -46,7 +46,7 @@ def digest(content: bytes) -> str:
 
 @dataclass
 class Registry:
-    """A registry with one private image. ``lives`` is how often a token is good for."""
+    """A registry with one private image. ``lives`` is the number of uses of a token."""
 
     lives: int = 10**6
     port: int = 0
@@ -151,7 +151,7 @@ def test_an_account_opens_a_private_image_at_its_own_host_alone(
     assert set(registry.seen_at_cdn) == {None}
 
 
-def test_a_token_that_runs_out_midway_is_replaced(fetch: Fetch, registry: Registry) -> None:
+def test_a_token_that_expires_midway_is_replaced(fetch: Fetch, registry: Registry) -> None:
     registry.lives = 4
     code, output = blobs(fetch, registry)
     assert code == 0, output
@@ -350,7 +350,7 @@ def test_a_derived_image_is_named_once_its_promises_hold(
     assert f"image rm {unproven}" in docker.commands()
 
 
-def test_a_failed_command_is_the_message(docker: Docker, request_: PullRequest) -> None:
+def test_a_failed_command_becomes_the_message(docker: Docker, request_: PullRequest) -> None:
     (docker.place / "full").touch()
     code, output, progress = pull(request_)
     assert (code, output) == (1, "Docker rejects the image: no space left")
@@ -365,7 +365,7 @@ def test_a_failed_command_is_the_message(docker: Docker, request_: PullRequest) 
     assert "Docker does not answer. Start it" in pull(request_)[1]
 
 
-def test_a_fetch_that_fails_is_the_message(
+def test_a_failed_fetch_becomes_the_message(
     docker: Docker, registry: Registry, request_: PullRequest
 ) -> None:
     fetch = replace(request_.fetch, endpoint="http://127.0.0.1:9")
@@ -457,7 +457,7 @@ def test_a_wrong_request_is_one_message_that_names_the_key(
     assert message in str(caught.value)
 
 
-def test_the_tasks_of_the_program_run_as_they_are_laid_out_on_a_host(tmp_path: Path) -> None:
+def test_the_programs_tasks_run_in_the_layout_of_a_host(tmp_path: Path) -> None:
     """Every module that a task imports is among the files, also late imports."""
     for path, text in runtime._program().items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The runtime bundle: for the host's architecture, the same every time, cached."""
+"""The runtime bundle fits the host's architecture, is reproducible, and is cached."""
 
 import gzip
 import hashlib
@@ -29,7 +29,7 @@ def _build(arch: str) -> Runtime:
 
 
 @pytest.mark.parametrize("arch", ["aarch64", "x86_64"])
-def test_bundle_is_for_the_architecture(arch: str) -> None:
+def test_the_bundle_matches_the_architecture(arch: str) -> None:
     bundle = _build(arch)
     libraries = []
     with tarfile.open(bundle.path) as archive:
@@ -51,7 +51,7 @@ def test_bundle_is_for_the_architecture(arch: str) -> None:
     assert bundle.path.stat().st_size < 20_000_000
 
 
-def test_cached_bundle_needs_no_pip(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cached_bundle_needs_no_pip(monkeypatch: pytest.MonkeyPatch) -> None:
     first = _build("x86_64")
     monkeypatch.setattr(sys, "executable", "/nonexistent")
     began = time.perf_counter()
@@ -59,7 +59,7 @@ def test_cached_bundle_needs_no_pip(monkeypatch: pytest.MonkeyPatch) -> None:
     assert time.perf_counter() - began < 0.05
 
 
-def test_bundle_works_on_this_host(fetch: Fetch, tmp_path: Path) -> None:
+def test_a_bundle_works_on_this_host(fetch: Fetch, tmp_path: Path) -> None:
     """The tree alone, without site-packages, is enough to fetch."""
     arch = os.uname().machine
     if arch not in MACHINES:
@@ -70,7 +70,7 @@ def test_bundle_works_on_this_host(fetch: Fetch, tmp_path: Path) -> None:
     assert "hf_transfer ended" not in fetch.complete(apart=True, downloader="hf_transfer")
 
 
-def test_unknown_host_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_host_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RuntimeBundleError, match="No runtime for"):
         build_runtime("riscv64", tmp_path)
 
@@ -86,7 +86,7 @@ def test_an_unreachable_index_has_a_remedy(tmp_path: Path, monkeypatch: pytest.M
     assert not list(tmp_path.iterdir())
 
 
-def test_changed_package_is_refused(tmp_path: Path) -> None:
+def test_a_changed_package_is_refused(tmp_path: Path) -> None:
     """A pin whose hash differs from the package's on the index."""
     pins = tmp_path / "pins.txt"
     pins.write_text(f"h11==0.16.0 --hash=sha256:{'0' * 64}\n", encoding="utf-8")

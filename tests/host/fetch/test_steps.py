@@ -21,9 +21,7 @@ DIFF = f"{HEAD}@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n"
 
 
 @cases("diff", "before", "after")
-def test_a_diff_changes_the_lines_that_it_names_and_no_others(
-    diff: str, before: str, after: str | None
-) -> None:
+def test_a_diff_changes_only_its_named_lines(diff: str, before: str, after: str | None) -> None:
     (hunks,) = parse(diff, 1).values()
     if after is None:
         with pytest.raises(ValueError, match="hunk 1 does not fit"):
@@ -141,7 +139,7 @@ def test_a_patch_that_does_not_apply_is_named_with_its_file(
 
 
 @cases("promises", "fault")
-def test_a_broken_promise_is_one_line(
+def test_a_broken_promise_is_reported_in_one_line(
     tmp_path: Path, promises: dict[str, object], fault: str | None
 ) -> None:
     text = json.dumps(promises).replace("$FILE", f"{tmp_path}/steps.py")

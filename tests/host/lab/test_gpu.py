@@ -1,4 +1,4 @@
-"""The lab of real GPUs, as far as it goes without one: multicast is closed to containers."""
+"""The lab of real GPUs, as far as it runs without a GPU: multicast is closed to containers."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import pytest
 from tests.unit.builders import ROOT
 
 
-def test_the_lab_of_real_gpus_refuses_a_machine_without_one() -> None:
+def test_the_lab_of_real_gpus_refuses_a_machine_without_a_gpu() -> None:
     if Path("/dev/nvidia0").exists():
         pytest.skip("this machine has an NVIDIA GPU")
     command = [str(ROOT / "lab/gpu/start.sh"), "all"]

@@ -1,4 +1,4 @@
-"""The message about who holds the lab: without a fleet, and in a place of the test's."""
+"""The message about who holds the lab: without a fleet, in a folder of the test's."""
 
 import re
 import subprocess
@@ -21,7 +21,7 @@ with held("tests", file=Path(sys.argv[1])):
 """
 
 
-def test_a_second_user_sees_holder_time_and_remedy_at_once(
+def test_a_second_user_gets_holder_time_and_remedy_at_once(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "lab/holder"

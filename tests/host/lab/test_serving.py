@@ -80,7 +80,7 @@ def test_the_key_guards_the_same_routes_as_in_vllm(server: Server) -> None:
     assert (status, names_of(headers), text) == (401, names, expected_body)
 
 
-def test_an_engine_sleeps_and_wakes_up_by_the_requests_of_its_data(shared_model: Path) -> None:
+def test_an_engine_sleeps_and_wakes_up_by_its_declared_requests(shared_model: Path) -> None:
     sleep = engine("vllm").sleep
     assert sleep is not None
     with launched(shared_model, "--enable-sleep-mode", VLLM_SERVER_DEV_MODE="1") as started:
@@ -93,7 +93,7 @@ def test_an_engine_sleeps_and_wakes_up_by_the_requests_of_its_data(shared_model:
         assert started.ask("POST", "/sleep?level=2")[0] == 404
 
 
-def test_metrics_have_the_real_names_and_count(server: Server, shared_model: Path) -> None:
+def test_metrics_have_the_real_names_and_count_requests(server: Server, shared_model: Path) -> None:
     body = {"model": "tiny", "prompt": "one two three", "max_tokens": 7, "ignore_eos": True}
     counted = (
         "vllm:prompt_tokens_total",

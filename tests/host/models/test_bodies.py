@@ -68,7 +68,7 @@ _STREAM: dict[str, Any] = {"stream": True}
 
 
 @cases("members", "options")
-def test_usage_is_requested_if_the_client_did_not(members: Any, options: Any) -> None:
+def test_usage_is_requested_if_the_client_omits_the_option(members: Any, options: Any) -> None:
     text = json.dumps({"model": "m", **members, "text": "ü😀"}, ensure_ascii=False).encode() + b" "
     fields = bodies.parse(text, "")
     assert bool(fields.member) == (options is not None)
@@ -79,7 +79,7 @@ def test_usage_is_requested_if_the_client_did_not(members: Any, options: Any) ->
 
 
 @pytest.mark.parametrize("parse", [bodies.parse, _apart])
-def test_a_form_names_its_model_behind_a_file(parse: Any) -> None:
+def test_a_form_may_name_its_model_after_a_file(parse: Any) -> None:
     file = b'\r\n--y\r\nContent-Disposition: form-data; name="model"\r\n\r\nno'
     assert parse(_FORM % file, "x").model == "whisper"
     for data in (b"", b"--x", b"--x--", b"--x\r\n", b"preamble" + _FORM % b"", (_FORM % b"")[:-90]):

@@ -23,7 +23,7 @@ def _asked(address: Address) -> list[set[str]]:
     return [{request.json["model"] for request in engine.requests} for engine in engines]
 
 
-def test_litellm_lists_all_models_and_chats_with_each(
+def test_litellm_lists_all_models_and_chats_with_each_model(
     address: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Without it, an import would ask the network for a table of models.
@@ -48,7 +48,7 @@ def test_litellm_lists_all_models_and_chats_with_each(
     ]  # fmt: skip
 
 
-def test_requests_of_open_webui_list_all_models_and_chat_with_each(address: Address) -> None:
+def test_requests_of_open_webui_list_all_models_and_chat_with_each_model(address: Address) -> None:
     headers = {
         "Authorization": "Bearer laptop", "Accept": "*/*", "Accept-Encoding": "gzip, deflate, br",
         "User-Agent": "Python/3.11 aiohttp/3.14.5",

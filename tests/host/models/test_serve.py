@@ -67,7 +67,7 @@ def test_a_request_goes_to_the_engine_of_its_model(address: Address) -> None:
     ]  # fmt: skip
 
 
-def test_a_request_goes_near_the_replica_that_read_its_beginning(address: Address) -> None:
+def test_a_request_goes_to_the_replica_that_read_its_prefix(address: Address) -> None:
     def near(text: str, **more: object) -> str | None:
         answer = address.post({**_SMALL, "messages": [{"role": "user", "content": text}], **more})
         assert answer.status == 200
@@ -104,7 +104,7 @@ def test_models_are_listed_with_their_state(address: Address) -> None:
 
 
 @pytest.mark.parametrize("asks", [False, True])
-def test_a_client_sees_its_requested_usage(address: Address, asks: bool) -> None:
+def test_a_client_gets_its_requested_usage(address: Address, asks: bool) -> None:
     options = {"stream_options": {"include_usage": True}} if asks else {}
     answer = address.post({**_STREAM, **options})
     assert answer.body == b"".join([*TOKENS, *[OWN] * asks, _DONE])
@@ -113,7 +113,7 @@ def test_a_client_sees_its_requested_usage(address: Address, asks: bool) -> None
     assert (row.failed, row.tokens_in, row.tokens_out, row.cut) == (0, 5, 2, 0)
 
 
-def test_an_event_passes_while_the_next_one_is_waited_for(address: Address) -> None:
+def test_an_event_passes_before_the_next_event_arrives(address: Address) -> None:
     go = threading.Event()
 
     def slowly(_: Request) -> Iterator[bytes]:
@@ -130,7 +130,7 @@ def test_an_event_passes_while_the_next_one_is_waited_for(address: Address) -> N
 
 
 @pytest.mark.parametrize("kind", ["events", "body", "nothing"])
-def test_an_answer_that_is_cut_stays_cut_and_is_not_repeated(address: Address, kind: str) -> None:
+def test_a_cut_answer_stays_incomplete_and_is_not_repeated(address: Address, kind: str) -> None:
     def cut(_: Request) -> Iterator[bytes]:
         if kind == "events":
             yield from chunks([*TOKENS, b"data: {"])
@@ -189,7 +189,7 @@ def test_a_client_that_leaves_frees_the_engine(address: Address) -> None:
 
 
 def test_a_client_that_closes_after_the_last_event_is_counted_exactly(address: Address) -> None:
-    """OpenAI's client closes there, and does not wait for the last chunk."""
+    """OpenAI's client closes the connection there, without waiting for the last chunk."""
     gone = threading.Event()
 
     def unended(_: Request) -> Iterator[bytes]:
@@ -263,7 +263,7 @@ def test_a_body_of_tiny_pieces_takes_no_more_memory_than_its_bytes(address: Addr
         assert memory() - before < 20, "MB of memory"
 
 
-def test_a_limit_is_refused_with_its_time(address: Address) -> None:
+def test_a_request_over_a_limit_is_refused_with_a_retry_time(address: Address) -> None:
     answers = [address.post(_SMALL, key="metered") for _ in range(3)]
     assert [answer.status for answer in answers] == [200, 200, 429]
     assert 1 <= int(answers[2].headers["retry-after"]) <= 86400
@@ -275,7 +275,7 @@ def test_a_limit_is_refused_with_its_time(address: Address) -> None:
     assert address.post(large, key="metered").status == 429
     head = f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer metered\r\n"
     with socket.create_connection(("127.0.0.1", address.port), timeout=5) as client:
-        client.sendall(f"{head}Content-Length: 1000\r\n\r\n".encode() + b"{")  # and never the rest
+        client.sendall(f"{head}Content-Length: 1000\r\n\r\n".encode() + b"{")  # no rest follows
         assert client.recv(100).startswith(b"HTTP/1.1 429 ")
     assert row.format("requests", 2) in metrics
     assert row.format("tokens_out", 4) in metrics
@@ -283,7 +283,7 @@ def test_a_limit_is_refused_with_its_time(address: Address) -> None:
     assert 'servers{pool="small"} 1\n' in metrics
 
 
-def test_a_power_cut_loses_two_seconds_at_most(address: Address) -> None:
+def test_a_kill_loses_at_most_two_seconds_of_usage(address: Address) -> None:
     for _ in range(5):
         assert address.post(_SMALL).status == 200
     time.sleep(2.5)
@@ -317,7 +317,7 @@ def test_a_restart_finishes_answers_and_takes_requests(address: Address) -> None
 
 
 class _Listening(socket.socket):
-    """A socket that knows whether a connection was accepted."""
+    """A socket that records whether a connection was accepted."""
 
     accepted = False
 
@@ -384,7 +384,9 @@ def test_a_full_disk_refuses_bodies_that_it_can_not_store(address: Address) -> N
     assert "Traceback" not in (address.folder / "log").read_text()
 
 
-def test_the_document_is_read_again(address: Address, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_changed_document_is_read_again(
+    address: Address, capsys: pytest.CaptureFixture[str]
+) -> None:
     door = address.door
     address.door = replace(door, keys={"guest": Key(models=())})
     address.write()
@@ -406,7 +408,7 @@ def test_the_document_is_read_again(address: Address, capsys: pytest.CaptureFixt
     assert "models" in json.loads(address.document.read_text())
 
 
-def test_an_address_without_pools_reports_it(address: Address) -> None:
+def test_an_address_without_pools_answers_503(address: Address) -> None:
     (address.folder / "pools.sock").rename(address.folder / "elsewhere")
     answer = address.post(_SMALL)
     assert (answer.status, answer.headers["retry-after"]) == (503, "10")
@@ -414,7 +416,7 @@ def test_an_address_without_pools_reports_it(address: Address) -> None:
     assert address.counted(1).failed == 1
 
 
-def test_the_program_itself_takes_no_forged_header(address: Address) -> None:
+def test_the_program_itself_accepts_no_forged_header(address: Address) -> None:
     """The attack goes to its own socket, which only HAProxy uses."""
     key = b"X-Sparkwright-Key: guest\r\n"
     forged = key + b"X-Sparkwright-Pool: large\r\nX-Sparkwright-Near: large\r\n"

@@ -41,9 +41,7 @@ _MESSAGES = (
     ],
 )
 @pytest.mark.parametrize("hide", [True, False])
-def test_a_stream_is_read_wherever_it_is_split(
-    stream: bytes, kept: bytes | None, hide: bool
-) -> None:
+def test_a_stream_is_read_with_any_split(stream: bytes, kept: bytes | None, hide: bool) -> None:
     kept = kept or b": waiting\r\n\r\n" + _CHAT.replace(b"\n", b"\r\n")
     splits = [[stream[:at], stream[at:]] for at in range(len(stream))]
     for pieces in (*splits, [bytes([byte]) for byte in stream]):
@@ -53,7 +51,7 @@ def test_a_stream_is_read_wherever_it_is_split(
         assert (meter.tokens_in, meter.tokens_out) == (5, 2)
 
 
-def test_a_stream_that_is_cut_passes_to_its_last_byte() -> None:
+def test_a_cut_stream_passes_up_to_its_last_byte() -> None:
     for at in range(len(_CHAT + _CHAT)):
         meter = Meter(stream=True, hide=True)
         assert meter.feed((_CHAT + _CHAT)[:at]) + meter.end() == (_CHAT + _CHAT)[:at]
@@ -75,7 +73,7 @@ def test_a_stream_that_is_cut_passes_to_its_last_byte() -> None:
         (["usage"], (0, 0)),
     ],
 )
-def test_a_body_is_read_however_long_it_is(body: object, expected: tuple[int, int]) -> None:
+def test_a_body_of_any_length_is_read(body: object, expected: tuple[int, int]) -> None:
     text, meter = json.dumps(body).encode(), Meter(stream=False)
     pieces = [text[at : at + 16_000] for at in range(0, len(text), 16_000)]
     assert b"".join(map(meter.feed, pieces)) + meter.end() == text
@@ -192,7 +190,7 @@ def test_addresses_share_a_limit(clock: dict[str, float], ledger: Ledger) -> Non
     assert _ask(Charges(ledger), ledger, Key(requests_minute=1), 0, 2) == ""
 
 
-def test_a_clock_that_is_set_back_gives_no_second_day(
+def test_a_clock_that_is_set_back_starts_no_second_day(
     clock: dict[str, float], ledger: Ledger
 ) -> None:
     charges, key = Charges(ledger), Key(tokens_day=10, requests_minute=3)

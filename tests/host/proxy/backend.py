@@ -36,9 +36,9 @@ class Backend:
     name, a connection that ends without an answer; ``{"cut": true}``, an answer that is cut off.
 
     Attributes:
-        go: released once for every chunk or held answer.
-        begun: released when a request with a body has arrived.
-        left: set when a client was gone before its answer.
+        go: semaphore, released once for every chunk or held answer.
+        begun: semaphore, released when a request with a body has arrived.
+        left: event, set when a client was gone before its answer.
         healthy: answer of the health port.
     """
 

@@ -135,7 +135,7 @@ class RunningProxy:
         return [HAPROXY, *shlex.split(match[1])[1:]]
 
     def start(self) -> None:
-        """Start it; return when it reports that it is ready."""
+        """Start HAProxy; return when it reports that it is ready."""
         environment = {**os.environ, "NOTIFY_SOCKET": str(Path(self.proxies.runtime) / "notify")}
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(

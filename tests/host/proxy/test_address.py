@@ -53,7 +53,7 @@ def service(folder: Path, first: Backend) -> Iterator[RunningProxy]:
 def address_of(
     home: Path, pools: tuple[ModelPool, ...], models: dict[str, Model]
 ) -> Iterator[RunningProxy]:
-    """An address with its program, once every model has the state that it is to have."""
+    """An address with its program, once every model has its planned state."""
     home.mkdir()
     home.parent.chmod(0o755)  # HAProxy's workers connect to the program's socket
     home.chmod(0o755)
@@ -104,8 +104,8 @@ def address(folder: Path, service: RunningProxy) -> Iterator[RunningProxy]:
 def two_replicas(
     folder: Path, service: RunningProxy, second: Backend
 ) -> Iterator[tuple[RunningProxy, RunningProxy]]:
-    """An address before two replicas, and the proxy of the second one. The address never notices
-    that the second one is down.
+    """An address before two replicas, and the proxy of the second replica. The address never
+    notices that the second replica is down.
     """
     (folder / "other").mkdir()
     llm = Proxy("llm", free_port(), (replica(second),), "127.0.0.1", "/generates", engine_key=True)
@@ -134,7 +134,7 @@ def test_a_request_goes_to_the_pool_of_its_model(address: RunningProxy, first: B
     assert _states(address) == {"small": "ready", "large": "asleep"}
 
 
-def test_a_request_that_a_replica_breaks_off_is_answered_by_another(
+def test_another_replica_answers_a_request_that_a_replica_breaks_off(
     folder: Path, service: RunningProxy, first: Backend, second: Backend
 ) -> None:
     with two_replicas(folder, service, second) as (address, _):
@@ -151,7 +151,7 @@ def test_a_request_that_a_replica_breaks_off_is_answered_by_another(
             assert len(first.seen) + len(second.seen) - before == most
 
 
-def test_a_replica_whose_engine_is_gone_loses_no_request_and_keeps_none_waiting(
+def test_a_replica_without_an_engine_neither_loses_nor_delays_a_request(
     folder: Path, service: RunningProxy, first: Backend
 ) -> None:
     with serving("mortal") as mortal, two_replicas(folder, service, mortal) as (address, other):
@@ -170,7 +170,7 @@ def test_a_replica_whose_engine_is_gone_loses_no_request_and_keeps_none_waiting(
         assert time.monotonic() - begun > 15
 
 
-def test_a_pool_sends_to_the_replica_with_the_prefix_while_it_is_hardly_busier(
+def test_a_pool_prefers_the_replica_with_the_prefix_unless_that_replica_is_busier(
     folder: Path, service: RunningProxy, first: Backend, second: Backend
 ) -> None:
     with two_replicas(folder, service, second) as (address, _):
@@ -214,7 +214,7 @@ def _pools(address: RunningProxy, near: str = "", body: bytes = b"{}") -> str:
         return str(answer.headers["x-sparkwright-server"]) if near else text
 
 
-def test_an_address_that_is_cut_off_takes_no_request_of_the_other(
+def test_a_failed_address_loses_no_request_of_another_address(
     folder: Path, service: RunningProxy
 ) -> None:
     pools = (ModelPool("pool.llm", (Replica("a", "127.0.0.1", service.port, service.port),)),)
@@ -232,7 +232,7 @@ def test_an_address_that_is_cut_off_takes_no_request_of_the_other(
             cut.post(CHAT, {"model": "small"})
 
 
-def test_a_stream_whose_replica_dies_ends_with_an_error_and_never_as_a_whole(
+def test_a_stream_whose_replica_dies_ends_with_an_error_and_never_as_complete(
     address: RunningProxy, service: RunningProxy
 ) -> None:
     for proxy, errors in ((service, 0), (address, 1)):
@@ -247,7 +247,7 @@ def test_a_stream_whose_replica_dies_ends_with_an_error_and_never_as_a_whole(
         )
 
 
-def test_rights_and_limits_are_judged_at_the_address_alone(
+def test_rights_and_limits_are_checked_at_the_address_alone(
     address: RunningProxy, service: RunningProxy
 ) -> None:
     assert service.post(CHAT, {"model": "small"}, key=GUEST).status == 403
@@ -261,7 +261,7 @@ def test_rights_and_limits_are_judged_at_the_address_alone(
     assert address.post(CHAT, {"model": "small"}, key=KEY).status == 200
 
 
-def test_the_address_opens_to_no_key_that_is_not_a_clients(
+def test_the_address_accepts_only_clients_keys(
     address: RunningProxy, service: RunningProxy
 ) -> None:
     for key in (None, ENGINE.value, ADDRESS.value, "sk-wrong"):

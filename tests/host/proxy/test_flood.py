@@ -76,7 +76,7 @@ def is_undisturbed(proxy: RunningProxy, first: Backend) -> None:
 
 
 @pytest.mark.parametrize("data", HALF.values(), ids=HALF)
-def test_half_connections_of_one_address_disturb_nobody_with_a_key(
+def test_half_open_connections_of_one_address_disturb_no_client_with_a_key(
     proxy: RunningProxy, first: Backend, data: bytes
 ) -> None:
     stream = proxy.send("POST", CHAT, {"stream": 2})
@@ -130,7 +130,7 @@ def test_a_household_behind_one_router_streams_a_thousand_answers(
 
 
 @pytest.mark.parametrize("kind", ["half a head", "kept alive"])
-def test_without_a_key_no_connection_stays(folder: Path, first: Backend, kind: str) -> None:
+def test_connections_without_a_key_are_closed(folder: Path, first: Backend, kind: str) -> None:
     """A client that continues slowly is not an exception."""
     with (
         opened(proxies_of(folder, (replica(first),))) as proxy,

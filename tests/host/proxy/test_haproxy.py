@@ -72,13 +72,13 @@ def test_requests_without_the_key_are_refused(
     assert first.seen == []
 
 
-def test_only_their_owners_open_the_sockets(start: Opener, first: Backend) -> None:
+def test_only_owners_can_open_the_sockets(start: Opener, first: Backend) -> None:
     proxies = start(first).proxies
     for position in (proxies.admin_socket, proxies.master_socket):
         assert Path(position).stat().st_mode & 0o777 == 0o600
 
 
-def test_without_keys_the_proxy_admits_nobody(folder: Path, first: Backend) -> None:
+def test_without_keys_the_proxy_admits_no_client(folder: Path, first: Backend) -> None:
     with opened(proxies_of(folder, (replica(first),)), keys=()) as proxy:
         assert proxy.post(CHAT).status == 401
         assert proxy.post(CHAT, key=None, headers={"Authorization": "Bearer "}).status == 401
@@ -170,7 +170,7 @@ _PIECES = st.sampled_from([
 ])  # fmt: skip
 
 
-def test_only_routes_get_through(start: Opener, first: Backend) -> None:
+def test_only_listed_routes_get_through(start: Opener, first: Backend) -> None:
     proxy = start(first)
     response = "/v1/responses/"
 
@@ -265,7 +265,7 @@ def test_a_client_that_leaves_is_not_answered(start: Opener, first: Backend) -> 
 # --- Replicas ----------------------------------------------------------------------------------
 
 
-def test_requests_go_to_the_replica_with_the_fewest(
+def test_requests_go_to_the_replica_with_the_fewest_requests(
     start: Opener, first: Backend, second: Backend
 ) -> None:
     proxy = start(first, second)
@@ -290,7 +290,7 @@ def test_requests_go_to_the_replica_with_the_fewest(
 
 
 def test_every_request_has_a_connection_of_its_own(start: Opener, first: Backend) -> None:
-    """vLLM closes connections that idle for five seconds, a request under way or not."""
+    """vLLM closes connections that idle for five seconds, with or without a request under way."""
     client = start(first).connect()
     for _ in range(3):
         client.request("POST", CHAT, b"{}", {"Authorization": f"Bearer {KEY}"})
@@ -345,7 +345,7 @@ def test_a_drained_replica_finishes_its_requests_and_gets_no_new_ones(
     assert {proxy.post(CHAT).data["replica"] for _ in range(10)} == {"one", "two"}
 
 
-def test_health_of_a_proxy_that_leaves_is_503_and_it_still_takes_requests(
+def test_a_stopping_proxy_reports_503_and_still_takes_requests(
     start: Opener, first: Backend
 ) -> None:
     proxy = start(first)
@@ -378,7 +378,7 @@ def test_a_request_that_waits_too_long_is_answered_503(start: Opener, first: Bac
     assert answer.data["error"]["message"] == "No replica is ready."
 
 
-def test_a_replica_that_is_gone_loses_no_new_request(folder: Path, first: Backend) -> None:
+def test_a_dead_replica_loses_no_new_request(folder: Path, first: Backend) -> None:
     with contextlib.ExitStack() as mortal:
         others = [mortal.enter_context(serving(name)) for name in ("mortal", "also")]
         proxies = proxies_of(folder, tuple(map(replica, (*others, first))))
@@ -394,7 +394,7 @@ def test_a_replica_that_is_gone_loses_no_new_request(folder: Path, first: Backen
             assert proxy.state("mortal").status == proxy.state("also").status == "DOWN"
 
 
-def test_a_request_at_one_replica_is_not_sent_to_another(
+def test_a_request_at_one_replica_is_not_sent_to_another_replica(
     start: Opener, first: Backend, second: Backend
 ) -> None:
     proxy = start(first, second)
@@ -404,7 +404,7 @@ def test_a_request_at_one_replica_is_not_sent_to_another(
     assert len(first.seen) + len(second.seen) == 1
 
 
-def test_a_question_without_effect_is_asked_again(
+def test_a_request_without_effect_is_retried(
     start: Opener, first: Backend, second: Backend
 ) -> None:
     proxy = start(first, second)
@@ -455,9 +455,7 @@ def test_a_reload_takes_a_replicas_new_port(start: Opener, first: Backend, secon
     assert proxy.post(CHAT).data == {"replica": "two"}
 
 
-def test_a_request_that_was_half_there_at_a_reload_is_answered(
-    start: Opener, first: Backend
-) -> None:
+def test_a_request_half_received_at_a_reload_is_answered(start: Opener, first: Backend) -> None:
     proxy = start(first, wait_seconds=3600)
     with socket.create_connection(("127.0.0.1", proxy.port), timeout=PATIENCE) as client:
         client.sendall(f"GET /v1/models HTTP/1.1\r\nAuthorization: Bearer {KEY}\r\n".encode())

@@ -49,7 +49,7 @@ def proxy(folder: Path, first: Backend) -> Iterator[RunningProxy]:
         yield result
 
 
-def test_vllm_sees_its_own_key_and_never_a_clients(proxy: RunningProxy, first: Backend) -> None:
+def test_vllm_gets_its_own_key_and_never_a_clients_key(proxy: RunningProxy, first: Backend) -> None:
     for key in (KEY, OPENCLAW, LAPTOP):
         assert proxy.post(CHAT, key=key, headers={"X-Api-Key": "x"}).status == 200
     assert {seen.headers["authorization"] for seen in first.seen} == {f"Bearer {ENGINE.value}"}
@@ -96,10 +96,8 @@ def test_no_file_process_or_socket_reveals_a_clients_key(proxy: RunningProxy) ->
         assert not any(key in proxy.ask(command) for key in clients)
 
 
-def test_the_hosts_own_key_opens_from_the_host_alone(proxy: RunningProxy, first: Backend) -> None:
-    """Another address of this machine stands for another machine: it is not the requested
-    address.
-    """
+def test_the_hosts_own_key_works_from_the_host_alone(proxy: RunningProxy, first: Backend) -> None:
+    """A client at another address of this machine acts as another machine."""
     assert proxy.post(CHAT, key=ENGINE.value).status == 200
     seen = []
     for key in (ENGINE.value, OPENCLAW):
@@ -157,7 +155,7 @@ def test_the_written_keys_open_the_proxy(managed: RunningProxy) -> None:
     assert managed.workers() == before, "nothing changed, and it was reloaded"
 
 
-def test_a_revocation_that_haproxy_did_not_take_is_an_error_and_taken_later(
+def test_a_revocation_that_haproxy_rejects_is_an_error_and_applied_later(
     managed: RunningProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = named(default=KEY)
@@ -166,13 +164,13 @@ def test_a_revocation_that_haproxy_did_not_take_is_an_error_and_taken_later(
         broken.setattr(configure, "reload", lambda _: None)
         with pytest.raises(SystemExit, match="did not take the new keys"):
             program.main(request(managed.proxies, text))
-    # The file is in its present state; the worker is not, and the worker counts.
+    # The file is current, the worker's list is not, and the worker's list counts.
     monkeypatch.setattr(program, "_PATIENCE", 15)
     program.main(request(managed.proxies, text))
     assert managed.post(CHAT, key=OPENCLAW).status == 401
 
 
-def test_keys_are_refused_where_haproxy_reads_no_such_file(managed: RunningProxy) -> None:
+def test_a_change_of_keys_is_refused_if_haproxy_reads_another_file(managed: RunningProxy) -> None:
     proxies = managed.proxies
     config, keys = Path(proxies.config), Path(proxies.keys)
     config.write_text(config.read_text().replace(proxies.keys, f"{proxies.home}/keys"))
@@ -183,17 +181,17 @@ def test_keys_are_refused_where_haproxy_reads_no_such_file(managed: RunningProxy
 
 
 def test_a_host_that_never_served_has_no_keys_to_change(managed: RunningProxy) -> None:
-    """The host's first deploy brings the keys: it does not keep a rotation from its end."""
+    """The host's first deploy brings the keys: such a host does not block the end of a rotation."""
     Path(managed.proxies.config).unlink()
     assert program.main(request(managed.proxies, named(default=KEY))) == []
     assert program.main(request(managed.proxies, None)) == []
 
 
-def test_a_stopped_service_is_out_at_once_and_back_by_its_health(
+def test_a_stopped_service_leaves_its_pool_at_once_and_returns_when_healthy(
     start: Opener, first: Backend
 ) -> None:
     """The state is reset on every start: otherwise a stop that left it drained would make a boot
-    serve nobody.
+    serve no request.
     """
     proxy = start(first)
     proxy.until_status("one", "UP")
@@ -224,8 +222,8 @@ PROCESSES = """#<PID> <type> <reloads> <uptime> <version>
 
 
 class Master:
-    """Answers as the master of HAProxy 3.0.11 does: the connection stays open for more commands
-    until the other side has closed its half.
+    """Fake of HAProxy 3.0.11's master: the connection stays open for more commands until the other
+    side has closed its half.
     """
 
     def __init__(self, path: Path, running: list[int]) -> None:

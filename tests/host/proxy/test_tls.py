@@ -97,7 +97,7 @@ def test_clients_that_know_the_ca_get_in(
     assert len(first.seen) == 1
 
 
-def test_nothing_is_answered_in_clear(proxy: RunningProxy, first: Backend) -> None:
+def test_no_request_is_answered_in_clear(proxy: RunningProxy, first: Backend) -> None:
     request = f"GET /v1/models HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\n\r\n"
     assert b"HTTP/" not in proxy.raw(request.encode())
     assert b"HTTP/" not in proxy.raw(b"GET /health HTTP/1.0\r\n\r\n")
@@ -121,7 +121,9 @@ def test_old_tls_and_weak_ciphers_are_refused(proxy: RunningProxy, ca: Authority
         handshake(proxy, limited(ssl.TLSVersion.TLSv1_2, "ECDHE-ECDSA-AES128-SHA"))
 
 
-def test_a_client_without_the_ca_refuses(proxy: RunningProxy, other: Authority) -> None:
+def test_a_client_without_the_ca_refuses_the_connection(
+    proxy: RunningProxy, other: Authority
+) -> None:
     for context in (ssl.create_default_context(), trusting(other)):
         with pytest.raises(ssl.SSLCertVerificationError):
             handshake(proxy, context)
@@ -133,7 +135,7 @@ def test_a_certificate_is_for_its_host_alone(proxy: RunningProxy, ca: Authority)
             handshake(proxy, trusting(ca), name)
 
 
-def test_a_stolen_host_key_signs_for_nobody(folder: Path, first: Backend, ca: Authority) -> None:
+def test_a_stolen_host_key_signs_for_no_name(folder: Path, first: Backend, ca: Authority) -> None:
     stolen = pem(ca)
     key = serialization.load_pem_private_key(stolen.encode(), None)
     signer = Authority(
@@ -150,7 +152,7 @@ def test_a_stolen_host_key_signs_for_nobody(folder: Path, first: Backend, ca: Au
         handshake(posing, trusting(ca))
 
 
-def test_only_its_owner_reads_the_private_key(proxy: RunningProxy) -> None:
+def test_only_the_owner_reads_the_private_key(proxy: RunningProxy) -> None:
     certificate = Path(proxy.proxies.certificate)
     assert certificate.stat().st_mode & 0o777 == 0o600
     assert proxy.post(CHAT).status == 200

@@ -1,5 +1,5 @@
-"""A rank alone: its engine's variables of the fabric, and the report of a follower, which
-answers nobody and is healthy while it serves.
+"""A rank alone: its engine's variables of the fabric, and the report of a follower, which answers
+no request and is healthy while it serves.
 """
 
 import json
@@ -53,7 +53,7 @@ def _written(tmp_path: Path, seen: FabricState | Exception, monkeypatch: pytest.
     return config, dict(line.split("=", 1) for line in path.read_text().splitlines())
 
 
-def test_the_cage_with_the_cable_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_port_with_the_cable_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cable is planned in the outer cage, and somebody has put it into the other."""
     seen = FabricState((_rail("enp1s0f0np0", 0), _rail("enP2p1s0f0np0", 1)))
     _, result = _written(tmp_path, seen, monkeypatch)
@@ -73,7 +73,9 @@ def test_without_a_fabric_the_planned_variables_are_used(
     assert result == PLANNED
 
 
-def test_a_plain_network_has_no_such_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plain_network_gets_no_file_of_variables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _, result = _written(tmp_path, FabricState(), monkeypatch, shape=None)
     assert result is None
 

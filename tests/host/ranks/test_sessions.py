@@ -25,7 +25,7 @@ Make = Callable[..., Cluster]
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Make]:
-    """Makes clusters, and ends them."""
+    """Factory of clusters, which end with the test."""
     with contextlib.ExitStack() as made:
 
         def make(ranks: int = 2, answers_at: int | None = None) -> Cluster:
@@ -55,7 +55,7 @@ def test_followers_start_before_their_head(cluster: Make, ranks: int) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
-def test_an_ended_engine_ends_all_ranks_and_all_start_again(cluster: Make, number: int) -> None:
+def test_an_ended_engine_ends_and_restarts_all_ranks(cluster: Make, number: int) -> None:
     item = cluster(3)
     item.start()
     before = item.whole()
@@ -70,7 +70,7 @@ def test_an_ended_engine_ends_all_ranks_and_all_start_again(cluster: Make, numbe
 
 
 def test_hanging_engines_begin_a_new_session(cluster: Make) -> None:
-    """The head's /health does not know the other ranks: a token is requested."""
+    """The head's /health does not cover the other ranks: a token is requested."""
     item = cluster(2, free_port())
     item.start()
     before = item.whole()
@@ -170,7 +170,7 @@ def _received(connection: socket.socket) -> Any:
     return json.loads(line) if line else None
 
 
-def test_another_address_is_not_even_greeted(serving: Cluster) -> None:
+def test_a_connection_from_another_address_gets_no_greeting(serving: Cluster) -> None:
     session = serving.session
     for _ in range(200):
         with _connected(serving, "127.0.0.1") as connection:
@@ -193,7 +193,7 @@ def test_without_a_key_no_client_joins_or_ends_a_session(serving: Cluster, answe
     assert serving.session == session
 
 
-def test_an_overheard_proof_is_refused(serving: Cluster) -> None:
+def test_a_replayed_proof_is_refused(serving: Cluster) -> None:
     session = serving.session
     with _connected(serving, serving.head.config.addresses[1]) as connection:
         nonce = _received(connection)["nonce"]

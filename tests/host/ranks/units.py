@@ -25,7 +25,7 @@ SYSTEMCTL = """#!/bin/sh
 echo "$@" >> "{place}/systemctl"
 case $1 in show) echo ActiveState=active ;; esac
 """
-#: Reports that it runs, and for which release.
+#: Program that records its process and its release.
 ENGINE = 'echo "$$ $(basename $(readlink -f .))" >> "$0"; exec sleep 1000'
 #: The head's engine, as it answers; while a file `stuck` lies beside its list it gives no token.
 ANSWERING = """
@@ -91,27 +91,27 @@ class Unit:
         (self.home / "current").symlink_to(f"releases/{OLD}")
 
     def stage(self, release: str) -> None:
-        """Lay a release ready."""
+        """Prepare a release."""
         folder = self.home / "releases" / release
         folder.mkdir()
         (folder / "unit.service").write_text(f"unit of {release}")
         (folder / "release.json").write_text(replace(self.service, release=release).record)
 
     def start(self) -> None:
-        """Start it, and restart it at each end."""
+        """Start the rank, and restart it at each end."""
         self._stopped.clear()
         self._thread = threading.Thread(target=self._keep, daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop it, as `systemctl stop` does."""
+        """Stop the rank, as `systemctl stop` does."""
         self._stopped.set()
         self.cut()
         if self._thread:
             self._thread.join(10)
 
     def cut(self, sign: int = signal.SIGKILL) -> None:
-        """Signal everything of the unit at once."""
+        """Send a signal to every process of the unit at once."""
         if self._process:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, sign)

@@ -46,7 +46,7 @@ def going_on(connection: socket.socket, *_more: object) -> None:
 
 
 def silent(connection: socket.socket) -> None:
-    """Send a byte now and then: no step is ever late, and there is no end."""
+    """Send a byte now and then: every step is in time, and the answer never ends."""
     connection.sendall(OK + b"Content-Length: 1000000\r\n\r\n")
     while True:
         connection.sendall(b"x")

@@ -148,7 +148,7 @@ def test_an_endless_answer_of_a_token_service_is_cut(tmp_path: Path) -> None:
 
 
 class Engine(Handler):
-    """Answers everything with one text."""
+    """Server that answers everything with one text."""
 
     text: str
 
@@ -160,7 +160,7 @@ class Engine(Handler):
     ("blocks", "read"),
     [("30539", 30539), ("²", None), ("9" * 5000, None), ("-1", None), ("", None), ("None", None)],
 )
-def test_no_number_of_blocks_ends_a_switch(tmp_path: Path, blocks: str, read: int | None) -> None:
+def test_no_count_of_blocks_aborts_a_switch(tmp_path: Path, blocks: str, read: int | None) -> None:
     secrets = tmp_path / "secrets.env"
     secrets.write_text("VLLM_API_KEY=k\n")
     text = f'vllm:cache_config_info{{num_gpu_blocks="{blocks}"}} 1.0\n'

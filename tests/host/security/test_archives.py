@@ -54,7 +54,7 @@ def _request(home: Path, tar: bytes, digest: str | None = None) -> RuntimeReques
 
 @pytest.mark.parametrize("filtered", [True, False], ids=["filter", "old-python"])
 @pytest.mark.parametrize("members", HOSTILE.values(), ids=HOSTILE)
-def test_a_hostile_archive_is_refused_whole(
+def test_a_hostile_archive_is_refused_completely(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, members: list[tarfile.TarInfo], filtered: bool
 ) -> None:
     if not filtered:  # like Python 3.10 before 3.10.12
@@ -67,7 +67,9 @@ def test_a_hostile_archive_is_refused_whole(
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
-def test_an_archive_of_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_with_too_much_content_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     many = _tar(*(_member(f"f{n}") for n in range(12)))
     with tarfile.open(fileobj=io.BytesIO(many)) as archive:
         monkeypatch.setattr(install_runtime, "MOST_MEMBERS", 11)

@@ -100,7 +100,7 @@ def test_a_client_gets_503_and_never_another_programs_answer(
 
 
 @pytest.mark.parametrize("program", [None, "vllm"])
-def test_a_stale_socket_makes_room_and_no_other_file_changes_its_mode(
+def test_a_stale_socket_is_replaced_and_no_other_file_changes_its_mode(
     tmp_path: Path, program: str | None
 ) -> None:
     """vLLM binds without removing an existing file, and leaves the mode to the umask."""
@@ -137,7 +137,7 @@ def test_silent_connections_keep_no_client_out(tmp_path: Path) -> None:
         assert Server(path, 0).get("/").status == 200
 
 
-def test_the_program_lasts_as_long_as_its_watch(
+def test_the_program_runs_until_its_watch_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Python 3.12.0 to 3.12.2 starts no thread, for an answer, once the main thread has ended."""

@@ -33,7 +33,9 @@ def _rewrite(path: Path) -> None:
             ' touch -r "$2" "$1"', path, path.parent / "time")  # fmt: skip
 
 
-def test_the_owner_of_an_adopted_file_cant_rewrite_it(fetching: Fetch, users: Path) -> None:
+def test_the_owner_of_an_adopted_file_cannot_change_the_content(
+    fetching: Fetch, users: Path
+) -> None:
     blob = _cached(fetching, users)
     output = fetching.complete(adopt=[str(users)])
     assert f"{ONE}: copied from {blob}" in output or f"{ONE}: cloned from {blob}" in output
@@ -64,7 +66,7 @@ def test_a_file_that_only_root_can_write_is_linked(fetching: Fetch, folder: Path
 
 
 def test_a_rewritten_hard_link_is_fetched_again(fetching: Fetch, users: Path) -> None:
-    """A fleet of before: a file of the model is a second name of the user's."""
+    """A fleet of an earlier version: a file of the model is a hard link to the user's file."""
     fetching.complete()
     file = fetching.destination / ONE
     blob = users / "blob"
@@ -75,7 +77,7 @@ def test_a_rewritten_hard_link_is_fetched_again(fetching: Fetch, users: Path) ->
     fetching.complete()
 
 
-def test_a_forged_receipt_is_not_believed(fetching: Fetch) -> None:
+def test_a_forged_receipt_is_ignored(fetching: Fetch) -> None:
     """A user's model directory with a receipt that claims it is complete."""
     fetching.complete()
     evil = bytearray(fetching.hub.files[ONE])
@@ -91,7 +93,9 @@ def test_a_forged_receipt_is_not_believed(fetching: Fetch) -> None:
 
 
 @pytest.mark.parametrize("inner", [".", "tokenizer"])
-def test_a_directory_of_another_user_makes_no_model_complete(fetching: Fetch, inner: str) -> None:
+def test_a_model_with_a_directory_of_another_user_is_incomplete(
+    fetching: Fetch, inner: str
+) -> None:
     fetching.complete()
     os.chown(fetching.destination / inner, UID, UID)
     fault = receipt.check(str(fetching.destination), COMMIT)

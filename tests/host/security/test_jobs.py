@@ -1,4 +1,4 @@
-"""A job's secrets: handed to systemd over a socket, for root alone, and in no file after that."""
+"""A job's secrets: handed to systemd over a socket, for root alone, and in no file afterwards."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from sparkwright.host.lib import sandbox
 from tests.host.programs import program
 
 TOKEN = "hf_a-token-of-the-users-own"
-#: As much of systemd-run as needed: loads credentials as systemd does, and records its words.
+#: Fake systemd-run, which loads credentials like systemd and records its arguments.
 SYSTEMD_RUN = """#!{python}
 import json, os, socket, sys
 place, words = {place!r}, sys.argv[1:]
@@ -67,7 +67,7 @@ def _files_with(root: Path, text: str) -> list[Path]:
 
 
 @pytest.mark.parametrize("code", [0, 1])
-def test_a_token_is_loaded_by_systemd_and_in_no_file(root: Path, code: int) -> None:
+def test_a_token_is_loaded_by_systemd_and_written_to_no_file(root: Path, code: int) -> None:
     text = _systemd_run(root, code)
     request = JobsRequest(start=(_job(root),))
     if code:

@@ -29,9 +29,7 @@ def _link(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("trap", [_for_all, _users, _link])
-def test_a_lock_where_others_could_hold_it_is_refused(
-    folder: Path, trap: Callable[[Path], None]
-) -> None:
+def test_a_lock_in_an_unsafe_folder_is_refused(folder: Path, trap: Callable[[Path], None]) -> None:
     file = folder / "lab/holder"
     trap(file.parent)
     with pytest.raises(SystemExit, match=f"{file.parent} .*: remove it"):

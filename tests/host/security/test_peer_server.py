@@ -59,7 +59,7 @@ def _refused(seed: Seed, shown: str, path: str = PATH, **headers: str) -> None:
         header("", PATH), header("0" * 32, PATH),
     ],
 )  # fmt: skip
-def test_nothing_is_given_without_a_signed_challenge(seed: Seed, shown: str) -> None:
+def test_no_file_is_served_without_a_signed_challenge(seed: Seed, shown: str) -> None:
     for path in (PATH, f"{PATH}?ranges", "/files", "/x"):
         status, body, headers = seed.plain(path, **({"Authorization": shown} if shown else {}))
         assert (status, body) == (401, b"")
@@ -80,11 +80,11 @@ def test_nothing_is_given_without_a_signed_challenge(seed: Seed, shown: str) -> 
         (KEY, {"run": "../keys/ab"}),
     ],
 )
-def test_another_key_opens_nothing(seed: Seed, key: str, others: dict[str, str]) -> None:
+def test_a_foreign_key_opens_no_file(seed: Seed, key: str, others: dict[str, str]) -> None:
     assert _status(seed, PATH, key=key, others=others) == 401
 
 
-def test_an_overheard_request_is_refused(seed: Seed) -> None:
+def test_a_replayed_request_is_refused(seed: Seed) -> None:
     connection = seed.connect()
     shown = header(challenge(connection), f"{PATH}?ranges")
     for expected in (200, 401, 401):
@@ -106,7 +106,7 @@ def test_a_challenge_counts_on_its_own_connection_only(seed: Seed) -> None:
     other.close()
 
 
-def test_a_signed_request_cannot_be_made_into_another(seed: Seed) -> None:
+def test_a_signed_request_cannot_be_changed_into_another_request(seed: Seed) -> None:
     for path, wanted in ((OTHER, "bytes=0-1"), (PATH, "bytes=1-1"), (f"{PATH}?ranges", "")):
         assert _status(seed, path, "bytes=0-1", {"Range": wanted} if wanted else {}) == 401
     for method in ("POST", "HEAD", "DELETE"):
@@ -145,7 +145,7 @@ def test_a_runs_key_ends_with_its_time(seed: Seed) -> None:
 
 
 @pytest.mark.parametrize("shown", ["", "Basic bm86bm8=", "Basic ???", f"Bearer {KEY}"])
-def test_docker_is_given_nothing_without_its_password(seed: Seed, shown: str) -> None:
+def test_docker_gets_no_file_without_its_password(seed: Seed, shown: str) -> None:
     for path in ("/v2/", f"/v2/a/b/manifests/sha256:{'a' * 64}"):
         assert seed.plain(path, Authorization=shown)[0] == 401
     assert seed.plain("/v2/", Authorization=BASIC)[0] == 200
@@ -159,12 +159,12 @@ def test_docker_is_given_nothing_without_its_password(seed: Seed, shown: str) ->
         f"/v2/x/other/sha256:{'a' * 64}", "/v2/x/blobs/config.json",
     ],
 )  # fmt: skip
-def test_docker_is_given_images_only(seed: Seed, path: str) -> None:
+def test_docker_gets_images_only(seed: Seed, path: str) -> None:
     assert seed.plain(path, Authorization=BASIC)[:2] == (404, b"")
 
 
 def test_dockers_password_counts_over_loopback_only(seed: Seed) -> None:
-    """The password is sent in clear over loopback, where nobody listens."""
+    """The password is sent in clear over loopback, where no other user listens."""
     keys, models, images = (str(seed.fetch.root / name) for name in ("keys", "models", "images"))
     request = PeerServerRequest(keys, models, images, 60)
     for address, status in (("127.0.0.1", b"200"), ("10.0.0.7", b"404"), ("1270.0.0.1", b"404")):
@@ -222,7 +222,7 @@ LINKS = _paths("peer_links")
 
 
 @pytest.mark.parametrize(("script", "path"), LINKS.values(), ids=LINKS)
-def test_no_link_is_followed_and_only_regular_files_are_given(
+def test_no_link_is_followed_and_only_regular_files_are_served(
     seed: Seed, kept: Path, script: str, path: str
 ) -> None:
     folder = kept.parent
@@ -236,7 +236,7 @@ def test_no_link_is_followed_and_only_regular_files_are_given(
     assert seed.is_well()
 
 
-def test_a_stage_with_a_foreign_process_file_reveals_nothing(seed: Seed, tmp_path: Path) -> None:
+def test_a_stage_with_a_foreign_process_file_reveals_no_content(seed: Seed, tmp_path: Path) -> None:
     stage = seed.fetch.stage
     stage.mkdir()
     secret = tmp_path / "host/secret.json"
@@ -261,12 +261,12 @@ def test_files_of_the_fleet_are_served(seed: Seed) -> None:
     "wanted",
     ["", "bytes=0-", "bytes=-1", "bytes=1-0", "bytes=0-2", "bytes=0-1,0-1", "bytes=0-9999999999"],
 )
-def test_only_ranges_of_the_file_are_given(seed: Seed, wanted: str) -> None:
+def test_only_ranges_of_the_file_are_served(seed: Seed, wanted: str) -> None:
     path = f"/files/models/org--model/{COMMIT}/config.json"
     assert seed.get(path, **({"Range": wanted} if wanted else {}))[:2] == (416, b"")
 
 
-def test_no_more_than_one_piece_is_given_at_once(seed: Seed) -> None:
+def test_at_most_one_piece_is_served_at_once(seed: Seed) -> None:
     with (seed.fetch.destination / "large").open("wb") as file:
         file.truncate(64 << 20)
     path = f"/files/models/org--model/{COMMIT}/large"

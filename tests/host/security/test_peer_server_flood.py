@@ -77,7 +77,7 @@ time.sleep(600)
 def attacked(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Attacked]:
-    """A server with TLS, and one without."""
+    """A server with TLS, and a server without TLS."""
     monkeypatch.setattr(peer_server, "is_own_docker", lambda _: False)
     folder = tmp_path / "models/org--model" / COMMIT
     folder.mkdir(parents=True)
@@ -93,7 +93,7 @@ def attacked(
         yield Attacked(address, port, tls, threads)
 
 
-#: The begin of a TLS handshake, which announces 512 bytes.
+#: The beginning of a TLS handshake, which announces 512 bytes.
 HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
 
 
@@ -160,7 +160,7 @@ def test_a_flood_blocks_no_client_and_takes_no_memory(seed: Seed) -> None:
     ],
     ids=lambda head: repr(head[:24]),
 )  # fmt: skip
-def test_a_head_without_end_ends_the_connection(seed: Seed, head: bytes) -> None:
+def test_an_endless_request_head_ends_the_connection(seed: Seed, head: bytes) -> None:
     with socket.create_connection(("127.0.0.1", seed.port), 5) as item:
         with suppress(OSError):
             item.sendall(head)
@@ -174,10 +174,10 @@ def test_a_head_without_end_ends_the_connection(seed: Seed, head: bytes) -> None
     assert memory(seed.process.pid, peak=False) < 128 * MIB
 
 
-def test_a_trickled_head_has_one_deadline(
+def test_a_trickled_request_head_has_one_deadline(
     served: tuple[PeerServer, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each byte in time does not make the whole in time."""
+    """The whole head has a deadline, even if each byte arrives in time."""
     monkeypatch.setattr(peer_server, "UNKNOWN", 1.0)
     with socket.create_connection(("127.0.0.1", served[1]), 5) as item:
         began = time.monotonic()

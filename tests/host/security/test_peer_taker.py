@@ -37,7 +37,7 @@ class Asked:
     challenge: str
 
     def sign(self, status: int, body: bytes, content_range: str = "", key: str = KEY) -> str:
-        """The signature of an answer to it."""
+        """Signature of an answer to the request."""
         _, _, number, _ = peer_auth.claimed(self.headers["authorization"]) or ("", "", "", "")
         path, wanted = self.line.split(" ")[1], self.headers.get("range", "")
         arguments = (self.challenge, "GET", path, wanted, str(status), content_range)
@@ -52,7 +52,7 @@ Take = Callable[..., "Taker"]
 
 @dataclass
 class FakePeer:
-    """Listens in a peer's place, and answers at will."""
+    """Server in a peer's place, with answers that a test sets."""
 
     behaviour: _Behaviour
     asked: list[Asked] = field(default_factory=list)
@@ -282,7 +282,7 @@ def test_a_silent_peer_is_abandoned(
 
 
 def test_a_slow_peer_is_abandoned(taker: Take, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some progress is not enough progress."""
+    """The peer sends some bytes, but fewer than required."""
     monkeypatch.setattr(peers, "WINDOW", 3.0)
     held, size = [0], 64 * MIB
 
@@ -309,7 +309,7 @@ def _piece(connection: socket.socket, asked: Asked, size: int) -> None:
 def test_a_trickling_peer_is_abandoned(
     taker: Take, fake: Fake, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
-    """Each byte in time does not make the whole in time."""
+    """The whole answer has a deadline, even if each byte arrives in time."""
     for name in ("_ANSWER", "_PIECE_TIME"):
         monkeypatch.setattr(peers, name, 1.0)
 
@@ -334,7 +334,7 @@ def test_a_trickling_peer_is_abandoned(
     assert not item.peers.left
 
 
-def test_nothing_unproved_reaches_the_disk(taker: Take, fake: Fake) -> None:
+def test_no_unverified_byte_reaches_the_disk(taker: Take, fake: Fake) -> None:
     def behave(connection: socket.socket, asked: Asked) -> None:
         if lists(connection, asked):
             return
@@ -351,7 +351,7 @@ def test_nothing_unproved_reaches_the_disk(taker: Take, fake: Fake) -> None:
     assert item.part.path.stat().st_blocks == 0
 
 
-def test_another_range_than_requested_is_not_taken(taker: Take, fake: Fake) -> None:
+def test_a_range_that_was_not_requested_is_refused(taker: Take, fake: Fake) -> None:
     def behave(connection: socket.socket, asked: Asked) -> None:
         if lists(connection, asked):
             return
@@ -362,7 +362,7 @@ def test_another_range_than_requested_is_not_taken(taker: Take, fake: Fake) -> N
     assert item.part.path.stat().st_blocks == 0
 
 
-def test_a_peer_without_a_key_of_the_controllers_is_not_asked(
+def test_a_peer_without_the_controllers_key_is_not_asked(
     taker: Take, fake: Fake, tmp_path: Path
 ) -> None:
     peer = fake(_alive)

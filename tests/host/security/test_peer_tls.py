@@ -40,7 +40,7 @@ class Tapped:
         accepting(self._listening, self._tap)
 
     def close(self) -> None:
-        """Pass on no more."""
+        """Stop forwarding."""
         self._listening.close()
 
     def _tap(self, mine: socket.socket) -> None:
@@ -65,7 +65,7 @@ class Served:
     tap: Tapped
 
     def take(self, leech: Fetch, identity: TlsIdentity | None) -> str:
-        """Fetch everything from it or the hub, as a host that verifies it."""
+        """Fetch everything from the peer or the hub, as a host that verifies the peer."""
         keys = leech.root / "peer-keys"
         tls = {self.tap.address: identity} if identity else {}
         keys.write_text(json.dumps(asdict(PeerKeys(RUN, PEER, {self.tap.address: KEY}, tls))))
@@ -76,7 +76,7 @@ class Served:
 def serving(
     fetch: Fetch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[[bool], Served]]:
-    """Makes a host that has the model already and serves it, by TLS or in clear."""
+    """Factory of a host that has the model already and serves it, with or without TLS."""
     monkeypatch.setattr(peer_server, "is_own_docker", lambda _: False)
     ca = authority(NOW, tmp_path / "ca", names=[NAME])
     path = tmp_path / "host.pem"
@@ -97,7 +97,7 @@ def serving(
 def test_an_eavesdropper_reads_no_weights_and_no_names(
     serving: Callable[[bool], Served], leech: Fetch, tls: bool
 ) -> None:
-    """The other case shows that the tap would record them."""
+    """The case without TLS shows that the tap would record weights and names."""
     served = serving(tls)
     asked = len(leech.hub.hits)
     served.take(leech, TlsIdentity(NAME, served.ca.pem) if tls else None)
@@ -110,11 +110,11 @@ def test_an_eavesdropper_reads_no_weights_and_no_names(
 
 
 @pytest.mark.parametrize("mistake", ["another CA", "another name", "a public CA"])
-def test_nothing_is_taken_from_a_server_without_the_peers_certificate(
+def test_no_byte_is_read_from_a_server_without_the_peers_certificate(
     serving: Callable[[bool], Served], leech: Fetch, tmp_path: Path, mistake: str
 ) -> None:
-    """The server does not learn the requested content either: the run's key is sent to nobody
-    else.
+    """The server does not learn the requested content either: only the real peer gets the run's
+    key.
     """
     served = serving(True)
     other = authority(NOW, tmp_path / "other", names=[NAME])
@@ -140,7 +140,7 @@ def test_a_plain_server_in_place_of_tls_gets_no_request(
     assert b"Authorization" not in served.tap.heard
 
 
-def test_a_plain_client_gets_nothing_and_blocks_no_other(
+def test_a_plain_client_gets_no_byte_and_blocks_no_other_client(
     serving: Callable[[bool], Served], leech: Fetch
 ) -> None:
     served = serving(True)

@@ -42,7 +42,7 @@ def mine(tmp_path: Path) -> Path:
     return folder
 
 
-def test_targets_of_links_stay(tmp_path: Path, ran: list[tuple[str, ...]], mine: Path) -> None:
+def test_targets_of_links_are_kept(tmp_path: Path, ran: list[tuple[str, ...]], mine: Path) -> None:
     root, models = tmp_path / "root", tmp_path / "models"
     (root / "services").mkdir(parents=True)
     (root / "services/qwen36").symlink_to(mine)

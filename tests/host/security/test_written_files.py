@@ -61,7 +61,7 @@ def _in_tmp(users: Path, victim: Path) -> Path:
 
 
 @pytest.mark.parametrize("trap", [_linked_directory, _linked_above, _own_directory, _in_tmp])
-def test_nothing_is_written_where_a_user_decides(
+def test_no_file_is_written_in_a_folder_that_a_user_controls(
     users: Path, victim: Path, trap: Callable[[Path, Path], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directory = trap(users, victim)
@@ -131,7 +131,7 @@ READ: dict[str, tuple[str, Callable[[Path], object]]] = {
     [_in_their_directory, _for_everybody_to_write, _their_file_in_roots_directory,
      _a_link_of_theirs],
 )  # fmt: skip
-def test_files_of_another_user_are_not_believed(
+def test_files_of_another_user_are_ignored(
     users: Path, trap: Callable[[Path, str, str], Path], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text, read = READ[name]
@@ -170,7 +170,7 @@ def test_a_file_that_is_a_link_is_replaced_and_not_followed(folder: Path, victim
     assert unharmed(victim)
 
 
-def test_a_file_of_a_users_is_neither_believed_nor_kept(folder: Path) -> None:
+def test_a_users_file_is_neither_trusted_nor_kept(folder: Path) -> None:
     file = folder / "file"
     file.write_text("new")
     file.chmod(0o644)
@@ -181,14 +181,14 @@ def test_a_file_of_a_users_is_neither_believed_nor_kept(folder: Path) -> None:
     assert files.read(file) == "new"
 
 
-def test_a_pipe_does_not_hold_root_up(folder: Path) -> None:
+def test_a_pipe_does_not_block_root(folder: Path) -> None:
     os.mkfifo(folder / "file")
     assert files.read(folder / "file") is None
     assert files.write(folder / "file", "new", 0o600)
     assert (folder / "file").read_text() == "new"
 
 
-def test_a_jobs_directory_is_not_made_where_a_user_decides(
+def test_no_directory_of_a_job_is_made_in_a_folder_that_a_user_controls(
     users: Path, victim: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(systemd, "unit", lambda _: {})
@@ -204,7 +204,7 @@ def test_a_jobs_directory_is_not_made_where_a_user_decides(
 
 
 @pytest.mark.parametrize("path", ["mine", "mine/below", "mine/below/file", "link/file", "none/x"])
-def test_paths_of_root_alone_are_not_exposed(folder: Path, path: str) -> None:
+def test_paths_that_only_root_can_change_are_not_exposed(folder: Path, path: str) -> None:
     (folder / "mine/below").mkdir(parents=True)
     (folder / "mine/below/file").touch()
     (folder / "link").symlink_to("mine/below")
@@ -233,14 +233,14 @@ def test_the_path_that_another_user_can_change_is_named(
     assert result.why
 
 
-def test_a_directory_in_tmp_is_roots_if_root_made_it(folder: Path) -> None:
+def test_a_directory_that_root_made_in_tmp_is_trusted(folder: Path) -> None:
     folder.chmod(0o1777)
     (folder / "mine").mkdir()
     assert files.write(folder / "mine/state/file", "text", 0o600)
     assert trusted.exposed(folder / "mine/state/file") is None
 
 
-def test_a_directory_becomes_roots_without_other_writers(users: Path) -> None:
+def test_a_directory_is_given_to_root_without_other_writers(users: Path) -> None:
     users.chmod(0o2777)
     trusted.take_over(users)
     assert (users.stat().st_uid, stat.S_IMODE(users.stat().st_mode)) == (0, 0o755)

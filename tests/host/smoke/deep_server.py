@@ -1,4 +1,4 @@
-"""Asking a local fake of vLLM for everything, as the host's program does."""
+"""Run every check against a local fake of vLLM, as the host's program does."""
 
 from dataclasses import replace
 from pathlib import Path

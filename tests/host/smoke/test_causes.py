@@ -180,7 +180,7 @@ def test_a_bad_stream_has_its_cause(events: list[Any], cause: str, message: str)
     assert message in text[1]
 
 
-def test_a_fast_engine_is_not_taken_for_a_stream_that_is_held_back() -> None:
+def test_a_fast_engine_is_not_reported_as_a_buffered_stream() -> None:
     """A small model writes 3,000 tokens a second; withheld tokens come at once, and late."""
     usage = {"choices": [], "usage": {"completion_tokens": 96}}
     events: list[Any] = [*[delta(content="a b c")] * 3, usage, "[DONE]"]
@@ -225,7 +225,7 @@ def test_a_bad_thinking_switch_has_its_cause(small: Reply, answer: Reply, cause:
     assert fault(routes.switched_on, client)[0] == cause
 
 
-def test_more_thoughts_than_the_card_says_are_reported_not_failed() -> None:
+def test_more_reasoning_than_on_the_card_passes_with_a_note() -> None:
     lost = chat(None, finish="length", reasoning_content="hm")
 
     def answers(_: str, body: Any) -> Reply:
@@ -264,7 +264,7 @@ def test_cache_blocks_larger_than_the_repeated_prefix_are_a_cause() -> None:
     assert "(blocks of 2096 tokens)" in arguments
 
 
-def test_an_engine_that_dies_of_its_load_is_reported() -> None:
+def test_an_engine_that_dies_under_load_is_reported() -> None:
     def answers(path: str, _: Any) -> Reply:
         return {"/metrics": (200, ""), "/health": (503, "")}.get(path, (500, "dead"))
 
@@ -291,8 +291,8 @@ cases = Tables(__file__)
 
 
 @pytest.mark.parametrize("word", picture.WORDS)
-def test_the_fake_sees_the_drawn_shapes(word: str) -> None:
-    """Two tables of letters, two readers of PNG: neither knows the other's."""
+def test_the_fake_engine_recognizes_the_drawn_shapes(word: str) -> None:
+    """Program and fake have separate tables of letters and separate code for PNG."""
     for left, right in (("circle", "square"), ("triangle", "circle"), ("square", "triangle")):
         drawn = picture.Picture(("red", left), ("blue", right), word)
         text = described(drawn.data_url())
@@ -325,7 +325,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_the_validator_takes_any_json(value: Any) -> None:
+def test_the_validator_accepts_any_json(value: Any) -> None:
     assert isinstance(misfits(value, SCHEMA), list)
 
 
@@ -356,7 +356,7 @@ def test_counters_are_summed_over_engines_and_the_cache_is_reported() -> None:
 
 
 def test_the_sent_program_runs(tmp_path: Path) -> None:
-    """Over standard input into a bare Python, as root's on a host: -I and -S."""
+    """The program goes over standard input into a bare Python (-I, -S), as root's on a host."""
     skip = dict.fromkeys(("long-16k", "context-limit", "concurrency"), "not now")
     model = make_model(tmp_path / "model")
     with launched(model, *WORDS) as server:
@@ -385,7 +385,7 @@ LLAMA = json.loads((LLAMA_SERVER / "answers.json").read_text())["v1_models"]["bo
         (LLAMA, ["lab-tiny", "lab-tiny-fast"]),
     ],
 )
-def test_names_and_context_are_read(answer: Any, names: list[str]) -> None:
+def test_names_and_context_are_read_from_the_server(answer: Any, names: list[str]) -> None:
     assert model_list.names(answer) == names
     assert model_list.context(answer["data"][0]) == 2048
     assert model_list.context({"id": "silent"}) is None

@@ -110,7 +110,7 @@ def test_a_proxy_that_lets_everybody_in_fails(
 
 
 @cases("task", "architecture", "fault", "message")
-def test_a_model_is_asked_by_its_own_kind_and_its_answer_is_judged(
+def test_a_model_gets_a_request_of_its_kind_and_its_answer_is_judged(
     task: str,
     architecture: str,
     fault: str,

@@ -86,7 +86,7 @@ def test_a_missing_server_gets_no_further_check(model: Path, tmp_path: Path) -> 
     assert "not healthy after 1 s" in result["health"].detail
 
 
-def test_a_host_without_the_service_reports_it(well: Server, tmp_path: Path) -> None:
+def test_a_missing_service_is_reported_as_absent(well: Server, tmp_path: Path) -> None:
     answer = deep.run(replace(request(), secrets=str(tmp_path / "nothing/secrets.env")))
     (item,) = answer.checks
     assert item.cause == "absent"
@@ -105,7 +105,7 @@ def test_the_release_that_runs_is_reported(well: Server, tmp_path: Path) -> None
     assert answer.journal == ()
 
 
-def test_a_wedge_is_reported_check_by_check_and_soon(
+def test_a_wedge_is_reported_quickly_by_each_check(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No check stops the others, and the test does not wait half an hour for a hanging engine."""
@@ -128,7 +128,9 @@ def test_garbage_is_reported_as_garbage(model: Path, tmp_path: Path) -> None:
     assert {"chat", "completion", "stream", "image", "json-schema"} <= set(marked)
 
 
-def test_a_budget_that_thoughts_took_is_explained_not_failed(model: Path, tmp_path: Path) -> None:
+def test_a_budget_spent_on_reasoning_passes_with_an_explanation(
+    model: Path, tmp_path: Path
+) -> None:
     """The answer of the cards: `content: null`, `finish_reason: length`."""
     with launched(model, *WORDS, FAKE_VLLM_FAULT="always-thinks") as server:
         small = ask(server, tmp_path, request(), max_tokens=4)["chat"]
@@ -155,7 +157,7 @@ def test_settings_that_the_plan_leaves_open_are_read_from_the_server(
     assert result["long-2k"].verdict == ("skipped" if "context" in changes else "passed")
 
 
-def test_another_program_on_the_port_is_distinguished(tmp_path: Path) -> None:
+def test_another_program_on_the_port_is_recognized(tmp_path: Path) -> None:
     """Each check meets an answer in no shape of vLLM's, and no check ends in a traceback."""
 
     class Other(Handler):

@@ -94,7 +94,7 @@ def test_another_driver_or_image_has_another_cache_and_old_caches_are_removed(ho
 
 
 def test_a_reverted_release_keeps_newly_compiled_code(host: Host) -> None:
-    """The bad cache must not come back with it."""
+    """The bad cache must not come back with the release."""
     host.serve("bad")
     host.release("bbb")
     host.start()
@@ -110,7 +110,8 @@ def test_a_reverted_release_keeps_newly_compiled_code(host: Host) -> None:
 
 
 def test_a_cache_that_was_not_the_cause_is_restored(host: Host) -> None:
-    """A bad setting fails with and without it, three times; the release before starts quickly."""
+    """A bad setting fails with and without the cache, three times; the former release starts
+    quickly."""
     host.serve("good")
     host.release("bbb")
     for expected in ("good", None, "good"):
@@ -127,7 +128,7 @@ def test_an_interrupted_first_boot_leaves_no_cache(host: Host) -> None:
 
 
 @pytest.mark.parametrize("file", ["mark", "boot.json"])
-def test_a_start_that_served_keeps_its_cache_when_it_is_killed(host: Host, file: str) -> None:
+def test_a_killed_start_that_served_keeps_its_cache(host: Host, file: str) -> None:
     (host.start() / "compiled").write_text("first")
     host.serves(file)
     host.end(10)
@@ -153,7 +154,7 @@ def test_only_the_owner_may_read_a_cache(host: Host) -> None:
 
 
 @pytest.mark.parametrize("state", ["", "[]", "{}", '{"key": "x"}', "nul\x00"])
-def test_a_state_file_that_was_cut_is_started_over(host: Host, state: str) -> None:
+def test_a_truncated_state_file_is_replaced(host: Host, state: str) -> None:
     host.serve("good")
     (host.home / "caches/state.json").write_text(state)
     host.end(1)
@@ -239,9 +240,7 @@ def test_an_invalid_record_is_skipped(tmp_path: Path, boot: BootPhases) -> None:
         assert _boot(tmp_path).now() == Phase("starting", BEGAN, None, 600)
 
 
-def test_lines_that_compose_erases_the_line_before_are_read(
-    boot: BootPhases, tmp_path: Path
-) -> None:
+def test_lines_after_an_erase_sequence_are_read(boot: BootPhases, tmp_path: Path) -> None:
     lines = (LOGS / "by-roles/first-start.log").read_text()
     assert "\x1b[2K" in lines
     (tmp_path / "log").write_text(lines)

@@ -223,14 +223,14 @@ def test_an_unexpected_error_restores_the_former_release(host: Host) -> None:
     assert host.state() == WAS
 
 
-def test_a_new_service_that_fails_does_not_keep_another_from_its_way_back(host: Host) -> None:
+def test_a_failed_new_service_does_not_prevent_the_rollback_of_another_service(host: Host) -> None:
     host.serves()
     host.check.bad = {NEW}
     assert host.switch(host.service(), host.service("b", first=True)).run() == "reverted"
     assert host.state() == WAS
 
 
-def test_proxies_change_with_the_switch_and_back_with_it(host: Host) -> None:
+def test_proxies_change_and_revert_with_the_switch(host: Host) -> None:
     host.serves()
     config = host.place / "gateway/haproxy.cfg"
     files.write(config, "old door", 0o644)
@@ -300,7 +300,7 @@ def test_a_start_that_did_not_compile_is_not_repeated(
     assert boots.starts() == 1
 
 
-def test_a_second_start_that_fails_goes_back(host: Host, boots: Boots) -> None:
+def test_a_release_is_reverted_if_its_second_start_fails(host: Host, boots: Boots) -> None:
     boots.compiled(warm=False)
 
     def worse(gate: SmokeRequest, *_: object) -> SmokeAnswer:
@@ -330,8 +330,8 @@ def _prints(host: Host, name: str) -> None:
 def test_a_crash_that_no_restart_fixes_gets_no_second_start(
     host: Host, log: str, result: str
 ) -> None:
-    """0.995 of an H200 failed, and passed once without its caches: it was accepted, and later
-    did not start again.
+    """A share of 0.995 of an H200 failed, and passed once without its caches: the share was
+    accepted, and later did not start again.
     """
     host.serves()
     (host.place / "services/a/caches/key.suspect").mkdir(parents=True)

@@ -178,7 +178,7 @@ def test_an_unknown_result_is_a_failure() -> None:
     assert all(map(harmless, evil.lines))
 
 
-def test_a_service_without_a_check_is_not_proved() -> None:
+def test_a_service_without_a_check_fails_its_host() -> None:
     evil, run_, _ = _two("check", Said('{"qwen36": {"checks": []}}'))
     assert not _smoke(evil, run_.hosts["spark-1"]).well
     assert "no check of service qwen36" in (evil.memory.failure or "")
@@ -191,7 +191,7 @@ def test_unrequested_names_become_no_file() -> None:
     assert "'../../evil' was not requested" in (evil.memory.failure or "")
 
 
-def test_a_lock_of_no_run_of_this_machine_is_not_taken_over() -> None:
+def test_a_lock_of_another_machine_is_not_taken_over() -> None:
     for pid in (-1, 0, 1 << 62):
         owner = {"token": "t", "by": EVIL, "machine": locks.OWNER.machine, "pid": pid, "since": 1}
         evil, run_, _ = _two("lock", Said(json.dumps({"held": False, "by": owner, "now": 5})))
@@ -201,7 +201,7 @@ def test_a_lock_of_no_run_of_this_machine_is_not_taken_over() -> None:
         assert all(map(harmless, evil.lines))
 
 
-def test_words_of_changes_are_shown_and_not_obeyed() -> None:
+def test_texts_of_changes_are_shown_and_not_executed() -> None:
     host = spark("spark-1", install=[EVIL])
     item = site(host, spark("spark-2")).hosts["spark-1"]
     looked_at(host, item)
@@ -211,7 +211,7 @@ def test_words_of_changes_are_shown_and_not_obeyed() -> None:
     assert all(map(harmless, host.lines))
 
 
-def test_operations_look_where_their_services_lie() -> None:
+def test_operations_read_the_root_of_their_services() -> None:
     """Another root has another lock: a lock that was taken meanwhile must be noticed."""
     for operation, arguments in (
         (watch.installed, (None,)),

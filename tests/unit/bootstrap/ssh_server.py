@@ -38,7 +38,7 @@ class Box(paramiko.ServerInterface):
         banner: text before the login.
         password: accepted password.
         passwords: every received password.
-        keys_for: commands after which it accepts no key any more.
+        keys_for: number of commands after which it rejects keys.
     """
 
     home: Path

@@ -50,7 +50,7 @@ def test_the_program_lies_in_a_folder_without_noexec(
         assert stat.S_IMODE((short / "XDG_CACHE_HOME/sparkwright").stat().st_mode) == 0o700
 
 
-def test_a_folder_too_long_for_a_socket_is_passed_over(
+def test_a_folder_too_long_for_a_socket_is_skipped(
     short: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deep = short / "TMPDIR" / ("x" * 90)

@@ -61,7 +61,7 @@ def test_only_missing_packages_are_installed(
     assert base != "dgx" or not any(step.repository for step in result.steps)
 
 
-def test_docker_that_runs_since_before_the_toolkit_is_started_again() -> None:
+def test_a_docker_older_than_the_toolkit_is_restarted() -> None:
     """A run was interrupted between the two steps."""
     state = but(UBUNTU, docker=True, compose=True, toolkit=True, docker_is_older=True)
     (step,) = decided(state, TOOLKIT).steps
@@ -72,7 +72,7 @@ def test_docker_that_runs_since_before_the_toolkit_is_started_again() -> None:
 class TestOnDgxOs:
     """Software that DGX OS manages itself is verified only."""
 
-    def test_the_driver_is_never_touched(self) -> None:
+    def test_the_driver_is_never_changed(self) -> None:
         for driver in (None, "570.1"):
             result = decided(but(DGX, driver=driver), *ALL)
             assert result.steps == ()
@@ -105,7 +105,7 @@ class TestDriver:
             assert step.undo.apart
         assert decided(state, "driver").steps == ()
 
-    def test_each_debian_has_its_own_key(self) -> None:
+    def test_each_debian_release_has_its_own_key(self) -> None:
         for state, key in ((TRIXIE, "8793F200"), (BOOKWORM, "3BF863CC")):
             (step,) = decided(but(state, driver=None), "driver").steps
             assert step.repository is not None
@@ -151,7 +151,7 @@ def test_the_user_becomes_a_member_of_the_docker_group() -> None:
     assert decided(but(UBUNTU, user="root"), "docker-group").steps == ()
 
 
-def test_files_are_written_where_they_differ() -> None:
+def test_files_are_written_if_they_differ() -> None:
     (step,) = decided(UBUNTU, "earlyoom").steps
     assert step.packages == ("earlyoom",)
     assert step.files == steps.files()["earlyoom"]
@@ -236,7 +236,7 @@ def test_the_users_own_sources_take_precedence() -> None:
     assert {"docker-ce", "earlyoom-mine", "nvidia-open"} <= set(request_of(settings).packages)
 
 
-def test_with_one_error_no_step_is_done() -> None:
+def test_one_error_prevents_every_step() -> None:
     result = decided(but(DGX, driver=None, packages=()), "docker", "driver")
     assert result.steps == ()
     assert isinstance(result.findings[0], Finding)

@@ -69,7 +69,7 @@ def _refused(login: Login) -> str:
     return str(error.value)
 
 
-def test_a_key_of_the_user_is_installed_beside_others_and_once(tmp_path: Path) -> None:
+def test_a_key_of_the_user_is_installed_once_beside_other_keys(tmp_path: Path) -> None:
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f",
                     str(tmp_path / "id_ed25519")], check=True)  # fmt: skip
     with box(tmp_path) as server:
@@ -112,7 +112,7 @@ def test_sudo_may_take_another_password_or_no_password(tmp_path: Path) -> None:
         assert "me can't become root on the host" in _refused(_login(tmp_path, server, Somebody()))
 
 
-def test_keyboard_interactive_is_a_password_login_too(tmp_path: Path) -> None:
+def test_a_keyboard_interactive_login_accepts_a_password(tmp_path: Path) -> None:
     with box(tmp_path, methods="publickey,keyboard-interactive") as server:
         _login(tmp_path, server, Somebody()).open()
         assert server.passwords == [PASSWORD]
@@ -154,7 +154,7 @@ def test_a_host_key_that_was_refused_gets_no_password(tmp_path: Path) -> None:
         login = _login(tmp_path, server, person)
         assert "you did not accept the box's host key" in _refused(login)
         assert len(person.asked) == 1
-        # A later prompt gets none either, even in the very words of its prompt.
+        # A later prompt with the same text gets no password either.
         for prompt in (f"{login.whose}'s password: ", f"({login.whose}) Password: "):
             assert login._answer(prompt, True) is None
         assert server.passwords == []
@@ -219,7 +219,7 @@ def test_a_password_prompt_names_its_jump_host(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("methods", ["publickey,password", "publickey,keyboard-interactive"])
 def test_a_jump_host_that_imitates_the_box_gets_no_password(tmp_path: Path, methods: str) -> None:
-    """The jump host accepts the key once, and no longer when the box is connected to."""
+    """The jump host accepts the key once, but not for the connection to the box."""
     with _behind(tmp_path, keys_for=2, methods=methods) as (login, person, jump, server):
         _refused(login)
         assert person.asked == ["host key", JUMP_PROMPT]
@@ -245,7 +245,7 @@ def test_the_agent_is_never_forwarded_and_a_banner_is_not_printed(
 
 
 def test_the_password_is_in_no_argument_environment_or_file(tmp_path: Path) -> None:
-    """No process of this machine shows it, from the prompt to the end."""
+    """No process of this machine shows the password, from the prompt to the end."""
     seen: list[bytes] = []
     over = threading.Event()
 
@@ -268,7 +268,7 @@ def test_the_password_is_in_no_argument_environment_or_file(tmp_path: Path) -> N
             over.set()
             thread.join()
     everything = b"\0".join(seen)
-    assert b"SSH_ASKPASS_REQUIRE=force" in everything  # ssh itself was looked at
+    assert b"SSH_ASKPASS_REQUIRE=force" in everything  # ssh itself was examined
     assert PASSWORD.encode() not in everything
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert [path.name for path in files if PASSWORD in path.read_text(errors="replace")] == [

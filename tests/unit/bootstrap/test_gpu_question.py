@@ -35,7 +35,7 @@ def test_each_gpu_is_recognized(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @cases("line", "kind")
-def test_a_gpu_has_its_name_for_init(line: str, kind: str | None) -> None:
+def test_init_recognizes_a_gpu_by_its_name(line: str, kind: str | None) -> None:
     assert gpu_question.kind(parse(line)[0]) == kind
 
 

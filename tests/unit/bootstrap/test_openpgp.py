@@ -33,7 +33,7 @@ def test_a_key_has_its_fingerprint_in_both_forms(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("gpg") is None, reason="compares with gpg")
-def test_fingerprints_equal_gpgs(tmp_path: Path) -> None:
+def test_fingerprints_equal_the_output_of_gpg(tmp_path: Path) -> None:
     path = tmp_path / "key.asc"
     path.write_text(openpgp.key_text(repository(KEY)))
     arguments = ["gpg", "--with-colons", "--show-keys", str(path)]
@@ -49,7 +49,7 @@ def test_fingerprints_equal_gpgs(tmp_path: Path) -> None:
      b"-----BEGIN PGP PUBLIC KEY BLOCK-----\n\n%%%%\n-----END PGP PUBLIC KEY BLOCK-----\n",
      b"\x99\xff\xff\x04", b"\xc6\xff\xff", b"\xc6\xe1\x04", b"\xc6\x01\x03"],
 )  # fmt: skip
-def test_a_text_without_a_key_is_a_mistake_without_a_traceback(tmp_path: Path, data: bytes) -> None:
+def test_a_text_without_a_key_is_reported_without_a_traceback(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "key"
     path.write_bytes(data)
     with pytest.raises(UserError, match="not an OpenPGP public key"):

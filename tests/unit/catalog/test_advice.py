@@ -62,7 +62,7 @@ def test_a_speed_is_shown_with_its_range_engine_and_settings(choice: Choice) -> 
 #: Every workload on every card: the answer's first recipe, and the figure of its order.
 @pytest.mark.parametrize("workload", get_args(Workload))
 @pytest.mark.parametrize("gpu", ["spark", "rtx5090"])
-def test_every_answer_names_the_figure_of_its_order(workload: str, gpu: str) -> None:
+def test_every_answer_names_the_figure_that_orders_the_recipes(workload: str, gpu: str) -> None:
     text, items = _shown(workload, gpu), offered(workload, gpu)
     assert bool(items) is ((workload, gpu) not in NOTHING)
     if len(items) > 1:
@@ -77,7 +77,7 @@ NOTHING = {("latency", "rtx5090"), ("creative", "rtx5090"), ("capacity", "rtx509
 
 
 @pytest.mark.parametrize("gpu", sorted(VRAM))
-def test_figures_of_a_spark_are_not_promised_to_a_card(gpu: str) -> None:
+def test_figures_of_a_spark_are_not_shown_for_a_card(gpu: str) -> None:
     for workload in get_args(Workload):
         assert not any(item.measurements for item in offered(workload, gpu))
         assert "tokens/s" not in _shown(workload, gpu)

@@ -1,7 +1,7 @@
 """Rendered services against the cards' own commands, key by key: differences are declared.
 
 docs/deviations.yaml declares differences on the card's own tag, a recipe's ``by_tag`` differences
-on another tag. Either gives the reason.
+on another tag. Each declaration gives a reason.
 """
 
 from fnmatch import fnmatchcase
@@ -80,7 +80,7 @@ def _on_tags() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("recipe", "tag"), _on_tags())
 def test_another_tag_changes_only_its_declared_arguments(recipe: str, tag: str) -> None:
-    """The default tag too: the Gemma card's command belongs to the tag before."""
+    """The default tag is tested too: the Gemma card's command belongs to the previous tag."""
     change = catalog().recipes[recipe].by_tag
     own = ENTRIES[recipe]["tag"]
     here, there = of_service(recipe, own), of_service(recipe, tag)

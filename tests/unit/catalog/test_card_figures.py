@@ -410,7 +410,7 @@ def test_each_row_of_advised_sampling_equals_the_models(entry: dict[str, Any]) -
 
 
 @pytest.mark.parametrize("row", of("kv"))
-def test_layers_that_keep_keys_equal_the_cards(row: dict[str, Any]) -> None:
+def test_layers_with_a_kv_cache_equal_the_cards(row: dict[str, Any]) -> None:
     name, line = row["kv"]
     (cells,) = [cells for cells in TABLES[tuple(row["at"])]["rows"] if cells[0] == line]
     (layer,) = catalog().models[name].kv

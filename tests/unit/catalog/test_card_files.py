@@ -1,4 +1,4 @@
-"""Texts of the cards in this repository equal the cards, if the cards are at hand."""
+"""Copies of card texts in this repository equal the cards, if the cards are available."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Files of the catalog are parsed again when they change, and never confused with each other."""
+"""Files of the catalog are parsed again when they change; each file keeps its own entries."""
 
 import datetime as dt
 import json
@@ -34,7 +34,7 @@ def _loaded(path: Path) -> object:
     return value
 
 
-def test_a_file_that_did_not_change_is_not_parsed_again(entry: Path) -> None:
+def test_an_unchanged_file_is_parsed_once(entry: Path) -> None:
     kept = FILE.read_text()
     FILE.write_text(kept.replace('"a"', '"kept"'))
     assert _loaded(entry) == {"name": "kept"}
@@ -76,7 +76,7 @@ def test_a_template_is_compiled_once(entry: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("text", ["tags: {24.10: x}", "tags: {2026-07-02: x}", "a: {1: x, yes: y}"])
-def test_a_key_that_is_not_text_stays_a_mistake(entry: Path, text: str) -> None:
+def test_a_key_that_is_not_text_is_refused(entry: Path, text: str) -> None:
     entry.write_text(text)
     first = _loaded(entry)
     assert repr(_loaded(entry)) == repr(first) == repr(yaml_text.load(text))

@@ -47,8 +47,8 @@ def test_a_recipe_is_planned_on_the_newest_tag_and_its_rollback_tags(
 
 
 @pytest.mark.parametrize("recipe", [*DFLASH_27B, *GEMMA])
-def test_prefix_caching_is_turned_off_where_it_corrupts(recipe: str) -> None:
-    """vLLM 0.22.1 enables it unless a flag disables it."""
+def test_prefix_caching_is_turned_off_on_a_corrupting_version(recipe: str) -> None:
+    """vLLM 0.22.1 enables prefix caching unless a flag disables it."""
     command = _service(recipe, CORRUPTS)["command"]
     assert "--no-enable-prefix-caching" in command
     assert "--enable-prefix-caching" not in command

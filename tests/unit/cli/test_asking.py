@@ -15,7 +15,7 @@ def became(monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
 
 
 @pytest.mark.parametrize("option", ["--yes", "--dry"])
-def test_a_rollback_is_done_or_shown(became: list[Asked], option: str) -> None:
+def test_a_rollback_is_executed_or_only_shown(became: list[Asked], option: str) -> None:
     exits(0, "rollback", "inventory/lab.py", option)
     (change,) = became
     assert change.name == "rollback"
@@ -28,7 +28,7 @@ def test_a_rollback_is_done_or_shown(became: list[Asked], option: str) -> None:
     "arguments", [("rollback", "inventory/lab.py"), ("models", "prune", "inventory/lab.py"),
               ("remove", "inventory/lab.py")], ids=" ".join,
 )  # fmt: skip
-def test_without_a_terminal_nothing_is_done(
+def test_no_change_is_made_without_a_terminal(
     became: list[Asked], arguments: tuple[str, ...]
 ) -> None:
     done = run(*arguments)
@@ -36,13 +36,13 @@ def test_without_a_terminal_nothing_is_done(
     assert "add --yes" in done.output
 
 
-def test_a_confirmation_is_obeyed(became: list[Asked]) -> None:
+def test_a_confirmation_starts_the_change(became: list[Asked]) -> None:
     done = run("rollback", "inventory/lab.py", "--to", "abc", input="y\n")
     assert "Switch every service of all hosts of inventory/lab.py back to abc?" in done.output
     assert len(became) == 1
 
 
-def test_progress_names_answers_and_missing_hosts() -> None:
+def test_progress_counts_finished_hosts_and_names_waiting_hosts() -> None:
     events = {"a": "answered", "b\x1b[2J": "asked", "c": "not reached"}
     assert progress.line(events) == "2 of 3 hosts done, waiting for b\\x1b[2J"
     assert progress.line({}) == "planning and connecting"

@@ -57,7 +57,7 @@ def test_the_command_line_names_steps_reboot_and_hosts(became: list[Asked]) -> N
     assert change.options == {"as_json": False, "dry": True, "makes_secrets": False}
 
 
-def test_without_a_named_step_nothing_is_done(became: list[Asked]) -> None:
+def test_bootstrap_without_a_named_step_changes_nothing(became: list[Asked]) -> None:
     code, text = _call("--limit", "a")
     assert (code, became) == (2, [])
     assert "no host's settings name a step" in text

@@ -61,7 +61,7 @@ def test_a_new_entry_is_valid_with_every_key_explained(here: Path, kind: str) ->
         run("check", "--recipe", "mine")
 
 
-def test_an_entry_from_another_is_a_copy_under_a_new_name(here: Path) -> None:
+def test_an_entry_made_from_an_entry_is_a_copy_under_a_new_name(here: Path) -> None:
     base = catalog().recipes["qwen36-35b-a3b-nvfp4-rtx5090"]
     run("catalog", "new", "recipe", "mine", "--from", base.name)
     file = here / "catalog/recipes/mine.yaml"
@@ -102,7 +102,7 @@ def test_an_existing_file_is_not_overwritten(here: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_the_schema_takes_every_shipped_entry_and_explains_its_keys(kind: str) -> None:
+def test_the_schema_accepts_every_shipped_entry_and_explains_its_keys(kind: str) -> None:
     data = json.loads(run("catalog", "schema", kind).output)
     assert data == schema(kind)
     entries = [item for item in shipped() if item["kind"] == kind]
@@ -115,7 +115,7 @@ def test_the_schema_takes_every_shipped_entry_and_explains_its_keys(kind: str) -
     jsonschema.validate({"kind": kind, "name": "x", "extends": True}, data)
 
 
-def test_check_sees_the_inventorys_catalog_and_data(here: Path) -> None:
+def test_check_reads_the_inventorys_catalog_and_data(here: Path) -> None:
     run("catalog", "new", "recipe", "mine", "--directory", "elsewhere")
     assert "there is no recipe" in run("check", "--recipe", "mine", code=2).output
     run("check", "--recipe", "mine", "--data", 'catalog_directories=["elsewhere"]')

@@ -125,15 +125,13 @@ def test_a_site_with_one_inventory_needs_no_name(here: Path) -> None:
 
 
 @cases("limit", "hosts")
-def test_limit_takes_groups_and_patterns_as_pyinfra_does(
-    limit: tuple[str, ...], hosts: int
-) -> None:
+def test_limit_accepts_groups_and_patterns_like_pyinfra(limit: tuple[str, ...], hosts: int) -> None:
     arguments = [word for item in limit for word in ("--limit", item)]
     assert run("check", *arguments).output.startswith(f"{hosts} hosts")
 
 
 @cases("given", "became")
-def test_deploy_becomes_pyinfra_with_all_of_its_options(
+def test_deploy_runs_pyinfra_with_all_of_its_options(
     given: tuple[str, ...], became: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[list[str]] = []
@@ -177,7 +175,7 @@ def test_colours_are_left_out_on_request(
     assert "\x1b[" not in run(*arguments, color=True).output
 
 
-def test_ctrl_c_ends_with_the_shells_code(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_exits_with_the_shells_code(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -189,7 +187,7 @@ def test_ctrl_c_ends_with_the_shells_code(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize(
     ("text", "command"), [(arguments, item) for arguments, item, _ in commands()]
 )
-def test_help_is_in_whole_sentences(text: str, command: click.Command) -> None:
+def test_help_has_whole_sentences(text: str, command: click.Command) -> None:
     assert re.fullmatch(r"[A-Z].*[.]", (command.help or "").strip().split("\n\n")[0], re.S), text
     for option in command.params:
         if isinstance(option, click.Option) and not option.hidden:
@@ -206,7 +204,7 @@ def loaded_modules(script: str) -> set[str]:
     return set(done.stdout.splitlines()[-1].split())
 
 
-def test_check_loads_nothing_that_it_does_not_need() -> None:
+def test_check_loads_only_needed_modules() -> None:
     """0.3 s for four hosts leave no room for modules of other commands."""
     loaded = loaded_modules("from sparkwright.cli import main; main(['check', 'inventory/lab.py'])")
     assert "pydantic" in loaded
@@ -216,7 +214,7 @@ def test_check_loads_nothing_that_it_does_not_need() -> None:
 
 
 def test_help_and_modules_of_commands_that_ask_hosts_load_no_planner() -> None:
-    """Sessions load it, once hosts are asked: help and mistakes need none of it."""
+    """Sessions load the planner once hosts are asked: help and mistakes do not need it."""
     assert "sparkwright.cli.lib.options" not in loaded_modules("import sparkwright.cli")
     asking = (
         "activate deploy diff history logs maintenance models remove restart rollback shell start"

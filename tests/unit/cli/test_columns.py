@@ -1,4 +1,4 @@
-"""Commands print no longer line in a terminal of 80 columns, and break no word."""
+"""Commands print at most 80 columns in a terminal of 80 columns, and break no word."""
 
 import re
 from pathlib import Path
@@ -22,7 +22,7 @@ def _cells(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("command_line", [command for command in COMMANDS if command not in _DATA])
-def test_nothing_is_wider_than_the_terminal(
+def test_no_line_is_wider_than_the_terminal(
     command_line: str, fleet: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
@@ -43,7 +43,9 @@ def test_no_word_is_broken(command: str, fleet: Path, monkeypatch: pytest.Monkey
 
 
 @cases("command")
-def test_equal_hosts_are_folded(command: str, fleet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hosts_with_equal_cells_share_a_row(
+    command: str, fleet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     output = run(COMMANDS[command]).output
     assert "spark-1, spark-2, spark-3" in output

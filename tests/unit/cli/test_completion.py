@@ -17,10 +17,10 @@ cases = Tables(__file__)
 
 #: Options and arguments that take a name of something.
 NAMED = {"limit", "host", "names", "services", "model", "recipe", "tag", "key", "name"}
-#: Parameters with such a name that are none of the site's.
+#: Parameters with such a name whose values are not in the site.
 NOT = {
     *(("import", "name"), ("init", "names"), ("new", "model"), ("new", "name"), ("up", "model")),
-    # A served name, which takes a plan to know.
+    # A served name, which only a plan determines.
     *(("chat", "model"), ("usage", "model")),
 }
 INVENTORY = """print("hello")
@@ -64,7 +64,7 @@ def test_names_are_completed(
     assert sorted(path for path in site.rglob("*") if "__pycache__" not in str(path)) == before
 
 
-def test_every_option_that_takes_a_name_completes_it() -> None:
+def test_every_option_that_takes_a_name_completes_the_name() -> None:
     context = click.Context(main)
 
     def look(command: click.Command, name: str) -> None:
@@ -82,7 +82,7 @@ def test_every_option_that_takes_a_name_completes_it() -> None:
 
 @cases("broken")
 @pytest.mark.parametrize("option", ["--limit", "--service"])
-def test_a_faulty_site_completes_to_nothing_silently(
+def test_completion_in_a_faulty_site_is_silently_empty(
     site: Path, broken: str | None, option: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (site / "inventory/lab.py").unlink()

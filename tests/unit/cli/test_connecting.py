@@ -55,7 +55,7 @@ def test_every_command_that_connects_takes_the_connection_options(arguments: str
     assert set(SECRETS) <= named
 
 
-def test_pyinfra_knows_every_connection_option() -> None:
+def test_pyinfra_accepts_every_connection_option() -> None:
     pyinfra = Path(sys.executable).with_name("pyinfra")
     shown = subprocess.run([pyinfra, "--help"], capture_output=True, text=True, check=True).stdout
     ours = ({"-v", "--verbose"}, {"-q", "--quiet"})
@@ -91,7 +91,7 @@ def test_connection_options_configure_pyinfra(monkeypatch: pytest.MonkeyPatch) -
     assert (config.SUDO, config.SUDO_USER) == (True, "x")
 
 
-def test_all_hosts_are_a_group_everywhere() -> None:
+def test_every_inventory_has_the_group_all() -> None:
     inventory = Inventory((["spark-1", "spark-2"], {}), sparks=(["spark-2"], {}))
     assert session._chosen(inventory, ("all", "spark-1")) is None
     for limit, names in ((("sparks",), ["spark-2"]), (("spark-*",), ["spark-1", "spark-2"])):

@@ -115,7 +115,7 @@ def test_activate_refuses_whole_hosts_beside_a_service(
 
 
 @pytest.mark.parametrize("word", ["destroy", "delete", "uninstall"])
-def test_another_tools_word_for_remove_is_not_taken_for_deploy(word: str) -> None:
+def test_another_tools_name_of_remove_is_not_taken_for_deploy(word: str) -> None:
     assert "did you mean 'remove'?" in run(word, SITE).stderr
 
 

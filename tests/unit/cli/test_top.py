@@ -94,7 +94,7 @@ def test_at_a_terminal_the_screen_is_redrawn_and_ctrl_c_restores_it(
         assert "\x1b" not in shown.got
 
 
-def test_status_is_watched_on_a_screen_of_its_own(site: Path) -> None:
+def test_a_watched_status_has_its_own_screen(site: Path) -> None:
     program = (
         "import pytest; from sparkwright.cli import main; from tests.unit.cli.test_top import *;"
         "from tests.unit.results.test_status import answer;"

@@ -154,7 +154,7 @@ def test_a_second_box_joins_the_site_once(world: World) -> None:
 
 @pytest.mark.parametrize("speed", [0, 54_000_000])
 def test_the_plan_has_the_time_at_the_speed_that_was_measured(world: World, speed: int) -> None:
-    """No file is left if there was none."""
+    """No file is left if none existed before."""
     world.speed = speed
     lines = [line for line in _up("spark-1", "--yes").output.splitlines() if "  time " in line]
     expected = (
@@ -178,7 +178,7 @@ def test_hosts_of_the_example_are_removed(world: World) -> None:
     assert list(_inventory()) == ["spark-1", "spark-2", "spark-3", "rtx-1"]
 
 
-def test_an_alias_of_ssh_config_is_reached_by_clients_at_its_address(world: World) -> None:
+def test_clients_reach_an_alias_of_ssh_config_at_its_address(world: World) -> None:
     assert "http://192.168.1.7:8000/v1" in _up("alias", "--yes").output
     assert _inventory() == {"alias": {"lan_address": "192.168.1.7"}}
 
@@ -193,7 +193,7 @@ def test_up_makes_a_site_elsewhere_with_the_named_recipe(world: World, tmp_path:
     assert "already" in _up("spark-1", "--recipe", "other", "--yes").output
 
 
-def test_data_of_a_run_pins_nothing_for_other_hosts(world: World) -> None:
+def test_data_of_a_run_changes_no_pin_of_other_hosts(world: World) -> None:
     _up("spark-1", "--yes")
     (before,) = world.pinned.values()
     recipe = next(name for name, item in catalog().recipes.items()
@@ -284,13 +284,13 @@ def test_a_box_never_gets_the_name_of_a_group_or_of_another_host(world: World) -
     assert list(_inventory()) == ["lab.local", "sparks.home", "rtx50.lan"]
 
 
-def test_another_user_than_the_inventorys_is_refused(world: World) -> None:
+def test_a_user_other_than_the_inventorys_is_refused(world: World) -> None:
     _up("alice@spark-1", "--yes")
     done = _up("bob@spark-1", "--yes")
     assert (done.exit_code, "logs in as 'alice'" in done.output) == (2, True), done.output
 
 
-def test_an_inventory_stays_a_link_and_closed(world: World, tmp_path: Path) -> None:
+def test_an_inventory_stays_a_link_and_private(world: World, tmp_path: Path) -> None:
     _up("spark-1", "--yes")
     file, link = tmp_path / "real.py", Path("inventory/lab.py")
     link.rename(file)
@@ -304,9 +304,7 @@ def test_an_inventory_stays_a_link_and_closed(world: World, tmp_path: Path) -> N
     assert list(_inventory()) == ["spark-1", "spark-2"]
 
 
-def test_a_new_site_knows_nothing_of_the_folder_that_it_is_made_from(
-    world: World, tmp_path: Path
-) -> None:
+def test_a_new_site_contains_no_data_of_the_current_folder(world: World, tmp_path: Path) -> None:
     _up("alice@spark-1", "--yes")
     exits(0, "up", "bob@spark-1", "--site", "other", "--yes")
     assert _inventory() == {"spark-1": {"ssh_user": "bob"}}

@@ -49,7 +49,7 @@ def test_an_inventory_that_imports_leaves_no_bytecode(tmp_path: Path) -> None:
 
 
 @cases("arguments")
-def test_a_full_disk_is_one_message(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_a_full_disk_causes_one_message(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     with site(tmp_path, {"fleet.lock": locked(plan())}) as position:
         command = ["sparkwright", *arguments]
         done = forked.run(command, position, ENVIRONMENT, stdout=Path("/dev/full"))
@@ -60,16 +60,14 @@ def test_a_full_disk_is_one_message(tmp_path: Path, arguments: tuple[str, ...]) 
 
 
 @cases("arguments")
-def test_a_place_that_can_not_be_written_is_named(
-    tmp_path: Path, arguments: tuple[str, ...]
-) -> None:
+def test_an_unwritable_path_is_named(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     with site(tmp_path, {"fleet.lock": locked(plan())}) as position:
         result = run(position, *arguments)
     assert result.exit_code == 2, result.output
     assert any(word.partition("/x")[0] in result.output for word in arguments[1:])
 
 
-def test_a_host_whose_name_is_a_path_is_rendered_nowhere(tmp_path: Path) -> None:
+def test_a_host_whose_name_is_a_path_is_not_rendered(tmp_path: Path) -> None:
     name = f"../../../{tmp_path.name}-outside"
     files = {"inventory/lab.py": f"sparks = [{name!r}]\n", "fleet.lock": locked(plan())}
     with site(tmp_path, files) as position:
@@ -80,7 +78,7 @@ def test_a_host_whose_name_is_a_path_is_rendered_nowhere(tmp_path: Path) -> None
     assert not list(tmp_path.parent.glob("*-outside"))
 
 
-def test_a_catalog_of_other_endings_is_not_passed_over(tmp_path: Path) -> None:
+def test_a_catalog_file_with_another_ending_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine.yml").write_text("kind: model\n")
     with pytest.raises(UserError, match=r"mine\.yaml"):
         load_catalog([tmp_path])

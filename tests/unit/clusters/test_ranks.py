@@ -81,7 +81,7 @@ def test_only_the_head_has_key_proxy_and_clients() -> None:
         service.secrets: "SPARKWRIGHT_RANKS=sk-of-ranks\n"
     }
     assert service.ports == ()
-    assert "/services/chat/rank-served" in service.unit_text  # nobody else says that it served
+    assert "/services/chat/rank-served" in service.unit_text  # no other file records the serving
     (service,) = head.services
     secrets = secrets_of(head.plan, KEYS)
     assert secrets[service.secrets].value == f"VLLM_API_KEY={ENGINE}\n"
@@ -89,7 +89,7 @@ def test_only_the_head_has_key_proxy_and_clients() -> None:
     assert "sk-of-ranks" not in service.record
 
 
-def test_the_address_for_all_models_knows_the_head_alone() -> None:
+def test_the_address_for_all_models_lists_the_head_alone() -> None:
     hosts = {"spark-1": {**data(), "address": {}}, "spark-2": data()}
     plans = [item.plan for item in desired(hosts).values()]
     assert [list(pool.services) for pool in planned_pools(plans)] == [["spark-1"]]
@@ -97,7 +97,7 @@ def test_the_address_for_all_models_knows_the_head_alone() -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_the_unit_of_a_rank_is_sandboxed_like_others(tmp_path: Path, number: int) -> None:
+def test_the_unit_of_a_rank_is_sandboxed_like_other_units(tmp_path: Path, number: int) -> None:
     unit = list(pair().values())[number].services[0].unit_text
     assert systemd.exposure(tmp_path, "sparkwright-chat.service", unit) <= 2.5
     assert systemd.faults(tmp_path, "sparkwright-chat.service", unit) == []
@@ -114,7 +114,8 @@ def test_the_unit_of_a_rank_is_sandboxed_like_others(tmp_path: Path, number: int
 def test_a_follower_is_refused_where_its_host_serves_the_service_alone(
     current: str | None, rank: bool, refused: list[str]
 ) -> None:
-    """The head would wait for the follower: seen with two GPUs whose replicas became ranks."""
+    """The head would wait for the follower, as observed with two GPUs whose replicas became
+    ranks."""
     state = ServiceState(current=current, rank=rank)
     observed = probe(services={"chat": encode(state)})
     for host, row in pair().items():

@@ -57,7 +57,7 @@ def test_mistakes_between_hosts_are_reported_at_once(
     assert [word for word in arguments if word not in message] == []
 
 
-def test_a_run_has_all_hosts_of_a_cluster_or_none() -> None:
+def test_a_run_has_all_hosts_of_a_cluster_or_no_host() -> None:
     hosts = {**_both(), "spark-9": fleets.data(services={})}
     (result,) = left_out(["spark-1", "spark-9"], hosts)
     assert "this run leaves out spark-2" in str(UserError([result]))
@@ -75,7 +75,7 @@ def test_ranks_of_different_releases_are_refused(changes: dict[str, Any]) -> Non
     assert "spark-2 would run another release than spark-1" in str(UserError([release]))
 
 
-def test_a_recipe_of_ranks_is_checked_with_as_many_hosts(tmp_path: Path) -> None:
+def test_a_recipe_of_ranks_is_checked_with_a_host_for_each_rank(tmp_path: Path) -> None:
     fleets.of_ranks(tmp_path, tensor=4)
     text = (tmp_path / "many.yaml").read_text()
     (tmp_path / "catalog").mkdir()

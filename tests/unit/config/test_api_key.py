@@ -17,7 +17,7 @@ def test_the_api_key_is_made_once_and_kept_to_its_owner(tmp_path: Path) -> None:
     assert len(first.value) > 40
 
 
-def test_a_key_that_others_may_read_is_refused(tmp_path: Path) -> None:
+def test_a_key_that_other_users_may_read_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "key"
     api_key(path, {})
     path.chmod(0o644)
@@ -28,12 +28,12 @@ def test_a_key_that_others_may_read_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "key", ["", "short", "has space in it and is long", "ends with newline\n" * 2]
 )
-def test_a_key_that_would_switch_the_check_off_or_not_survive_is_refused(
+def test_a_key_that_disables_the_check_or_changes_in_transit_is_refused(
     tmp_path: Path, key: str
 ) -> None:
     with pytest.raises(UserError, match="not a usable API key"):
         api_key(tmp_path / "key", {VARIABLE: key})
 
 
-def test_a_secret_never_prints_itself() -> None:
+def test_a_secret_is_never_printed() -> None:
     assert "hidden" not in f"{Secret('hidden')} {Secret('hidden')!r} {[Secret('hidden')]}"

@@ -58,7 +58,7 @@ def _both(folder: Path, inventory: str) -> tuple[object, object]:
 
 
 @pytest.mark.parametrize("inventory", ["inventory/lab.py", "inventory/virtual.py"])
-def test_the_projects_inventories_are_read_as_pyinfra_reads_them(inventory: str) -> None:
+def test_the_projects_inventories_are_read_like_in_pyinfra(inventory: str) -> None:
     theirs, ours = _both(ROOT, inventory)
     assert ours == theirs
 
@@ -86,7 +86,7 @@ def test_the_origin_of_a_key_is_the_last_file_that_sets_it(here: Path) -> None:
 
 
 @cases("text", "reason")
-def test_a_file_that_is_not_an_inventory_is_a_located_problem(
+def test_a_file_that_is_not_an_inventory_is_reported_with_its_location(
     tmp_path: Path, text: str, reason: str
 ) -> None:
     file = tmp_path / "hosts.py"

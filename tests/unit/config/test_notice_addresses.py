@@ -59,7 +59,7 @@ def test_wrong_settings_are_reported(data: dict[str, Any]) -> None:
     assert "notify" in _refused(**data)
 
 
-def test_a_file_that_others_read_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_other_users_may_read_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "addresses"
     file.write_text("ntfy:lab")
     file.chmod(0o644)

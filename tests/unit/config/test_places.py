@@ -21,7 +21,7 @@ def test_each_site_has_templates_of_its_own(here: Path, monkeypatch: pytest.Monk
         assert template("name.j2").render() == name
 
 
-def test_directories_that_are_named_keep_their_order(here: Path) -> None:
+def test_named_directories_keep_their_order(here: Path) -> None:
     (here / "catalog").mkdir()
     assert catalogs(["more"]) == [CATALOG, Path("catalog"), Path("more")]
     assert catalogs(["more", "./catalog"]) == [CATALOG, Path("more"), Path("catalog")]

@@ -105,7 +105,7 @@ def test_init_prints_the_next_commands(here: Path) -> None:
     assert "\n    sparkwright check" in _init(".").output
 
 
-def test_nothing_is_overwritten_and_nothing_half_written(here: Path) -> None:
+def test_no_file_is_overwritten_or_half_written(here: Path) -> None:
     site = here / "my-lab"
     (site / "group_data").mkdir(parents=True)
     (site / "group_data/sparks.py").write_text("mine")

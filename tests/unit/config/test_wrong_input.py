@@ -74,7 +74,7 @@ def test_all_mistakes_are_reported_at_once() -> None:
     assert len(result) == 5
 
 
-def test_keys_of_pyinfra_and_of_the_user_are_passed_over() -> None:
+def test_keys_of_pyinfra_and_of_the_user_are_ignored() -> None:
     settings = parse_settings(
         "spark-1", {"services": SPARK, "ssh_user": "me", "_sudo": True, "my_rack": 3}, origin
     )
@@ -106,7 +106,7 @@ def test_a_missing_catalog_directory_is_reported(tmp_path: Path) -> None:
         load_catalog([tmp_path / "none"])
 
 
-def test_a_users_catalog_overrides_ours_by_name(tmp_path: Path) -> None:
+def test_a_users_catalog_overrides_the_librarys_by_name(tmp_path: Path) -> None:
     shipped = catalog().models["qwen36-35b-a3b-dflash"]
     mine = shipped.model_copy(update={"revision": "v9"})
     (tmp_path / "mine.yaml").write_text(mine.model_dump_json())  # JSON is YAML
@@ -160,7 +160,7 @@ def test_output_of_an_inventory_goes_to_standard_error(
     assert capsys.readouterr() == ("", "hello\n")
 
 
-def test_settings_of_ansibles_kind_are_not_passed_over(here: Path) -> None:
+def test_settings_in_ansibles_style_are_refused(here: Path) -> None:
     Path("lab.py").write_text("sparks = ['spark-1']\n")
     Path("group_data").mkdir()
     Path("group_data/sparks.yml").write_text("a: 1\n")
@@ -176,7 +176,7 @@ def test_data_without_a_value_is_refused(tmp_path: Path, word: str) -> None:
     assert "KEY=VALUE" in refusal(lambda: read_inventory(file, [word]))
 
 
-def test_data_of_the_command_line_is_within_bounds(tmp_path: Path) -> None:
+def test_data_of_the_command_line_is_bounded(tmp_path: Path) -> None:
     file = tmp_path / "lab.py"
     file.write_text("sparks = ['spark-1']\n")
     for value in ("[" * 100_000, "[" * 60 + "]" * 60, "NaN", "[1e999]"):
@@ -287,7 +287,7 @@ def test_an_unreadable_lock_is_reported(tmp_path: Path) -> None:
     assert "a directory" in refusal(lambda: read_lock(tmp_path))
 
 
-def test_a_file_that_holds_for_ever_is_not_opened(tmp_path: Path) -> None:
+def test_a_file_that_blocks_forever_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fleet.lock")
     assert "no regular file" in refusal(lambda: read_lock(tmp_path / "fleet.lock"))
     assert "no regular file" in refusal(lambda: read_lock(Path("/dev/zero")))

@@ -55,7 +55,7 @@ def test_the_readme_is_one_screen() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
 
 
-def test_attributes_are_read_as_docstrings_write_them() -> None:
+def test_attributes_are_read_from_docstrings() -> None:
     summary, text = documented(
         "One thing.\n\nMore.\n\nAttributes:\n    a: first\n        and ``more``.\n    b, c: both."
     )

@@ -10,7 +10,7 @@ from tests.tables import Tables
 from tests.unit.docs.markdown import ROOT, read
 from tests.unit.docs.test_command_lines import command_lines
 
-#: Task -> its command, and a word that its line of `sparkwright --help` has of the task.
+#: Task -> its command, and a word of the task in the command's line of `sparkwright --help`.
 TASKS = Tables(__file__).data
 _SECTIONS = dict(re.findall(r"^## ([^\n]*)\n\n(.*?)(?=^## |\Z)", tasks(), re.M | re.S))
 
@@ -38,7 +38,7 @@ def test_the_readme_takes_two_commands_and_three_questions_to_an_answer() -> Non
     first, *_ = re.findall(r"(?:^    \S.*\n)+", text, re.M)
     commands = [" ".join(line.split()[:2]) for line in first.splitlines()]
     assert commands == ["pipx install", "sparkwright up"]
-    # tests/fleet/bootstrap/test_up.py is asked as many.
+    # tests/fleet/bootstrap/test_up.py answers as many questions.
     assert len(re.findall(r"^\d\. ", text, re.M)) == 3
 
 

@@ -71,7 +71,7 @@ def test_the_sent_code_is_equal_line_by_line(module: ModuleType) -> None:
 
 @each
 def test_found_imports_equal_the_parsers(module: ModuleType) -> None:
-    """Imports stand within functions, too, of several names, over several lines, and renamed."""
+    """Imports may be within functions, of several names, over several lines, and renamed."""
     result = set()
     for node in ast.walk(ast.parse(programs.source(module))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(_PACKAGE):

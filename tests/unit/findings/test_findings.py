@@ -51,7 +51,7 @@ def test_a_subject_has_one_text_form(subject: Subject, message: str) -> None:
     assert str(subject) == message
 
 
-def test_a_silenced_finding_stops_nothing_and_shows_the_users_reason() -> None:
+def test_a_silenced_finding_stops_no_run_and_shows_the_users_reason() -> None:
     silenced = replace(WHOLE, silenced="soaked for a week")
     warning = replace(WHOLE, severity=Severity.WARNING)
     assert errors([silenced, WHOLE, warning]) == [WHOLE]

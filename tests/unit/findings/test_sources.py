@@ -23,7 +23,7 @@ _UNKNOWN = re.compile(r"reports? of (users|others)|(?<![\w/.-])[a-z][\w-]*#\d+|\
 
 
 def _cut(text: str) -> Iterator[str]:
-    """Unquoted values that end at ` #12`, or at a comment while a bracket of theirs is open."""
+    """Unquoted values that end at ` #12`, or at a comment within an open bracket."""
     lines = text.splitlines()
     for event in yaml.parse(text, yaml.CSafeLoader):
         if isinstance(event, yaml.ScalarEvent) and event.end_mark and not event.style:

@@ -69,7 +69,7 @@ def _reached(*names: str) -> Any:
 REFUSED = ConnectionRefusedError(111, "Connection refused")
 
 
-def test_a_name_that_this_host_does_not_know(network: dict[str, Any]) -> None:
+def test_a_name_unknown_to_this_host_falls_back_to_the_address(network: dict[str, Any]) -> None:
     network["answers"]["10.0.0.2"] = REFUSED  # nothing listens yet, but the host is there
     result = _reached("kitchen", "10.0.0.2")
     assert (result.address, result.written, result.dns) == ("10.0.0.2", "10.0.0.2", False)
@@ -87,7 +87,7 @@ def test_without_a_listener_ipv4_comes_first(network: dict[str, Any]) -> None:
     assert _reached("fd00::2", "10.0.0.2").address == "fd00::2"
 
 
-def test_a_link_local_address_of_a_name_is_never_taken(network: dict[str, Any]) -> None:
+def test_a_link_local_address_of_a_name_is_never_used(network: dict[str, Any]) -> None:
     network["names"]["spark-2.local"] = ["fe80::2", "127.0.1.1"]
     network["answers"] |= {"fe80::2": None, "127.0.1.1": None}
     result = _reached("spark-2.local")

@@ -45,7 +45,7 @@ def _called(apt: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("message", LOCKED)
-def test_a_lock_of_apts_is_waited_for(apt: Path, message: str) -> None:
+def test_a_lock_of_apt_is_waited_for(apt: Path, message: str) -> None:
     (apt / "fails").write_text(f"{message}\n{message}\n")
     install.main({})
     assert len(_called(apt)) == 3
@@ -67,7 +67,7 @@ def test_another_failure_is_not_waited_for(apt: Path) -> None:
     assert ["update" in line for line in _called(apt)] == [False, True, False]
 
 
-def test_apt_is_given_the_proxy(apt: Path) -> None:
+def test_apt_gets_the_proxy(apt: Path) -> None:
     install.main({"http_proxy": "http://proxy:3128"})
     assert _called(apt)[0].endswith("proxy=http://proxy:3128")
 

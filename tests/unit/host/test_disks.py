@@ -1,4 +1,4 @@
-"""Future places of files, by paths that may not exist, or never can."""
+"""Future places of files, by paths that may not exist, or can never exist."""
 
 from pathlib import Path
 
@@ -11,7 +11,9 @@ cases = Tables(__file__)
 
 
 @cases("path", "obstacle")
-def test_a_file_for_a_directory_obstructs(path: str, obstacle: str | None, tmp_path: Path) -> None:
+def test_a_file_in_place_of_a_directory_is_an_obstacle(
+    path: str, obstacle: str | None, tmp_path: Path
+) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "file").write_text("")
     (tmp_path / "nowhere").symlink_to(tmp_path / "gone")

@@ -50,8 +50,9 @@ def test_images_lie_where_the_image_store_is() -> None:
     assert docker.store({**ENGINE, **CONTAINERD, **systems}) == "/var/lib/containerd"
 
 
-def test_a_containerd_of_dockers_own_lies_below_its_root() -> None:
-    """Docker's static programs start it so (moby, cmd/dockerd/daemon_unix.go)."""
+def test_dockers_own_containerd_is_found_below_its_root() -> None:
+    """Docker's static programs start containerd with this address (moby,
+    cmd/dockerd/daemon_unix.go)."""
     own = {"Containerd": {"Address": "/var/run/docker/containerd/containerd.sock"}}
     with_own = {**ENGINE, "DockerRootDir": "/data", **own}
     assert docker.store({**with_own, **CONTAINERD}) == "/data/containerd/daemon"

@@ -13,7 +13,7 @@ cases = Tables(__file__)
 
 
 @cases("form")
-def test_every_form_of_a_missing_number_is_none(form: str) -> None:
+def test_every_form_of_a_missing_number_becomes_none(form: str) -> None:
     (gpu,) = parse(f"NVIDIA GB10, {form}, {form}, {form}")
     assert (gpu.compute_cap, gpu.driver, gpu.memory_mib) == (None, None, None)
     assert families.family(gpu.compute_cap) == "unknown architecture"
@@ -26,7 +26,7 @@ def test_messages_are_not_read_as_gpus() -> None:
 
 
 @cases("compute_cap", "family")
-def test_families_have_names(compute_cap: str, family: str) -> None:
+def test_gpu_families_have_names(compute_cap: str, family: str) -> None:
     (gpu,) = parse(f"Some GPU, {compute_cap}, 580.1, 1 MiB")
     assert families.family(gpu.compute_cap) == family
 
@@ -40,7 +40,7 @@ def test_a_gpus_state_is_numbers_or_unknown() -> None:
     assert (gpu.driver, gpu.power_w, gpu.clock_mhz, gpu.event_reasons) == (None, None, None, 0)
 
 
-def test_a_driver_that_does_not_know_a_field_is_asked_without_it(
+def test_a_driver_without_a_field_is_asked_for_the_other_fields(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     smi = tmp_path / "nvidia-smi"
@@ -63,7 +63,7 @@ esac
     assert program.ask() == Gpus(False, None, "nvidia-smi is not installed")
 
 
-def test_valid_names_are_read_and_others_left_out() -> None:
+def test_valid_names_are_read_and_invalid_names_left_out() -> None:
     uuid = "GPU-22222222-2222-4222-8222-222222222222"
     fields = ("name", *program.NAMES)
     gpus = parse(f"A, 1, {uuid}\nB, [N/A], \x1b[2J", fields)

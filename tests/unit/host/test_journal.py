@@ -1,4 +1,4 @@
-"""The one line of an engine's log that says why a service ended."""
+"""The line of an engine's log with the reason why a service ended."""
 
 import json
 
@@ -22,9 +22,7 @@ def test_the_engines_own_error_is_named(name: str, message: str) -> None:
 
 @cases("name", "message")
 def test_an_error_of_llama_server_is_named(name: str, message: str) -> None:
-    """The last line of llama-server only says that it ends, and earlier lines belong to its
-    callers.
-    """
+    """The last line of llama-server only reports its end; earlier lines belong to its callers."""
     failures = json.loads((ROOT / "tests/fixtures/llamacpp/0.7.0/failures.json").read_text())
     cause = journal.cause(failures[name]["log"] * 3)
     assert cause is not None

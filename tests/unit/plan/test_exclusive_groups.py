@@ -55,7 +55,7 @@ def test_members_of_a_group_share_a_sparks_memory() -> None:
     apart = {"a": _service(8000, None), "b": _service(8001, None)}
     assert "unified-memory" in _rules(apart)
     assert "unified-memory" not in _rules({"a": _service(8000), "b": _service(8001)})
-    # Another group is not the same group.
+    # Members of different groups run at the same time.
     other = {"a": _service(8000), "b": _service(8001, "morning")}
     assert "unified-memory" in _rules(other)
     beside = {"a": _service(8000), "b": _service(8001), "c": _service(8002, None)}
@@ -84,8 +84,8 @@ def test_preflight_requires_the_need_of_one_service_of_a_group() -> None:
 def test_without_proxies_members_share_a_port() -> None:
     bare: dict[str, Any] = {"proxy": False}
     cases: list[tuple[dict[str, Any], dict[str, Any]]] = [
-        (bare, {"group": "morning", **bare}),  # of another group
-        ({}, {}),  # its proxy answers for the one that sleeps
+        (bare, {"group": "morning", **bare}),  # a member of another group
+        ({}, {}),  # the proxy answers for a sleeping service
         ({}, bare),
     ]
     plan({"a": _service(8000, served_names=["a"], **bare),
@@ -99,7 +99,7 @@ def test_without_proxies_members_share_a_port() -> None:
             plan(services)
 
 
-def test_a_groups_name_is_judged_as_a_services_is() -> None:
+def test_a_groups_name_is_checked_like_a_services_name() -> None:
     with pytest.raises(UserError, match=r"services\.a\.exclusive"):
         plan({"a": _service(8000, "In The Evening; rm")})
 
@@ -138,7 +138,7 @@ def test_an_engine_does_not_sleep_beside_services_that_need_its_memory() -> None
         plan(shared)
 
 
-def test_an_engine_without_a_sleep_is_refused_and_may_stop() -> None:
+def test_an_engine_without_a_sleep_may_only_stop() -> None:
     other = {"recipe": "qwen38-27b-nvfp4-sglang-spark", "port": 8000}
     with pytest.raises(UserError, match=r"SGLang has no sleep[^§]*'do': 'stop'"):
         plan({"a": {**other, **SLEEP}})

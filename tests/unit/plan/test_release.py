@@ -59,8 +59,8 @@ def test_the_command_equals_the_cards() -> None:
     assert compose(release().compose)["command"] == CARD
 
 
-def test_an_engine_without_media_domains_is_given_none() -> None:
-    """The argument came with 0.11.0; an engine ends at an argument that it does not know."""
+def test_an_engine_without_media_domains_gets_no_domains() -> None:
+    """The argument came with 0.11.0; an engine ends at an unknown argument."""
     (service,) = plan({"s": {**SPARK["qwen36"], "media_domains": ["example.org"]}}).services
     for version in (service.version, None):
         arguments = container_command(replace(service, version=version)).arguments
@@ -78,7 +78,8 @@ def test_the_page_cache_of_a_gb10_is_dropped_before_a_start(
     lines = [line for line in rendered.unit_text.splitlines() if "drop_caches" in line]
     assert len(lines) == dropped
     for line in lines:
-        # Not in the sandbox, which may not do it; and a start does not depend on it.
+        # The command runs outside the sandbox, which forbids it; and a failed command does not stop
+        # the start.
         assert line.startswith("ExecStartPre=-+/bin/sh -c 'timeout 10 nvidia-smi -L | grep -q GB10")
         assert line.endswith("sync && echo 3 > /proc/sys/vm/drop_caches'")
 
@@ -92,7 +93,7 @@ def test_caches_are_kept_if_the_settings_allow_it(settings: dict[str, Any], kept
     assert ("boot_caches.py" in rendered.unit_text) is kept
 
 
-def test_a_recipes_own_place_for_a_cache_stays() -> None:
+def test_a_recipes_own_path_of_a_cache_is_kept() -> None:
     service = {**SPARK["qwen36"], "environment": {"TRITON_CACHE_DIR": "/x"}}
     assert compose(release({"q": service}).compose)["environment"]["TRITON_CACHE_DIR"] == "/x"
 
@@ -102,7 +103,7 @@ def test_every_change_makes_another_release(changed: dict[str, Any]) -> None:
     assert release({"qwen36": {**SPARK["qwen36"], **changed}}).release != release().release
 
 
-def test_none_removes_an_argument() -> None:
+def test_a_value_of_none_removes_an_argument() -> None:
     service = {**SPARK["qwen36"], "arguments": {"enable_prefix_caching": None}}
     assert "--enable-prefix-caching" not in compose(release({"q": service}).compose)["command"]
 
@@ -133,7 +134,7 @@ def test_arguments_become_command_line_words(key: str, value: Any, arguments: li
     assert argument_words(key, value) == arguments
 
 
-def test_gpus_of_a_service_are_given_by_name_and_all_of_them_otherwise() -> None:
+def test_a_service_gets_its_named_gpus_or_every_gpu() -> None:
     uuid = "GPU-22222222-2222-4222-8222-222222222222"
     (chosen,) = wanted(plan({"qwen36": {**RTX["qwen36"], "gpus": [uuid, 1]}})).services
     (every,) = wanted(plan(RTX)).services
@@ -201,7 +202,7 @@ def _mutated(path: tuple[Any, ...], value: Any, key: str | None) -> Any:
 
 
 @given(st.sampled_from(paths(VALID)), json_values(_text), st.none() | _text)
-def test_any_mutation_is_a_plan_or_a_located_problem(
+def test_any_mutation_yields_a_plan_or_a_problem_with_its_location(
     path: tuple[Any, ...], value: Any, key: str | None
 ) -> None:
     fleet = plan_fleet([HostInput("spark-1", _mutated(path, value, key), origin)])
@@ -282,7 +283,7 @@ def test_an_image_is_named_by_its_base_its_steps_and_their_files(folder: Path) -
 
 
 @cases("patch", "fault")
-def test_a_step_reads_nothing_outside_of_its_catalog(
+def test_a_step_reads_no_file_outside_of_its_catalog(
     folder: Path, patch: dict[str, Any], fault: str
 ) -> None:
     with pytest.raises(UserError, match=r"recipe\.yaml: patches\.0") as error:
@@ -298,7 +299,7 @@ def test_a_name_that_no_image_can_have_is_refused_in_the_plan(folder: Path, name
 
 
 @cases("patch", more=[{**FIX, "promises": {"imports": ["vllm"]}}])
-def test_a_step_is_data_and_no_line_of_a_dockerfile(patch: dict[str, Any]) -> None:
+def test_a_step_is_data_and_not_a_line_of_a_dockerfile(patch: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"patch|step|files|promises|run|into"):
         Patch.model_validate(patch)
 
@@ -348,7 +349,7 @@ def site(here: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str,
     return registry
 
 
-def test_patches_over_another_image_are_refused_until_they_are_confirmed(
+def test_patches_over_another_image_are_refused_until_confirmation(
     site: dict[str, str], here: Path
 ) -> None:
     other, lock = f"sha256:{'cd' * 32}", here / "fleet.lock"

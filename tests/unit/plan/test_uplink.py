@@ -17,7 +17,7 @@ def _settings(**more: object) -> HostSettings:
     return HostSettings.model_validate({"services": {}, "http_proxy": PROXY, **more})
 
 
-def test_without_a_proxy_nothing_is_set() -> None:
+def test_no_variable_is_set_without_a_proxy() -> None:
     assert environment(HostSettings.model_validate({"services": {}})) == {}
 
 

@@ -33,7 +33,7 @@ def config(**changes: Any) -> str:
     return render_proxies(replace(GATEWAY, **changes)).config
 
 
-def test_nothing_that_changes_a_server_is_a_route() -> None:
+def test_no_route_changes_a_server() -> None:
     assert not [path for _, path in client_routes() if "lora" in path]
     others = {route for route in client_routes() if not route[1].startswith("/v1/")}
     posts = {("POST", path) for path in ("/tokenize", "/detokenize", "/rerank", "/score")}
@@ -50,7 +50,7 @@ def test_keys_are_kept_as_hashes() -> None:
     assert key_map({"default": [], "openclaw": []}) == ""
 
 
-def test_a_stream_may_be_idle_as_long_as_the_settings_say() -> None:
+def test_a_stream_may_be_idle_for_the_configured_time() -> None:
     assert lines(config(), "timeout server") == ["timeout server 7200s"]
     assert lines(config(idle_seconds=60), "timeout tunnel") == ["timeout tunnel 60s"]
 
@@ -97,7 +97,7 @@ PROC = cases.data["PROC"]
 STATES = cases.data["STATES"]
 
 
-def test_servers_are_read() -> None:
+def test_states_of_servers_are_read() -> None:
     assert places.server_states(STAT) == {
         ("qwen36", "spark-1"): places.ServerState("DRAIN", 2),
         ("qwen36", "spark-2"): places.ServerState("UP 1/2", 0),
@@ -126,7 +126,7 @@ def test_a_reload_keeps_the_states_of_replicas_that_stay() -> None:
 
 
 @cases("changes")
-def test_a_reload_forgets_the_states_of_others(changes: dict[str, Any]) -> None:
+def test_a_reload_forgets_the_states_of_removed_replicas(changes: dict[str, Any]) -> None:
     moved = Proxies((replace(QWEN, replicas=(replace(SPARK_1, **changes), SPARK_2)),))
     stay = places.kept(STATES, kept_servers(moved)).splitlines()
     assert stay[0] == "1"

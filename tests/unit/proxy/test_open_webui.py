@@ -35,7 +35,7 @@ def test_the_page_is_pinned_by_digest_and_another_tag_by_the_lock() -> None:
     assert _plan(tag="v0.12.0").references.images[0].digest is None
 
 
-def test_open_webui_uses_its_own_key_and_contacts_nobody_outside() -> None:
+def test_open_webui_uses_its_own_key_and_contacts_no_outside_server() -> None:
     files = _files(_plan(environment={"WEBUI_NAME": "Home"}))
     assert sorted(files) == ["compose.yaml", "secrets.env", "sparkwright-open-webui.service"]
     service = safe_load(files["compose.yaml"][0])["services"]["open-webui"]

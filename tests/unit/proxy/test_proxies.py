@@ -34,7 +34,7 @@ def test_a_host_without_a_need_has_no_proxies() -> None:
 
 
 @pytest.mark.parametrize(("do", "route"), [("stop", ""), ("sleep", "/is_sleeping")])
-def test_health_knows_an_engine_that_sleeps_by_its_route(do: str, route: str) -> None:
+def test_health_recognizes_a_sleeping_engine_by_its_route(do: str, route: str) -> None:
     text = health_file(plan(services={"a": {**RECIPE, "idle": {"after": "1h", "do": do}}}))
     assert [each["sleeps"] for each in json.loads(text or "")["services"]] == [route]
 
@@ -52,7 +52,7 @@ def test_a_pool_has_services_with_the_same_names() -> None:
     ]
 
 
-def test_the_address_has_every_hosts_services_behind_it() -> None:
+def test_the_address_serves_every_hosts_services() -> None:
     planned = plan(address={"port": 8080}, keys={"tv": {"requests_day": 9}, "laptop": {}})
     pools = planned_pools(builders.plan(data["services"], host) for host, data in EVERYONE.items())
     gateway = proxies_of(planned, EVERYONE, pools)
@@ -89,13 +89,13 @@ def test_replicas_beside_a_service_are_named() -> None:
     )
 
 
-def test_a_port_is_given_once() -> None:
+def test_a_port_is_assigned_once() -> None:
     services = {"qwen36": {**RECIPE, "port": 8080}}
     with pytest.raises(UserError, match="port 8080 is taken by service 'qwen36'"):
         proxies_of(plan(services=services, address={"port": 8080}), EVERYONE)
     plan(services={"qwen36": {**RECIPE, "port": 65535}})  # nothing listens beyond it
 
 
-def test_names_of_our_own_units_are_not_free() -> None:
+def test_names_of_our_own_units_are_reserved() -> None:
     with pytest.raises(UserError, match="unit of sparkwright's own"):
         plan(services={"gateway": RECIPE})

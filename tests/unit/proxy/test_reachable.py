@@ -67,7 +67,7 @@ def test_an_address_of_one_interface_alone_is_replaced() -> None:
     assert _address("fe80::2", Reached("10.0.0.2", "10.0.0.2")) == ("10.0.0.2", False)
 
 
-def test_a_replica_that_is_off_stays_where_it_was() -> None:
+def test_a_replica_that_is_off_keeps_its_address() -> None:
     """The replica's address must not change with every run that does not reach it."""
     off = Reached(tried=("spark-2.local: Name or service not known",))
     for address in ("10.0.0.2", "fd00::2"):
@@ -93,8 +93,8 @@ def test_an_unreachable_replica_is_reported() -> None:
 @pytest.mark.parametrize(
     "evil", ["10.0.0.2 ssl verify none", "x\nuser root", "$(reboot)", "", "fe80"]
 )
-def test_a_host_that_answers_no_address_ends_no_run(evil: str) -> None:
-    """Other hosts' runs would end with the mistake that it puts into their configuration."""
+def test_a_host_without_a_reachable_address_does_not_end_the_run(evil: str) -> None:
+    """A wrong answer in the configuration of other hosts would end their runs."""
     assert _address("kitchen", Reached(evil or None, "kitchen")) == ("kitchen", False)
     config = f"    server spark-2 {evil}:8000 check port 8000\n"
     result = settled(_proxies("kitchen"), {}, config)

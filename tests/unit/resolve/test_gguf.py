@@ -51,7 +51,7 @@ def test_both_versions_and_byte_orders_are_read(version: int, order: str) -> Non
     assert "tokenizer.ggml.tokens" not in header.values
 
 
-def test_a_header_says_how_a_model_is_served() -> None:
+def test_a_header_determines_the_settings_of_a_model() -> None:
     result, kv = facts()
     assert result.gguf is not None
     assert result.gguf.model_dump(exclude_defaults=True) == cases.data["FACTS"] | {
@@ -122,7 +122,7 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_header_is_one_message(name: str) -> None:
+def test_a_hostile_header_causes_one_message(name: str) -> None:
     data = HOSTILE[name]()
     tracemalloc.start()
     began = time.monotonic()
@@ -136,7 +136,7 @@ def test_a_hostile_header_is_one_message(name: str) -> None:
     assert seconds < 2
 
 
-def test_a_header_that_never_ends_is_read_to_its_bound() -> None:
+def test_an_endless_header_is_read_up_to_a_limit() -> None:
     """A server that invents as many bytes as requested."""
     head = b"GGUF" + struct.pack("<IQQ", 3, 1, 1) + text("x") + struct.pack("<IIQ", 9, 8, 2**40)
     fetched = []
@@ -163,7 +163,7 @@ def test_every_truncation_is_refused() -> None:
             read(data[:length])
 
 
-def test_values_of_a_terminal_are_not_kept() -> None:
+def test_control_sequences_in_values_are_not_kept() -> None:
     escape = "\x1b]0;owned\x07"
     result, _ = facts({"general.name": escape})
     assert escape not in repr(result)
@@ -185,7 +185,7 @@ def chosen(files: dict[str, float], choice: str) -> tuple[str, ...]:
 
 
 @cases("files", "choice", "paths")
-def test_a_choice_leads_to_files(files: str, choice: str, paths: list[str]) -> None:
+def test_a_choice_selects_files(files: str, choice: str, paths: list[str]) -> None:
     assert list(chosen(cases.data["REPOSITORIES"][files], choice)) == paths
 
 
@@ -280,9 +280,7 @@ def test_each_choice_has_a_directory_of_its_own() -> None:
         ({"m.safetensors": b"x"}, "no GGUF file is Q4_K_M; it has none"),
     ],
 )
-def test_a_file_that_can_not_be_served_is_one_message(
-    files: dict[str, bytes], problem: str
-) -> None:
+def test_an_unusable_file_causes_one_message(files: dict[str, bytes], problem: str) -> None:
     with pytest.raises(UserError) as error:
         resolved(files, "Q4_K_M")
     assert problem in str(error.value)

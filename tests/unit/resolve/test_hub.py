@@ -83,7 +83,7 @@ def test_an_answer_that_is_too_long_is_not_read(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_compressed_answer_is_refused() -> None:
-    """1 GB of spaces is 1 MB then."""
+    """Compression makes 1 MB of 1 GB of spaces."""
     body = gzip.compress(json.dumps(MODEL).encode())
     with serving(body=body, headers={"Content-Encoding": "gzip"}) as (endpoint, _):
         assert "does not answer with a model's data" in refusal(endpoint)

@@ -54,14 +54,14 @@ _keys = ["num_hidden_layers", "num_key_value_heads", "head_dim", "layer_types", 
 
 
 @given(st.dictionaries(st.sampled_from(_keys), _json))
-def test_no_configuration_ends_in_an_error(config: dict[str, Any]) -> None:
+def test_no_configuration_raises_an_error(config: dict[str, Any]) -> None:
     kv_layers(config)
 
 
 def test_a_models_own_configuration_overrides_the_catalogs() -> None:
     host = plan({"s": {"recipe": "qwen36-35b-a3b-heretic-dflash"}})
     result = resolution(host)
-    # 100 times the layers: the context no longer fits, whatever the catalog says.
+    # 100 times the layers: the context no longer fits, despite the catalog's figures.
     wide = (KvLayers(layers=1000, heads=2, head_dim=256),)
     models = {
         key: replace(model, kv=wide if "heretic" in key else ())

@@ -43,7 +43,7 @@ def test_the_same_pins_give_the_same_bytes_in_any_order() -> None:
     assert locks.render_lock(turned) == locks.render_lock(lock)
 
 
-def test_a_pin_is_kept_when_others_are_added() -> None:
+def test_a_pin_is_kept_when_other_pins_are_added() -> None:
     spark, rtx = plan(SPARK), plan(RTX, host="rtx-1")
     (name,) = _lock().images
     kept = _lock()
@@ -75,7 +75,7 @@ def test_unused_pins_are_named() -> None:
 
 
 @cases("text", "reason")
-def test_a_file_that_is_not_a_lock_is_a_located_problem(
+def test_a_file_that_is_not_a_lock_is_reported_with_its_location(
     tmp_path: Path, text: str, reason: str
 ) -> None:
     file = tmp_path / "fleet.lock"

@@ -48,7 +48,7 @@ def test_one_sample_gives_no_rate() -> None:
     assert (result.tokens, result.accepted, result.running) == (None, None, 3.0)
 
 
-def test_a_counter_that_began_again_is_not_negative() -> None:
+def test_a_restarted_counter_gives_no_negative_rate() -> None:
     result = line(SPARK, after(2, generated=10.0, drafted=40.0, accepted=2.0))
     assert (result.tokens, result.accepted) == (None, None)
     restarted = after(4, generated=110.0, drafted=80.0, accepted=22.0)
@@ -97,7 +97,7 @@ def test_80_columns_hold_a_fleet_with_a_host_that_is_silent(
     ]
 
 
-def test_a_hostile_host_writes_nothing_but_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hostile_host_writes_only_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Escapes, and numbers and names that widen a table, are left out."""
     monkeypatch.setenv("COLUMNS", "110")
     huge = {**dict.fromkeys(BUSY, 9e17), "waiting": -9e17}

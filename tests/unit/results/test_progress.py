@@ -12,11 +12,11 @@ cases = Tables(__file__)
 
 
 @cases("jobs", "ended", "text")
-def test_fetches_of_a_host_are_one_line(jobs: Any, ended: list[str], text: str) -> None:
+def test_fetches_of_a_host_share_one_line(jobs: Any, ended: list[str], text: str) -> None:
     decoded = decode(dict[str, FetchProgress | None], jobs)
     assert line(together(decoded, frozenset(ended))) == text
 
 
 @cases("seen", "text")
-def test_boots_of_a_host_are_one_line(seen: Any, text: str) -> None:
+def test_boots_of_a_host_share_one_line(seen: Any, text: str) -> None:
     assert phases(decode(dict[str, Phase], seen), 100.0) == text

@@ -1,4 +1,4 @@
-"""The report: text at the end of a run, and the same as data."""
+"""The report: text at the end of a run, and the same report as data."""
 
 import json
 import shlex
@@ -24,7 +24,7 @@ SERVICE = ServiceRow(
 
 
 def row(**changes: Any) -> Row:
-    """A host in order."""
+    """A host as planned."""
     return replace(Row("spark-1", (SERVICE,), None, (), (), 2), **changes)
 
 
@@ -33,11 +33,11 @@ def text(*rows: Row, dry: bool = False) -> str:
     return render(rows, dry=dry, seconds=1.0, keys={"spark-1": "$(cat key)"})
 
 
-def test_a_host_that_failed_after_changes_is_not_left_alone() -> None:
+def test_a_host_that_failed_after_changes_is_reported_as_failed() -> None:
     assert "failed" in text(row(refused="no answer", changes=("made /opt",)))
 
 
-def test_a_dry_run_promises_nothing() -> None:
+def test_a_dry_run_reports_a_service_as_planned() -> None:
     assert "planned" in text(row(services=(replace(SERVICE, smoke=None),)), dry=True)
 
 

@@ -18,7 +18,7 @@ def test_a_long_line_continues_with_its_indentation() -> None:
     ]
 
 
-def test_a_word_is_never_broken_and_a_short_line_stays() -> None:
+def test_a_word_is_never_broken_and_a_short_line_stays_unchanged() -> None:
     word = "x" * 60
     assert fitted(f"a {word} b", 40).split("\n") == ["a", f"  {word}", "  b"]
     assert fitted("a  b   c", 40) == "a  b   c"
@@ -35,12 +35,14 @@ def test_piped_text_stays_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("given", ["100", "0", "many", ""])
-def test_columns_overrides_the_terminals_width(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_variable_columns_overrides_the_terminals_width(
+    given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", given)
     assert (max(map(len, fitted("word " * 100).split("\n"))) <= 100) == (given == "100")
 
 
-def test_a_table_is_as_wide_as_the_terminal_and_whole_where_it_is_piped(
+def test_a_table_fits_the_terminal_and_is_whole_in_a_pipe(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rows = [("HOST", "DETAIL", "TAG"), ("spark-1", "more than one line", "2026-07-01")]

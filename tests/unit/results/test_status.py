@@ -19,7 +19,7 @@ NOW = 1_800_000_000.0
 
 
 def answer(**changes: Any) -> Deployment:
-    """A healthy host's; ``service`` and ``planned`` change keys of its service's."""
+    """Status of a healthy host; ``service`` and ``planned`` change keys of its service."""
     data = deepcopy(cases.data["ANSWER"])
     service = data["services"]["qwen36"]
     for name, kept in service["releases"].items():
@@ -40,7 +40,7 @@ def test_status_shows_and_judges_a_service(
     assert not absent or absent not in shown
 
 
-def test_history_is_one_line_a_switch() -> None:
+def test_history_has_one_line_for_each_switch() -> None:
     lines = render_history({"spark-1": answer()}, 10).splitlines()
     assert lines[1].split()[:4] == ["2027-01-14", "07:00Z", "spark-1", "qwen36"]
     for word in (f"{'a' * 12} (old)", f"{'b' * 12} (new)", "ann@laptop", "3.2 s", "good"):
@@ -61,7 +61,7 @@ def test_history_has_starts_stops_and_maintenance() -> None:
     assert host.only(lambda name: name == "other").actions == host.actions[:1]
 
 
-def test_a_difference_is_a_diff_and_equality_is_empty() -> None:
+def test_a_difference_is_shown_as_a_diff_and_equality_as_no_text() -> None:
     assert render_diff({"spark-1": answer()}) == ""
     text = render_diff({"spark-1": answer(planned={"texts": {"compose.yaml": "one\nthree\n"}})})
     assert "-two" in text

@@ -1,4 +1,5 @@
-"""Bootstrap takes packages only from sources that the user named, and gives root to nobody else."""
+"""Bootstrap takes packages only from sources that the user named, and gives root to no other
+source."""
 
 import hashlib
 import os
@@ -36,7 +37,7 @@ def test_a_foreign_key_is_not_put_on_a_host() -> None:
 
 @pytest.fixture(scope="module")
 def export() -> Iterator[Callable[..., bytes]]:
-    """Runs gpg, with the secret keys of a vendor and of an attacker."""
+    """Function that runs gpg with the secret keys of a vendor and of an attacker."""
     if shutil.which("gpg") is None:
         pytest.skip("makes keys with gpg")
     with tempfile.TemporaryDirectory() as home:  # a short path, for the agent's socket
@@ -147,7 +148,7 @@ def test_every_key_that_is_fetched_is_pinned() -> None:
 
 
 @cases("source", "message")
-def test_a_source_that_proves_nothing_is_a_mistake(source: dict[str, Any], message: str) -> None:
+def test_an_unverifiable_source_is_refused(source: dict[str, Any], message: str) -> None:
     data = {"services": RTX, "bootstrap": ["docker"], "bootstrap_sources": {"docker": source}}
     with pytest.raises(UserError) as result:
         parse_settings("rtx-1", data, origin)
@@ -162,9 +163,7 @@ def test_unknown_bootstrap_steps_are_refused(steps: Any) -> None:
 
 
 @cases("user", "file", "text")
-def test_sudoers_names_that_user_and_no_other(
-    user: str, file: str | None, text: str | None
-) -> None:
+def test_sudoers_names_only_that_user(user: str, file: str | None, text: str | None) -> None:
     position, line = sudoers_file(user)
     name = position.removeprefix("/etc/sudoers.d/")
     assert "/" not in name
@@ -179,9 +178,9 @@ def test_sudoers_names_that_user_and_no_other(
             assert written[at - 1] == "\\"
 
 
-def test_no_step_that_would_show_a_password_needs_it() -> None:
-    """pyinfra's own operations put it into a command line: no step before a passwordless sudo
-    needs it.
+def test_no_step_but_the_sudo_step_needs_a_password() -> None:
+    """pyinfra's own operations put the password into a command line: no step before a passwordless
+    sudo needs it.
     """
     for step in ALL[1:]:
         assert decided(but(UBUNTU, passwordless=False), step).steps == ()

@@ -1,5 +1,5 @@
-"""An attacker who hands over a bundle or a lock changes any byte of it: none of its contents is run
-or built.
+"""An attacker who hands over a bundle or a lock changes any of its bytes: no part of the contents
+is run or built.
 """
 
 import base64
@@ -90,7 +90,7 @@ def _build(bundle: Path, context: str | None) -> Any:
     return build
 
 
-def test_the_build_context_of_a_bundle_is_the_locks(tmp_path: Path) -> None:
+def test_the_build_context_of_a_bundle_equals_the_locks(tmp_path: Path) -> None:
     _bundled(tmp_path)
     assert list(_build(tmp_path, build_context.digest(CONTEXT))().files) == ["Dockerfile"]
 

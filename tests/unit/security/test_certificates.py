@@ -58,7 +58,7 @@ def leaf(pem: str) -> x509.Certificate:
     return x509.load_pem_x509_certificate(pem.encode())
 
 
-def test_only_its_owner_reads_the_cas_key() -> None:
+def test_only_the_owner_reads_the_cas_key() -> None:
     made = authority(NOW)
     host_certificate(made, "spark-1", NAMES, NOW)
     assert mode(CA_DIRECTORY) == 0o700
@@ -70,14 +70,14 @@ def test_only_its_owner_reads_the_cas_key() -> None:
 
 
 @pytest.mark.parametrize("name", ["ca.pem", "hosts/spark-1.pem"])
-def test_a_key_that_others_may_read_is_refused(name: str) -> None:
+def test_a_key_that_other_users_may_read_is_refused(name: str) -> None:
     host_certificate(authority(NOW), "spark-1", NAMES, NOW)
     (CA_DIRECTORY / name).chmod(0o640)
     with pytest.raises(UserError, match="others may read this private key"):
         host_certificate(authority(NOW), "spark-1", NAMES, NOW)
 
 
-def test_the_ca_signs_hosts_and_nothing_else() -> None:
+def test_the_ca_signs_hosts_alone() -> None:
     made = authority(NOW).certificate
     constraints = made.extensions.get_extension_for_class(x509.BasicConstraints)
     assert (constraints.critical, constraints.value.ca, constraints.value.path_length) == (
@@ -183,7 +183,7 @@ def test_another_name_another_ca_or_a_torn_file_make_a_new_certificate() -> None
     assert leaf(host_certificate(authority(NOW), "spark-1", NAMES, NOW))
 
 
-def test_the_ca_is_made_within_pyinfra_too(tmp_path: Path) -> None:
+def test_the_ca_is_made_under_gevent(tmp_path: Path) -> None:
     """gevent closes directories later: a lock that depended on them would block forever."""
     code = (
         "from gevent import monkey, get_hub; monkey.patch_all(); get_hub()\n"
@@ -236,7 +236,7 @@ def test_a_second_plan_is_the_same() -> None:
     assert first.tls_files[first.certificate][1] == 0o600
 
 
-def test_without_the_setting_nothing_is_made_and_nothing_changes() -> None:
+def test_without_the_setting_no_certificate_is_made_and_no_release_changes() -> None:
     config = render_proxies(proxies({"services": BEHIND})).config
     assert "ssl" not in config
     assert not CA_DIRECTORY.exists()
@@ -264,7 +264,7 @@ def test_the_address_verifies_each_replica_by_its_name() -> None:
     assert lines[1][6:] == []
 
 
-def test_the_private_key_shows_itself_nowhere() -> None:
+def test_the_private_key_is_shown_nowhere() -> None:
     result = proxies({"services": BEHIND, "tls": "own"})
     assert result.tls
     for shown in (repr(result), repr(result.tls_files), render_proxies(result).config):
@@ -340,7 +340,7 @@ def checked(tls: Any = OURS, services: Any = BEHIND, **data: Any) -> str:
     )
 
 
-def test_a_good_certificate_is_taken(users: _Files) -> None:
+def test_a_valid_certificate_is_accepted(users: _Files) -> None:
     assert checked() == ""
     result = proxies({"services": BEHIND, "tls": OURS})
     assert result.tls is not None

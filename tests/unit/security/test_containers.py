@@ -107,7 +107,7 @@ def test_a_reason_can_not_break_out_of_its_comment() -> None:
 
 
 @cases("settings", "key", "why")
-def test_a_setting_that_asks_for_the_host_is_refused(
+def test_a_setting_that_requests_access_to_the_host_is_refused(
     settings: dict[str, Any], key: str, why: str
 ) -> None:
     with pytest.raises(UserError) as raised:
@@ -118,7 +118,7 @@ def test_a_setting_that_asks_for_the_host_is_refused(
 
 
 @pytest.mark.parametrize("over", [{"privileged": True}, {"exceptions": {"cap_add": ["SYS_ADMIN"]}}])
-def test_a_recipe_that_asks_for_the_host_is_refused(over: dict[str, Any]) -> None:
+def test_a_recipe_that_requests_access_to_the_host_is_refused(over: dict[str, Any]) -> None:
     recipe = catalog().recipes[HERETIC]
     data = {**recipe.model_dump(), **over}
     if "exceptions" in over:
@@ -127,5 +127,5 @@ def test_a_recipe_that_asks_for_the_host_is_refused(over: dict[str, Any]) -> Non
         type(recipe).model_validate(data)
 
 
-def test_no_offered_capability_gives_the_host() -> None:
+def test_no_offered_capability_gives_access_to_the_host() -> None:
     assert set(CAPABILITIES) == {"IPC_LOCK", "SYS_NICE"}

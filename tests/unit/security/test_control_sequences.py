@@ -85,7 +85,7 @@ def test_a_command_gets_into_the_container_word_by_word(site: Path) -> None:
         "-n", "docker", "exec", "-i", "sparkwright-qwen36", "echo", *WORDS
     ]  # fmt: skip
     assert not (site / "pwned").exists()
-    # A host of the inventory is a host, and no option of ssh's.
+    # A host of the inventory is a host, and never an option of ssh.
     data = json.loads((site / "said").read_text())
     assert data[-2:] == ["--", "-oProxyCommand=touch pwned"]
     assert {
@@ -95,7 +95,7 @@ def test_a_command_gets_into_the_container_word_by_word(site: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["--privileged", "../../x", "x; touch pwned", "qwen63", ""])
-def test_an_unknown_service_gets_into_no_command(site: Path, name: str) -> None:
+def test_an_unknown_service_reaches_no_command(site: Path, name: str) -> None:
     _program(site, "ssh", SSH)
     done = _sparkwright(site, "shell", "--host", "spark-1", f"--service={name}", "--", "id")
     assert done.returncode == 2
@@ -167,10 +167,10 @@ def test_the_command_line_overrides_the_inventory(site: Path) -> None:
 @pytest.mark.parametrize("command", ["status", "deploy", "key list"])
 @pytest.mark.parametrize("name", SECRETS)
 @pytest.mark.parametrize("joined", [True, False])
-def test_no_password_gets_onto_a_command_line(
+def test_no_password_reaches_a_command_line(
     command: str, name: str, joined: bool, monkeypatch: pytest.MonkeyPatch, checkout: Path
 ) -> None:
-    """Every user of the controller could read it there."""
+    """Every user of the controller can read command lines."""
     monkeypatch.setattr(os, "execv", lambda *_: pytest.fail("pyinfra was started"))
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("it was started"))
     arguments = [f"{name}=s3cret"] if joined else [name, "s3cret"]

@@ -291,7 +291,7 @@ def test_progress_disk_usage_and_lock_are_escaped(capsys: pytest.CaptureFixture[
     assert harmless(click.unstyle(capsys.readouterr().err))
 
 
-def test_json_of_commands_holds_the_same_text_without_its_effect() -> None:
+def test_json_of_commands_holds_the_same_text_escaped() -> None:
     @click.command()
     def command() -> None:
         print_json({EVIL: [EVIL]})
@@ -366,7 +366,7 @@ def test_output_without_end_is_not_read(endless: bytes, monkeypatch: pytest.Monk
 
 
 @pytest.mark.usefixtures("guarded")
-def test_a_host_that_asks_for_a_password_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_that_asks_for_a_password_gets_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
     """pyinfra asks for sudo's password if a failing command prints this line, and sends it to
     the host.
     """

@@ -65,7 +65,8 @@ def peak() -> int:
 
 
 class Answers(Handler):
-    """Answers everything with ``answer``: status, body, headers; and records its requests."""
+    """Server that answers everything with ``answer`` (status, body, headers) and records its
+    requests."""
 
     answer: tuple[int, bytes, dict[str, str]]
     asked: list[tuple[str, str | None]]
@@ -123,7 +124,7 @@ def test_no_answer_takes_the_controllers_time(
 
 @cases("status", "body", "headers")
 @pytest.mark.parametrize("source", ASK)
-def test_every_answer_ends_in_the_users_error(
+def test_every_unusable_answer_raises_a_user_error(
     source: str, status: int, body: str, headers: dict[str, str]
 ) -> None:
     answer = status, body.encode("latin-1"), headers
@@ -163,7 +164,7 @@ def test_no_server_leads_to_a_machines_credentials(header: str, target: str) -> 
 def test_a_server_of_the_internet_redirects_only_to_named_private_servers(
     private: list[str], ip: str, taken: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Never to this machine, with any setting."""
+    """No setting permits a redirect to this machine."""
 
     def connected(address: tuple[str, int], _: float) -> socket.socket:
         connection = socket.socket()
@@ -316,7 +317,7 @@ def test_absurd_numbers_count_as_missing(key: str) -> None:
 
 
 @cases("name")
-def test_names_that_lead_out_are_refused(name: str) -> None:
+def test_names_that_point_outside_their_folder_are_refused(name: str) -> None:
     files = {"config.json": json.dumps(derived.CONFIG).encode()}
     with hub(files, [name]) as url, pytest.raises(UserError, match="leads out of its directory"):
         resolve_model(url, derived.REPOSITORY, "main", None, marks=template_marks())
@@ -384,7 +385,7 @@ def test_a_chat_template_is_searched_and_never_run(
         derived.REPOSITORY, COMMIT, None, derived.repository().files, model.kv, model.facts,
     )):  # fmt: skip
         service = derived.chat(derived.planned())
-    assert dict(service.arguments)["tool_call_parser"] == "hermes"  # it was looked into
+    assert dict(service.arguments)["tool_call_parser"] == "hermes"  # the template was searched
     assert not proof.exists()
     assert not any("cycler" in text for text in texts)
 
@@ -397,7 +398,7 @@ def test_a_model_and_a_revision_are_neither_options_nor_paths(setting: str, name
     assert hub_was_asked == []
 
 
-def test_contents_of_a_lock_are_bounded_too(tmp_path: Path) -> None:
+def test_contents_of_a_lock_are_bounded(tmp_path: Path) -> None:
     path = tmp_path / "fleet.lock"
     facts = {"architecture": "x y", "model_type": "--serve", "context": 10**15}
     entry = {"commit": COMMIT, "facts": facts, "files": {}}

@@ -65,7 +65,9 @@ def test_vllm_has_the_key_and_its_command_line_does_not(
 
 
 @pytest.mark.parametrize("variables", [False, True])
-def test_without_the_file_nothing_starts(container: Container, *, variables: bool) -> None:
+def test_the_engine_does_not_start_without_the_key_file(
+    container: Container, *, variables: bool
+) -> None:
     """An engine without a key would answer everybody."""
     container.secrets.unlink()
     done = container.start(variables=variables)

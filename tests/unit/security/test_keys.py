@@ -101,7 +101,7 @@ def test_keys_are_made_for_their_owner_alone(site: Path) -> None:
     assert not any(value in repr(result) for value in values)
 
 
-def test_a_key_that_others_may_read_is_refused(site: Path) -> None:
+def test_a_key_that_other_users_may_read_is_refused(site: Path) -> None:
     keys()
     (site / "keys/laptop").chmod(0o640)
     with pytest.raises(UserError, match=r"chmod 600 \.sparkwright/keys/laptop"):
@@ -118,12 +118,12 @@ def test_two_clients_with_one_key_are_refused(site: Path) -> None:
 
 @pytest.mark.parametrize("name", ["default", "sparkwright", "UPPER", "a b", "a\nb", "../x", ""])
 def test_an_unsafe_key_name_is_refused(name: str) -> None:
-    """Names stand in HAProxy's map and log, and are names of files."""
+    """Names are written to HAProxy's map and log, and are names of files."""
     with pytest.raises(UserError, match="keys"):
         parse_settings("a", {"services": {}, "keys": {name: {}}}, lambda _: "all.py")
 
 
-def test_the_engines_key_follows_from_no_clients(site: Path) -> None:
+def test_the_engines_key_is_not_derived_from_a_clients_key(site: Path) -> None:
     """The owner of a former client key can't derive vLLM's key."""
     engine = keys().engine
     assert keys("spark-2").engine != engine
@@ -163,7 +163,7 @@ def test_a_revoked_key_is_not_made_again(site: Path) -> None:
 # --- Commands ----------------------------------------------------------------------------------
 
 
-def test_a_rotation_has_two_keys_and_its_end_has_one(hosts: Hosts, site: Path) -> None:
+def test_a_rotation_has_two_keys_and_ends_with_one_key(hosts: Hosts, site: Path) -> None:
     before, old = everything(hosts), (site / "api_key").read_text()
     result = run("rotate", "lab.py")
     assert result.exit_code == 0, result.output
@@ -179,7 +179,7 @@ def test_a_rotation_has_two_keys_and_its_end_has_one(hosts: Hosts, site: Path) -
     assert not any(old.strip() in file.read_text() for file in site.rglob("*") if file.is_file())
 
 
-def test_clients_get_a_new_key_only_when_every_host_knows_it(hosts: Hosts, site: Path) -> None:
+def test_clients_get_a_new_key_only_after_every_host_has_the_key(hosts: Hosts, site: Path) -> None:
     old = (site / "keys/openclaw").read_text()
     hosts.away = ["spark-2"]
     result = run("rotate", "--name", "openclaw", "lab.py")
@@ -193,7 +193,7 @@ def test_clients_get_a_new_key_only_when_every_host_knows_it(hosts: Hosts, site:
     assert (site / "keys/openclaw").read_text() == new
 
 
-def test_a_revocation_is_not_called_done_before_it_is(hosts: Hosts) -> None:
+def test_a_revocation_is_reported_only_when_complete(hosts: Hosts) -> None:
     hosts.away = ["spark-2"]
     result = run("revoke", "openclaw", "lab.py")
     assert result.exit_code == 1
@@ -229,7 +229,7 @@ def test_an_invalid_key_is_refused(
     assert (site / "api_key").exists()
 
 
-def test_a_key_from_elsewhere_is_not_rotated_here(
+def test_a_key_of_the_environment_or_a_command_is_not_rotated(
     hosts: Hosts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, "a-key-of-the-environment")

@@ -29,7 +29,7 @@ HERE = "127.0.0.1"
 def server(
     status: dict[str, int], others: int = 401, tls: ssl.SSLContext | None = None
 ) -> Iterator[tuple[int, list[str]]]:
-    """Answers these paths with one answer, and all others with another; and its requests."""
+    """A server with one answer for these paths and another for all others; and its requests."""
     asked: list[str] = []
 
     class Service(Handler):
@@ -53,7 +53,7 @@ def _looked(port: int | None, inside: tuple[int, ...] = (), **entrance: Any) -> 
     return result.result
 
 
-def test_every_route_is_asked_without_a_key_and_with_a_wrong_one() -> None:
+def test_every_route_is_tested_without_a_key_and_with_a_wrong_key() -> None:
     with server({}) as (port, asked):
         assert _looked(port, (free_port(),), bind="0.0.0.0").ok
     arguments = [line.split(maxsplit=2) for line in asked]
@@ -109,7 +109,7 @@ def test_an_unreachable_loopback_service_passes() -> None:
 
 
 @pytest.mark.parametrize("text", [b"H", b"X" * 60_000 + b"\x1b[2J\n"])
-def test_a_host_that_trickles_its_answers_or_says_no_http_does_not_hold_the_run(
+def test_a_host_that_trickles_answers_or_lacks_http_does_not_block_the_run(
     monkeypatch: pytest.MonkeyPatch, text: bytes
 ) -> None:
     monkeypatch.setattr(outside, "_ALL", 1.0)
@@ -164,7 +164,7 @@ def test_a_reachable_service_without_a_proxy_is_an_error_with_its_open_routes(bi
     assert silenced.silenced == "a network of my own"
 
 
-def test_the_routes_are_vllms_own_and_its_key_leaves_them_open() -> None:
+def test_the_tested_routes_exist_in_vllm_and_are_open_despite_its_key() -> None:
     listed = {
         tuple(line.split())
         for line in (CAPTURES / "routes.txt").read_text().splitlines()
@@ -194,12 +194,12 @@ def test_no_pool_has_a_service_that_only_its_host_reaches(settings: dict[str, An
         ({"proxy": False, "bind": "0.0.0.0"}, []),
     ],
 )
-def test_smoke_asks_every_address_that_others_reach(
+def test_smoke_tests_every_reachable_address(
     settings: dict[str, Any], expected: list[Entrance]
 ) -> None:
     assert list(entrances(plan(_service(**settings)))) == expected
 
 
-def test_smoke_asks_at_the_address_for_all_models_too() -> None:
+def test_smoke_tests_the_address_for_all_models() -> None:
     pool = plan({}, address={"port": 8080})
     assert entrances(pool) == (Entrance("the address of all models", "*", 8080),)

@@ -24,7 +24,7 @@ def _model(*paths: str) -> ResolvedModel:
 
 
 @cases("path")
-def test_a_pickle_is_known_by_its_name_and_not_fetched(path: str) -> None:
+def test_a_pickle_is_recognized_by_its_name_and_not_fetched(path: str) -> None:
     assert is_pickle(path)
     model = _model("model.safetensors", path)
     assert list(fetched(model, {}).files) == ["model.safetensors"]
@@ -40,7 +40,7 @@ def test_other_files_than_pickles_are_fetched(path: str) -> None:
     assert pickle_symptom(_model(path), {}) is None
 
 
-def test_a_repository_of_pickles_alone_is_an_error_until_a_setting_names_them() -> None:
+def test_a_repository_of_pickles_alone_is_an_error_until_a_setting_names_the_pickles() -> None:
     model = _model("config.json", "pytorch_model.bin")
     result = pickle_symptom(model, {})
     assert result is not None
@@ -67,7 +67,7 @@ def _desired(**settings: Any) -> Desired:
     return replace(desired, resolution=_with_pickle(desired.resolution))
 
 
-def test_preflight_reports_a_pickle_and_the_host_does_not_get_it() -> None:
+def test_preflight_reports_a_pickle_that_the_host_does_not_get() -> None:
     desired = _desired()
     (result,) = [item for item in judge(desired, probe(), 1000.0) if item.id == "pickle"]
     assert "training_args.bin" in result.observed

@@ -35,7 +35,7 @@ def planned(lock: Path, *, trusting: bool = True, **data: Any) -> dict[str, Plan
 
 
 def judged(hosts: dict[str, PlannedHost], **files: list[str]) -> list[Finding]:
-    """Once the commits' files are known: ``body`` and ``drafter`` have these files."""
+    """Findings once the commits' files are known: ``body`` and ``drafter`` have these files."""
     (host,) = hosts.values()
     expected = resolution(host.plan)
     models = {}
@@ -47,7 +47,7 @@ def judged(hosts: dict[str, PlannedHost], **files: list[str]) -> list[Finding]:
     return [violation for violation in host.violations if violation.id == "remote-code"]
 
 
-def test_without_a_lock_it_is_refused_before_anything_is_asked(lock: Path) -> None:
+def test_without_a_lock_remote_code_is_refused_before_any_request(lock: Path) -> None:
     (host,) = planned(lock).values()
     (result,) = [violation for violation in host.violations if violation.id == "remote-code"]
     assert result.severity is Severity.ERROR
@@ -84,14 +84,14 @@ def test_code_named_in_the_catalog_may_run(lock: Path, tmp_path: Path) -> None:
     assert "dflash.py" not in result.observed
 
 
-def test_without_code_trust_remote_code_is_not_needed(lock: Path) -> None:
+def test_a_repository_without_code_does_not_need_trust_remote_code(lock: Path) -> None:
     lock.touch()
     (result,) = judged(planned(lock))
     assert result.severity is Severity.WARNING
     assert "none of its locked repositories has Python files" in result.observed
 
 
-def test_without_running_code_no_finding_appears(lock: Path) -> None:
+def test_a_recipe_that_runs_no_code_has_no_finding(lock: Path) -> None:
     assert judged(planned(lock, trusting=False), body=["gemma4_patched.py"]) == []
 
 

@@ -69,7 +69,7 @@ def test_a_secret_command_runs_once_with_empty_standard_input(tmp_path: Path) ->
     assert count.read_text() == "x"
 
 
-def test_proc_shows_the_command_as_it_was_written_and_no_secret() -> None:
+def test_proc_shows_the_written_command_and_no_secret() -> None:
     own = python("print(open('/proc/self/cmdline').read().replace(chr(0), ' '))")
     assert line(own, SETTING) == " ".join(own).strip()
     files = "[open(f'/proc/self/{f}').read() for f in ('cmdline', 'environ')]"
@@ -96,7 +96,7 @@ def test_an_error_shows_standard_error_without_the_secret(tmp_path: Path) -> Non
     assert "\x1b" not in message
 
 
-def test_a_flood_on_standard_error_blocks_nothing() -> None:
+def test_a_flood_on_standard_error_does_not_block_the_command() -> None:
     program = "import sys; sys.stderr.write('y' * 65000 + 'the end'); print('k' * 20)"
     assert line(python(program), SETTING) == "k" * 20
 

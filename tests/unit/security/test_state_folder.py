@@ -1,4 +1,4 @@
-"""The site's state on the controller belongs to its owner alone, and nobody else's key is
+"""The site's state on the controller belongs to its owner alone, and no other user's key is
 accepted.
 """
 
@@ -42,7 +42,7 @@ def mode(path: Path) -> int:
      lambda: write(Path(".sparkwright/bench/a.json"), "{}")],
     ids=["key", "CA", "results"],
 )  # fmt: skip
-def test_only_its_owner_opens_the_state_folder_whatever_the_umask(
+def test_only_the_owner_can_open_the_state_folder_at_any_umask(
     site: Path, umask: int, begin: object
 ) -> None:
     assert callable(begin)
@@ -72,7 +72,7 @@ def test_a_state_folder_of_another_user_is_refused(site: Path, tmp_path: Path) -
 
 @needs_root
 def test_a_key_of_another_user_is_refused(site: Path, tmp_path: Path) -> None:
-    """The file's owner knows it, and may change it.
+    """The file's owner has the key, and may change it.
 
     The site's owner decides anyway which code is run.
     """
@@ -90,7 +90,7 @@ def test_a_key_of_another_user_is_refused(site: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("place", "mode"), [("own", 0o700), ("own", 0o777), ("site", 0o700)])
-def test_no_code_is_taken_from_a_checkout_or_from_a_folder_that_others_may_write(
+def test_no_code_is_loaded_from_a_checkout_or_a_folder_that_other_users_may_write(
     site: Path, place: str, mode: int
 ) -> None:
     """Compiled templates are pickles: this pickle makes a directory."""
@@ -108,7 +108,7 @@ def test_no_code_is_taken_from_a_checkout_or_from_a_folder_that_others_may_write
     templates._environment.cache_clear()
 
 
-def test_no_git_repository_is_taken_from_a_checkout(site: Path) -> None:
+def test_no_git_repository_of_a_checkout_is_used(site: Path) -> None:
     """A repository's settings are commands: this command is run for a signed commit."""
     address = "https://127.0.0.1:9/registry"
     planted = site / "cache/registries" / hashlib.sha256(address.encode()).hexdigest()[:16]

@@ -16,7 +16,7 @@ from tests.unit.builders import ROOT, SPARK, plan, wanted
 TABLES = Tables(__file__)
 
 
-#: The most that `systemd-analyze security` may say of each.
+#: The highest result of `systemd-analyze security` for each unit.
 MOST = TABLES.data["MOST"]
 
 
@@ -74,7 +74,7 @@ def test_no_template_of_a_unit_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("name", UNITS)
-def test_a_unit_has_the_whole_set(name: str) -> None:
+def test_a_unit_has_every_sandbox_setting(name: str) -> None:
     result = systemd.settings(UNITS[name])
     assert set(result) >= systemd.NAMES
     # A setting of its own replaces the set's: systemd would merge the values of a list.
@@ -100,7 +100,7 @@ def test_a_unit_without_the_sandbox_is_found(tmp_path: Path) -> None:
     assert systemd.faults(tmp_path, "sparkwright-wrong.service", problems)
 
 
-def test_a_units_setting_replaces_the_sets() -> None:
+def test_a_units_setting_replaces_the_shared_setting() -> None:
     result = sandbox.properties(
         "ProtectHome=read-only", "SystemCallFilter=@system-service", "Nice=5"
     )

@@ -26,14 +26,14 @@ def _problems(**data: Any) -> list[Finding]:
 
 @pytest.mark.parametrize("key", ["models_root", "services_root"])
 @pytest.mark.parametrize("path", ["/opt/../etc", "/..", "/opt/models/..", "/opt/./models"])
-def test_a_root_has_no_parent_references(key: str, path: str) -> None:
+def test_a_root_with_parent_references_is_refused(key: str, path: str) -> None:
     (problem,) = _problems(**{key: path})
     assert problem.subject.key == key
     assert "must not contain . or .." in problem.observed
     assert not _problems(**{key: "/opt/models..old"})
 
 
-def test_directories_to_adopt_from_have_no_parent_references() -> None:
+def test_directories_to_adopt_with_parent_references_are_refused() -> None:
     (problem,) = _problems(adopt_directories=["/models", "/home/*/../root"])
     assert problem.subject.key == "adopt_directories.1"
 
@@ -46,14 +46,14 @@ def test_a_served_name_that_looks_like_an_argument_is_refused(name: str) -> None
 
 
 @pytest.mark.parametrize("name", ["", "A=B", "1A", "A B"])
-def test_a_variable_has_a_name(name: str) -> None:
+def test_a_variable_without_a_name_is_refused(name: str) -> None:
     services = {"s": {"recipe": RECIPE, "environment": {name: "1"}}}
     (problem,) = _problems(services=services)
     assert (problem.subject.key or "").startswith("services.s.environment")
 
 
 @pytest.mark.parametrize("name", ["", "--", "-1", "max len"])
-def test_an_argument_has_a_name(name: str) -> None:
+def test_an_argument_without_a_name_is_refused(name: str) -> None:
     """The rule holds also if no card names the vLLM version, so that no table has the arguments."""
     services = {"s": {"recipe": "qwen36-35b-a3b-heretic-omni-v2", "arguments": {name: "--port=1"}}}
     (problem,) = _problems(services=services)
@@ -84,7 +84,7 @@ def test_extra_arguments_do_not_take_the_proxys_port() -> None:
 
 
 @pytest.mark.parametrize("extra", ["--trust-remote-code", "--api-key abc", "--config /model/x"])
-def test_extra_arguments_go_past_no_rule(extra: str) -> None:
+def test_extra_arguments_bypass_no_rule(extra: str) -> None:
     with pytest.raises(UserError):
         plan({"s": {"recipe": "qwen35-27b-dflash", "environment": {"EXTRA_ARGS": extra}}})
 

@@ -97,7 +97,7 @@ def test_a_template_that_its_engine_accepts_is_accepted(template: str) -> None:
     assert plan(template).services[0].files[0].text == template
 
 
-def test_other_templates_are_parsed_and_those_of_scores_get_scored_texts() -> None:
+def test_other_templates_are_parsed_and_score_templates_get_scored_texts() -> None:
     assert plan("{{ date.year }}", arguments={}).services[0].files
     with pytest.raises(UserError, match="unexpected"):
         plan("{{ date.year }", arguments={})
@@ -108,7 +108,7 @@ def test_other_templates_are_parsed_and_those_of_scores_get_scored_texts() -> No
     assert plan(score, arguments={"chat_template": AT, "runner": "pooling"}).services[0].files
 
 
-def test_a_template_is_utf_8() -> None:
+def test_a_template_must_be_utf_8() -> None:
     Path("catalog").mkdir()
     Path("catalog/latin.jinja").write_bytes("{{ messages[-1].content }}\xe9".encode("latin-1"))
     with pytest.raises(UserError, match=r"latin.jinja(?s:.)*byte 26 is not UTF-8"):
@@ -116,7 +116,7 @@ def test_a_template_is_utf_8() -> None:
 
 
 @cases("listed", "message")
-def test_a_file_at_another_place_or_from_elsewhere_is_refused(
+def test_a_file_with_a_forbidden_path_or_source_is_refused(
     listed: list[dict[str, Any]], message: str
 ) -> None:
     write(Path("catalog/large.py"), b"#" * 1_000_001)
@@ -314,7 +314,7 @@ def test_the_plan_names_code_and_shows_files_whole() -> None:
         ("x.json", b"\x7fELF", True), ("x.txt", b"a\0b", True), ("x.txt", b"\xff\xfe", True),
     ],
 )  # fmt: skip
-def test_all_but_text_with_the_ending_of_data_is_code(
+def test_every_file_but_text_with_a_data_ending_is_code(
     name: str, content: bytes, code: bool
 ) -> None:
     assert PlannedFile(File(at="/opt/x.txt", source=name), name, content).is_code is code

@@ -1,4 +1,4 @@
-"""A deploy refuses nothing that `check` accepts: both use the same code, in one go."""
+"""A deploy accepts everything that `check` accepts: both use the same code."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -39,7 +39,7 @@ def _inputs(data: Mapping[str, Any], host: str = "spark-1") -> list[HostInput]:
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_check_and_deploy_say_the_same(case: dict[str, Any]) -> None:
+def test_check_and_deploy_report_the_same_problems(case: dict[str, Any]) -> None:
     data, other = case["host"], case.get("other", {})
     everyone = {"spark-1": {"services": SPARK, **data}}
     everyone |= {"spark-2": {"services": SPARK, **other}} if other else {}

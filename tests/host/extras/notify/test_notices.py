@@ -37,7 +37,7 @@ class _Http(Handler):
     got: Received
 
     def do_POST(self) -> None:
-        """Accept it, and answer as ordered."""
+        """Accept the request, and answer as ordered."""
         got = self.got
         got.requests.append((self.path, dict(self.headers), json.loads(self.body())))
         self.reply(got.status, b"{}", {"Location": got.location} if got.location else {})
@@ -49,7 +49,7 @@ class _Smtp(StreamRequestHandler):
     got: Received
 
     def handle(self) -> None:
-        """Just enough of SMTP."""
+        """Speak just enough of SMTP for the sender."""
         got = self.got
         self.wfile.write(b"220 here\r\n")
         for raw in self.rfile:
@@ -132,7 +132,7 @@ def test_a_refused_notice_is_reported(got: Received) -> None:
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_takes_no_token_elsewhere(got: Received, status: int) -> None:
+def test_a_redirect_forwards_no_token(got: Received, status: int) -> None:
     elsewhere = Received()
     with listening(_Http, got=elsewhere) as port:
         got.status, got.location = status, f"http://localhost:{port}/stolen"
@@ -164,7 +164,7 @@ def test_no_text_becomes_a_header(got: Received, mail: Received, name: str) -> N
 
 
 @pytest.mark.parametrize("attack", [body, line], ids=["a body", "a head"])
-def test_an_answer_without_end_ends_the_try_alone(
+def test_an_endless_answer_ends_only_its_attempt(
     attack: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sending, "_MEMORY", 200 << 20)
@@ -172,14 +172,14 @@ def test_an_answer_without_end_ends_the_try_alone(
         assert _sent(WEBHOOK.format(port))
 
 
-def test_an_answer_drop_by_drop_ends_the_try_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trickled_answer_ends_only_its_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "TIMEOUT", 1.0)
     with serving(silent) as port:
         text = _sent(WEBHOOK.format(port))
     assert text == "no answer within 1 s"
 
 
-def test_no_part_of_an_address_is_printed_or_in_the_process_list(
+def test_no_part_of_an_address_appears_in_output_or_process_list(
     got: Received, mail: Received, tmp_path: Path
 ) -> None:
     """The whole command, against servers that refuse: its output, its messages, its files."""

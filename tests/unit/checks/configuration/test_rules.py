@@ -59,7 +59,7 @@ def _broken(recipe: str, settings: dict[str, Any], **data: Any) -> dict[str, Any
 
 
 @pytest.mark.parametrize("rule", BREAKS)
-def test_a_rule_finds_its_mistake_alone(rule: str) -> None:
+def test_a_rule_reports_its_mistake_alone(rule: str) -> None:
     recipe, settings, key = BREAKS[rule].values()
     result = _broken(recipe, settings)
     assert rule in result, result
@@ -79,7 +79,7 @@ def test_a_name_of_quantization_that_vllm_replaces_passes_for_modelopts_weights_
 
 
 @cases("recipe", "gpu", "needed")
-def test_a_recipe_for_another_gpu_is_refused_with_recipes_for_the_hosts_own(
+def test_a_recipe_for_another_gpu_is_refused_with_recipes_for_the_hosts_gpu(
     recipe: str, gpu: str, needed: str
 ) -> None:
     own = Gpu(GPUS[gpu], VRAM.get(gpu), "group_data/x.py: gpu")
@@ -94,7 +94,9 @@ def test_a_recipe_for_another_gpu_is_refused_with_recipes_for_the_hosts_own(
 
 
 @cases("changes", "name", "over")
-def test_services_of_one_card_add_up(changes: dict[str, Any], name: str | None, over: bool) -> None:
+def test_the_memory_of_services_on_one_card_adds_up(
+    changes: dict[str, Any], name: str | None, over: bool
+) -> None:
     gguf = {"recipe": "qwen35-27b-gguf-rtx-24gb", "gpus": [0]}
     services = {
         "a": {**gguf, "port": 8000},
@@ -126,7 +128,7 @@ def test_a_file_that_an_argument_names_is_in_the_container(
         assert all(fault in observed and repr(path) in observed for observed in faults)
 
 
-def test_every_rule_is_tried() -> None:
+def test_every_rule_has_a_test() -> None:
     assert set(rule_ids(catalog())) == set(BREAKS) | ELSEWHERE
     assert not set(BREAKS) & ELSEWHERE
 
@@ -148,7 +150,7 @@ def test_an_unchanged_recipe_breaks_no_rule(recipe: str) -> None:
     if ranks := catalog().recipes[recipe].ranks:
         hosts = [f"spark-{number + 1}" for number in range(ranks.world)]
         clusters = {"those": {"hosts": hosts, "fabric": "cx7"}}
-        # Nobody has run it with this tool, and a warning says so.
+        # Nobody has run this recipe with this tool, and a warning reports this.
         assert set(_broken(recipe, {"cluster": "those"}, clusters=clusters)) == {"model-works"}
         return
     unproven = {"model-works"} if catalog().recipes[recipe].status == "unproven" else set()
@@ -166,7 +168,7 @@ def test_an_image_for_arm64_is_refused_on_an_rtx_50_with_alternatives() -> None:
     assert "DFlash#9" in result.source
 
 
-def test_an_arm64_machine_with_such_a_card_is_not_refused() -> None:
+def test_an_arm64_machine_with_an_rtx_50_is_accepted() -> None:
     host = plan({"s": {"recipe": AEON_RTX}})
     arm = Hardware("12.0", 64, 31.8, "arm64")
     assert check_host(host, catalog(), arm) == []
@@ -175,7 +177,7 @@ def test_an_arm64_machine_with_such_a_card_is_not_refused() -> None:
     } == {"image-architecture"}
 
 
-def test_a_tag_is_old_by_its_date_and_not_by_its_place_in_the_catalog() -> None:
+def test_the_age_of_a_tag_depends_on_its_date_alone() -> None:
     whole = catalog()
     image = whole.images["aeon-vllm-ultimate"]
     newest = image.tags[image.newest_tag]
@@ -197,7 +199,7 @@ def test_every_card_has_a_recipe_that_runs_and_trusts_no_code(gpu: str) -> None:
     assert recipe.image == "llamacpp" or recipe.source.startswith("vLLM's recipes")
 
 
-def test_a_silenced_rule_stops_nothing_and_stays_visible() -> None:
+def test_a_silenced_rule_stops_no_run_and_stays_visible() -> None:
     settings = {**_arguments(mamba_block_size=256, quantization="modelopt")}
     settings["silenced"] = {"quantization-format": "tried on spark-1 on Monday"}
     host = plan({"s": {"recipe": HERETIC, **settings}})
@@ -272,7 +274,7 @@ def test_an_nvfp4_kv_cache_is_refused_on_stock_vllm_and_consumer_blackwell() -> 
 
 
 @cases("gpus", "arguments", "there", "expected")
-def test_gpus_are_counted_where_they_are_known(
+def test_gpus_of_known_hosts_are_counted(
     gpus: list[int] | None, arguments: dict[str, Any], there: int | None, expected: bool
 ) -> None:
     service = {"recipe": QWEN_RTX, "arguments": arguments, **({"gpus": gpus} if gpus else {})}
@@ -314,7 +316,7 @@ def test_the_context_is_compared_with_the_memory_for_the_kv_cache() -> None:
     assert result["kv-cache"].remedy.startswith("max_model_len: 205824")
 
 
-def test_a_recipe_on_a_tag_that_it_does_not_run_on_is_a_located_problem() -> None:
+def test_a_recipe_on_an_unsuitable_tag_is_reported_with_its_location() -> None:
     with pytest.raises(UserError) as raised:
         plan({"s": {"recipe": "qwen36-35b-a3b-heretic-omni-v2", "image_tag": "v1.2"}})
     (problem,) = raised.value.findings
@@ -405,7 +407,7 @@ def test_an_engine_without_adapters_is_reported(engine: str, key: str) -> None:
     assert str(finding.subject.key).startswith(f"services.s.{key}")
 
 
-def test_an_adapters_name_is_a_name_of_its_service_alone() -> None:
+def test_an_adapters_name_belongs_to_its_service_alone() -> None:
     recipe = {"recipe": "qwen36-35b-a3b-heretic-dflash", "served_names": ["my-style"]}
     with pytest.raises(UserError, match="my-style"):
         plan({"s": {**recipe, "adapters": [ADAPTER]}})

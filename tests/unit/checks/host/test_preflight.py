@@ -41,7 +41,7 @@ def test_a_fresh_spark_in_order_has_no_finding() -> None:
 
 
 @pytest.mark.parametrize(("check", "changes", "message"), FAULTS["errors"])
-def test_each_fault_is_found_with_its_words_and_a_remedy(
+def test_each_fault_is_reported_with_its_message_and_a_remedy(
     check: str, changes: dict[str, Any], message: str
 ) -> None:
     result = findings(**changes)[check]
@@ -51,7 +51,7 @@ def test_each_fault_is_found_with_its_words_and_a_remedy(
     assert result.reason
 
 
-def test_a_host_with_another_gpu_is_refused_with_recipes_for_its_own() -> None:
+def test_a_host_with_another_gpu_is_refused_with_recipes_for_its_gpu() -> None:
     refused = findings(smi="NVIDIA H200, 9.0, 580.159.04, 143771 MiB", architecture="x86_64")["gpu"]
     own = {name for name, item in catalog().recipes.items() if "9.0" in item.needs.compute_caps}
     assert own == set(refused.remedy.split(": ")[1].split("; ")[0].split(", "))
@@ -60,7 +60,7 @@ def test_a_host_with_another_gpu_is_refused_with_recipes_for_its_own() -> None:
 
 
 @pytest.mark.parametrize("changes", FAULTS["sound"])
-def test_another_faultless_host_has_no_finding(changes: dict[str, Any]) -> None:
+def test_a_faultless_host_of_another_kind_has_no_finding(changes: dict[str, Any]) -> None:
     assert findings(**changes) == {}
 
 
@@ -105,7 +105,7 @@ def test_weights_and_image_on_two_file_systems_are_counted_apart() -> None:
     assert [f.id for f in judge(want, shared, NOW)] == ["disk"]
 
 
-def test_bytes_from_before_an_interruption_need_no_further_disk_space() -> None:
+def test_bytes_of_an_interrupted_download_need_no_further_disk_space() -> None:
     want = wanted(plan())
     disk = {"device": 1, "free": 70 * GIB, "exists": True, "read_only": False}
     other = {**disk, "device": 2}
@@ -133,7 +133,7 @@ def test_a_new_releases_kv_cache_needs_room_beside_those_of_kept_releases() -> N
     assert judge(want, probe(disks=disks, docker_disk=large, services={"qwen36": there}), NOW) == []
 
 
-def test_a_port_held_by_our_own_container_is_ours() -> None:
+def test_a_port_held_by_our_own_container_is_accepted() -> None:
     state, ours, docker = (FAULTS["port"][name] for name in ("state", "ours", "docker"))
     assert findings(ports={"8000": ours}, services={"qwen36": state}) == {}
     # Docker's own process listens for a container with a network of its own.
@@ -154,7 +154,7 @@ def test_a_discrete_card_needs_the_memory_of_its_recipe() -> None:
     assert [f.id for f in judge(want, probe(**BOX, gpu=small), NOW)] == ["gpu-memory"]
 
 
-def test_a_spark_has_no_memory_of_its_own_to_ask_for() -> None:
+def test_a_spark_needs_no_check_of_dedicated_memory() -> None:
     """The stock Gemma recipe runs on both, and a card must hold its 16.25 GB."""
     services = {"gemma": {"recipe": "gemma4-26b-a4b-stock"}}
     assert judge(wanted(plan(services), architectures=("arm64", "amd64")), probe(), NOW) == []
@@ -184,14 +184,14 @@ def test_a_service_is_not_given_a_gpu_that_does_not_fit() -> None:
     assert result.remedy == f'services.qwen36.gpus = ["{NEW}"]'
 
 
-def test_a_service_that_runs_on_such_a_box_already_is_taken_over() -> None:
+def test_a_service_that_runs_beside_an_unfit_gpu_gets_only_a_warning() -> None:
     container = {"id": "f", "running": True, "created": "2026-11-20T00:00:00Z", "image": "y"}
     running = {"qwen36": {"container": {**container, "release": "x"}}}
     (result,) = _mixed(None, services=running)
     assert (result.id, result.severity) == ("gpu-mixed", Severity.WARNING)
 
 
-def test_a_gpu_with_too_little_memory_does_not_fit_either() -> None:
+def test_a_gpu_with_too_little_memory_is_refused() -> None:
     small = MIXED.replace("RTX 3090, 8.6, 580.95.05, 24576", "RTX 5070 Ti, 12.0, 580.95.05, 16303")
     assert [item.id for item in _mixed(None, small)] == ["gpu-mixed"]
     assert _mixed(None, small.replace("16303", "32607")) == []
@@ -214,7 +214,7 @@ def _two(services: dict[str, Any]) -> dict[str, Any]:
     return {**services, "second": {**services["qwen36"], "port": 8001, "served_names": ["other"]}}
 
 
-def test_two_services_need_the_host_memory_of_both_beside_cards_of_their_own() -> None:
+def test_two_services_with_own_cards_need_their_summed_host_memory() -> None:
     want = wanted(plan(_two(RTX), "rtx-1"), architectures=("amd64",))
     card = gpus("NVIDIA GeForce RTX 5090, 12.0, 580.95.05, 32607 MiB")
     box = {"architecture": "x86_64", "gpu": card}
@@ -224,7 +224,7 @@ def test_two_services_need_the_host_memory_of_both_beside_cards_of_their_own() -
     assert judge(want, probe(**box, memory=enough), NOW) == []
 
 
-def test_services_that_share_a_spark_are_weighed_by_a_rule_instead() -> None:
+def test_preflight_does_not_judge_services_that_share_a_spark() -> None:
     assert judge(wanted(plan(_two(SPARK))), probe(), NOW) == []
 
 
@@ -253,7 +253,7 @@ def test_the_share_of_a_spark_is_compared_with_available_memory() -> None:
 
 
 def test_llama_cpps_need_is_compared_with_available_memory() -> None:
-    """20.9 GiB of weights, context and engine, and 8 of its cache of prompts in RAM."""
+    """Weights, context and engine take 20.9 GiB, and the cache of prompts in RAM takes 8 GiB."""
     want = wanted(plan({"s": {"recipe": "qwen35-27b-gguf-rtx-24gb"}}))
     memory = {"total": 121 * GIB, "available": 25 * GIB}
     results = {item.id: item for item in judge(want, probe(memory=memory), NOW)}
@@ -293,7 +293,7 @@ def test_card_memory_held_by_another_program_is_reported(
 
 @pytest.mark.parametrize(("nominal", "total"), [(16, 15.5), (32, 31.0)])
 def test_a_box_with_the_memory_on_its_label_is_accepted(nominal: int, total: float) -> None:
-    """The kernel lists a little less than the label says."""
+    """The kernel lists a little less memory than the label."""
     needs = {item.needs.memory_gib for item in catalog().recipes.values()}
     assert [need for need in needs if total < need <= nominal] == []
 

@@ -60,7 +60,7 @@ ILL: dict[str, dict[str, Any]] = safe_load(Path(__file__).with_name("illnesses.y
 
 
 def _ill(name: str) -> Facts:
-    """A Spark with an illness; times are given from now."""
+    """A Spark with a fault; times are given from now."""
     if name == "stuck-collective":
         return _rank(1, gpu=_STUCK)
     changes = deepcopy(ILL[name])
@@ -118,7 +118,7 @@ APART: dict[str, list[tuple[Facts, str]]] = {
 @pytest.mark.parametrize(
     ("name", "other", "message"), [(name, *item) for name, ones in APART.items() for item in ones]
 )
-def test_ranks_that_differ_are_named_on_each(name: str, other: Facts, message: str) -> None:
+def test_ranks_that_differ_are_named_on_each_host(name: str, other: Facts, message: str) -> None:
     result = diagnose_all({"spark-1": _rank(0), "spark-2": other})
     assert {host: [item.id for item in ones] for host, ones in result.items()} == {
         "spark-1": [name], "spark-2": [name],
@@ -155,7 +155,7 @@ def test_a_stuck_collective_is_found_by_the_gpu_of_each_rank() -> None:
     assert diagnose("spark-1", spark(gpu=gpu(**_STUCK))) == []
 
 
-def test_nothing_is_found_on_a_healthy_host() -> None:
+def test_a_healthy_host_has_no_finding() -> None:
     assert diagnose("spark-1", spark()) == []
     assert render({"spark-1": []}) == "spark-1: nothing found"
     healed = {**SPARK_MEMORY, "CmaTotal": 0, "CmaFree": 0}  # by kho=off
@@ -185,12 +185,12 @@ def test_smoke_tests_and_health_checks_do_not_count_as_clients_answers() -> None
 
 
 @cases("name", "cure")
-def test_a_finding_names_the_cure_that_users_found(name: str, cure: str) -> None:
+def test_a_finding_names_the_remedy_of_users(name: str, cure: str) -> None:
     (finding,) = diagnose("spark-1", _ill(name))
     assert cure in f"{finding.reason} {finding.remedy}"
 
 
-def test_a_missing_cdi_file_is_cured_by_a_new_one() -> None:
+def test_a_new_cdi_file_is_the_remedy_for_a_missing_file() -> None:
     log = _capture("cdi-without-vendor")
     (finding,) = diagnose("spark-1", spark(service=service(log=log)))
     assert "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml" in finding.remedy
@@ -201,7 +201,7 @@ def _capture(name: str) -> list[str]:
     return (ROOT / "tests/fixtures" / PATTERNS[name].seen).read_text().splitlines()
 
 
-def test_every_check_is_provoked_here() -> None:
+def test_every_check_has_a_test() -> None:
     assert {*CHECKS.texts} == {*PATTERNS, *ILL, *APART, "stuck-collective"}
 
 
@@ -230,27 +230,25 @@ def test_log_lines_of_our_own_tests_have_no_finding(name: str, client: str) -> N
 
 
 @pytest.mark.parametrize("name", sorted({*ILL, "stuck-collective"}))
-def test_a_fault_is_found_and_nothing_else(name: str) -> None:
+def test_a_fault_causes_its_finding_alone(name: str) -> None:
     result = diagnose("spark-1", _ill(name))
     assert [item.id for item in result] == [name]
     (entry,) = result
     assert entry.observed
     assert entry.reason
     assert entry.remedy
-    assert entry.source  # tests/unit/findings/test_sources.py: which can be looked up
+    assert entry.source  # tests/unit/findings/test_sources.py checks its form
     assert "UNIT" not in entry.remedy
 
 
-def test_a_compiler_that_the_kernel_killed_has_its_own_diagnosis() -> None:
+def test_a_compiler_killed_by_the_kernel_has_its_own_diagnosis() -> None:
     line = "Out of memory: Killed process 4711 (cicc) total-vm:8123456kB"
     (finding,) = diagnose("spark-1", spark(kernel=[line]))
     assert (finding.id, "MAX_JOBS" in finding.remedy) == ("oom-killer", True)
 
 
-def test_a_vague_diagnosis_is_left_out_beside_an_exact_one() -> None:
-    """The event is that it gave up, and the token budget is the reason: only the reason is
-    reported.
-    """
+def test_a_specific_diagnosis_replaces_a_vague_diagnosis() -> None:
+    """systemd gave up on the service because of the token budget: only the reason is reported."""
     text = service(
         unit={"ActiveState": "failed", "Result": "exit-code", "NRestarts": "3"},
         log=[_capture("token-budget")[0], "RuntimeError: Engine core initialization failed."],
@@ -297,7 +295,7 @@ def test_a_fault_seen_by_doctor_and_watch_is_reported_once() -> None:
     assert "no token for 9 min (watched for 9 min)" in alone.observed
 
 
-def test_preflights_findings_are_reported_too() -> None:
+def test_the_doctor_reports_preflights_findings() -> None:
     finding = {
         "id": "clock", "severity": "warning", "subject": {"host": "spark-1"},
         "observed": "the clock is not synchronised", "expected": "a synchronised clock",
@@ -340,7 +338,9 @@ def test_arguments_are_read_from_every_form_of_command() -> None:
         (["CPU3: Package temperature above threshold"], "CPU3: Pack", "a power cut, a reset"),
     ],
 )
-def test_the_end_of_the_boot_before_is_explained(lines: list[str], last: str, reason: str) -> None:
+def test_the_end_of_the_previous_boot_is_explained(
+    lines: list[str], last: str, reason: str
+) -> None:
     (result,) = diagnose("spark-1", spark(boot_before=lines))
     assert (result.id, result.severity) == ("unclean-end", Severity.WARNING)
     assert f"without a shutdown, after: {last}" in result.observed

@@ -158,7 +158,7 @@ def test_the_holder_of_a_busy_gpu_is_the_engine() -> None:
     assert gpu.holders(text) == ("VLLM::EngineCore",)
 
 
-def test_the_watch_sees_the_load_of_a_busy_host() -> None:
+def test_the_watch_measures_the_load_of_a_busy_host() -> None:
     """A sample before the load and a sample during it, 19 s later."""
     state = json.loads((CAPTURES / "by-roles/watch-busy.json").read_text())
     samples = [decode(Sample, item) for item in state["ring"]]
@@ -170,7 +170,7 @@ def test_the_watch_sees_the_load_of_a_busy_host() -> None:
     assert evaluation.judge(samples, {"qwen3": 600.0}, thresholds.limits()) == []
 
 
-def test_the_watch_in_its_sandbox_has_an_answer_of_the_real_driver() -> None:
+def test_the_sandboxed_watch_gets_an_answer_of_the_real_driver() -> None:
     """nvidia-smi without access to the devices would be the finding `gpu-silent`."""
     state = json.loads((CAPTURES / "by-roles/watch.json").read_text())
     samples = [decode(Sample, item) for item in state["ring"]]
@@ -180,7 +180,7 @@ def test_the_watch_in_its_sandbox_has_an_answer_of_the_real_driver() -> None:
 
 @pytest.mark.parametrize("start", ["first", "second"])
 def test_the_planned_memory_equals_the_engines(start: str) -> None:
-    """Weights, KV cache, and the rest of the share: each within 5 % of the plan."""
+    """Weights, KV cache and the rest of the share are each within 5 % of the plan."""
     took = logs.memory(lines(f"by-roles/{start}-start.log"))
     pool, share = 139.80, 0.85  # GiB, as CUDA counts them
     planned = pool * share - took["weights_gib"] - OVERHEAD_GIB

@@ -98,12 +98,12 @@ def test_a_day_without_trouble_has_no_finding() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(ILL))
-def test_a_fault_is_found_and_nothing_else(name: str) -> None:
+def test_a_fault_causes_its_finding_alone(name: str) -> None:
     samples, severity = ILL[name]
     assert judged(samples) == [(name, severity)]
 
 
-def test_the_doctor_knows_every_name() -> None:
+def test_the_doctor_recognizes_every_name() -> None:
     """Each verdict of the watch has an explanation in `sparkwright doctor`."""
     assert set(ILL) <= set(CHECKS.texts)
 
@@ -156,7 +156,7 @@ def test_the_ring_keeps_a_day_and_stays_small() -> None:
     assert verdicts.kept([*kept, Sample(0.0)]) == [Sample(0.0)]
 
 
-def test_a_finding_has_the_time_of_its_begin() -> None:
+def test_a_finding_has_its_start_time() -> None:
     watch_finding = WatchFinding("wedge", "a", "error", "x")
     first = verdicts.carried([watch_finding], [], 100.0)
     assert first == [replace(watch_finding, since=100.0)]

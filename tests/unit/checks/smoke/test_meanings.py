@@ -67,7 +67,7 @@ def failing(**image: Any) -> dict[str, DeepResult]:
     return {"qwen36": decode(DeepResult, {**service, "checks": checked})}
 
 
-def test_an_undocumented_failure_still_has_a_place_to_look() -> None:
+def test_an_undocumented_failure_still_names_a_place_to_look() -> None:
     text = render(verdicts("spark-1", failing(cause=None), NOW))
     assert "reason:   the cause is not known" in text
     assert "remedy:   journalctl -u sparkwright-qwen36" in text
@@ -142,11 +142,11 @@ def test_checks_without_a_reason_are_left_out(
 
 
 @pytest.mark.parametrize("context", [None, -1, "auto"])
-def test_a_context_that_the_engine_sizes_is_asked_of_the_server(context: object) -> None:
+def test_a_context_that_the_engine_sizes_is_read_from_the_server(context: object) -> None:
     assert of("qwen36-35b-a3b-heretic-dflash", max_model_len=context).context is None
 
 
-def test_a_text_model_is_shown_no_picture() -> None:
+def test_a_text_model_gets_no_picture() -> None:
     assert "has no vision" in of("qwen36-27b-nvfp4-dflash-fp8").skip["image"]
 
 

@@ -66,7 +66,9 @@ def test_the_plan_names_the_chosen_file_and_the_reason() -> None:
 
 
 @cases("group", "data", "choice")
-def test_the_hosts_settings_give_the_memory(group: str, data: dict[str, Any], choice: str) -> None:
+def test_the_hosts_settings_determine_the_memory(
+    group: str, data: dict[str, Any], choice: str
+) -> None:
     with hub() as choices:
         planned({"model": REPOSITORY}, group, **data)
     assert choices == [choice]

@@ -52,7 +52,7 @@ def test_the_services_own_settings_override_each_derived_value(
     assert result.origins[f"argument.{argument}"].startswith("group_data/sparks.py")
 
 
-def test_image_tag_names_and_revision_are_the_users_too() -> None:
+def test_the_user_may_set_image_tag_names_and_revision() -> None:
     with hub.on_the_hub(hub.repository()) as asked:
         result = hub.chat(hub.planned(cases.data["own_settings"]))
     assert result.image.tag == "v0.28.0"
@@ -61,7 +61,7 @@ def test_image_tag_names_and_revision_are_the_users_too() -> None:
     assert asked == [(hub.REPOSITORY, "v2")]
 
 
-def test_a_parser_taken_away_takes_the_claim_with_it() -> None:
+def test_a_removed_parser_removes_its_claim() -> None:
     with hub.on_the_hub(hub.repository()):
         fleet = hub.planned({"arguments": {"tool_call_parser": None}})
     result = hub.chat(fleet)
@@ -89,7 +89,7 @@ def test_smoke_checks_the_claimed_abilities_only(
         )
 
 
-def test_a_recipe_of_the_catalog_is_asked_first_and_the_hub_not_at_all() -> None:
+def test_the_catalog_is_read_first_and_the_hub_is_not_asked() -> None:
     with hub.on_the_hub() as asked:
         heretic = hub.chat(hub.planned({"model": "AEON-7/Qwen3.6-35B-A3B-heretic-NVFP4"}))
         small = hub.planned({"model": "nvidia/Qwen3.6-35B-A3B-NVFP4"}, "rtx50", gpu="rtx5090")
@@ -100,7 +100,7 @@ def test_a_recipe_of_the_catalog_is_asked_first_and_the_hub_not_at_all() -> None
     assert hub.chat(large).recipe.name == "qwen36-35b-a3b-nvfp4-rtx-pro-6000"
 
 
-def test_a_users_own_catalog_is_asked_too(tmp_path: Path) -> None:
+def test_a_users_own_catalog_is_read_too(tmp_path: Path) -> None:
     for kind, entry in cases.data["own_catalog"].items():
         (tmp_path / f"{kind}.yaml").write_text(json.dumps(entry))  # JSON is YAML
     with hub.on_the_hub() as asked:
@@ -109,7 +109,7 @@ def test_a_users_own_catalog_is_asked_too(tmp_path: Path) -> None:
 
 
 @cases("group", "data", "length", "share", "vram")
-def test_sizes_go_by_the_gpu(
+def test_sizes_depend_on_the_gpu(
     group: str, data: dict[str, Any], length: object, share: float, vram: float | None
 ) -> None:
     with hub.on_the_hub(hub.repository()):
@@ -133,7 +133,7 @@ def test_sglang_serves_a_text_model_by_its_name_alone(
 
 
 @cases("config", "given", "key", "message")
-def test_unknown_facts_are_asked_for_by_name(
+def test_unknown_facts_are_requested_by_name(
     config: dict[str, Any] | None, given: dict[str, Any], key: str, message: str
 ) -> None:
     if config is not None:
@@ -161,7 +161,7 @@ def test_the_hubs_task_decides_the_kind_of_requests(
     assert ("chat" in skipped, "stream" in skipped) == ("chat" not in kinds, "chat" not in kinds)
 
 
-def test_an_unknown_gpu_is_asked_for_with_the_choices() -> None:
+def test_an_unknown_gpu_is_requested_with_the_choices() -> None:
     with hub.on_the_hub(hub.repository()) as asked:
         (problem,) = hub.planned(group="boxes").problems
     assert "this host's GPU" in problem.observed
@@ -169,7 +169,7 @@ def test_an_unknown_gpu_is_asked_for_with_the_choices() -> None:
     assert asked == []  # nothing is fetched for a question
 
 
-def test_the_settings_know_every_gpu_of_the_catalog() -> None:
+def test_the_settings_accept_every_gpu_of_the_catalog() -> None:
     for name in GPUS:
         assert HostSettings.model_validate({"services": {}, "gpu": name}).gpu == name
 
@@ -181,7 +181,7 @@ def test_a_service_has_a_recipe_or_a_model_and_not_both(service: dict[str, Any])
     assert "'model'" in problem.observed
 
 
-def test_an_unknown_architecture_is_named_with_a_tag_that_has_it() -> None:
+def test_an_unknown_architecture_is_named_with_a_suitable_tag() -> None:
     config = {**hub.CONFIG, "architectures": ["Qwen3_5ForCausalLM"]}
     with hub.on_the_hub(hub.repository(config=config)):
         fleet = hub.planned({"image_tag": "v0.24.0"})
@@ -280,7 +280,7 @@ def served(registry: Path, service: dict[str, Any] | None = None, **data: Any) -
         return hub.planned(service, registries={"vllm": str(registry)}, **data)
 
 
-def test_vllms_recipe_is_asked_before_the_models_own_files(registry: Path) -> None:
+def test_vllms_recipe_takes_precedence_over_the_models_own_files(registry: Path) -> None:
     fleet = served(registry)
     assert not errors(fleet.hosts["spark-1"].violations)
     service, source = hub.chat(fleet), f"{registry}@{git(registry, 'rev-parse', 'HEAD')}"
@@ -333,7 +333,7 @@ def test_the_lock_has_vllms_recipe_and_no_registry_is_asked_again(
     assert hub.chat(again).arguments == before
 
 
-def test_a_newer_vllm_than_the_images_is_required(registry: Path) -> None:
+def test_an_image_older_than_the_required_vllm_is_reported(registry: Path) -> None:
     text = RECIPE.replace('"0.9.0"', '"9.1.0"')
     rewrite(registry, text)
     (problem,) = served(registry).problems
@@ -343,7 +343,7 @@ def test_a_newer_vllm_than_the_images_is_required(registry: Path) -> None:
 
 
 @cases("image", "taken")
-def test_settings_of_another_image_are_not_taken(registry: Path, image: str, taken: bool) -> None:
+def test_settings_of_another_image_are_ignored(registry: Path, image: str, taken: bool) -> None:
     text = RECIPE.replace("precision: fp8", f"precision: fp8\n    docker_image: {image}")
     rewrite(registry, text)
     service = hub.chat(served(registry))
@@ -355,7 +355,7 @@ def test_settings_of_another_image_are_not_taken(registry: Path, image: str, tak
         assert image in value
 
 
-def test_heads_that_draft_for_themselves_are_claimed(registry: Path) -> None:
+def test_speculation_by_a_models_own_heads_is_enabled(registry: Path) -> None:
     text = RECIPE.replace('"ngram"', '"mtp"').replace("opt_in_features: [spec_decoding]", "")
     rewrite(registry, text)
     fleet = served(registry)
@@ -364,7 +364,7 @@ def test_heads_that_draft_for_themselves_are_claimed(registry: Path) -> None:
     assert result["speculative_config"] == {"method": "mtp", "num_speculative_tokens": 3}
 
 
-def test_an_unreachable_registry_is_an_error_and_not_another_service(here: Path) -> None:
+def test_an_unreachable_registry_is_an_error(here: Path) -> None:
     (problem,) = served(here / "none").problems
     assert str(here / "none") in str(problem)
 

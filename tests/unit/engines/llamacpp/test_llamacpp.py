@@ -1,4 +1,5 @@
-"""llama.cpp: command line, limits, memory by a GGUF header, and a recipe derived from one."""
+"""llama.cpp: command line, limits, memory by a GGUF header, and a recipe derived from such a
+header."""
 
 from __future__ import annotations
 
@@ -125,7 +126,7 @@ def test_a_drafter_takes_memory_of_the_card() -> None:
 
 
 @cases("pooling", "argument", "routes")
-def test_a_pooling_model_is_started_and_tested_as_such(
+def test_a_pooling_model_is_started_and_tested_for_pooling(
     pooling: str, argument: str, routes: list[str]
 ) -> None:
     arguments = dict(chat(derived(pooling=pooling)).arguments)
@@ -149,7 +150,7 @@ def test_a_format_that_the_engine_does_not_load_is_an_error() -> None:
 
 
 @cases("arguments", "context", "sequences", "cache")
-def test_slots_share_the_context_or_split_it(
+def test_slots_share_or_split_the_context(
     arguments: dict[str, Any], context: int, sequences: int, cache: int | None
 ) -> None:
     limits = ENGINE.limits(arguments)
@@ -180,7 +181,7 @@ def test_a_fitting_context_also_fits_with_sliding_windows(pool: float) -> None:
 
 
 def test_short_names_are_written_as_long_names() -> None:
-    """``-ngl`` has one dash, and llama-server does not know ``--ngl``."""
+    """``-ngl`` has one dash, and llama-server rejects ``--ngl``."""
     settings = {"recipe": "qwen35-9b-gguf-rtx-12gb", "arguments": {"ngl": 50, "c": 4096}}
     command = container_command(plan({"s": settings}).services[0]).arguments
     assert command[command.index("50") - 1] == "--n-gpu-layers"

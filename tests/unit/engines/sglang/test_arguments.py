@@ -39,7 +39,7 @@ def test_every_argument_that_is_a_setting_exists_in_sglang(name: str) -> None:
     assert any(name in table.arguments for table in tables)
 
 
-def test_a_container_is_read_back_as_it_was_planned() -> None:
+def test_a_container_is_read_back_as_planned() -> None:
     (service,) = plan({"s": {"recipe": RECIPE}}).services
     read = read_words(container_command(service).arguments)
     running = limits({name: " ".join(values) for name, values in read.items()})

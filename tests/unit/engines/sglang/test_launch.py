@@ -79,7 +79,7 @@ def test_sglang_listens_on_the_socket_alone(server: tuple[subprocess.Popen[str],
         assert other.connect_ex(("127.0.0.1", port)) != 0
 
 
-def test_every_route_but_health_and_metrics_asks_for_the_key(
+def test_every_route_but_health_and_metrics_requires_the_key(
     server: tuple[subprocess.Popen[str], str, int],
 ) -> None:
     _, path, _ = server

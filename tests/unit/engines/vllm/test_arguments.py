@@ -66,7 +66,9 @@ def test_a_mistake_is_found_at_its_place(
 
 
 @pytest.mark.parametrize(("version", "arguments"), ARGUMENTS["passes"])
-def test_arguments_that_the_parser_accepts_pass(version: str, arguments: dict[str, Any]) -> None:
+def test_arguments_that_the_parser_accepts_cause_no_finding(
+    version: str, arguments: dict[str, Any]
+) -> None:
     assert _findings(version, arguments) == []
 
 
@@ -123,7 +125,7 @@ def test_a_build_of_a_release_uses_the_releases_table(version: str) -> None:
 
 
 @cases("version", "batched", "seqs", "left")
-def test_the_token_budget_is_the_versions_own(
+def test_the_token_budget_depends_on_the_version(
     version: str | None, batched: int, seqs: int, left: int
 ) -> None:
     assert scheduled_token_budget(batched, seqs, 11, version) == left
@@ -187,7 +189,7 @@ def test_every_version_of_an_image_has_a_table(name: str, others: list[str]) -> 
 
 
 @cases("version", "hybrid", "defaults")
-def test_the_tables_know_the_defaults(
+def test_the_tables_contain_the_defaults(
     version: str, hybrid: bool, defaults: dict[str, object]
 ) -> None:
     expected = defaults_of(version, hybrid)
@@ -219,7 +221,7 @@ def _second_names(capture: dict[str, Any]) -> list[str]:
 
 
 @cases("version", "expected")
-def test_the_nearest_table_is_the_versions_own_or_the_next_lower(
+def test_the_nearest_table_is_the_versions_own_or_the_next_lower_table(
     version: str, expected: str
 ) -> None:
     assert nearest(version) == expected
@@ -246,5 +248,6 @@ def test_every_argument_is_listed_for_imported_recipes(program: str) -> None:
     listed = {name for name in names if any(fnmatchcase(name, each) for each in patterns)}
     refused = {name for name in names if any(fnmatchcase(name, each) for each in own.refused)}
     assert names <= listed | refused
-    # If both have a name, some of its values or keys are listed, or the list is more exact.
+    # If `listed` and `refused` have the same name, `listed` has only some of its values or keys, or
+    # is more exact.
     assert not {name for name in own.listed["env"] if own.refused.get(name)}

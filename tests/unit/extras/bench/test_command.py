@@ -48,7 +48,7 @@ LOADED = replace(FACTS, samples=(replace(GB10, clock_mhz=2400, power_w=60),))
 
 @pytest.fixture(autouse=True)
 def engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An engine that has four characters in a token, and counters that grow from look to look."""
+    """An engine that has four characters in a token, and counters that grow with every request."""
     looks = count(1)
     each = {"drafts": 55.0, "drafted": 220.0, "accepted": 130.0}
 
@@ -152,7 +152,7 @@ def test_a_release_that_is_not_planned_is_reported_and_its_settings_are_unknown(
     assert _kept(tmp_path).settings == {}
 
 
-def test_a_service_that_does_not_run_is_named_after_the_figures_of_the_others(
+def test_a_service_that_does_not_run_is_named_after_the_figures_of_other_services(
     bench: Callable[..., Done], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(FACTS.running, "qwen36")
@@ -171,7 +171,7 @@ def test_wrong_arguments_end_with_a_message(
     assert asked == []
 
 
-def test_without_a_key_nothing_is_measured_and_none_is_made(
+def test_without_a_key_nothing_is_measured_and_no_key_is_made(
     bench: Callable[..., Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SPARKWRIGHT_API_KEY")
@@ -218,13 +218,13 @@ def cell(load: Load, **changes: Any) -> Cell:
     return aiperf.cell(Batch("coding", None, (load,)), load, **{**data, **changes})
 
 
-def test_acceptance_is_the_change_of_the_counters_and_without_speculation_there_is_none() -> None:
+def test_acceptance_is_the_change_of_the_counters_and_absent_without_speculation() -> None:
     counted = {"drafts": 10.0, "drafted": 110.0, "accepted": 33.0}
     assert run.acceptances(counted) == {"acceptance": 0.3, "acceptance_length": 4.3}
     assert run.acceptances({}) == run.acceptances(dict.fromkeys(counted, 0.0)) == {}
 
 
-def test_a_phase_in_which_nothing_was_answered_has_errors_alone() -> None:
+def test_a_phase_without_answers_has_errors_alone() -> None:
     result = cell(EIGHT, report={}, errors=18)
     assert (result.requests, result.errors, result.prompt_tokens, result.measures) == (0, 18, 0, {})
 
@@ -238,7 +238,7 @@ def test_failed_requests_are_counted_by_phase_with_their_reason() -> None:
 
 
 @cases("vectors", "kind", "path", "line")
-def test_a_model_that_pools_is_asked_by_its_own_route_and_streams_nothing(
+def test_a_model_that_pools_is_measured_by_its_own_route_without_a_stream(
     vectors: bool, kind: str, path: str, line: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer = requests.Response()
@@ -289,7 +289,7 @@ def test_every_pin_has_hashes_and_no_address() -> None:
 
 
 @pytest.mark.parametrize(("heard", "errors"), [("Four queen of clubs.", 0), ("Thank you", 6)])
-def test_a_kind_that_the_generator_lacks_is_asked_and_judged_without_it(
+def test_a_kind_that_the_generator_lacks_is_measured_without_the_generator(
     heard: str, errors: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer = requests.Response()

@@ -75,7 +75,9 @@ def test_a_service_without_drafts_is_not_compared_with_a_drafting_service() -> N
 
 
 @given(st.sampled_from(MEASURES[:8]), st.floats(1, 1e4), st.floats(1, 2), st.floats(1e-3, 1e4))
-def test_a_verdict_is_sound(base: Measure, low: float, width: float, measured: float) -> None:
+def test_a_verdict_agrees_with_its_range(
+    base: Measure, low: float, width: float, measured: float
+) -> None:
     table = tables(result(), catalog())[0]
     row = Row.model_validate({base.published: (low, low * width)})
     verdict = judge(base, measured, table, row)

@@ -51,7 +51,7 @@ def test_the_image_has_its_digest_and_the_tag_of_the_release_that_runs() -> None
     assert image_of(replace(running, image="a/b:1", tag="1")).digest is None
 
 
-def test_settings_are_single_values_and_the_drafts_length() -> None:
+def test_settings_have_single_values_and_the_drafts_length() -> None:
     settings = settings_of(plan().services[0])
     assert settings["num_speculative_tokens"] == 11
     assert settings["enable_prefix_caching"] is True
@@ -72,7 +72,7 @@ def test_a_change_during_the_run_is_reported() -> None:
 
 
 @pytest.mark.parametrize("running", [True, False])
-def test_running_releases_are_read_from_the_containers_and_the_gpu_while_it_is_busy(
+def test_running_releases_are_read_from_containers_and_the_gpu_under_load(
     running: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host = spark("spark-1")
@@ -148,7 +148,7 @@ def test_a_second_result_of_the_same_second_does_not_replace_the_first(tmp_path:
         ({"host": "spark-2"}, "a result of spark-2/qwen36, not of spark-1/qwen36"),
     ],
 )
-def test_a_broken_file_is_named_and_the_others_count(
+def test_a_broken_file_is_named_and_other_files_count(
     tmp_path: Path, written: str | dict[str, Any], message: str
 ) -> None:
     good = save(tmp_path, result())
@@ -161,7 +161,7 @@ def test_a_broken_file_is_named_and_the_others_count(
     assert message in " ".join(f"{each.subject} {each.observed}" for each in problems)
 
 
-def test_keys_of_a_newer_version_are_passed_over(tmp_path: Path) -> None:
+def test_keys_of_a_newer_version_are_ignored(tmp_path: Path) -> None:
     path = save(tmp_path, result())
     path.write_text(json.dumps({**json.loads(path.read_text()), "weather": "hot"}))
     assert load(tmp_path)[0]["spark-1", "qwen36"] == result()

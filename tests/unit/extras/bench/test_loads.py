@@ -31,12 +31,12 @@ def test_every_prompt_is_sent_equally_often(category: str, concurrency: int) -> 
 
 
 @given(st.integers(1000, 200_000), st.floats(2, 6))
-def test_a_long_prompt_is_as_long_as_asked_and_like_no_other(
+def test_a_long_prompt_has_the_requested_length_and_is_unique(
     tokens: int, characters: float
 ) -> None:
     item, other = (loads.long_prompt("coding", tokens, seed, characters) for seed in ("a-1", "a-2"))
     assert len(item) / characters == pytest.approx(tokens, rel=0.02)
-    # vLLM's prefix cache knows blocks of 16 tokens: no two blocks are alike.
+    # vLLM's prefix cache has blocks of 16 tokens: no two blocks are alike.
     assert item[:25] != other[:25]
     assert item == loads.long_prompt("coding", tokens, "a-1", characters)
     assert item.endswith(texts("coding")["context"])

@@ -51,7 +51,7 @@ def test_an_answer_goes_to_stdout_and_its_figures_to_stderr(site: Path, model: M
 
 
 @pytest.mark.parametrize("name", ["qwen36-35b-heretic", "qwen36-fast"])
-def test_a_name_has_its_own_sampling(site: Path, model: Model, name: str) -> None:
+def test_a_served_name_has_its_own_sampling(site: Path, model: Model, name: str) -> None:
     advised = catalog().recipes["qwen36-35b-a3b-heretic-dflash"].aliases[name]
     assert chat(site, "--alias", name, message="From a pipe").exit_code == 0
     (body,) = model.asked
@@ -119,7 +119,7 @@ def test_without_network_and_ssh_one_message_names_both(tmp_path: Path) -> None:
 
 
 @cases("best", "code", "message")
-def test_a_model_of_another_kind_is_asked_its_kinds_own_question(
+def test_a_model_of_another_kind_gets_a_request_of_its_kind(
     tmp_path: Path, model: Model, best: int, code: int, message: str
 ) -> None:
     more = ', "arguments": {"runner": "pooling", "speculative_config": None}'

@@ -35,9 +35,9 @@ def test_code_and_scripts_stay_readable() -> None:
     assert visible_prose(text) == text
 
 
-def test_the_key_is_in_no_argument_list_and_nothing_is_kept(inner_site: Path, model: Model) -> None:
-    """ssh's environment lacks it too, since other users of the controller can read its arguments
-    and environment.
+def test_the_key_is_in_no_argument_list_and_no_text_is_kept(inner_site: Path, model: Model) -> None:
+    """ssh's environment lacks the key too, since other users of the controller can read its
+    arguments and environment.
     """
     with_ssh(inner_site, SSH.replace("import os, socket", "import os\n"
         "open('seen.txt', 'a').write(open('/proc/self/cmdline').read() + str(os.environ)"
@@ -57,7 +57,7 @@ def test_the_key_is_in_no_argument_list_and_nothing_is_kept(inner_site: Path, mo
         assert KEY not in path.read_text() or stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_key_that_others_can_read_is_not_used(site: Path, model: Model) -> None:
+def test_a_key_that_other_users_can_read_is_not_used(site: Path, model: Model) -> None:
     (site / ".sparkwright/api_key").chmod(0o644)
     done = chat(site, "--prompt", "x")
     assert done.exit_code == 2
@@ -65,7 +65,7 @@ def test_a_key_that_others_can_read_is_not_used(site: Path, model: Model) -> Non
     assert model.seen == []
 
 
-def test_a_redirect_takes_the_key_nowhere(site: Path, model: Model) -> None:
+def test_a_redirect_gets_no_key(site: Path, model: Model) -> None:
     with speaking(Model()) as other:
         model.redirect = f"http://127.0.0.1:{other.port}"
         done = chat(site, "--prompt", "x")
@@ -74,9 +74,7 @@ def test_a_redirect_takes_the_key_nowhere(site: Path, model: Model) -> None:
     assert other.seen == []
 
 
-def test_neither_a_proxy_of_the_environment_nor_netrc_sees_a_request(
-    site: Path, model: Model
-) -> None:
+def test_neither_a_proxy_of_the_environment_nor_netrc_is_used(site: Path, model: Model) -> None:
     netrc = Path(environment(site)["HOME"], ".netrc")
     netrc.write_text("machine 127.0.0.1 login a password b\n")
     netrc.chmod(0o600)
@@ -137,7 +135,7 @@ def test_a_server_with_another_certificate_is_refused(
     assert (site / "ssh.txt").exists() == (way == "ssh")  # not tried over another path
 
 
-def test_nothing_of_an_inventory_is_an_option_of_ssh() -> None:
+def test_no_text_of_an_inventory_becomes_an_option_of_ssh() -> None:
     data = {"ssh_hostname": "-oProxyCommand=touch /tmp/x", "ssh_user": "a\nProxyCommand=b",
             "ssh_key": '~/my "keys"/%h', "ssh_port": 2222}  # fmt: skip
     arguments = ssh("box", data, "-W", "127.0.0.1:8000")

@@ -26,7 +26,7 @@ WARNING = Finding("drift", Severity.WARNING, Subject("spark-1", "qwen36"), "chan
 
 
 def page(*hosts: str, now: dt.datetime = NOON, **changes: Any) -> Page:
-    """The page of these hosts, which are healthy but for the changes."""
+    """The page of these hosts, which are healthy except for the changes."""
     rows = changes.pop("rows", tuple(replace(ROW, host=host) for host in hosts))
     last = LastRun(now, False, rows)
     return page_of(made=now, catalog=catalog(), **{"last_run": last, **changes})
@@ -63,7 +63,7 @@ def test_equal_findings_are_one_line_with_a_count_and_the_hosts() -> None:
     assert len(list(groups(made.fleet))) == 2
 
 
-def test_a_stopped_service_comes_before_a_slow_one_and_a_broken_file_last() -> None:
+def test_a_stopped_service_comes_before_a_slow_service_and_a_broken_file_last() -> None:
     bare = (replace(ROW.services[0], smoke=None),)
     down = replace(ROW, host="rtx-1", refused="no answer\nat all", changes=(), services=bare)
     wedge = Finding("wedge", Severity.ERROR, Subject("spark-1", "qwen36"), "no token for 9 min")

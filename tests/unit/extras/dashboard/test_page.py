@@ -49,7 +49,7 @@ MEASURED = {("spark-1", "qwen36"): result()}
 
 
 def page(*, rows: Sequence[Row] | None = None, dry: bool = False, **changes: Any) -> contents.Page:
-    """The invented fleet's page, or that of a run with these rows."""
+    """The invented fleet's page, or the page of a run with these rows."""
     if rows is not None:
         changes["last_run"] = contents.LastRun(NOON, dry, tuple(rows))
     return page_of(**{"made": NOON, "catalog": catalog(), **example(), **changes})
@@ -135,7 +135,7 @@ _nasty = st.sampled_from(
 
 
 def _read(name: str) -> Seen:
-    """The page of a host that says this word wherever it says something."""
+    """The page of a host that has this word in all of its texts."""
     (service,) = ROW.services
     assert service.smoke
     fields: Any = dict.fromkeys(("name", "tag", "release"), name)
@@ -267,7 +267,7 @@ def test_the_terminal_shows_a_summary_of_the_page() -> None:
     assert "spark-1/qwen36: 2 requests failed" in failing
 
 
-def test_hosts_sort_as_people_count() -> None:
+def test_hosts_sort_in_natural_order() -> None:
     mixed = ["spark-10", "spark-2", "10", "a", "9b"]
     assert sorted(mixed, key=natural) == ["9b", "10", "a", "spark-2", "spark-10"]
 
@@ -323,7 +323,7 @@ def test_the_history_equals_the_status_commands(tmp_path: Path) -> None:
     assert (switch.host, switch.after, switch.ended) == ("spark-1", "b" * 12, "serving")
 
 
-def test_a_deep_smoke_test_of_the_same_release_is_shown_instead_of_a_runs(tmp_path: Path) -> None:
+def test_a_deep_smoke_test_of_the_same_release_replaces_the_runs_smoke_test(tmp_path: Path) -> None:
     service = ROW.services[0]
     checks = [
         {"name": "image", "verdict": "failed", "seconds": 1.5, "detail": "!!!!", "cause": "marks",

@@ -116,7 +116,7 @@ CONTROL = {"action": "stop", "host": "spark-1", "service": "qwen36"}
 
 
 @cases("status", "path", "headers")
-def test_only_the_page_itself_may_read(
+def test_only_the_page_itself_may_read_data(
     site: Site, status: int, path: str, headers: dict[str, str | None]
 ) -> None:
     facts = {"cookie": site.cookie, "token": site.token, "port": site.port}
@@ -202,7 +202,7 @@ def test_an_answer_from_before_a_pause_gives_no_state_and_no_rate(
     assert (seen(fleet)["state"], seen(fleet)["services"][0]["load"]["tokens"]) == ("up", None)
 
 
-def test_a_hostile_host_sends_no_endless_page(fleet: Fleet) -> None:
+def test_a_hostile_host_makes_no_endless_page(fleet: Fleet) -> None:
     fetch = UnfinishedFetch(9, message="x" * 9999)
     names = tuple(f"a{n}" for n in range(999))
     nan = {"qwen36": float("nan")}
@@ -223,7 +223,7 @@ def test_usage_by_key_lists_the_most_used_first(fleet: Fleet, tmp_path: Path) ->
         assert counted(UsageRequest(str(database), "2026-11-24")) == ()
 
 
-def test_a_fault_of_the_site_is_a_sentence_and_no_traceback(fleet: Fleet) -> None:
+def test_a_fault_of_the_site_is_shown_without_a_traceback(fleet: Fleet) -> None:
     def broken() -> Page:
         raise refusal("group_data/all.py", "port is not a number", "write a number")
 
@@ -250,7 +250,7 @@ def test_rates_are_of_the_last_hour_alone(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.usefixtures("checkout")
-def test_a_broken_plan_is_a_problem_of_the_page() -> None:
+def test_a_broken_plan_is_reported_on_the_page() -> None:
     hosts = Hosts(Path("inventory/lab.py"), ("no_such_setting=1",))
     assert "no_such_setting" in dashboard._page(hosts, control=False)
 
@@ -325,7 +325,7 @@ def test_running_and_interrupted_downloads_are_found(
 
 
 @cases("generated", "first")
-def test_every_engine_that_measures_the_time_to_the_first_token_shows_it(
+def test_every_engine_shows_its_measured_time_to_the_first_token(
     fleet: Fleet, generated: str, first: float | None
 ) -> None:
     for at in (100.0, 105.0):
@@ -338,7 +338,7 @@ def test_every_engine_that_measures_the_time_to_the_first_token_shows_it(
     assert (service["load"]["first_token"], service["load"]["tokens"]) == (first, 1.0)
 
 
-def test_each_host_of_a_roll_out_waits_is_switched_or_is_done(fleet: Fleet) -> None:
+def test_each_host_of_a_roll_out_has_one_of_three_states(fleet: Fleet) -> None:
     lock = Owner(by="me@pc", since=NOW + 40, batch="batch 2 of 3")
     end = HistoryEntry("qwen36", "a1", RELEASE, "me@pc", NOW + 70, (), 3.2, "good", ())
     before, phases = replace(end, at=NOW + 20), {"qwen36": Phase("loading weights", NOW + 80)}
@@ -353,7 +353,7 @@ def test_each_host_of_a_roll_out_waits_is_switched_or_is_done(fleet: Fleet) -> N
         assert seen(fleet)["work"] == f"me@pc (for 1 min): batch 2 of 3: {step}"
 
 
-def test_a_release_of_a_newer_plan_does_not_differ_from_the_plan_of_the_start() -> None:
+def test_a_switch_after_the_start_is_not_compared_with_the_plan() -> None:
     end = HistoryEntry("qwen36", RELEASE, "b2", "me@pc", NOW, (), 3.2, "good", ())
     status = {"services": {"qwen36": service(release="b2")}, "history": (end,)}
     for read, plan in (
@@ -375,7 +375,7 @@ def test_a_command_line_that_can_not_be_used_is_refused(
     assert message in done.output
 
 
-def test_nobody_else_gets_the_token_at_the_address_that_browsers_try_first() -> None:
+def test_no_other_user_can_listen_on_the_dashboards_ipv6_port() -> None:
     with closing(socket.create_server(("::1", 0), family=socket.AF_INET6)) as other_user:
         port = other_user.getsockname()[1]
         with pytest.raises(UserError, match="Address already in use"):
@@ -425,7 +425,7 @@ def test_the_command_shows_a_host_that_is_off_and_ends_with_ctrl_c(
 
 
 @cases("action", "host", "name", "command")
-def test_an_action_is_the_command_of_its_name(
+def test_an_action_runs_the_command_of_its_name(
     monkeypatch: pytest.MonkeyPatch, checkout: Any, fleet: Fleet, action: str, host: str,
     name: str, command: list[str] | None,
 ) -> None:  # fmt: skip

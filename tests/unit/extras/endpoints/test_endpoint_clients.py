@@ -134,7 +134,7 @@ def test_litellm_routes_by_the_configuration(litellm: Any) -> None:
         assert {ask("word " * 10000)["path"] for _ in range(5)} == {"/large/v1/chat/completions"}
 
 
-def test_litellm_s_proxy_takes_every_recipe(litellm: Any) -> None:
+def test_litellms_proxy_accepts_every_recipe(litellm: Any) -> None:
     config = safe_load(render("litellm", lab()))
     router = litellm.Router(model_list=config["model_list"], **config["router_settings"])
     hosts = {"qwen36-35b-heretic": 2, "qwen36-35b": 1, "qwen36-fast": 3, "qwen36-deep": 3}

@@ -84,7 +84,7 @@ def test_agents_get_services_that_call_tools(form: str) -> None:
         usable(form, (mute,))
 
 
-def test_a_name_of_the_users_own_has_no_advice() -> None:
+def test_a_users_own_name_has_no_advice() -> None:
     (name,) = single(spark(served_names=["mine"])).names
     assert (name.figures, name.thinking) == ({}, None)
 
@@ -128,7 +128,7 @@ def test_the_fleets_address_replaces_every_service_behind_it() -> None:
         export(inner)
 
 
-def test_hosts_without_an_address_are_reported_all_at_once() -> None:
+def test_hosts_without_an_address_are_reported_at_once() -> None:
     hosts = planned(spark_1=(SPARK, {}), spark_2=(SPARK, {}))
     for host, address in zip(hosts, ("@local", "@docker/x"), strict=True):
         hosts[host] = replace(hosts[host], data={"ssh_hostname": address})
@@ -138,7 +138,7 @@ def test_hosts_without_an_address_are_reported_all_at_once() -> None:
 
 
 @cases("length", "context")
-def test_the_context_is_the_services_own(length: int | str, context: int) -> None:
+def test_the_context_comes_from_the_service(length: int | str, context: int) -> None:
     assert single(spark(arguments={"max_model_len": length})).context == context
 
 
@@ -150,7 +150,7 @@ def test_the_longest_answer_leaves_room_for_a_prompt(length: int) -> None:
     assert endpoint.max_input >= endpoint.max_output >= min(2048, length // 2)
 
 
-def test_tools_and_thoughts_are_offered_where_the_service_takes_them() -> None:
+def test_tools_and_reasoning_are_offered_if_the_service_supports_them() -> None:
     bare = single(spark(arguments={"enable_auto_tool_choice": None, "reasoning_parser": None}))
     assert (bare.tools, bare.reasoning) == (False, False)
     for entry in safe_load(render("litellm", [bare]))["model_list"]:
@@ -227,7 +227,7 @@ def test_shipped_advice_is_for_names_that_are_served() -> None:
         assert set(recipe.aliases) <= set(recipe.served_names), recipe.name
 
 
-def test_clients_of_a_cluster_know_its_head_alone() -> None:
+def test_clients_of_a_cluster_get_its_head_alone() -> None:
     hosts = {"spark-1": fleets.data(), "spark-2": fleets.data()}
     exported = export(fleets.planned(hosts).or_raise())
     assert [endpoint.host for endpoint in exported.endpoints] == ["spark-1"]

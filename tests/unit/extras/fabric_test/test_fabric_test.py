@@ -78,7 +78,7 @@ def _gathered(gbytes: float, backend: str = "nccl") -> Measurement:
 
 
 @pytest.mark.parametrize(("gbits", "gbytes"), [(46.0, 22.4), (92.6, 11.0)])
-def test_half_the_rate_fails_except_in_a_ring(gbits: float, gbytes: float) -> None:
+def test_half_the_rate_is_a_failure_except_in_a_ring(gbits: float, gbytes: float) -> None:
     result = measured(gbits, _gathered(gbytes), pair())
     assert not result.well
     assert FAILED in {measure.verdict for measure in result.measures}
@@ -151,7 +151,7 @@ def test_faults_and_slow_links_are_reported_at_once(monkeypatch: pytest.MonkeyPa
     assert done.output.count("failed") == 2  # one twin, the other
 
 
-def test_only_looking_measures_nothing_and_hosts_without_a_connectx_are_a_mistake(
+def test_a_look_measures_nothing_and_hosts_without_a_connectx_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked = _answering(monkeypatch, pair())
@@ -196,7 +196,7 @@ def test_an_honest_answer_is_accepted() -> None:
     assert state_of(fake(None, fabric=state)) == state  # type: ignore[arg-type]
 
 
-def test_a_hosts_address_becomes_only_a_number_on_another_host() -> None:
+def test_a_hosts_address_reaches_another_host_only_as_numbers() -> None:
     requests = [each for step in planned(pair())[1] for each in step.requests.values()]
     addresses = [stream.address for each in requests for stream in each.write]
     addresses += [ping.address for each in requests for ping in each.pings]

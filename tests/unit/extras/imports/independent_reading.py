@@ -118,7 +118,8 @@ def _value(text: str) -> Any:
 
 
 def flags(argv: list[str]) -> dict[str, Any]:
-    """Arguments of ``vllm serve``; ``model`` is the positional one. A pair in one word is two."""
+    """Arguments of ``vllm serve``; ``model`` is the positional argument. A pair in one word counts
+    as two words."""
     left = [part for word in argv[2:] for part in
             (word.split(" ", 1) if re.match(r"--[\w-]+ ", word) else [word])]  # fmt: skip
     read: dict[str, Any] = {}

@@ -57,7 +57,7 @@ def test_every_key_is_carried_over_or_named(case: str) -> None:
     assert "hf_0123456789" not in text
 
 
-def test_another_image_can_be_named() -> None:
+def test_another_image_can_be_chosen() -> None:
     text = (REGISTRY / "local.yaml").read_text()
     made = recipe(
         of_text(text, image="ghcr.io/example/engine@sha256:" + "a" * 64, engine_version="0.24.0")
@@ -88,7 +88,7 @@ def test_dflash_gets_its_limits() -> None:
     assert "arguments.max_num_seqs" in findings_of(result, "changed")
 
 
-def test_a_repository_that_the_catalog_knows_is_taken_from_there() -> None:
+def test_a_repository_in_the_catalog_uses_its_entry() -> None:
     result = of_text(minimal(model="nvidia/Qwen3.6-35B-A3B-NVFP4"))
     assert recipe(result)["body"]["model"] == "qwen36-35b-a3b-nvidia-nvfp4"
     assert [kind for kind, _ in result.entries] == ["recipe"]
@@ -119,7 +119,9 @@ def test_doubled_braces_of_version_2_are_json(config: str) -> None:
 
 
 @pytest.mark.parametrize("runtime", ["tensorrt-llm", "mlx", "vllm-omni", "atlas"])
-def test_a_runtime_of_no_engine_here_is_refused_and_the_runtimes_are_named(runtime: str) -> None:
+def test_an_unsupported_runtime_is_refused_and_the_supported_runtimes_are_named(
+    runtime: str,
+) -> None:
     (finding,) = of_text(minimal(runtime=runtime)).findings
     assert (finding.subject.key, finding.observed) == ("runtime", runtime)
     assert "vllm, vllm-distributed, vllm-ray, eugr-vllm" in finding.remedy
@@ -127,7 +129,7 @@ def test_a_runtime_of_no_engine_here_is_refused_and_the_runtimes_are_named(runti
 
 
 @cases("runtime", "model", "command", "name", "arguments")
-def test_recipes_of_every_engine_here_are_taken(
+def test_recipes_of_every_supported_engine_are_imported(
     runtime: str, model: str, command: str, name: str, arguments: dict[str, Any]
 ) -> None:
     text = minimal(command, runtime=runtime, container="example/engine:v1")
@@ -171,7 +173,7 @@ def test_a_template_that_vllms_image_has_is_kept(
     assert not named or "nobody knows the image to have this file" in named.reason
 
 
-def test_an_option_and_its_value_in_one_item_are_two_words() -> None:
+def test_an_option_and_its_value_in_one_item_become_two_words() -> None:
     text = (FIXTURES / "vllm/Example-30B.yaml").read_text()
     base = "[--trust-remote-code, --max-model-len auto, '--limit-mm-per-prompt={\"image\": 2}']"
     text = text.replace("base_args: [--trust-remote-code]", f"base_args: {base}")
@@ -215,7 +217,7 @@ def test_check_names_arguments_that_an_earlier_import_kept(here: Path) -> None:
     assert named(allowed_in_recipes={"VLLM_PLUGINS": "our own plugin"}) == {"middleware", *parts}
 
 
-def test_a_layout_over_several_sparks_is_taken_with_its_own_arguments() -> None:
+def test_a_layout_over_several_sparks_is_imported_with_its_own_arguments() -> None:
     """DeepSeek-V4-Flash of vLLM's recipes has 8 GPUs of one box, or two Sparks."""
     page = {
         "model": {"model_id": "example/Large"},
@@ -247,7 +249,7 @@ def test_a_layout_over_several_sparks_is_taken_with_its_own_arguments() -> None:
     assert alone["arguments"]["moe_backend"] == "deep_gemm"
 
 
-def test_an_opt_in_feature_that_a_variant_turns_on_is_taken_and_passes_check(here: Path) -> None:
+def test_an_opt_in_feature_that_a_variant_turns_on_is_imported_and_passes_check(here: Path) -> None:
     """DeepSeek-V4-Flash of vLLM's recipes is an example: the body has DSpark's draft module
     itself.
     """
@@ -311,7 +313,7 @@ def _name(source: Any) -> str:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_a_mod_is_read_as_data_or_refused_by_the_line(name: str) -> None:
+def test_a_mod_is_read_as_data_or_refused_with_its_line(name: str) -> None:
     shape = SHAPES[name]
     if name in READ:
         assert _steps(shape["script"], shape["files"]) == shape["becomes"]

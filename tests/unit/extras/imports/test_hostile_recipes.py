@@ -56,7 +56,7 @@ def test_placeholders_that_double_are_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["../../outside", "/etc/cron.d/x", "..", "a/../../b", "\x1b[2J"])
-def test_no_name_leads_out_of_the_catalog(name: str, tmp_path: Path) -> None:
+def test_no_name_points_outside_the_catalog(name: str, tmp_path: Path) -> None:
     result = of_text(minimal(name=name), name=f"{name}/fine")
     assert result.entries
     write(result, tmp_path / "site/catalog", replace=False)
@@ -71,7 +71,7 @@ def test_no_name_leads_out_of_the_catalog(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("model", ["../../etc/passwd", "/etc/passwd", "a/../b", "a/b c"])
-def test_a_model_is_a_repository_and_no_path(model: str) -> None:
+def test_a_model_is_a_repository_and_not_a_path(model: str) -> None:
     assert of_text(minimal("vllm serve example/x", model=model)).entries
     assert not of_text(minimal(f"vllm serve '{model}'")).entries
 
@@ -104,7 +104,7 @@ def test_no_variable_or_program_of_the_controller_is_used(
     assert not ran.exists()
 
 
-def test_a_version_1_field_reaches_into_no_value() -> None:
+def test_a_version_1_field_accesses_no_attribute_of_a_value() -> None:
     text = {
         "recipe_version": "1", "model": "a/b", "container": "vllm-node",
         "command": "vllm serve a/b --seed {port.__class__.__mro__}", "defaults": {"port": 1},
@@ -116,7 +116,7 @@ def test_a_version_1_field_reaches_into_no_value() -> None:
 def test_an_imported_recipe_loads_no_code_reads_no_files_and_sends_no_data(
     attack: str, key: str, here: Path
 ) -> None:
-    """Every run names it: the import, and each check after it."""
+    """The import names the left-out key, and so does each later check."""
     name, _, value = attack.partition("=")
     text = minimal(f"vllm serve {{model}} {attack}")
     result = of_text(text if attack[0] == "-" else minimal(env={name: value}))
@@ -134,8 +134,8 @@ def test_an_imported_recipe_loads_no_code_reads_no_files_and_sends_no_data(
     assert key.partition(".")[2] in warning.observed
 
 
-def test_an_update_of_a_registry_that_adds_code_is_named_and_leaves_it_out(here: Path) -> None:
-    """Unless the site has allowed it by name; every other name stays out."""
+def test_code_added_by_an_update_of_a_registry_is_named_and_left_out(here: Path) -> None:
+    """Variables that the site allows by name are kept; every other name stays out."""
     kept = {"VLLM_USE_DEEP_GEMM": "0"}
     Path("mine.yaml").write_text(minimal(env=kept))
     assert run("import", "mine.yaml").exit_code == 0
@@ -167,7 +167,7 @@ def test_code_of_the_repository_is_kept_only_on_request() -> None:
 
 
 @pytest.mark.parametrize("code", [False, True])
-def test_a_file_of_a_mod_is_a_template_or_an_allowed_plugin_and_no_other_argument(
+def test_a_file_of_a_mod_may_only_be_a_template_or_an_allowed_plugin(
     code: bool, here: Path
 ) -> None:
     """The logging file runs code, and so do a class and a configuration of the model."""
@@ -203,7 +203,7 @@ def test_the_publisher_of_an_image_is_named() -> None:
     assert not of_text(minimal(container="ghcr.io/x/y:latest --privileged")).entries
 
 
-def test_a_recipe_does_not_take_the_place_of_the_librarys(tmp_path: Path) -> None:
+def test_a_recipe_does_not_replace_the_librarys_recipe(tmp_path: Path) -> None:
     """Services name recipes: a recipe of the same name in the site's catalog would replace it."""
     name = "qwen36-35b-a3b-heretic-dflash"
     result = of_text(minimal(), name=name)
@@ -268,7 +268,7 @@ def test_a_registry_is_read_and_never_checked_out(
     assert not list((tmp_path / "cache").rglob("*.yaml"))
 
 
-def test_a_pinned_commit_stays_whatever_the_branch_says(hostile: Path, tmp_path: Path) -> None:
+def test_a_pinned_commit_stays_when_the_branch_moves(hostile: Path, tmp_path: Path) -> None:
     first = snapshot(str(hostile), cache=tmp_path / "cache")
     (hostile / "fine.yaml").write_text("changed: true\n")
     git(hostile, "commit", "--quiet", "-am", "y")
@@ -278,7 +278,7 @@ def test_a_pinned_commit_stays_whatever_the_branch_says(hostile: Path, tmp_path:
         assert (again.commit, again.read("fine.yaml")) == (first.commit, minimal())
 
 
-def test_a_repository_without_end_is_cut_off(
+def test_an_endless_repository_is_cut_off(
     hostile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(git_program, "MOST_BYTES", 64 * 1024)

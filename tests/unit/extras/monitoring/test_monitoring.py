@@ -30,7 +30,7 @@ needs_promtool = pytest.mark.skipif(PROMTOOL is None, reason="promtool (Debian: 
 
 
 def written(folder: Path, **data: Any) -> dict[str, str]:
-    """Every file of a Spark's monitoring, put below a directory too."""
+    """Every file of a Spark's monitoring, also written below a directory."""
     result = files([("10.0.0.5", plan(**data))], 9100)
     for path, text in result.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -64,7 +64,7 @@ def test_every_metric_name_exists_on_a_real_server(version: str) -> None:
     assert used <= set(real)
 
 
-def test_alerts_are_the_doctors_diagnoses() -> None:
+def test_alerts_equal_the_doctors_diagnoses() -> None:
     for rule in rules()["groups"][0]["rules"]:
         check = CHECKS.texts[rule["labels"]["diagnosis"]]
         assert shown(check.reason) in rule["annotations"]["description"]
@@ -165,13 +165,13 @@ def _series(host: str, changes: dict[str, str]) -> list[dict[str, str]]:
     ]
 
 
-def test_every_alert_is_provoked_here() -> None:
+def test_every_alert_has_a_test() -> None:
     diagnoses = {rule["labels"]["diagnosis"] for rule in rules()["groups"][0]["rules"]}
     assert diagnoses == set(SERIES["ill"])
 
 
 @needs_promtool
-def test_alerts_fire_for_their_fault_and_no_other(tmp_path: Path) -> None:
+def test_alerts_fire_for_their_fault_alone(tmp_path: Path) -> None:
     """One host for each fault, named after it, and a healthy host."""
     written(tmp_path)
     hosts = {"well": {}, **SERIES["ill"]}
@@ -195,7 +195,7 @@ def test_a_changed_threshold_changes_the_alerts(
     assert message in json.dumps(rules())
 
 
-def test_metrics_of_other_engines_get_the_names_that_alerts_know() -> None:
+def test_metrics_of_other_engines_get_the_names_in_the_alerts() -> None:
     names = renamed()
     assert names["llamacpp:tokens_predicted_total"] == "vllm:generation_tokens_total"
     own = {*engine("vllm").metrics.values(), *engine("vllm").graphs.values()}

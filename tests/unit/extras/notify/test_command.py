@@ -72,7 +72,7 @@ def test_a_dry_run_sends_and_records_nothing(site: _Site) -> None:
     assert not (site.folder / ".sparkwright/notified.json").exists()
 
 
-def test_the_command_fails_without_an_address_or_its_answer(
+def test_the_command_fails_without_an_address_or_after_an_error(
     site: _Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(notify_command, "send", lambda *_: "HTTP 500")
@@ -104,7 +104,7 @@ SECRETS = (
 
 
 def message_of(*findings: Finding) -> str:
-    """Title and body of the notice of all this."""
+    """Title and body of the notice."""
     notice = news(Recipient(), findings, frozenset(), NOW)
     return f"{title(notice)}\n{body(notice, NOW)}"
 
@@ -136,7 +136,7 @@ def test_no_part_of_a_log_line_is_sent(message: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["x\r\nBcc: a@b.example", "x\x1b]0;pwned\x07", "x\u202ey\u2028z"])
-def test_a_name_is_one_line_without_control_characters(name: str) -> None:
+def test_a_name_becomes_one_line_without_control_characters(name: str) -> None:
     item = replace(finding(name), observed=name, reason=name, remedy=name)
     for kind in ("new", "worse", "over"):
         notice = [News(kind, item, NOW)]
@@ -153,7 +153,7 @@ def test_a_flood_of_findings_is_one_short_notice() -> None:
     assert "findings more: sparkwright status" in text
 
 
-def test_a_host_that_floods_gets_no_more_room_than_others() -> None:
+def test_a_host_that_floods_gets_no_more_room_than_other_hosts() -> None:
     many = [
         replace(WEDGE, name=f"x{n}", seen=f"{n} requests run, and no token for 9 min")
         for n in range(20_000)
@@ -175,7 +175,7 @@ def test_an_address_with_a_secret_is_refused_in_settings_and_not_repeated(text: 
 
 
 @pytest.mark.parametrize("text", SECRETS)
-def test_an_address_from_a_file_shows_nothing_of_its_secret(text: str, tmp_path: Path) -> None:
+def test_an_address_from_a_file_shows_no_part_of_its_secret(text: str, tmp_path: Path) -> None:
     file = tmp_path / "addresses"
     file.write_text(f"ntfy:lab\n{text}\n")
     file.chmod(0o600)

@@ -31,7 +31,7 @@ def test_every_figure_of_the_watch_is_sent(text: str) -> None:
     assert _notices(a=host(replace(WEDGE, seen=text.replace("|", ""))))[0][3] == message
 
 
-def test_a_release_that_was_switched_lately_is_suspected() -> None:
+def test_a_recently_switched_release_is_suspected() -> None:
     entry = {
         "service": "qwen36", "from_release": "a" * 12, "to": "b" * 12, "by": "ann@laptop",
         "at": NOW - 720, "why": [], "down_seconds": 3.0, "result": "good", "reasons": [],
@@ -64,7 +64,7 @@ def test_a_host_under_work_is_not_reported() -> None:
     assert current({"a": host(WEDGE, switch={"step": "ended"})})[0]
 
 
-def test_without_a_plan_deployed_services_are_reported_and_nothing_ends() -> None:
+def test_without_a_plan_deployed_services_are_reported_and_no_finding_ends() -> None:
     blind = host(WEDGE, plan_known=False)
     result, unknown = current({"a": replace(blind, planned={})})
     assert [(item.id, item.subject.service) for item in result] == [("wedge", "qwen36")]

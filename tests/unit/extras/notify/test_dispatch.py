@@ -51,7 +51,7 @@ def test_a_new_finding_is_sent_once() -> None:
 
 
 @pytest.mark.parametrize("name", ROUNDS)
-def test_the_end_of_a_finding_is_sent_once_it_lasts(name: str) -> None:
+def test_the_end_of_a_finding_is_sent_after_a_delay(name: str) -> None:
     fleet = Fleet()
     for each in ROUNDS[name]["rounds"] * ROUNDS[name].get("times", 1):
         fleet.broken = {NTFY.shown} if each.get("broken") else set()
@@ -78,7 +78,7 @@ def test_notices_are_rate_limited_and_sent_later() -> None:
     assert len(fleet.record.recipients[NTFY.key].reported) == 39
 
 
-def test_an_address_that_fails_is_tried_again_less_and_less_often() -> None:
+def test_a_failing_address_is_retried_less_and_less_often() -> None:
     fleet = Fleet(NTFY, MAIL)
     fleet.broken = {NTFY.shown}
     tried = 0
@@ -105,7 +105,7 @@ def _told_once(folder: Path) -> None:
     assert len(fleet.got) == 1
 
 
-def test_a_restart_repeats_nothing(tmp_path: Path) -> None:
+def test_a_restart_repeats_no_notice(tmp_path: Path) -> None:
     path = tmp_path / "state/notified.json"
     _told_once(path)
     assert path.stat().st_mode & 0o777 == 0o600
@@ -120,7 +120,7 @@ def test_an_unreadable_record_repeats_every_finding_once(tmp_path: Path, text: s
     _told_once(path)
 
 
-def test_an_address_that_is_taken_out_is_forgotten() -> None:
+def test_a_removed_address_is_forgotten() -> None:
     fleet = Fleet(NTFY, MAIL)
     fleet.round(finding())
     fleet.addresses = (MAIL,)
