@@ -81,7 +81,7 @@ def command() -> None:
 @command.command("list")
 @_with_fleet
 def list_command(fleet: _Fleet, as_json: bool) -> None:
-    """List keys by name, with their state and the hosts that have them. Never the keys."""
+    """List keys by name, with their state and the hosts that have them; never print a key."""
     from sparkwright.run import questions
 
     answers = fleet.hosts.ask(questions.known_keys, resolves=False)

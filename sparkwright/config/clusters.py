@@ -24,7 +24,7 @@ class ClusterSettings(BaseModel):
     """Hosts that serve one model together. Set it in group_data/all.py, the same for all hosts.
 
     Attributes:
-        hosts: hosts in the order of their ranks. The first host is the head, which answers clients.
+        hosts: hosts in rank order. The first host is the head, which answers clients.
         fabric: ``cx7`` (ConnectX-7 of Sparks) or ``network`` (any network that the hosts share).
         interface: network device between the hosts; ``enp1s0f1np1`` with ``cx7``.
         addresses: host -> its IPv4 address on that device; from 192.168.177.11 with ``cx7``.
