@@ -117,7 +117,7 @@ def test_a_kernel_option_cures_withheld_contiguous_memory(look: Look) -> None:
     sparks = pair()
     _no_cma(sparks)
     finding, *_ = CHECKS.findings(Fabric(look(sparks), "pair"))
-    assert finding.remedy.startswith("kho=off on the kernel's command line")
+    assert finding.remedy.startswith("boot with kho=off on the kernel's command line")
 
 
 def test_a_pair_in_different_ports_is_reported(look: Look) -> None:

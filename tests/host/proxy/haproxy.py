@@ -153,7 +153,12 @@ class RunningProxy:
         self.process.send_signal(signal.SIGUSR2)
         self._until_ready()
         until(lambda: set(self.workers()) - before, "a new worker")
+        # A former worker accepts connections, with the former keys, until the new worker's signal.
+        until(lambda: not any(map(self._accepts, before)), "the end of the former workers")
         states.unlink(missing_ok=True)
+
+    def _accepts(self, worker: int) -> bool:
+        return "Stopping: 0" in self.ask(f"@!{worker} show info", master=True)
 
     def stop(self) -> None:
         """End master and workers."""
