@@ -360,7 +360,7 @@ class Switch:
         # minute.
         pools = [switch.service.pool for switch in services]
         closed = which == "to" and any(pool.others for pool in pools if pool)
-        before = {item.name: _running_id(f"sparkwright-{item.name}") for item in self._waking}
+        before = {item.name: _container(item) for item in self._waking}
         if closed and (problems := self._soak(before)):
             return problems
         self._each_proxy(place.admit)
@@ -446,7 +446,7 @@ class Switch:
         none.
         """
         for switch in self._waking:
-            if _running_id(f"sparkwright-{switch.name}") != before[switch.name]:
+            if _container(switch) != before[switch.name]:
                 died = f"{switch.name}: the service died within {self._soak_seconds:.0f} s of use"
                 return [died, *_of_journal(journal.last(switch.service.unit, 6))]
         return []
@@ -626,6 +626,10 @@ def _without_cache(switch: ServiceSwitch) -> bool:
         return systemd.unit(switch.service.unit).get("SubState") == "auto-restart"
 
     return not remaining(waits, _RESTARTED, 0.3)
+
+
+def _container(switch: ServiceSwitch) -> str:
+    return _running_id(f"sparkwright-{switch.name}")
 
 
 def _running_id(container: str) -> str:

@@ -244,15 +244,18 @@ def _planless(
 
 
 def _of_pyinfra(parameters: dict[str, Any]) -> Invocation:
-    named = {"overrides": "data"}
-    named |= {name: name for name in ("limit", "exclude", "group_data")}
-    lists: dict[str, Any] = {key: tuple(parameters.get(name) or ()) for key, name in named.items()}
+    overrides, limit, exclude, group_data = (
+        tuple(parameters.get(name) or ()) for name in ("data", "limit", "exclude", "group_data")
+    )
     return Invocation(
         parameters["inventory"],
+        overrides,
+        limit,
+        exclude,
+        group_data,
         dry=parameters["dry"],
         makes_secrets=not parameters["dry"],
         switches=_deploys(parameters) or "roles.serving.serving" in parameters["operations"],
-        **lists,
     )
 
 

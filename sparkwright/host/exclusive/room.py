@@ -35,12 +35,15 @@ def lacking(state: Path, starts: Sequence[str], stops: Sequence[str]) -> str:
     Args:
         stops: services that stop before.
     """
-    needs, free = exclusive.groups(state).memory, measured() if starts else None
+    free = measured() if starts else None
+    if free is None:
+        return ""
+    needs, sleeping = exclusive.groups(state).memory, exclusive.sleeping(state)
     needed = sum(needs.get(name, 0.0) for name in starts)
     active = [name for name in sorted(needs) if systemd.is_active(homes.unit(name))]
-    held = {name: needs[name] for name in active if name not in exclusive.sleeping(state)}
+    held = {name: needs[name] for name in active if name not in sleeping}
     given = sum(held.pop(name, 0.0) for name in stops) + _ASLEEP * len({*active} & {*starts})
-    if free is None or needed <= free + given:
+    if needed <= free + given:
         return ""
     holders = ", ".join(f"{name} holds {size:.0f}" for name, size in held.items())
     rest = f"{holders or 'no other service runs'}, and another program may hold the rest"
