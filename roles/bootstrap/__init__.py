@@ -1,7 +1,7 @@
-"""Bootstrap: prepares a bare host, only by the steps that its settings name.
+"""Bootstrap: prepares a bare host by the steps that its settings name.
 
-It runs before preflight, which judges the result: faults that these steps fix refuse no host, and
-are judged again after them. ``sparkwright bootstrap`` runs this role alone.
+The role runs before preflight. Faults that these steps fix do not refuse a host: preflight checks
+the result. ``sparkwright bootstrap`` runs this role alone.
 """
 
 from pyinfra.api.host import Host
@@ -16,7 +16,7 @@ def bootstrap(host: Host, host_run: HostRun) -> None:
     """Prepare this host, if its settings ask for it."""
     if not host_run.settings.bootstrap:
         return
-    # Half a second to import pyinfra's own operations: only for hosts with bootstrap steps.
+    # pyinfra's own operations take half a second to import: only hosts with steps need them.
     from sparkwright.operations.bootstrap import steps
     from sparkwright.run import bootstrap as run
 

@@ -23,7 +23,7 @@ def fetched(_: Host, host_run: HostRun) -> None:
         for image in missing_images(desired, host_run.observed)
     }
     jobs.finished(
-        name="Image and weights: on the disk and verified",
+        name="Image and weights: wait and verify",
         jobs=started,
         proved=ProofRequest(
             models=tuple(
@@ -33,7 +33,7 @@ def fetched(_: Host, host_run: HostRun) -> None:
         ),
     )
     gpu.seen_in_containers(
-        name="GPU: seen from inside the image",
+        name="GPU: check access from containers",
         images=sorted(
             {
                 image.name

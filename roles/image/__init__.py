@@ -1,4 +1,4 @@
-"""Image: pulled by digest, so that all hosts run the same bytes, by jobs that run on the host."""
+"""Image: jobs on the host pull it by digest, so all hosts run the same bytes."""
 
 from pyinfra.api.host import Host
 
@@ -19,6 +19,7 @@ def image(host: Host, host_run: HostRun) -> None:
             build=build_of(host_run, wanted),
             account=host_run.accounts.get(wanted.planned.pulled.registry),
             sources=sources(run_of(host), host_run, shared),
-            # Two images of one base need the same parts, which one job at a time fetches.
+            # Two images with the same base need the same parts: only one job at a time fetches
+            # them.
             wait=stores.count(wanted.store) > 1,
         )

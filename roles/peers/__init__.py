@@ -12,7 +12,7 @@ def peers(host: Host, host_run: HostRun) -> None:
     """Serve this host's content to the hosts that will request it."""
     run = run_of(host)
     operations.serving(
-        name="Peers: serve other hosts",
+        name="Peers: serve content to other hosts",
         contents=lambda: asked_for(run, host_run),
         sources=sources(run, host_run),
     )

@@ -1,4 +1,4 @@
-"""Preflight: the state of each host, judged before any host is changed.
+"""Preflight: checks the state of each host before any host is changed.
 
 The role also runs alone: ``pyinfra inventory/lab.py roles.preflight.preflight``.
 """

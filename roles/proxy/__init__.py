@@ -1,8 +1,8 @@
 """Proxy: HAProxy before the services of a host, and the address for all models.
 
-The proxies are changed here if no service runs yet, or none is to be switched. Otherwise they are
-part of the switch (``roles.serving``): they change between stop and start, and go back with the
-service. HAProxy itself is installed before any running service is touched.
+The role changes the proxies if no service runs yet, or if the deploy switches no service. Otherwise
+the switch (``roles.serving``) changes the proxies between stop and start, and a rollback restores
+them. HAProxy itself is installed before any running service is touched.
 """
 
 from pyinfra.api.host import Host
@@ -15,7 +15,7 @@ from sparkwright.run.state import HostRun, role
 
 @role
 def proxy(_: Host, host_run: HostRun) -> None:
-    """Make the host's proxies as planned."""
+    """Apply the planned proxies of the host."""
     settings = host_run.settings
     proxies.installed(
         name="Proxy: HAProxy installed",

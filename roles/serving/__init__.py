@@ -1,10 +1,10 @@
 """Serving: releases, units and the running services, host by host. Only changed services restart.
 
 A host without a running service starts at once. A host with a running service is switched in its
-batch, canaries first, and goes back by itself if the new release gives no real answers; after that
-no further host is switched.
+batch, canaries first. If the new release fails its smoke test, the host rolls back and no further
+host is switched.
 
-A follower's release is staged before any head is switched: the follower goes where its head goes.
+A follower's release is staged before any head is switched: the follower switches with its head.
 """
 
 from functools import partial
@@ -29,7 +29,7 @@ def serving(host: Host, host_run: HostRun) -> None:
     followers = [service for service in host_run.services if service.follower]
     if any(service.rank for host in run.hosts.values() for service in host.desired.plan.services):
         services.running(
-            name="Serving: ranks that follow",
+            name="Serving: start follower ranks",
             services=followers,
             secrets=host_run.secrets,
             ended=partial(rollout.remember, host_run),
@@ -56,7 +56,7 @@ def serving(host: Host, host_run: HostRun) -> None:
         )
     if run.rollout_settings.on_failure == "fleet":
         services.switched_back(
-            name="Serving: take switched services back",
+            name="Serving: roll switched services back",
             targets=partial(rollout.to_take_back, host, run, host_run),
             ended=partial(rollout.remember_taken_back, run, host_run),
         )

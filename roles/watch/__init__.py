@@ -1,7 +1,7 @@
 """Watch: a timer on the host that checks services, GPU and disks, and records faults.
 
-It is installed last, so that it expects the proved state. ``sparkwright status`` shows its
-findings.
+The role runs last, so the watch compares the host with a tested state. ``sparkwright status`` shows
+its findings.
 """
 
 from functools import partial

@@ -52,7 +52,7 @@ class Caches:
         self._state = self._root / "state.json"
 
     def before(self, hardware: str) -> Path:
-        """Prepare the caches of a start of the current release; returns their directory."""
+        """Prepare the caches for a start of the current release, and return their directory."""
         path = (self._home / "current").resolve()
         release, image = path.name, _image(path / "release.json") or ""
         self._root.mkdir(mode=0o700, exist_ok=True)
@@ -137,7 +137,7 @@ class Caches:
 
 
 def _key(image: str, hardware: str) -> str:
-    """Name of the cache of an image on a GPU with its driver."""
+    """Return the cache's name for an image, a GPU and its driver."""
     return hashlib.sha256(f"{image}\0{hardware}".encode()).hexdigest()[:12]
 
 

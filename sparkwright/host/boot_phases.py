@@ -33,7 +33,8 @@ class BootPhases:
     def now(self) -> release.Phase:
         """Return the present phase, with its duration at the last boot and the recipe's limit."""
         arguments = ("--unit", self._unit, "--since", f"@{int(max(self._began.values()))}")
-        # Without --all, a line with control characters, as Compose writes each, is "blob data".
+        # Compose writes control characters into each line: without --all, journalctl prints "blob
+        # data".
         form = ("--output=short-unix", "--all", "--no-pager", "--quiet")
         journal = run("journalctl", *arguments, *form, timeout=10) if self._patterns else None
         for match in map(_LINE.match, journal.out.splitlines() if journal else ()):

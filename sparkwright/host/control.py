@@ -108,7 +108,7 @@ class Control:
         for name in self._services:
             state = systemd.unit(homes.unit(name)).get("ActiveState", "unknown")
             if state in (*systemd.RUNNING, "unknown"):
-                self.faults.append(f"{name}: it does not stop: systemd says {state}")
+                self.faults.append(f"{name} does not stop: its unit is {state}")
             else:
                 self.done[name] = "stopped"
 
@@ -122,8 +122,8 @@ class Control:
             mark = homes.Stopped(request.by, round(time.time()), request.why, request.keep, active)
             try:
                 files.write_record(self._services[name] / homes.STOPPED, mark)
-            except OSError as error:  # the disk is full: the service is stopped all the same
-                self.done[name] = f"stopped; its record can't be written: {error.strerror}"
+            except OSError as error:  # the disk is full, but the service is stopped
+                self.done[name] = f"stopped, but the stop can't be recorded: {error.strerror}"
 
     def start(self) -> None:
         """Start the services, now and at boot, and wait until they answer."""
@@ -144,7 +144,7 @@ class Control:
             threads.at_once(partial(self._answers, began), self._records)
 
     def _answers(self, began: float, name: str) -> None:
-        # The proxy takes the service back by itself; wait for that.
+        # The proxy's health check puts the service back into its pool: wait for it.
         service = self._records[name]
         boot = boot_phases.BootPhases(service, self._request.boot_lines, began)
         show = partial(self._show_boot, name, boot)
@@ -152,7 +152,7 @@ class Control:
         if failures:
             failures += [f"    journal: {line}" for line in journal]
         elif name in self._pools and not place.back(self._pools[name]):
-            failures = [f"{name}: it answers, and its proxy does not take it back"]
+            failures = [f"{name} answers, but its proxy sends it no requests"]
         else:
             boot.keep(time.time())
             self.done[name] = f"answers after {time.time() - began:.0f} s"
@@ -160,7 +160,7 @@ class Control:
 
 
 def main(request: ControlRequest) -> ControlAnswer:
-    """Carry out the request. A name that is not a service's never becomes part of a command."""
+    """Carry out the request. Only names of existing services become part of a command."""
     every = homes.services(request.services_root)
     chosen = homes.chosen(request.services, every)
     if systemd.unit(SWITCH).get("ActiveState") in systemd.RUNNING:
@@ -175,7 +175,7 @@ def main(request: ControlRequest) -> ControlAnswer:
         return ControlAnswer(tuple(every), faults=reasons)
     resting = [homes.unit(name) for name in chosen if name in asleep]
     if request.action != START and (running := [*filter(systemd.is_active, resting)]):
-        systemd.systemctl("stop", *running)  # an engine that sleeps holds some memory
+        systemd.systemctl("stop", *running)  # a sleeping engine holds some memory
     chosen = {name: home for name, home in chosen.items() if name not in asleep}
     control = Control(request, chosen)
     try:

@@ -64,7 +64,7 @@ class DiskUsage:
 
 
 REVISION = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-#: Names that only sparkwright gives: made of a digest, or of a commit and a digest.
+#: Only sparkwright makes such names, from a digest, or from a commit and a digest.
 _OURS = re.compile(r":(sha256-[0-9a-f]{64}|[0-9a-f]{12}-[0-9a-f]{12})$")
 
 #: Kinds of items that a plan can need before any release does.
@@ -170,9 +170,11 @@ def remove(item: Item) -> str | None:
 
 
 def remove_kv_caches(releases: Iterable[Path]) -> list[str]:
-    """Remove the KV caches that releases keep on disks. Returns the directories that stay, and why.
+    """Remove the KV caches that releases keep on disks. Returns the directories that stay, with the
+    reasons.
 
-    A release's record names the directory. Since root removes it, it must be the service's own.
+    A release's record names the directory. Since root removes the directory, the service must own
+    it.
     """
     left = []
     for release in releases:
@@ -194,9 +196,9 @@ def _remove_cache(directory: str, name: str, *, own: bool) -> str | None:
             # Remove by descriptor: nobody can exchange the checked directory for a link.
             opened = f"/proc/self/fd/{folder}"
             if os.readlink(opened) != directory:  # noqa: PTH115
-                return "a link, or not the service's KV cache"
+                return "the path is a link, or outside the service's KV caches"
             shutil.rmtree(f"{opened}/{name}", ignore_errors=True)
-            return "it can't be removed" if os.path.lexists(f"{opened}/{name}") else None
+            return "the directory can't be removed" if os.path.lexists(f"{opened}/{name}") else None
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -205,7 +207,7 @@ def _remove_cache(directory: str, name: str, *, own: bool) -> str | None:
 
 def pruned(item: Item) -> Item:
     """Remove an item that nothing needs, and return its new state."""
-    # An item without a receipt may not be sparkwright's: it is named, and stays.
+    # An item without a receipt may belong to a user: it is listed, and stays.
     if item.used_by or item.fault == "has no receipt":
         return item
     fault = remove(item)

@@ -117,7 +117,7 @@ class Examination:
     Attributes:
         now: the host's clock, seconds since the epoch.
         kernel: lines of the last day about GPU, memory, heat and disks.
-        boot_before: such lines of the previous boot, if it ended without a shutdown.
+        boot_before: the same kind of lines of the previous boot, if it ended without a shutdown.
         others: containers that are not sparkwright's.
         memory: /proc/meminfo in bytes.
         swappiness: the kernel's setting, 0 to 200.
@@ -147,9 +147,9 @@ class Examination:
     maintenance: homes.Maintenance | None = None
 
 
-#: Lines of a journal and of a container's log, and characters of one of them.
+#: Largest number of lines of a journal or a container's log, and of characters of a line.
 _LINES, _WIDTH = 400, 600
-#: Seconds that a service which seems to hang gets to make progress: a chunk of a long prompt takes
+#: Seconds in which a service that seems to hang must make progress: a chunk of a long prompt takes
 #: about 16 s on a Spark.
 _PATIENCE = 25.0
 _LOOK = 2.5
@@ -168,9 +168,9 @@ _SECRET_NAME = (
     r"(?:key|token|secret|passw(?:or)?d|passphrase|requirepass|masterauth|pwd|credentials?|dsn|"
     r"database_url|(?<![a-z])pass)"
 )
-#: A value after a name that reveals it: DATABASE_URL=…, --token=…, --api-key …, "api_key": ….
-#: Of a name its end is searched, and of an option its whole word from the first dash on: text that
-#: was written to be slow to search takes no longer than other text.
+#: A value after a name that reveals it: DATABASE_URL=…, --token=…, --api-key …, "api_key": …. The
+#: pattern matches the end of a name, but an option from its first dash, so a hostile text takes no
+#: longer to search than any other text.
 _NAMED = re.compile(
     rf"(?i)({_SECRET_NAME}['\"]?=['\"]?|"
     rf"(?<![\w-])--[\w-]{{0,64}}?{_SECRET_NAME}['\"]?,?\s+['\"]?(?!--)|(?:bearer|basic)\s+|"
@@ -284,7 +284,7 @@ def service(
 
 
 def faults(home: Path, readings: tuple[Look, ...]) -> list[str]:
-    """Query a service by its own routes, unless it serves requests. Returns the faults of its
+    """Send test requests to a service, unless it serves requests. Returns the faults of the
     answers.
     """
     record, busy = current(home), bool(readings) and readings[-1][metrics.RUNNING] > 0
@@ -340,8 +340,8 @@ def kernel() -> list[str]:
 
 
 def boot_before() -> list[str]:
-    """Return such messages of the previous boot, if it ended without a shutdown: after a shutdown
-    the journal's last lines are its own. The result is empty if the journal does not outlive a
+    """Return the same messages of the previous boot. The result is empty if that boot ended with a
+    shutdown, whose messages are the journal's last lines, or if the journal does not outlive a
     boot.
     """
     ended = run("journalctl", "-q", "-b", "-1", _STOPPED, "-o", "cat", "--no-pager", timeout=10)
@@ -393,8 +393,8 @@ def struck(value: Any, secrets: list[str]) -> Any:
     if isinstance(value, dict):
         return {key: struck(item, secrets) for key, item in value.items()}
     if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
-        # As one text: a private key has many lines, and an option its value in the next word. The
-        # separator is white space to a pattern.
+        # Search the list as one text: a private key has many lines, and an option's value is the
+        # next word. Patterns treat the separator as white space.
         return struck("\x1e".join(value), secrets).split("\x1e")
     if isinstance(value, list):
         return [struck(item, secrets) for item in value]

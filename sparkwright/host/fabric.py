@@ -137,7 +137,7 @@ NAME = re.compile(r"en(?:P(\d+))?p\d+s\d+f(\d)(?:np\d+)?")
 _PCI = re.compile(r"([0-9a-f]{4}):[0-9a-f]{2}:[0-9a-f]{2}\.(\d)")
 _TOOLS = ("ib_write_bw", "netplan", "lldpcli")
 _NCCL = re.compile(r"/\S*/libnccl\.so[.\d]*")
-#: Number of a device's GIDs that are read; a ConnectX has 255, and uses the first first.
+#: Number of GIDs to read from a device: a ConnectX has 255, and fills them from the first.
 _GIDS = 64
 
 
@@ -217,7 +217,7 @@ def neighbours(names: list[str], ask: list[str]) -> dict[str, tuple[Neighbour, .
     """Find the neighbours at the other end of each device.
 
     Args:
-        ask: ports with a link-local address, over which every neighbour is asked.
+        ask: ports with a link-local address, over which all neighbours are pinged.
     """
     lldp = processes.Running("lldpcli", "-f", "json", "show", "neighbors")
     with ThreadPoolExecutor(max(1, len(ask))) as pool:

@@ -1,9 +1,9 @@
 """Change the addresses of a host's rails without losing access to the host. Runs as root.
 
-A timer that reverts the change is started before the change. The timer is stopped once the change
-is proved: the controller has reached the host again, and all peers answer on the rails. Each host
-proves it a second time after all hosts have proved it once, so that either all hosts keep the
-change or none does. The timer is a unit on the disk, so it survives a power cut.
+A timer that reverts the change is started before the change. The timer is stopped once a test has
+passed: the controller has reached the host again, and all peers answer on the rails. After all
+hosts have passed the test once, each host repeats it, so either all hosts keep the change or none
+does. The timer is a unit on the disk, so it survives a power cut.
 """
 
 import shlex
@@ -78,9 +78,7 @@ def arm(text: str, devices: tuple[str, ...], seconds: int) -> tuple[str, ...]:
         files.write(systemd.UNITS / name, content, 0o644)
     systemd.want_at_boot(f"{_BACK}.timer", wanted=True)
     started = systemd.systemctl("restart", f"{_BACK}.timer")
-    return (
-        () if started.ok else (f"the timer that takes it back does not start: {started.message}",)
-    )
+    return () if started.ok else (f"the rollback timer does not start: {started.message}",)
 
 
 def refused(text: str) -> str | None:

@@ -49,7 +49,7 @@ def main(request: RuntimeRequest) -> None:
         shutil.rmtree(home)  # another user made it before the directory was root's
     content = _unpacked(base64.b64decode(request.archive))
     if hashlib.sha256(content).hexdigest() != request.digest:
-        raise SystemExit("the runtime was damaged on its way to the host: run again")
+        raise SystemExit("the runtime was damaged during the transfer: run the command again")
     staging = home.with_name(f".{home.name}")
     shutil.rmtree(staging, ignore_errors=True)
     (staging / "packages").mkdir(parents=True)

@@ -130,7 +130,7 @@ def start(job: Job) -> None:
     writable = (f"ReadWritePaths={' '.join(job.writable)}",) if job.writable else ()
     # A download for a later deploy must not slow down a host that is serving.
     modest = () if job.urgent else MODEST
-    # With this type the start returns once the program runs, and so has its credentials.
+    # With this type systemd-run returns once the program runs and has its credentials.
     with _handed(job.credentials) as loaded:
         arguments += sandbox.arguments((*job.properties, *writable, *modest, *loaded))
         done = run("systemd-run", *arguments, "--", *job.argv)

@@ -62,7 +62,7 @@ def begin(request: MaintenanceRequest, services: dict[str, Path]) -> Maintenance
     files.write_record(Path(MAINTENANCE), mark)
     return MaintenanceAnswer(
         mark,
-        tuple(f"{name}: out of every pool, and drained" for name in left),
+        tuple(f"{name} has left every pool, and is drained" for name in left),
         tuple(_BARE.format(name) for name in services if name not in left),
     )
 
@@ -96,8 +96,8 @@ def end(
         return MaintenanceAnswer(was, faults=tuple(failures))
     return MaintenanceAnswer(
         None,
-        tuple(f"{name}: answers, and is back in its pools" for name in gates),
-        tuple(f"{name}: it is stopped, and was not asked" for name in stopped),
+        tuple(f"{name} answers, and is back in its pools" for name in gates),
+        tuple(f"{name} is stopped, so its health was not checked" for name in stopped),
         tuple(failures),
     )
 

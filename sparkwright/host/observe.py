@@ -79,7 +79,7 @@ class Distribution:
 
     Attributes:
         id, version: values of /etc/os-release, e.g. ``ubuntu`` and ``24.04``.
-        dgx: whether it is DGX OS, which calls itself Ubuntu there.
+        dgx: whether the system is DGX OS, which calls itself Ubuntu in /etc/os-release.
     """
 
     id: str = ""
@@ -167,7 +167,7 @@ class Observation:
         time: the host's clock, seconds since the epoch.
         user: name of the user who logs in.
         sudo: why the observation could not run as root; None if it did.
-        docker_socket: whether that user may talk to Docker.
+        docker_socket: whether that user may use Docker's socket.
         docker_kind: snap, desktop, rootless or podman; None for Docker's own engine.
         system_state: systemd's state, e.g. running or degraded; None if it does not answer.
         disks: file systems by requested root.

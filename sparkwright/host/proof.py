@@ -54,7 +54,7 @@ def main(request: ProofRequest) -> tuple[str, ...]:
         if (fault := receipt.check(model.directory, model.commit))
     ]
     problems += [
-        f"{image} is not there after the pull"
+        f"{image} is missing after the pull"
         for image in request.images
         if docker.image(image, timeout=None) is None
     ]
@@ -63,7 +63,7 @@ def main(request: ProofRequest) -> tuple[str, ...]:
         if done.code is None and done.installed:
             problems.append("a container that asks for the GPU hangs: reboot the host")
         elif not done.ok or "GPU 0" not in done.out:
-            problems.append(f"no GPU inside a container: {done.message or 'no word'}")
+            problems.append(f"a container does not see the GPU: {done.message or 'no message'}")
     if request.gpu_images and not problems:
         # Keep earlier proofs, so that a rollback needs no new proof.
         path, versions = Path(request.record), request.versions

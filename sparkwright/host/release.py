@@ -18,7 +18,7 @@ class ServiceSwitch:
     Attributes:
         service: the service as it must run afterwards.
         from_release: the release to restore if the new release fails.
-        why: its differences, as text.
+        why: the release's differences, as text.
         restart: whether to stop and start the service.
         sleeps: whether another service of its group runs afterwards; then its release is written
             but not started.

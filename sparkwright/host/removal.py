@@ -61,7 +61,7 @@ def weights(root: Path) -> tuple[list[str], list[str]]:
     """Remove the models that sparkwright fetched. Returns the removed and the remaining paths."""
     done, left = [], []
     for path in sorted(root.glob("*/*")):
-        linked = path.is_symlink() or path.parent.is_symlink()  # the link's target is a user's own
+        linked = path.is_symlink() or path.parent.is_symlink()  # a user owns the link's target
         fetched = disk_usage.REVISION.fullmatch(path.name) and receipt.read(str(path))
         if linked or not (fetched or path.name.startswith(".staging-")):
             left.append(str(path))

@@ -195,7 +195,8 @@ class Service:
     @property
     def record(self) -> str:
         """Text of its release.json."""
-        # Decode it once, as the host does: then a whole number in a float field is written as 75.0.
+        # Decode the record once, as the host does: this writes a whole number in a float field as
+        # 75.0.
         whole = {**encode(self), "contents": {}}
         return json.dumps(encode(decode(Service, whole)), indent=1) + "\n"
 
@@ -240,7 +241,7 @@ def check_names(name: str, release: str) -> None:
 
 
 def kept(home: Path, release: str) -> Service | None:
-    """A release that this host keeps; None if its record is missing, damaged or of another
+    """Return a release that this host keeps; None if its record is missing, damaged or of another
     version."""
     document = documents.read(home / "releases" / release / "release.json") or {}
     try:

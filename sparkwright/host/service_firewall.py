@@ -1,4 +1,4 @@
-"""The firewall of a service, as its unit calls it: `close RELEASE` and `open RELEASE`.
+"""Firewall of a service: its unit runs `close RELEASE` and `open RELEASE`.
 
 A rank's engine listens on its host's network, and a service with a bridge on its own network.
 Engines also open ports of their own choice and require no key there: vLLM loads any data sent to
@@ -133,7 +133,7 @@ def _write(program: str, service: str, made: Sequence[Chain]) -> None:
     if not outcome.ok:
         reason = " ".join(outcome.err.split())[:300]
         raise SystemExit(
-            f"{program} refuses the rules that close the ports of {service} to others: {reason}"
+            f"{program} refuses the rules that protect the ports of {service}: {reason}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Switch this host's services to other releases, prove them, or go back, as one transaction.
+"""Switch this host's services to other releases, prove them, or roll back, as one transaction.
 
 ``main(["--run", REQUEST])`` runs as a systemd job, which needs neither the controller nor the
 connection after its start. ``main(["--settle", REQUEST])`` runs at boot before the services
@@ -81,7 +81,7 @@ class Switch:
 
     @property
     def _back(self) -> list[ServiceSwitch]:
-        """Return the services that ran before and so can go back."""
+        """Return the services that ran before, and can be rolled back."""
         return [switch for switch in self._restarting if switch.from_release and not switch.slept]
 
     @property
@@ -103,7 +103,7 @@ class Switch:
                 self._start(self._waking)
             return self._revert(problems) if problems else self._prove()
         if step is not None and (self._back or self._unmanaged):
-            return self._revert(["cut off in the middle"])
+            return self._revert(["the switch was interrupted"])
         self._note("writing")
         problems = self._lacking()
         if problems:
@@ -181,7 +181,7 @@ class Switch:
         """
         runs = exclusive.running(self._folder.parent)
         problems = [
-            f"{group}: {runs[group]} was activated meanwhile: run again"
+            f"{group}: {runs[group]} was activated meanwhile: run the command again"
             for group, expected in self._request.active.items()
             if runs.get(group, expected) not in (expected, self._request.activates.get(group))
         ]
@@ -195,7 +195,7 @@ class Switch:
                 if path not in switch.files and not Path(path).exists():
                     problems.append(
                         f"{switch.name}: release {switch.to} reads the secret {name}, which is not "
-                        "on the host any more: name it in the service's secrets, and deploy"
+                        "on the host any more: name it in the service's secrets, and deploy again"
                     )
         return problems
 
@@ -264,7 +264,7 @@ class Switch:
         self._lay_asleep(which)
 
     def _lay_asleep(self, which: str) -> None:
-        """Stop the sleeping members of groups, for later boots too, and record the active
+        """Stop the sleeping members of groups, disable them at boot, and record the active
         members.
         """
         request = self._request
@@ -356,8 +356,7 @@ class Switch:
             problems = self._second_boot(services)
         if problems:
             return problems
-        # If other hosts serve meanwhile, no client needs to meet a release that dies after a
-        # minute.
+        # If other hosts serve, clients use this release only after it has run for a minute.
         pools = [switch.service.pool for switch in services]
         closed = which == "to" and any(pool.others for pool in pools if pool)
         before = {item.name: _container(item) for item in self._waking}
@@ -442,8 +441,8 @@ class Switch:
         return ""
 
     def _died(self, before: dict[str, str]) -> list[str]:
-        """Return the log of the first service whose container has changed or ended, as lines; else
-        none.
+        """Return the log lines of the first service with a changed or ended container; empty if all
+        containers still run.
         """
         for switch in self._waking:
             if _container(switch) != before[switch.name]:
@@ -616,9 +615,7 @@ def _of_journal(lines: Iterable[str]) -> list[str]:
 
 
 def _without_cache(switch: ServiceSwitch) -> bool:
-    """Wait for the next start after a start that set its cache aside; False without such a
-    start.
-    """
+    """Wait for the next start after a start that set its cache aside; False if no start did so."""
     if not any(Path(switch.service.home, "caches").glob("*.suspect")):
         return False
 

@@ -42,7 +42,7 @@ def file_fault(directory: Path, name: str, entry: receipt.ReceiptEntry) -> str |
     except OSError as error:
         return f"{name} can't be read: {error.strerror}"
     good = digest.hexdigest() == entry.sha256
-    return None if good else f"{name} has other content than was verified"
+    return None if good else f"{name} has changed since it was verified"
 
 
 def verified(text: str) -> Verified:

@@ -3,10 +3,9 @@ written.
 
 The proxy asks for the API key, passes only the engine's client routes, sends a request to the
 replica with the fewest requests, and can take a replica out of service without cutting off a
-client. A proxy
-in front of a single replica is the same proxy. The address for all models is a proxy, too: it
-passes requests to the host's own program (``host/models/``), which names the pool that serves a
-request.
+client. A proxy in front of a single replica works in the same way. The address for all models is a
+proxy, too: it passes requests to the host's own program (``host/models/``), which names the pool
+that serves a request.
 """
 
 import hashlib
@@ -28,7 +27,7 @@ from sparkwright.host.proxy.pool import ASLEEP_MAP, RUNTIME
 from sparkwright.tls.host_certificates import CERTIFICATE
 from sparkwright.tls.names import ip_address
 
-#: Seconds after which a client should ask again for a sleeping service.
+#: Seconds after which a client should repeat a request to a sleeping service.
 ASLEEP_SECONDS = 60
 #: User of the address's program.
 USER = "sparkwright-models"
@@ -122,7 +121,7 @@ class Proxy:
         routes = [path for how, path in client_routes(self.engine) if how == method]
         if not self.models:
             return routes
-        # Only a body names a model: the program itself answers these, and no route by an id.
+        # Only a POST body names a model. The program itself answers these two routes.
         own = ("/v1/models", "/metrics")
         return [path for path in routes if path in own or (method == "POST" and "{" not in path)]
 
@@ -133,7 +132,7 @@ class Proxy:
 
     @property
     def page(self) -> bool:
-        """Return whether the proxy is Open WebUI's, which asks browsers for its own accounts."""
+        """Return whether the proxy is Open WebUI's, where users log in with its own accounts."""
         return self.name == PAGE
 
 
@@ -171,13 +170,13 @@ class Proxies:
     """All proxies of a host: an HAProxy instance beside the distribution's.
 
     Attributes:
-        tls: certificate and key of all proxies, PEM; None serves http.
+        tls: certificate and key of all proxies, PEM; None for http.
         home: directory of its files.
         runtime: directory of its sockets; systemd makes and removes it.
         user: user of the workers; None keeps the starting user.
         wait_seconds: longest wait of a request if no replica is ready.
         idle_seconds: longest silence of a connection. A prompt of 262144 tokens is read for
-            minutes, and an answer without streaming is silent to its end.
+            minutes, and an answer without streaming sends no byte before it is complete.
         check_milliseconds: milliseconds between two health checks of a replica.
         wake: socket of the program that activates a service (``host/exclusive/on_request.py``).
         pools: pools behind the address for all models.
@@ -248,7 +247,7 @@ class Proxies:
 
     @property
     def names(self) -> bool:
-        """Whether HAProxy asks DNS for any replica's name."""
+        """Whether HAProxy resolves any replica's name by DNS."""
         return any(replica.dns for replica in self.replicas)
 
     @property
@@ -303,12 +302,12 @@ def key_hash(key: Secret) -> str:
 
 
 def key_map(keys: Mapping[str, Iterable[Secret]]) -> str:
-    """The map of the keys that open the proxies: SHA-256 and name, a line each.
+    """The map of the keys that the proxies accept: each line has a key's SHA-256 and name.
 
     The map has hashes, because HAProxy's lookup compares byte by byte and its runtime API prints
     loaded values. The map is a file, because a reload reads files again but not the environment.
-    With two values of a name a key changes without an interruption; a name without a value admits
-    nobody.
+    While a name has two values, both keys are valid, so a key can change without an interruption; a
+    name without a value has no valid key.
     """
     return "".join(f"{key_hash(key)} {name}\n" for name, some in keys.items() for key in some)
 
@@ -385,7 +384,7 @@ def _replicas(where: str, replicas: Sequence[Replica]) -> Iterator[Finding]:
 
 def _named(where: str, name: str) -> Iterator[Finding]:
     if not _NAME.fullmatch(name):
-        yield mistake(where, f"{name!r} is not a name", "use letters, digits and ._-")
+        yield mistake(where, f"{name!r} is not a valid name", "use letters, digits and ._-")
 
 
 def _addressed(where: str, address: str, ports: Sequence[int]) -> Iterator[Finding]:

@@ -76,8 +76,8 @@ def unreached(proxies: Proxies | None, reached: Mapping[str, Reached]) -> Iterat
                 f"the host of the fleet's address does not reach {name}: {'; '.join(seen.tried)}",
                 f"an address of {name} that answers on this host",
                 "HAProxy sends the replica no request, and reports no error",
-                f"set lan_address of {name} to an address that this host reaches, or look at the "
-                "network between the two",
+                f"set lan_address of {name} to an address that this host reaches, or check the "
+                "network between the two hosts",
                 "sparkwright",
             )  # fmt: skip
 

@@ -29,7 +29,8 @@ from sparkwright.tls.names import ip_address, label
 
 _MESSAGES = Messages(__file__)
 CA_VALID = dt.timedelta(days=3650)
-#: Longer than most pauses between two deploys; a deploy renews when less than a third is left.
+#: Validity of a host's certificate. Most pauses between two deploys are shorter; a deploy renews
+#: the certificate when less than a third is left.
 HOST_VALID = dt.timedelta(days=365)
 #: Margin for clocks that are behind.
 _EARLIER = dt.timedelta(hours=1)
@@ -86,8 +87,8 @@ def host_certificate(
     signer: Authority, host: str, names: Sequence[str], now: dt.datetime, *, dry: bool = False
 ) -> SecretText:
     """A host's certificate and key, PEM: the stored pair, or a new pair if the stored one is not
-    signed by this CA, is not for these names, or has less than a third of its time left. Kept
-    unless ``dry``.
+    signed by this CA, is not for these names, or has less than a third of its time left. A new pair
+    is stored unless ``dry``.
     """
     path = signer.path.parent / "hosts" / f"{label(host)}.pem"
     with contextlib.nullcontext() if dry else _alone(signer.path.parent):
@@ -201,7 +202,7 @@ def _broken(path: Path, problem: str) -> UserError:
 
 
 def _made(now: dt.datetime, subtrees: Iterable[x509.GeneralName], kept: Authority | None) -> str:
-    """Certificate and key of a CA, PEM; a kept CA's key, subject and end."""
+    """Certificate and key of a CA, PEM; a kept CA's key, subject and expiry stay the same."""
     if kept is None:
         return _issued(None, f"sparkwright CA {now:%Y-%m-%d}", subtrees, now, now + CA_VALID)
     name = kept.certificate.subject.rfc4514_string().removeprefix("CN=")

@@ -14,8 +14,8 @@ IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
-#: Below this name every host has a name, whatever its name in the inventory is. No resolver looks
-#: it up.
+#: Every host has a name below this domain, independent of its name in the inventory. DNS does not
+#: resolve these names.
 _OWN = "sparkwright.internal"
 
 
@@ -45,8 +45,8 @@ def is_name(text: str) -> bool:
 
 
 def label(host: str) -> str:
-    """A host's name in the inventory, which may be an address or a connector's, as one label of
-    a host name; no two hosts share a label.
+    """Return a host's inventory name, which may be an address or a connector's, as one label of a
+    host name; no two hosts share a label.
     """
     text = re.sub(r"[^a-z0-9-]+", "-", host.lower()).strip("-")[:50]
     if text == host:
@@ -75,7 +75,7 @@ def names_of(host: str, data: Mapping[str, Any], binds: Iterable[str] = ()) -> t
 
 
 def covers(names: Iterable[str], address: str) -> bool:
-    """Return whether a certificate of these names covers an address; ``*.`` stands for one
+    """Return whether a certificate for these names covers an address; ``*.`` stands for one
     label.
     """
     wanted = address.lower()

@@ -93,7 +93,11 @@ def _time_and_name(
         yield "certificate", f"{file} expired on {ended}", "renew it"
     if now < leaf.not_valid_before_utc:
         begins = f"{leaf.not_valid_before_utc:%Y-%m-%d %H:%M} UTC"
-        yield "certificate", f"{file} is valid from {begins} on", "wait, or correct this clock"
+        yield (
+            "certificate",
+            f"{file} is valid from {begins} on",
+            "wait, or set this machine's clock",
+        )
     names = subject_names(leaf)
     if not covers(names, address):
         choices = ", ".join(names) or "no name (subjectAltName)"

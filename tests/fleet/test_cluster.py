@@ -155,7 +155,7 @@ def test_a_rollback_applies_to_both_hosts(pair: Pair) -> None:
 def test_a_follower_that_is_stopped_is_named_by_its_head(pair: Pair) -> None:
     before = pair.session()
     ssh(FOLLOWER, "sudo systemctl stop sparkwright-tiny")
-    missing = ["rank 1 (spark-2) is not there"]
+    missing = ["rank 1 (spark-2) is not connected"]
     until(lambda: pair.state(HEAD).get("missing") == missing, "it says who is missing")
     ssh(FOLLOWER, "sudo systemctl start sparkwright-tiny")
     pair.whole(before)

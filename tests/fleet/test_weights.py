@@ -43,7 +43,7 @@ def test_a_flipped_bit_is_found_on_demand_and_fetched_again(converged: Site) -> 
 
     result = _verify(converged, "--limit", "spark-1", "--limit", "spark-2")
     assert result.returncode == 1
-    assert "model-00003-of-00009.safetensors has other content than was verified" in result.stdout
+    assert "model-00003-of-00009.safetensors has changed since it was verified" in result.stdout
     assert "Traceback" not in result.stdout
 
     run = converged.deploy("--limit", "spark-1")

@@ -182,7 +182,7 @@ def test_a_service_that_does_not_stop_is_reported(host: Host) -> None:
     host.stuck = "a"
     answer = host.do()
     assert answer.done == {"b": "stopped"}
-    assert answer.faults == ("a: it does not stop: systemd says active",)
+    assert answer.faults == ("a does not stop: its unit is active",)
     assert homes.stopped(host.root / "services/a") is None
 
 
@@ -202,7 +202,7 @@ def test_a_full_disk_does_not_prevent_a_stop(host: Host, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(files, "write", full)
     answer = host.do(services=("a",))
-    assert answer.done == {"a": "stopped; its record can't be written: No space left on device"}
+    assert answer.done == {"a": "stopped, but the stop can't be recorded: No space left on device"}
     assert host.running == {"b"}
 
 
@@ -254,7 +254,7 @@ def test_a_service_stopped_by_request_is_not_waited_for(host: Host) -> None:
     host.running, host.bad = {"a"}, {"b"}
     answer = host.maintain(on=False)
     assert answer.faults == ()
-    assert answer.left == ("b: it is stopped, and was not asked",)
+    assert answer.left == ("b is stopped, so its health was not checked",)
 
 
 def test_maintenance_off_without_a_mark_only_opens_closed_pools(host: Host) -> None:
@@ -316,7 +316,7 @@ def test_only_the_running_service_of_a_group_must_answer(host: Host) -> None:
     host.maintain(on=True)
     host.bad = {"b"}
     answer = host.maintain(on=False)
-    assert (answer.faults, answer.done) == ((), ("a: answers, and is back in its pools",))
+    assert (answer.faults, answer.done) == ((), ("a answers, and is back in its pools",))
 
 
 def test_a_lock_names_its_holder_and_an_empty_lock_can_be_broken(tmp_path: Path) -> None:

@@ -71,12 +71,12 @@ def test_only_a_stop_continues_beside_a_run_that_may_have_died() -> None:
 
 
 def test_a_failed_step_fails_the_host_and_is_reported() -> None:
-    control_answer = ControlAnswer(("qwen36",), faults=("qwen36: it does not stop", "    more"))
+    control_answer = ControlAnswer(("qwen36",), faults=("qwen36 does not stop", "    more"))
     ran, message = _controlled(control=control_answer)
     assert (ran.well, message, ran.memory.failure) == (
         False,
         [control_answer],
-        "qwen36: it does not stop",
+        "qwen36 does not stop",
     )
 
 

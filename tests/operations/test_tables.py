@@ -141,7 +141,7 @@ def test_a_diff_shows_files_but_no_secret_and_no_program() -> None:
 
 
 NO_DRIVER = (
-    'no GPU inside a container: could not select device driver "" with capabilities: [[gpu]]'
+    'a container does not see the GPU: could not select device driver "" with capabilities: [[gpu]]'
 )
 
 

@@ -16,7 +16,7 @@ from sparkwright.host.lib.records import dataclass, field
 
 @dataclass(frozen=True)
 class BootstrapRequest:
-    """Request for a host's state: the observation of every host, and packages by name."""
+    """Request for a host's state: the usual observation, and packages by name."""
 
     observation: observe.ObservationRequest = field(default_factory=observe.ObservationRequest)
     packages: tuple[str, ...] = ()
@@ -24,7 +24,7 @@ class BootstrapRequest:
 
 @dataclass(frozen=True)
 class Firewall:
-    """The active firewall: ufw or firewalld. ``rules`` are its rules as its command prints them."""
+    """The active firewall: ufw or firewalld. ``rules`` is its command's list of rules."""
 
     name: str
     rules: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class BootstrapState:
     """State of a host before bootstrap: the usual observation, and further facts.
 
     Attributes:
-        passwordless: whether the sudo of the user who logs in asks for no password.
+        passwordless: whether the login user's sudo works without a password.
         groups: names of that user's groups.
         codename: codename in /etc/os-release, e.g. ``noble``.
         gb10: whether the PCI bus has a GB10.
@@ -70,7 +70,7 @@ class BootstrapState:
 
     @property
     def driver(self) -> str | None:
-        """Version of the driver that answers; None without a driver."""
+        """Version of the driver that nvidia-smi reports; None without a driver."""
         return next((device.driver for device in self.observed.gpu.gpus), None)
 
 
@@ -84,8 +84,8 @@ _UFW = Path("/etc/ufw")
 
 
 def booted() -> float:
-    """Return this system's boot time, in seconds since the epoch; a container has no other clock
-    for it.
+    """Return this system's boot time, in seconds since the epoch; this source is also right in a
+    container.
     """
     started = Path("/proc/1/stat").read_text().rsplit(")", 1)[1].split()[19]
     kernel = re.search(r"^btime (\d+)", documents.text("/proc/stat") or "", re.MULTILINE)
@@ -151,7 +151,7 @@ def groups_of(user: str) -> tuple[str, ...]:
 
 
 def passwordless(user: str) -> bool:
-    """Return whether a user's sudo asks for no password, even if it remembers none."""
+    """Return whether a user's sudo works without a password; a cached password does not count."""
     if user == "root":
         return True
     return run("runuser", "-u", user, "--", "sudo", "-k", "-n", "true", timeout=20).ok

@@ -23,8 +23,8 @@ class Undo:
 
     Attributes:
         packages: missing packages, which the step installs.
-        files: path -> sha256 of each file that the step writes. A file that was changed since then
-            stays.
+        files: path -> sha256 of each file that the step writes. A file that was changed after the
+            step stays.
         units: systemd units that are removed with the files.
         commands: further commands to run, without a shell.
         apart: the part that is not undone, and the user's options.
@@ -56,7 +56,7 @@ class PrepareRequest:
 
 @records.dataclass(frozen=True)
 class Step:
-    """A completed step. ``before`` names every package that was installed before it."""
+    """A completed step. ``before`` names every package that was installed before the step."""
 
     undo: Undo
     before: tuple[str, ...] = ()
@@ -86,7 +86,7 @@ def record(step: str, undo: Undo) -> None:
 def sudoers(path: Path, text: str) -> None:
     """Write a sudoers file once visudo accepts it: a mistake in one file disables all of sudo."""
     if path.parent != _SUDOERS or "." in path.name:
-        raise SystemExit(f"{path}: sudo reads no such file")
+        raise SystemExit(f"{path}: sudo does not read files with this path")
     handle, name = tempfile.mkstemp(prefix="sparkwright-sudoers-")
     try:
         with os.fdopen(handle, "w") as file:

@@ -1,7 +1,7 @@
 """Undo bootstrap on this host, as far as possible. Runs on the host as root.
 
-The last step is undone first. Parts that other software has changed or needs since then stay and
-are named in the answer; the driver always stays.
+The last step is undone first. Parts that other software has changed or now needs stay, and the
+answer names them; the driver always stays.
 """
 
 import re
@@ -53,19 +53,19 @@ def undo(name: str, step: Step) -> tuple[list[str], list[str]]:
 
 
 def packages(step: Step) -> tuple[list[str], str | None]:
-    """Remove a step's packages and the dependencies installed with them; return the changes, or why
-    the packages stay.
+    """Remove a step's packages and the dependencies installed with them; return the changes, or the
+    reason why the packages stay.
     """
     before = set(apt.installed())
     installed_now = [package for package in step.undo.packages if package in before]
     if not installed_now:
         return [], None
     if _ENGINES & set(installed_now) and (docker.containers() or docker.get("/images/json")):
-        return [], "Docker has containers or images that are not sparkwright's: it stays"
+        return [], "Docker stays: it has containers or images that sparkwright did not make"
     if need := [
         package for package in _simulated("purge", *installed_now) if package not in installed_now
     ]:
-        return [], f"{', '.join(need)} need {', '.join(installed_now)}: they stay"
+        return [], f"{', '.join(installed_now)} stay: {', '.join(need)} need them"
     all_gone = _simulated("purge", "--auto-remove", *installed_now)
     alone = ["--auto-remove"] if not set(all_gone) & set(step.before) else []
     ended = apt.get("purge", "-qq", "--yes", *alone, *installed_now, environment={})
@@ -88,7 +88,7 @@ def main(request: None) -> UndoAnswer:
     if any(step.undo.packages for step in steps.values()):
         apt.free()
     last_first = list(reversed(steps))
-    # The sudoers file goes last: without it nothing else can be undone.
+    # Remove the sudoers file last: all other steps need it.
     last_first.sort(key="sudoers".__eq__)
     for name in last_first:
         gone, stays = undo(name, steps.pop(name))

@@ -109,4 +109,4 @@ def _in_the_way(state: Path, request: ActivateRequest, new: service.Service | No
         return f"{holder.by} is at work on this host"
     if systemd.unit(control.SWITCH).get("ActiveState") in systemd.RUNNING:
         return "a switch is under way: wait for its end"
-    return None if new else f"{request.service} was never prepared here: deploy first"
+    return None if new else f"{request.service} was never deployed here: deploy it first"

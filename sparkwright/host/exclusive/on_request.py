@@ -35,12 +35,12 @@ _WAITING = 8
 #: Bytes of a body, of all bodies together, and of a body that is always held and parsed: HAProxy
 #: lets 64 requests in, and the unit has 256 MiB.
 _LARGEST, _TOGETHER, _SMALL = 16 << 20, 64 << 20, 1 << 20
-#: Seconds between two comments of a stream; of a client's silence; between two checks; for a whole
-#: body.
+#: Seconds between two comments of a stream, of a client's silence, between two checks, and for a
+#: whole body.
 _COMMENT, _SILENT, _LOOK, _UPLOAD = 5.0, 30.0, 0.2, 120.0
 #: Seconds that a service's answer may be silent, as in HAProxy's configuration.
 _ANSWER = 2 * 3600.0
-#: Headers of one connection, and not of the request.
+#: Headers that belong to a connection, not to the request.
 _HOP = ("connection", "keep-alive", "transfer-encoding", "host", "content-length", "upgrade")
 _SOON = 30
 #: Largest usual correction of a host's clock, in seconds.
@@ -81,7 +81,7 @@ class Waking:
 
     @contextmanager
     def waiting(self, service: str) -> Iterator[tuple[threading.Event, float]]:
-        """Have a service activated, or wait for the activation under way. Yields an event that is
+        """Activate a service, or wait for an activation that is under way. Yields an event that is
         set at the end, and the seconds that the request may wait.
 
         Raises:
@@ -91,7 +91,7 @@ class Waking:
         groups = declared.groups.items()
         group = next((name for name, item in groups if service in item.members), None)
         if group is None or service not in declared.on_request:
-            raise Later(f"{service} is activated by its owner alone", _SOON)
+            raise Later(f"requests do not start {service}: ask its owner", _SOON)
         with self._lock:
             if self._waiting[service] >= _WAITING:
                 raise Later(f"{service} is being started, and too many requests wait for it", _SOON)
@@ -117,8 +117,8 @@ class Waking:
     def _begin(self, group: str, service: str, stay_seconds: float) -> None:
         since = exclusive.active(self._state).get(group)
         left = since.at + stay_seconds - time.time() if since else 0.0
-        # A clock correction of a few seconds allows no early switch, and a clock set back further
-        # delays no switch beyond the least time.
+        # A clock correction of a few seconds must not cause an early switch. A clock that was set
+        # back further must not delay a switch.
         runs = since is not None and since.service != exclusive.NOBODY
         if since and runs and stay_seconds and 0 < left <= stay_seconds + _CLOCK:
             raise Later(f"{since.service} was started just now", left)
@@ -137,7 +137,7 @@ class Waking:
                 self.handled[service] -= 1
 
     def rest(self, service: str) -> None:
-        """Stop an idle service; requests that come meanwhile wait for the end."""
+        """Stop an idle service; requests that arrive during the stop wait for its end."""
         with self._turn:
             unattended.run(self._root, service, "idle", rests=True)
 
@@ -188,7 +188,9 @@ class Handler(BaseHTTPRequestHandler):
         if not length.isascii() or not length.isdigit() or len(length) > 12:
             raise Later("a request that wakes a service needs a Content-Length", _SOON)
         if int(length) > _LARGEST:
-            raise Later(f"more than {_LARGEST >> 20} MiB are taken once it runs", _SOON)
+            raise Later(
+                f"requests above {_LARGEST >> 20} MiB must wait until the service runs", _SOON
+            )
         size, waking = int(length), self.server.waking
         counted = size if size > _SMALL else 0
         if fits := waking.hold(counted):
@@ -200,7 +202,7 @@ class Handler(BaseHTTPRequestHandler):
                 raise ConnectionError
             size -= len(data)
             body += data * fits
-        if not fits:  # refuse after the whole body: clients read no answer before
+        if not fits:  # only after the whole body: clients do not read an earlier answer
             raise Later("too many large requests wait", _SOON)
         return body
 
@@ -222,7 +224,7 @@ class Handler(BaseHTTPRequestHandler):
         if waking.asleep(service) is not None:
             if reason := waking.refused.get(service):
                 raise Later(f"{service} sleeps: {reason}", _SOON)
-            raise Later(f"{service} did not come up: sparkwright history shows why", 10 * _SOON)
+            raise Later(f"{service} did not start: sparkwright history shows why", 10 * _SOON)
 
     def _head(self, status: int, *headers: tuple[str, str]) -> None:
         """Send the head of the answer, once. A body without a length is sent in chunks, since the

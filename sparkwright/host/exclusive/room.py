@@ -1,4 +1,4 @@
-"""Memory for services that will start: of the GPU, or of a host that shares memory with its GPU.
+"""Check that services fit into the free memory of the GPU, or of a host that shares memory with it.
 
 The plan keeps the memory of every sleeping service free, so only other programs can take it.
 """
@@ -8,14 +8,14 @@ from pathlib import Path
 
 from sparkwright.host.lib import exclusive, gpu, homes, memory, systemd
 
-#: GiB that stay free of memory that GPU and CPU share, since without memory a host stops to answer;
-#: and GiB that an engine which sleeps still holds (1.97 on an H200).
+#: GiB of shared memory that must stay free, since a host without free memory stops answering; and
+#: GiB that a sleeping engine still holds (1.97 on an H200).
 _RESERVE, _ASLEEP = 2.0, 2.0
 
 
 def measured() -> float | None:
-    """Return the free GiB beyond the reserve; with several GPUs, the emptiest GPU counts. None if
-    nvidia-smi reports no memory.
+    """Return the free GiB beyond the reserve; with several GPUs, the GPU with the most free memory
+    counts. None if nvidia-smi reports no memory.
     """
     gpus = gpu.ask(gpu.LOAD).gpus
     if any(each.unified for each in gpus):
@@ -33,7 +33,7 @@ def lacking(state: Path, starts: Sequence[str], stops: Sequence[str]) -> str:
     they fit.
 
     Args:
-        stops: services that stop before.
+        stops: services that stop first.
     """
     free = measured() if starts else None
     if free is None:

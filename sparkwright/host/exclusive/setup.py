@@ -24,8 +24,8 @@ class SetupRequest:
 
 
 def main(request: SetupRequest) -> list[str]:
-    """Apply the request. The active member of a group stays active; at first it is the first
-    member.
+    """Apply the request. The active member of a group stays active; initially the first member is
+    active.
     """
     state = Path(request.services_root, "state")
     changed = systemd.write_files(request.files, parents=0o750)

@@ -20,10 +20,10 @@ from sparkwright.host.exclusive.activate import ActivateRequest
 from sparkwright.host.lib import documents, exclusive, systemd
 from sparkwright.host.release import REVERTED
 
-#: Exit code of an activation to try again (sysexits.h).
+#: Exit code of an activation that systemd must repeat (sysexits.h).
 AGAIN = 75
 _OURS = "on the host itself, boot "
-_BUSY = "somebody is at work on its host"
+_BUSY = "its host is busy"
 #: Seconds between two checks of a switch.
 _LOOK = 0.5
 
@@ -63,7 +63,7 @@ def run(root: Path, service: str, by: str, *, rests: bool = False) -> str:
         for line in activated.faults:
             print(f"{service}: {line}", flush=True)
         if activated.switch:
-            begun = "idle: it is stopped" if rests else f"{activated.was} makes room for it"
+            begun = "idle, so it stops" if rests else f"starts, and {activated.was} stops"
             print(f"{service}: {begun}", flush=True)
             text, reason = _ended(state, activated.switch)
             print(text, flush=True)

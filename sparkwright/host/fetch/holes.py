@@ -1,7 +1,7 @@
 """Missing ranges of a part file, read from its holes, or from a map beside it.
 
 A part has its full length from the start; ranges are written into it in any order. After kill -9
-the file system itself has the written ranges: everything else is a hole. Every writer ends its
+the file system still has the written ranges; all other ranges are holes. Every writer ends its
 writes on a PAGE or at the end of the file, so the holes are exact. If a power cut left zeros, the
 part looks complete and its hash does not match.
 
@@ -27,7 +27,7 @@ from sparkwright.host.lib import disks, records
 Ranges = list[tuple[int, int]]
 
 
-_TRIAL = 1 << 20  # bytes; blocks of a file system can be as large
+_TRIAL = 1 << 20  # bytes: a file system's blocks can be this large
 _WRITTEN = b"\1"
 
 
@@ -68,7 +68,7 @@ class Part:
     def prepare(self, *, mapped: bool) -> None:
         """Make the part a regular file of full length; any other file there is replaced.
 
-        mapped: whether the part needs a map. A part whose map is missing starts again from zero.
+        mapped: whether the part needs a map. A part without its map starts again from zero.
         """
         size, pages = self.file.size, -(-self.file.size // PAGE)
         if _size(self.path) == size and _size(self.map) == (pages if mapped else None):

@@ -1,5 +1,5 @@
 """Run the program from the request to the exit code, and fetch a repository: find the files that
-are on the disk, fetch the other files, put all in place, write the receipt.
+are on the disk, fetch the other files, put all files in place, and write the receipt.
 
 Files that are already on this host are not fetched. Besides the destination and other
 revisions, the request names directories that the user already has: a plain download, a cache,
@@ -139,7 +139,7 @@ def _use(work: workspace.Workspace, file: FetchFile, paths: list[Path]) -> bool:
         if isinstance(entry, str):
             copy.unlink()
             continue
-        # A hard link's file is root's and on the disk already, so it is not published again.
+        # A hard-linked file already belongs to root and is on the disk: do not publish it again.
         work.put(copy, file, entry, published=how == _LINKED)
         log(f"{file.path}: {how} from {path}")
         return True
@@ -173,7 +173,7 @@ def _candidates(roots: tuple[str, ...], files: list[FetchFile]) -> dict[int, lis
 def _worth_copying(file: FetchFile, candidates: dict[int, list[Path]]) -> list[Path]:
     """Return the three most likely candidates; files with the requested hash or name come first.
 
-    Small files are likely only by their name, large files always.
+    A small file is likely only if its name matches; a large file is always likely.
     """
     name, hashes = Path(file.path).name, {file.sha256, file.blob_id}
     paths = candidates.get(file.size, [])
@@ -287,7 +287,7 @@ def fetch(
             log(f"kept {kept} bytes ({size(kept)}) of {every}")
         if missing:
             libraries = None
-            # The libraries offer no limit of the rate.
+            # The libraries have no rate limit.
             if request.downloader != "http" and runtime is not None and request.limit is None:
                 libraries = transfer.Libraries(work, runtime, lock)
             transfer.Transfer(work, libraries).run(missing)

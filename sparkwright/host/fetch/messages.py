@@ -36,8 +36,8 @@ def check(stop: Event) -> None:
 
 
 def refusal(source: str, answer: Mapping[str, object]) -> str:
-    """Return the name of the explanation of an HTTP error: of the first rule that the answer
-    meets.
+    """Return the name of the message for an HTTP error: the first rule that matches the answer has
+    it.
     """
     for conditions, name in _TEXTS["refusals"][source]:
         if all(answer[key] in values for key, values in conditions.items()):

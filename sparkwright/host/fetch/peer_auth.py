@@ -45,8 +45,8 @@ def peer_key(server: str, peer: str) -> str:
 
 
 def docker_password(server: str) -> str:
-    """Return the password with which a host's own Docker reads from the server over loopback. It
-    can't sign requests.
+    """Return the password with which a host's own Docker reads from the server over loopback. The
+    password can't sign requests.
     """
     return mac(server, "docker")
 

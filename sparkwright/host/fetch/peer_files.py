@@ -169,7 +169,7 @@ def text(root: str, parts: tuple[str, ...], largest: int) -> str | None:
 
 
 def _open(root: str, parts: tuple[str, ...], last: int = 0) -> int:
-    """Open a file or directory below a root. Raises OSError, also for a link on the way."""
+    """Open a file or directory below a root. Raises OSError, also for a link in the path."""
     at = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     for n, part in enumerate(parts, 1):
         try:

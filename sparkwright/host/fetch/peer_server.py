@@ -5,7 +5,7 @@ controller does so. The server ends after some time without an authenticated req
 
 `GET /challenge` returns a challenge. `GET /files/models/<org--name>/<commit>/<path>` and
 `/files/images/<digest>/<path>`, signed with it, return a range of a file of at most PIECE bytes.
-With `?ranges` they list the ranges that are on the disk, whether a fetch runs that will add more
+With `?ranges` both list the ranges that are on the disk, whether a fetch runs that will add more
 ("alive"), and whether the file will not change any more ("ended"). Every answer is signed, its
 body's hash included, and brings the next challenge.
 
@@ -88,7 +88,7 @@ class PeerServer:
         self._last = time.monotonic()
 
     def run(self) -> None:
-        """Serve until it is stopped, was idle for long enough, or has lost its files.
+        """Serve until the server is stopped, was idle for long enough, or has lost its files.
 
         If a user empties /opt/sparkwright by hand, the server's view of its directories is lost,
         and it would refuse every request until its idle time ends.
@@ -109,7 +109,7 @@ class PeerServer:
 
 
 class Conversation(BaseHTTPRequestHandler):
-    """A connection, whose requests are answered one after the other until either side closes it.
+    """A connection: its requests are answered in order until either side closes the connection.
 
     http.server limits the time of one read, not of a whole head: a client that sends a byte now and
     then would hold a connection forever. Here every head is bounded in size and time.
@@ -267,7 +267,7 @@ class Conversation(BaseHTTPRequestHandler):
                 else:
                     sent = self.connection.sendfile(file, start, min(end - start, 1 << 20))
                 if not sent or time.monotonic() > deadline:
-                    raise TimeoutError("it does not read")
+                    raise TimeoutError("the client does not read its answer")
                 start += sent
 
     def _docker(self, path: str) -> None:

@@ -101,7 +101,7 @@ class PeerClient(http.client.HTTPConnection):
         if status != 206 or content_range != f"bytes {start}-{end - 1}/{self._size}":
             raise Broken(f"HTTP {status} {content_range}".strip())
         if len(body) != end - start:
-            raise Broken("its answer has another number of bytes")
+            raise Broken("its answer has a wrong number of bytes")
         return memoryview(body)
 
     def connect(self) -> None:
@@ -191,7 +191,7 @@ class Peers:
             if peer not in self.left or not part.missing():
                 continue
             if self._keys is None or peer not in self._keys.keys:
-                self._drop(peer, "the controller gave no key for it")
+                self._drop(peer, "this run has no key for the peer")
                 continue
             with ExitStack() as stack:
                 clients = [
@@ -214,7 +214,7 @@ class Peers:
             if time.monotonic() - since >= WINDOW:
                 # A peer that is too slow must not hold up a fetch.
                 if self.left.get(peer, 0) - before < WINDOW * self._least:
-                    raise Broken(f"it brought less than {LEAST >> 10} KiB/s over {WINDOW:.0f} s")
+                    raise Broken(f"it sent less than {LEAST >> 10} KiB/s over {WINDOW:.0f} s")
                 since, before = time.monotonic(), self.left.get(peer, 0)
             try:
                 held = clients[0].held()

@@ -148,7 +148,7 @@ class RangeFetch:
             self._write(answer, start, end)
 
     def _refused(self, error: urllib.error.HTTPError, start: int, location: Location) -> NoReturn:
-        """Raise the meaning of an HTTP error: a retry, an expired signature, or a final failure."""
+        """Raise an HTTP error as a retry, an expired signature, or a final failure."""
         file, elsewhere = self._file, origin(location.url) != origin(self.request.endpoint)
         reason = f"{origin(location.url)[1]} answers HTTP {error.code}"
         if error.code in sources.TRANSIENT:

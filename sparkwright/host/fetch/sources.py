@@ -1,7 +1,7 @@
 """Queries to a Hugging Face hub or a container registry, and the HTTP rules of downloads.
 
-A source is asked whether it has the revision, and for the address of a file. A hub's token is sent
-to its own scheme, host and port only. A registry is asked by the OCI distribution protocol
+Queries check that a source has the revision, and return the address of a file. A hub's token is
+sent to its own scheme, host and port only. A registry is queried by the OCI distribution protocol
 (https://github.com/opencontainers/distribution-spec) and Docker's token protocol: credentials are
 sent to the registry's own token service only, and a token to the registry only.
 """
@@ -151,7 +151,7 @@ class _Queried:
 
 
 def secret(request: FetchRequest) -> str | None:
-    """Return the token for the endpoint, or None. It comes from a file, never from argv."""
+    """Return the token for the endpoint, or None. The token comes from a file, never from argv."""
     if request.token_file is None:
         return None
     try:
@@ -195,7 +195,7 @@ class Redirects(urllib.request.HTTPRedirectHandler):
         new = super().redirect_request(req, fp, code, msg, headers, newurl)
         if new is not None:
             new.method = req.get_method()
-            new.remove_header("Proxy-authorization")  # the proxy may not be a hub at all
+            new.remove_header("Proxy-authorization")  # only for the proxy
             if not stays:
                 new.remove_header("Authorization")
         return new if stays or self.leaves else None
@@ -231,8 +231,8 @@ def opener(
     connect: Callable[..., socket.socket] | None = None,
     context: ssl.SSLContext | None = None,
 ) -> urllib.request.OpenerDirector:
-    """Return an opener of addresses. It bounds the heads of answers; the caller bounds their
-    bodies.
+    """Return an opener of addresses. The opener bounds the heads of answers; the caller bounds
+    their bodies.
 
     Args:
         connect: function that opens a connection for a request to ``(host, port)``.
@@ -314,11 +314,11 @@ class Hub(_Queried):
             error.close()
             location = urljoin(error.url, error.headers["Location"])
             if urlsplit(location).scheme not in ("https", urlsplit(url).scheme):
-                raise ValueError("a file's address that is not https") from None
+                raise ValueError("the file's address is not https") from None
             return error.headers, location
 
     def _xet(self, url: str, headers: Any) -> Xet | None:
-        """Return a file's location in Xet storage; None if it is not stored there."""
+        """Return a file's location in Xet storage; None if Xet does not store the file."""
         number = headers.get("X-Xet-Hash") or ""
         linked = _XET_TOKENS.search(headers.get("Link") or "")
         route = linked[1] if linked else headers.get("X-Xet-Refresh-Route")

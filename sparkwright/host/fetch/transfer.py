@@ -33,9 +33,9 @@ _WORKER = Path(__file__).with_name("worker.py")
 #: These threads wait and do not compute. With two threads the chunks of hf_transfer lose their
 #: order: the start of a file may then arrive last, and hashing can't keep up.
 _THREADS = {"hf_transfer": "1", "Xet": "2"}
-#: Both report whole blocks only: hf_transfer a chunk per connection, and hf_xet up to 64 MiB of a
-#: xorb. On a slow connection a block takes minutes; as long as the host receives this many bytes
-#: per second, a pause is not a stall, up to this multiple of the stall limit.
+#: Both libraries report whole blocks only: hf_transfer a chunk per connection, and hf_xet up to 64
+#: MiB of a xorb. On a slow connection a block takes minutes; as long as the host receives this many
+#: bytes per second, a pause is not a stall, up to this multiple of the stall limit.
 _SLOW = 10_000
 _STALLS = 5
 
@@ -174,7 +174,7 @@ class Libraries:
             names = ["Xet"] if self.work.request.downloader == "xet" else ["hf_transfer", "Xet"]
         for name in names:
             if name == "hf_transfer" and part.missing() != [(0, file.size)]:
-                continue  # it fetches whole files only
+                continue  # hf_transfer fetches whole files only
             once = once and name != "hf_transfer"
             reason = self._fetch(name, part, location, connections)
             self.work.progress.present(file.path, file.size - total(part.missing()))

@@ -36,8 +36,8 @@ def _hf_transfer(job: dict[str, Any]) -> None:
         parallel_failures=job["connections"],
         max_retries=3,
         headers=job["headers"],
-        # The library reports the distance of the last byte from the first: one less than it
-        # received.
+        # The library reports the distance between the first and the last byte: one less than the
+        # number of received bytes.
         callback=lambda count: _report(count + 1),
     )
 

@@ -26,10 +26,10 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 class Workspace:
     """Files of a run. Safe for threads.
 
-    Besides the destination there is the directory `.staging-<commit>` on the same file system:
-    files/ becomes the destination by one rename, parts/ has unverified files, and verified.json has
-    the receipt entries of an interrupted run. Only root can enter
-    it, like the directory around it: a directory that another user has made is removed.
+    A fetch also uses the directory `.staging-<commit>` on the same file system: files/ becomes the
+    destination by one rename, parts/ has unverified files, and verified.json has the receipt
+    entries of an interrupted run. Only root can enter this directory and its parent: a directory
+    that another user has made is removed.
 
     Attributes:
         destination: the directory to complete.

@@ -42,7 +42,7 @@ class Reached:
 
 #: Seconds for one address, and for all addresses with their name resolution.
 _CONNECT, _ALL = 2.0, 8.0
-_REFUSED = "nothing listens there yet"
+_REFUSED = "no program listens on the port yet"
 
 
 class Question:
@@ -77,7 +77,7 @@ def usable(address: str) -> bool:
 
 def reached(wanted: tuple[Reach, ...]) -> dict[str, Reached]:
     """Find an address of each host that answers from here; all hosts are tried at once."""
-    results = {host.name: Reached(tried=("no answer of its name's resolution in time",))
+    results = {host.name: Reached(tried=("its name was not resolved in time",))
              for host in wanted}  # fmt: skip
 
     def look(host: Reach) -> None:
@@ -92,9 +92,7 @@ def reached(wanted: tuple[Reach, ...]) -> dict[str, Reached]:
 
 
 def _reached(host: Reach) -> Reached:
-    """Return an address that answers; otherwise an address of the host at which nothing listens
-    yet.
-    """
+    """Return an address that answers; otherwise an address that refuses the connection."""
     tried: list[str] = []
     silent: list[tuple[str, str]] = []
     for written in host.addresses:
@@ -107,7 +105,7 @@ def _reached(host: Reach) -> Reached:
         # needlessly.
         numbers = {str(info[4][0]): info[0] for info in infos if usable(str(info[4][0]))}
         if not numbers:
-            tried.append(f"{written}: no address that other hosts could use")
+            tried.append(f"{written} has no address that other hosts can use")
         for address in sorted(numbers, key=lambda at: (":" in at, at)):
             if (why := unreachable(address, host.port)) is None:
                 return Reached(address, written, _by_dns(written), tuple(tried))

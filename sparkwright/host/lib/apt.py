@@ -61,7 +61,7 @@ def free() -> None:
             environment={**os.environ, **_QUIET},
         )  # fmt: skip
         if not done.ok:
-            raise SystemExit(f"dpkg was interrupted before, and can't go on: {done.message}")
+            raise SystemExit(f"an interrupted dpkg run can't be completed: {done.message}")
 
 
 def _held(path: str) -> bool:

@@ -42,7 +42,7 @@ class Connections:
             return True
 
     def identified(self, connection: socket.socket) -> None:
-        """Mark a connection whose client has shown a key: it is never closed for another."""
+        """Mark a connection as authenticated: the server never closes it for another connection."""
         with self._lock:
             self._known.add(connection)
 

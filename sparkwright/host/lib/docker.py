@@ -1,4 +1,4 @@
-"""Docker, read over its socket in a tenth of its command's time, and changed with its command."""
+"""Docker: queries over its socket, ten times as fast as its command, and its commands."""
 
 import json
 import os

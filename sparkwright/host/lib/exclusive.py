@@ -57,7 +57,7 @@ class Groups:
 
 @records.dataclass(frozen=True)
 class Active:
-    """The member of a group that runs.
+    """Running member of a group.
 
     Attributes:
         at: time of its activation, seconds since the epoch.

@@ -7,7 +7,7 @@ import struct
 #: budget may cut a character of several bytes.
 _NOISE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\ufffd(?!\ufffd{0,2}\Z)")
 
-#: Errors of reading an answer whose shape no engine would give it.
+#: Errors while reading an answer of an unexpected form.
 SHAPE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error)
 
 

@@ -1,4 +1,5 @@
-"""Write files on a host so that after a power cut either the old or the new file is there, whole.
+"""Write files on a host so that a power cut leaves either the complete old or the complete new
+file.
 
 Every name is opened relative to its directory's descriptor; the directory must be root's alone
 (trusted.py), and links are not followed. So another user can't make root write or read elsewhere.

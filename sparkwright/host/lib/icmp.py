@@ -29,8 +29,8 @@ _MOST = 1 << 16
 
 
 def echo(address: str, device: str, size: int = 56, *, tries: int = 3, wait: float = 1.0) -> str:
-    """Ping an IPv4 address over a device with unfragmented packets. Returns the fault; empty if it
-    answers.
+    """Ping an IPv4 address over a device with unfragmented packets. Returns the fault; empty if the
+    address answers.
 
     Args:
         size: bytes of payload: 8972 fill an MTU of 9000.

@@ -1,4 +1,4 @@
-"""Kinds of models: for each a request that shows whether the model works, and the judgement of its
+"""Kinds of models, each with a request that shows whether the model works, and a check of the
 answer. Chat is not a kind here, since its token budget and thinking depend on the service
 (check.py).
 """
@@ -34,10 +34,10 @@ class Kind:
     """A kind of model.
 
     Attributes:
-        request: body without the model's name. A function in it returns a file; a body with a file
-            is sent as a form.
-        judge: function of the answer and the directory of the model's files. It describes the
-            answer in a few words, or raises Fault if the model does not work.
+        request: body without the model's name. A function in the body returns a file; a body with a
+            file is sent as a form.
+        judge: function of the answer and the directory of the model's files. The function describes
+            the answer in a few words, or raises Fault if the model does not work.
         least: body of a cheaper request, which only shows that the model answers; empty if the
             request itself is cheap.
     """
@@ -71,7 +71,7 @@ def judged(kind: str, answer: http.Answer, files: Path | None = None) -> str:
         return KINDS[kind].judge(answer, files or Path(os.devnull))
     # The health program judges answers of engines: no file may crash it.
     except SHAPE as error:
-        raise Fault("shape", f"an answer that no engine would give: {error!r}") from None
+        raise Fault("shape", f"the answer has an unexpected form: {error!r}") from None
 
 
 def cheapest(routes: Mapping[str, str]) -> str:
@@ -137,7 +137,7 @@ def _spoken(answer: http.Answer, _: Path) -> str:
             width, rate = sound.getsampwidth(), sound.getframerate()
             data = sound.readframes(1 << 24)
     except (wave.Error, EOFError) as error:
-        raise ValueError(f"no WAV file: {error}") from None
+        raise ValueError(f"the file is not a WAV file: {error}") from None
     samples = struct.unpack(f"<{len(data) // 2}h", data[: len(data) // 2 * 2])
     fail_if(width != 2 or not samples, "silence", f"{len(data)} bytes of {8 * width} bits a sample")
     mean = sum(samples) / len(samples)
@@ -151,7 +151,7 @@ def _drawn(answer: http.Answer, _: Path) -> str:
     data = base64.b64decode(answer.json()["data"][0]["b64_json"], validate=True)
     head = struct.unpack(">8sI4sIIBBBBB", data[:29]) if len(data) > 29 else ()
     if not head or (head[0], head[2], head[5]) != (b"\x89PNG\r\n\x1a\n", b"IHDR", 8) or head[9]:
-        raise ValueError(f"no plain PNG of 8 bits: {data[:24]!r}")
+        raise ValueError(f"not an 8-bit PNG without interlacing: {data[:24]!r}")
     size, depth, packed, place = head[3:5], {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[head[6]], b"", 8
     kind = b""
     while place < len(data) and kind != b"IEND":
@@ -161,7 +161,7 @@ def _drawn(answer: http.Answer, _: Path) -> str:
     try:
         raw = zlib.decompress(packed)
     except zlib.error as error:
-        raise ValueError(f"a PNG that is cut: {error}") from None
+        raise ValueError(f"the PNG is incomplete: {error}") from None
     shown, line = f"a picture of {size[0]} x {size[1]}", 1 + size[0] * depth
     fail_if(size != (_SIDE, _SIDE) or len(raw) != size[1] * line, "blank", shown)
     # With any PNG filter, one colour is a repeated byte, or zeros if the bytes are differences.

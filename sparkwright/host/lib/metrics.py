@@ -26,7 +26,7 @@ BLOCK, BLOCKS, PREFIX_CACHING = "cache_block", "cache_blocks", "prefix_caching"
 #: Counters that rise with an engine's work, and the name of their sum.
 PROGRESS = (GENERATED, READ, STEPS)
 PROGRESSED = "progress"
-#: Metrics that the watch keeps of a server at each look.
+#: Metrics that the watch keeps in each sample of a server.
 WATCHED = (GENERATED, RUNNING, WAITING, CACHE, DRAFTED, ACCEPTED)
 
 _SAMPLE = re.compile(r"^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$", re.MULTILINE)

@@ -35,7 +35,9 @@ class Nap:
 
 
 def sleeps(server: Server, state: str) -> bool | None:
-    """Return whether an engine sleeps, by its route ``state``; None if it does not report it."""
+    """Return whether an engine sleeps, by its route ``state``; None if the route gives no valid
+    answer.
+    """
     try:
         document = server.get(state).json()
     except (NoAnswer, ValueError):

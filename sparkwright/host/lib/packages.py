@@ -58,7 +58,7 @@ def _unreachable(given: str) -> str | None:
     proxy = run("apt-config", "dump", "--format", "%v%n", "Acquire::http::Proxy", timeout=10).out
     servers = _servers(given) or _servers(proxy) or _servers(listed)
     if not servers:
-        return None if "'" in listed else "apt-get has no server of packages configured"
+        return None if "'" in listed else "apt-get has no package server configured"
     reached: list[str] = []
     # A dead resolver takes longer than a user would wait.
     look = threading.Thread(target=_connect, args=(servers, reached), daemon=True)

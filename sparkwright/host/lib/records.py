@@ -47,11 +47,11 @@ def _init(self: Any, *values: Any, **named: Any) -> None:
         if self.__dict__[name] is MISSING:
             raise TypeError(f"{type(self).__name__}: {name} is missing")
     if given or len(values) > len(fields):
-        raise TypeError(f"{type(self).__name__}: there is no {', '.join(given) or len(values)}")
+        raise TypeError(f"{type(self).__name__}: unexpected: {', '.join(given) or len(values)}")
 
 
 def _refuse(self: Any, name: str, *_: object) -> None:
-    raise AttributeError(f"{type(self).__name__}.{name} does not change")
+    raise AttributeError(f"{type(self).__name__}.{name} is read-only")
 
 
 def _values(self: Any) -> tuple[Any, ...]:

@@ -68,7 +68,7 @@ def _links(name: str) -> list[Path] | None:
 
 
 def want_at_boot(name: str, *, wanted: bool) -> None:
-    """Have later boots start a unit, or not, without a reload.
+    """Enable or disable a unit at boot, without a reload.
 
     ``enable`` reloads, and with --no-reload it marks every unit as changed. So this function makes
     the links itself.

@@ -97,7 +97,7 @@ def take_over(path: str | Path, make: int = 0o755) -> None:
     """
     with directory(path, make=make, own=False) as handle:
         if why(os.fstat(handle)) is not None:
-            # Without set-gid, which a sandboxed job may not even keep.
+            # Remove set-gid, since a sandboxed job may not be allowed to keep it.
             _set(handle, 0, stat.S_IMODE(os.fstat(handle).st_mode) & 0o755)
 
 
@@ -177,7 +177,7 @@ def _open(at: int, name: str, make: int | None) -> int:
     except FileNotFoundError:
         if make is None:
             raise
-    with suppress(FileExistsError):  # a directory of another process is checked, too
+    with suppress(FileExistsError):  # a directory that another process made is checked, too
         os.mkdir(name, make, dir_fd=at)
     return os.open(name, _HANDLE, dir_fd=at)
 

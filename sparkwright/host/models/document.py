@@ -95,13 +95,13 @@ def read(path: str) -> Door:
 def _judge(door: Door) -> None:
     for name, model in door.models.items():
         if model.kind not in KINDS:
-            raise Malformed(f"models.{name}.kind: {model.kind!r} is none of {', '.join(KINDS)}")
+            raise Malformed(f"models.{name}.kind: {model.kind!r} is not one of {', '.join(KINDS)}")
         if not _NAME.fullmatch(model.pool):
             raise Malformed(f"models.{name}.pool: {model.pool!r} is not a name of a pool")
     for name, key in door.keys.items():
         missing = [model for model in key.models or () if model not in door.models]
         if missing:
-            raise Malformed(f"keys.{name}.models: there is no {missing[0]!r}")
+            raise Malformed(f"keys.{name}.models: there is no model {missing[0]!r}")
         for limit, value in vars(key).items():
             if isinstance(value, int) and value < 1:
                 raise Malformed(f"keys.{name}.{limit}: {value} is less than 1")

@@ -106,7 +106,7 @@ class Address:
             writer.write(b"GET /state HTTP/1.1\r\nHost: pools\r\nConnection: close\r\n\r\n")
             pieces = wire.content(reader, await wire.read_head(reader), until_closed=True)
             lines = b"".join([piece async for piece in pieces]).decode().splitlines()
-        # The text of an error has no such lines.
+        # An error's text does not have the form of these lines.
         return {name: int(count) for name, count in (line.split() for line in lines)}
 
     async def models(self, key: str) -> str:
@@ -198,7 +198,7 @@ class Exchange:
                 raise refusal.Refused(503, "HAProxy does not answer for its pools.", _SOON)
             return self._answer(200, "", "text/plain")
         keys = head.values(b"x-sparkwright-key")
-        if len(keys) != 1:  # HAProxy sets this header, and drops a client's
+        if len(keys) != 1:  # HAProxy sets this header, and removes it from clients' requests
             raise refusal.Refused(401, "The request came without the name of its API key.")
         if method == "POST":
             return await self._post(head, path, keys[0])
@@ -412,7 +412,7 @@ async def _run(path: str, made: socket.socket, main_process: int) -> None:
     loop.add_signal_handler(signal.SIGHUP, address.reload)
     loop.add_signal_handler(signal.SIGTERM, ending.set)
     await address.ledger.flush()
-    # Not asyncio's server, which drops a connection that it accepted just before its end.
+    # asyncio's own server would drop a connection that it accepted just before its end.
     made.setblocking(False)
     loop.add_reader(made, address.accept, made)
     left = _FINISH

@@ -166,7 +166,7 @@ class Ledger:
             fault = f"{self._path} can't be written, so usage is kept in memory: {error}"
             newest = sorted(self._writing, reverse=True)  # names begin with the day
             if len(newest) > ROWS:
-                fault += f"; {len(newest) - ROWS} rows of it are lost"
+                fault += f"; {len(newest) - ROWS} rows are lost"
             for name in newest[:ROWS]:
                 _add(self._pending, name, self._writing[name])
         self._writing = _rows()

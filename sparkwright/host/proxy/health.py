@@ -66,7 +66,7 @@ class Service:
             return
         engine = Server(self.config.address, self.config.port)
         if self.config.sleeps and sleeps(engine, self.config.sleeps):
-            self._away("sleeps")  # a question would find no weights
+            self._away("sleeps")  # a sleeping engine has no weights to answer with
             return
         try:
             progress = self._count()
@@ -166,6 +166,6 @@ def main(path: str) -> None:
     services = [Service(each, _IDLE, config.metric_names) for each in config.services]
     for service in services:
         serve(service, service.config.health)
-    # Wait for its end: Python 3.12.0 to 3.12.2 can't start a thread for an answer after the main
-    # thread's end.
+    # Keep the main thread alive: Python 3.12.0 to 3.12.2 can't start a thread for an answer after
+    # its end.
     threads.at_once(Service.watch, services)

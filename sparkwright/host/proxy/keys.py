@@ -46,7 +46,7 @@ def main(request: KeysRequest) -> list[str]:
     if not config.is_file():
         return []  # not deployed yet: the first deploy brings the present keys
     if request.place not in config.read_text():
-        raise SystemExit("the proxy here is not the planned one yet: deploy this host first")
+        raise SystemExit("this host's proxy is not the planned proxy yet: deploy this host first")
     running = systemd.is_active(UNIT)
     if request.text is None:
         return accepted(proxy.admin, request.place) if running else []
@@ -63,5 +63,5 @@ def main(request: KeysRequest) -> list[str]:
     if running and accepted(proxy.admin, request.place) != wanted:
         configure.reload(proxy)
         if waiting.remaining(differs, _PATIENCE):
-            raise SystemExit(f"{UNIT} did not take the new keys: see journalctl -u {UNIT}")
+            raise SystemExit(f"{UNIT} did not load the new keys: see journalctl -u {UNIT}")
     return wanted

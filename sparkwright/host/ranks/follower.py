@@ -40,7 +40,7 @@ class Follower(Rank):
                 )
                 return self._session(links.Link(connection))
             except (OSError, links.Lost) as error:
-                why = f"{self._head} is not there: {error}"
+                why = f"{self._head} can't be reached: {error}"
                 # The rank's own address, and with it the engine's variables, exist only while the
                 # cable is plugged in.
                 if isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL:
@@ -88,14 +88,14 @@ class Follower(Rank):
         while release not in {each.name for each in path.parent.iterdir()} or (
             documents.read(path / "release.json") is None
         ):
-            self.say(ranks.WAITING, f"release {release}, which {self._head} runs, is not here")
+            self.say(ranks.WAITING, f"this host lacks release {release}, which {self._head} runs")
             link.keep(links.BEAT / 2, lacks=release)
         unit = systemd.UNITS / self._service.unit
         text = files.read(path / "unit.service")
         if text is not None and files.write(unit, text, 0o644):
             systemd.reload()
         files.point(Path(self._service.home, "current"), f"releases/{release}")
-        return self.again(f"going to release {release}")
+        return self.again(f"switching to release {release}")
 
     def _together(self, link: links.Link) -> int:
         """Serve until the head or the engine ends. Returns the exit code."""
@@ -113,5 +113,5 @@ class Follower(Rank):
             link.send(ended=ended)
         except links.Lost as error:
             # The head is gone with its engine, and the next head needs a fresh follower.
-            return self.again(f"{self._head} is gone: {error}")
+            return self.again(f"the connection to {self._head} ended: {error}")
         return self.failed(ended)

@@ -46,7 +46,7 @@ class Head(Rank):
             listener = socket.create_server((address, self._rank.port + 1), backlog=_MOST)
         except OSError as error:
             # The address appears with the cable, so systemd's time limit must not apply.
-            return self.again(f"{address} is not there: {error.strerror}", 5)
+            return self.again(f"address {address} is not on this host: {error.strerror}", 5)
         with listener:
             threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
             threading.Thread(target=self._beat, daemon=True).start()
@@ -87,7 +87,7 @@ class Head(Rank):
     def _missing(self) -> list[str]:
         lacks = f"does not have release {self._release}"
         return [
-            f"{self._name(number)} {lacks if step == 'lacks' else 'is not there'}"
+            f"{self._name(number)} {lacks if step == 'lacks' else 'is not connected'}"
             for number in range(1, len(self._rank.hosts))
             if (step := self._steps.get(number)) != "ready"
         ]
@@ -161,7 +161,7 @@ class Head(Rank):
                     del self._links[number]
                     self._steps.pop(number, None)
                     if self._gone:
-                        self._end(AGAIN, f"{self._name(number)} is gone: {error}")
+                        self._end(AGAIN, f"the connection to {self._name(number)} ended: {error}")
                     self._changed.notify_all()
         finally:
             link.close()

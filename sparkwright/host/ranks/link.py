@@ -68,7 +68,7 @@ class Link:
         until = time.monotonic() + seconds
         while b"\n" not in self._buffer:
             if len(self._buffer) > _MOST:
-                raise Lost("it sends more than a rank may")
+                raise Lost("its message is too long")
             left = until - time.monotonic()
             try:
                 self._connection.settimeout(max(0.01, left))

@@ -1,4 +1,4 @@
-"""A rank of a service that several hosts run together, as its unit calls it.
+"""Program of a rank of a service that several hosts run together. The rank's unit runs it.
 
 `run RELEASE` is the unit's main process: it starts the engine together with the other ranks'
 engines, and ends with the first of them. `close RELEASE` runs before it and `open RELEASE` after

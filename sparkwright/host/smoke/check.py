@@ -107,7 +107,7 @@ def joined(client: Client) -> str:
     request, home = client.request, _home(client.request)
 
     def state() -> http.Health:
-        unknown = "it has not begun to wait for its head"
+        unknown = "the follower does not wait for its head yet"
         return ranks.health(home) or http.Health(None, message=unknown)
 
     if waiting.remaining(lambda: not state().code, request.boot_seconds, 0.5):
@@ -174,12 +174,12 @@ def answered(client: Client, kind: str, name: str = "") -> str:
     asked = body(KINDS[kind].request, name or client.request.served_names[0])
     answer = client.call("POST", routes[kind], asked)
     if kind == "embedding" and answer.status == 404 and "rerank" in routes:
-        return "no such route, as with a model that gives scores alone"
+        return "no such route: the model may only give scores"
     return judged(kind, succeeded(routes[kind], answer), Path(client.request.model_files))
 
 
 def answering(request: SmokeRequest) -> list[tuple[str, Callable[[Client], str]]]:
-    """Return the checks that ask a service by its own routes and judge the answers, by name."""
+    """Return the checks of a service's own routes and their answers, by name."""
     if "chat" in request.routes or not request.routes:
         return [("generation", generate)]
     return [(kind, partial(answered, kind=kind)) for kind in KINDS if kind in request.routes]
@@ -234,7 +234,7 @@ def proxy_fault(request: SmokeRequest) -> str | None:
             return f"port {port} does not answer: {error}"
         if (with_key, without_key) == (200, 401):
             return None
-        return f"HTTP {with_key} with the key, {without_key} without it, and it must be 200 and 401"
+        return f"HTTP {with_key} with the key and {without_key} without it: must be 200 and 401"
 
     return waiting.remaining(fault, _PROXY_SECONDS, 0.5)
 
@@ -272,7 +272,7 @@ def observed(name: str, check: Callable[[], str]) -> DeepCheckResult:
     except OSError as error:
         detail, cause = f"{type(error).__name__}: {error}", "cut"
     except SHAPE as error:
-        detail, cause = f"an answer that no engine would give: {error!r}", "shape"
+        detail, cause = f"the answer has an unexpected form: {error!r}", "shape"
     return DeepCheckResult(name, verdict, round(time.monotonic() - begun, 3), detail, cause)
 
 

@@ -24,7 +24,8 @@ class DeepRequest(SmokeRequest):
         guarded: prefixes of paths for which the engine itself checks the key.
         tokenizer: route that tokenizes a text; empty without such a route.
         tokenized: key of the text in its request.
-        context_errors: texts; every error about a prompt that is too long contains one text.
+        context_errors: texts; every error about a prompt that is too long contains one of these
+            texts.
     """
 
     tool_parser: str | None = None
@@ -183,7 +184,7 @@ class DeepClient(Client):
         self, asked: str | list[Any], tokens: int, think: bool | None = None
     ) -> dict[str, Any]:
         """Return a chat's body like the short test's; if the user lets the model think in smoke
-        tests, every budget has room for it.
+        tests, every budget has room for the reasoning.
         """
         room = self.request.thinking_tokens if self.request.thinking and think is None else 0
         return super().body(asked, tokens + room, think)
@@ -227,8 +228,8 @@ class DeepClient(Client):
         return tokens
 
     def count(self, text: str) -> int:
-        """Count a text's tokens with the model's own tokenizer, or else the words, which are never
-        more.
+        """Count a text's tokens with the model's own tokenizer; without a tokenizer, count the
+        words, which are never more than the tokens.
         """
         if self.request.tokenizer:
             body = {"model": self.request.served_names[0], self.request.tokenized: text}

@@ -15,7 +15,7 @@ _PLACES = ("in the hall", "by the window", "under the bridge", "near the harbour
 #: Blocks of the KV cache that a repeated prompt spans. Models with recurrent layers keep a state
 #: per block of 528 to 2096 tokens, and MTP drafters lose the last matching block.
 _BLOCKS = 3
-#: Such models may cache a prefix only after its second use.
+#: Models with recurrent layers may cache a prefix only after its second use.
 _REPEATS = 3
 _HYBRID_BLOCK = 256
 _COUNTED = " ".join(str(number) for number in range(1, 21))
@@ -33,7 +33,7 @@ def needle(client: DeepClient, tokens: int) -> str:
     tokens.
     """
     if not fits(client.context(), tokens):
-        raise Skip(f"a context of {client.context()} tokens has no room for it")
+        raise Skip(f"a context of {client.context()} tokens is too short for the prompt")
     chance = random.SystemRandom()
     word = f"{chance.choice(_WORDS)}{chance.randrange(100, 1000)}"
     start = f"Remember this: the access word is {word}.\n\n"

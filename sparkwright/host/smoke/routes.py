@@ -57,11 +57,11 @@ def key(client: client.DeepClient) -> str:
         status = client.call(method, plain, body, key=False).status
         if status != 401:
             opened.append(f"{method} {path} (HTTP {status})")
-    shown = f"answers without the key, where it must be 401: {', '.join(opened)}"
+    shown = f"these routes must answer 401 without the key: {', '.join(opened)}"
     fail_if(opened, "open", shown)
     unguarded = len(routes) - len(guarded)
     rest = f"; {unguarded} are open by the engine's design" if unguarded else ""
-    return f"{len(guarded)} protected routes answer 401 without it{rest}"
+    return f"{len(guarded)} protected routes answer 401 without the key{rest}"
 
 
 def chat(client: client.DeepClient) -> str:

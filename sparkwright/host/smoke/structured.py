@@ -73,9 +73,9 @@ def tools(client: DeepClient) -> str:
         {"role": "tool", "tool_call_id": call["id"], "content": json.dumps(result)},
     ]
     second = client.ask(messages, 256, **more)
-    again = "the tool is called again instead of its result being used"
+    again = "the model calls the tool again and does not use its result"
     fail_if(second.calls, "again", again)
-    unused = f"the tool returned 23 degrees, the answer is {clip(second.text)!r}"
+    unused = f"the tool returned 23 degrees, but the answer is {clip(second.text)!r}"
     fail_if("23" not in (second.text or ""), "unused", unused)
     return f"called {_TOOL}({call['function']['arguments']}), answered from its result{first.note}"
 

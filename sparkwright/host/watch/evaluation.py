@@ -103,10 +103,11 @@ def _service(boot: float, samples: list[Timed], limits: Thresholds) -> Iterator[
         yield from _restarted(samples, limits)
     seconds = _lasting(samples, lambda item: item.active == "active" and item.health != 200)
     if seconds > boot:
-        yield "not-serving", _ERROR, f"/health says {now.health or 'nothing'} for {_text(seconds)}"
+        seen = f"/health returned {now.health or 'nothing'} for {_text(seconds)}"
+        yield "not-serving", _ERROR, seen
     seconds = _lasting(samples, lambda item: _still(item, now))
     if metrics.PROGRESSED in now.metrics and seconds >= limits["stuck_seconds"]:
-        seen = f"{now[metrics.RUNNING]:.0f} requests run, and no token for {_text(seconds)}"
+        seen = f"{now[metrics.RUNNING]:.0f} requests run without a token for {_text(seconds)}"
         yield "wedge", _ERROR, seen
     seconds = _lasting(samples, lambda item: item[metrics.CACHE] >= limits["cache_full"])
     if seconds >= limits["cache_seconds"]:
@@ -200,7 +201,7 @@ def _gpu(ring: list[Sample], limits: Thresholds) -> Iterator[Fault]:
     for name in (_HOT, _BRAKED, _LOW) if len(lately) >= 5 else ():
         texts = [faults[name] for faults in lately if name in faults]
         if len(texts) >= limits["throttled_share"] * len(lately):
-            looks = f"at {len(texts)} of {len(lately)} looks within ten minutes"
+            looks = f"in {len(texts)} of {len(lately)} samples within ten minutes"
             yield name, _ERROR, f"{looks}: {texts[-1]}"
 
 

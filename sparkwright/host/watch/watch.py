@@ -80,7 +80,7 @@ def drift(home: Path) -> Iterator[str]:
         yield f"{record.unit} was changed by hand"
     runs = docker.running_release(home.name)
     if runs and runs != link:
-        yield f"the container is of release {runs}"
+        yield f"the container runs release {runs}"
 
 
 def look(config: state.WatchConfig, now: float) -> list[str]:
@@ -105,7 +105,7 @@ def look(config: state.WatchConfig, now: float) -> list[str]:
 def exported(findings: Iterable[state.WatchFinding], now: int) -> str:
     """Return the findings in the text format of node_exporter's textfile collector."""
     lines = [
-        "# HELP sparkwright_watch_seconds When the watch looked last, since the epoch.",
+        "# HELP sparkwright_watch_seconds Time of the last sample, in seconds since the epoch.",
         "# TYPE sparkwright_watch_seconds gauge",
         f"sparkwright_watch_seconds {now}",
         "# HELP sparkwright_finding Fault that the watch reports.",

@@ -89,7 +89,7 @@ def test_a_service_without_right_answers_is_reported(
         for each in diagnose("spark-1", facts({**answer, "planned": PLANNED}))
         if each.id == "wrong-answer"
     ]
-    assert "qwen36: models: an answer that no engine would give" in finding.observed
+    assert "qwen36: models: the answer has an unexpected form" in finding.observed
 
 
 def test_no_secret_leaves_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,7 +93,7 @@ def test_a_wedge_is_reported_after_minutes(tmp_path: Path, run: Desired) -> None
     assert f"sparkwright_watch_seconds {NOW + 60 * 8}\n" in exported
     assert len(state["ring"]) == 12
     assert state["findings"] == []
-    arguments = "qwen36: error: wedge: 3 requests run, and no token for"
+    arguments = "qwen36: error: wedge: 3 requests run without a token for"
     assert [line.startswith(arguments) for line in texts] == [True, False]
     assert texts[1].startswith(f"over: {arguments}")
 
@@ -111,7 +111,7 @@ def test_a_manual_change_is_drift(tmp_path: Path, run: Desired) -> None:
         (home / "current").unlink()
         (home / "current").symlink_to("releases/other")
         drift = list(program.sample(config, NOW).services["qwen36"].drift)
-        parts = ("release other instead of", "the container is of release")
+        parts = ("release other instead of", "the container runs release")
         assert drift == [f"{part} {release.release}" for part in parts]
 
 

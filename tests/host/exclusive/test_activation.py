@@ -371,7 +371,9 @@ def test_our_own_lock_blocks_no_run_and_a_dry_run_writes_nothing(pair: Host) -> 
 def test_a_deploy_planned_before_another_activation_changes_nothing(pair: Host) -> None:
     exclusive.activate(pair.place / "state", {"evening": "b"}, "calendar", "")
     assert pair.switch(pair.service("a"), active={"evening": "a"}).run() == "failed"
-    assert pair.journal()["reasons"] == ["evening: b was activated meanwhile: run again"]
+    assert pair.journal()["reasons"] == [
+        "evening: b was activated meanwhile: run the command again"
+    ]
     text = pair.place / "said"
     assert "stop" not in (text.read_text() if text.exists() else "")
 
@@ -469,7 +471,7 @@ def test_the_calendar_activates_a_service_and_later_the_default(
         _at(clock, monkeypatch)
         assert unattended.main(str(calendar.place)) == 0
         assert _state(calendar) == ({runs}, {runs}, runs)
-    assert "b: a makes room for it" in capsys.readouterr().out
+    assert "b: starts, and a stops" in capsys.readouterr().out
     result = exclusive.active(calendar.place / "state")["evening"]
     assert result.by.startswith("calendar@")
     # The lock is released, and names its last owner: a deploy that observed before notices it.

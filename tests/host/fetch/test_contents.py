@@ -191,5 +191,5 @@ def test_hashing_again_finds_changes_with_equal_size_and_time(
     (model / "a.bin").write_bytes(b"conten!")
     os.utime(model / "a.bin", ns=(0, before))
     assert receipt.check(path, COMMIT) is None
-    assert rehash.main(request)[path].faults == ("a.bin has other content than was verified",)
+    assert rehash.main(request)[path].faults == ("a.bin has changed since it was verified",)
     assert receipt.check(path, COMMIT) == "has no receipt"

@@ -395,7 +395,7 @@ def test_a_changed_document_is_read_again(
     for change, message in (
         ({"models": {"a": Model("b", "taste")}}, "models.a.kind: 'taste'"),
         ({"models": {"a": Model("b\r\nX: y", "chat")}}, "models.a.pool"),
-        ({"keys": {"guest": Key(models=("none",))}}, "keys.guest.models: there is no 'none'"),
+        ({"keys": {"guest": Key(models=("none",))}}, "keys.guest.models: there is no model 'none'"),
         ({"keys": {"guest": Key(tokens_day=0)}}, "keys.guest.tokens_day: 0"),
     ):
         address.door = replace(door, **change)

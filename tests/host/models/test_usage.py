@@ -126,7 +126,7 @@ def test_counts_in_memory_are_bounded(
         ledger.add("laptop", model, 1, 0, 5, 2, 0.1, 0)
     asyncio.run(ledger.flush())
     assert ledger.unwritten == 3
-    assert "2 rows of it are lost" in capsys.readouterr().out
+    assert "2 rows are lost" in capsys.readouterr().out
 
 
 def _no_thread(_: str) -> None:

@@ -162,7 +162,7 @@ def test_a_revocation_that_haproxy_rejects_is_an_error_and_applied_later(
     monkeypatch.setattr(program, "_PATIENCE", 0.3)
     with monkeypatch.context() as broken:
         broken.setattr(configure, "reload", lambda _: None)
-        with pytest.raises(SystemExit, match="did not take the new keys"):
+        with pytest.raises(SystemExit, match="did not load the new keys"):
             program.main(request(managed.proxies, text))
     # The file is current, the worker's list is not, and the worker's list counts.
     monkeypatch.setattr(program, "_PATIENCE", 15)

@@ -124,15 +124,15 @@ def test_a_serving_follower_is_healthy(tmp_path: Path, active: None) -> None:
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_waiting_rank_names_the_missing_ranks(tmp_path: Path, active: None, number: int) -> None:
-    _state(tmp_path, number=number, step=WAITING, missing="rank 1 (spark-2) is not there")
+    _state(tmp_path, number=number, step=WAITING, missing="rank 1 (spark-2) is not connected")
     result = ranks.health(tmp_path)
     assert result is not None
     assert (result.code, result.message) == (
-        None, "it waits for the other ranks: rank 1 (spark-2) is not there",
+        None, "it waits for the other ranks: rank 1 (spark-2) is not connected",
     )  # fmt: skip
     (item,) = check.run(_request(tmp_path)).checks
     assert not item.ok
-    assert "rank 1 (spark-2) is not there" in item.detail
+    assert "rank 1 (spark-2) is not connected" in item.detail
 
 
 def test_a_head_that_serves_is_asked_like_any_service(tmp_path: Path) -> None:
@@ -153,9 +153,9 @@ def test_a_rank_that_ended_silently_does_not_serve(tmp_path: Path) -> None:
     _state(home)
     ended(unit.service, config)
     assert ranks.missing(home) == "it waits for the other ranks: the rank's unit has ended"
-    _state(home, step=WAITING, missing="the head is gone")
+    _state(home, step=WAITING, missing="the connection to the head ended")
     ended(unit.service, config)
-    assert ranks.missing(home) == "it waits for the other ranks: the head is gone"
+    assert ranks.missing(home) == "it waits for the other ranks: the connection to the head ended"
 
 
 def test_the_watch_asks_no_follower(tmp_path: Path, active: None) -> None:

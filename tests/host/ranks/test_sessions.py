@@ -42,11 +42,11 @@ def test_followers_start_before_their_head(cluster: Make, ranks: int) -> None:
     item.head.start()
     until(lambda: item.head.state)
     assert item.head.state["missing"] == [
-        f"rank {number} (spark-{number + 1}) is not there" for number in range(1, ranks)
+        f"rank {number} (spark-{number + 1}) is not connected" for number in range(1, ranks)
     ]
     for unit in item.followers[:-1]:
         unit.start()
-    last = f"rank {ranks - 1} (spark-{ranks}) is not there"
+    last = f"rank {ranks - 1} (spark-{ranks}) is not connected"
     until(lambda: item.head.state["missing"] == [last])
     assert not any(unit.engines for unit in item.units)
     item.followers[-1].start()
@@ -106,7 +106,7 @@ def test_a_host_that_falls_silent_ends_the_session(cluster: Make) -> None:
     until(lambda: "rank 1 (spark-2)" in str(item.head.state["missing"]))
     assert item.session is None
     # The others wait for it, and use up none of systemd's tries.
-    until(lambda: item.head.state["missing"] == ["rank 1 (spark-2) is not there"])
+    until(lambda: item.head.state["missing"] == ["rank 1 (spark-2) is not connected"])
     assert item.head.codes == [0]
     assert item.head.forgiven == 1
     item.units[1].cut()
@@ -146,7 +146,7 @@ def test_a_missing_rail_address_is_waited_for(cluster: Make) -> None:
     path = item.head.home / "current/release.json"
     path.write_text(path.read_text().replace(item.address[0], "192.0.2.1"))
     item.head.start()
-    until(lambda: "192.0.2.1 is not there" in str(item.head.state.get("missing")))
+    until(lambda: "192.0.2.1 is not on this host" in str(item.head.state.get("missing")))
 
 
 @pytest.fixture

@@ -277,7 +277,7 @@ def test_a_silent_peer_is_abandoned(
     monkeypatch.setattr(peers, "WINDOW", 2.0)
     item = taker(fake(_alive))
     assert 2 <= item.take() < 4
-    assert "brought less than 32 KiB/s over 2 s" in capfd.readouterr().err
+    assert "sent less than 32 KiB/s over 2 s" in capfd.readouterr().err
     assert not item.peers.left
 
 

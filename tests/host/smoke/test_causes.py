@@ -207,7 +207,7 @@ def test_a_server_without_a_list_of_routes_gets_the_default_routes() -> None:
         asked.append(path)
         return (404, "") if path == "/openapi.json" else (401, "")
 
-    assert routes.key(scripted(answers)) == "5 protected routes answer 401 without it"
+    assert routes.key(scripted(answers)) == "5 protected routes answer 401 without the key"
     assert "/v1/chat/completions" in asked
 
 

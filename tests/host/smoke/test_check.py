@@ -106,7 +106,7 @@ def test_a_proxy_that_lets_everybody_in_fails(
     monkeypatch.setattr(check, "key_required", lambda _: "not asked")
     with launched(model, *WORDS, healthy=True, **_fault("")) as server:
         last = ask(server, tmp_path, proxy=("127.0.0.1", server.port)).checks[-1]
-    assert "HTTP 200 with the key, 200 without it" in last.detail
+    assert "HTTP 200 with the key and 200 without it" in last.detail
 
 
 @cases("task", "architecture", "fault", "message")

@@ -54,7 +54,7 @@ ANSWERS: dict[str, Any] = {
     ),
     "in_maintenance": MaintenanceAnswer(
         Maintenance("ann@laptop", 1_800_000_000.0, "a new fan"),
-        ("qwen36: out of the pool, and drained",),
+        ("qwen36 has left every pool, and is drained",),
     ),
     "known_keys": (),
     "renewed_keys": (),

@@ -75,7 +75,7 @@ def test_a_name_unknown_to_this_host_falls_back_to_the_address(network: dict[str
     assert (result.address, result.written, result.dns) == ("10.0.0.2", "10.0.0.2", False)
     assert result.tried == (
         "kitchen: [Errno -2] Name or service not known",
-        "10.0.0.2: nothing listens there yet",
+        "10.0.0.2: no program listens on the port yet",
     )
 
 
@@ -92,7 +92,7 @@ def test_a_link_local_address_of_a_name_is_never_used(network: dict[str, Any]) -
     network["answers"] |= {"fe80::2": None, "127.0.1.1": None}
     result = _reached("spark-2.local")
     assert result.address is None
-    assert result.tried == ("spark-2.local: no address that other hosts could use",)
+    assert result.tried == ("spark-2.local has no address that other hosts can use",)
 
 
 def test_ipv6_is_used_if_ipv4_does_not_answer(network: dict[str, Any]) -> None:

@@ -7,7 +7,9 @@ from sparkwright.host.watch.state import WatchFinding, WatchReport
 from sparkwright.results.status import Deployment
 from tests.unit.results.test_status import NOW, answer
 
-WEDGE = WatchFinding("wedge", "qwen36", "error", "3 requests run, and no token for 9 min", NOW - 60)
+WEDGE = WatchFinding(
+    "wedge", "qwen36", "error", "3 requests run without a token for 9 min", NOW - 60
+)
 
 
 def host(*arguments: WatchFinding, **changes: Any) -> Deployment:
