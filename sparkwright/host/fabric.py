@@ -25,8 +25,8 @@ class FabricRequest:
 
     Attributes:
         root: directory with /sys and /proc; in tests, a captured tree.
-        ask: whether to probe each port for neighbours; otherwise only neighbours that the kernel
-            and LLDP already know are reported.
+        ask: whether to probe each port for neighbours; otherwise only neighbours in the tables of
+            the kernel and LLDP are reported.
         image: name of a Docker image whose id is reported.
     """
 

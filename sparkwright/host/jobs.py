@@ -30,8 +30,8 @@ class Job:
         units: name -> text of unit files that replace the command; ``unit`` is a service among
             them. Their names must change with their text, since systemd does not reload them.
         directories: directories made before the start, readable by everybody.
-        program: directory of the job's program. A running job with another program is stopped and
-            resumes with this one; with None the job is followed.
+        program: directory of the job's program. A running job with another program is stopped, and
+            resumes with this program; with None the job is followed.
     """
 
     unit: str

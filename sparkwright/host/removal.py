@@ -30,7 +30,7 @@ class RemovalRequest:
 
 @records.dataclass(frozen=True)
 class RemovalAnswer:
-    """Result of a removal: things removed and things left, as text."""
+    """Result of a removal: removed and remaining parts, as text."""
 
     done: tuple[str, ...]
     left: tuple[str, ...]

@@ -257,7 +257,7 @@ class Switch:
                 if secret := texts.get(path):
                     _write(Path(path), *secret)
             unit = _release(switch, release) / "unit.service"
-            if unit.is_file():  # a power cut prevented its writing
+            if unit.is_file():  # a power cut may have prevented the write
                 units[switch.service.unit_path] = (unit.read_text(), 0o644)
             files.point(Path(switch.service.home, "current"), f"releases/{release}")
         systemd.write_files(units)
@@ -380,8 +380,8 @@ class Switch:
             problems = self._asked(services, which)
         units = [item.service.unit for item in services if problems]
         if any(systemd.systemctl("is-active", unit).out.strip() == "inactive" for unit in units):
-            # Another program stopped it, such as a restart of Docker: this is not a failure of the
-            # release.
+            # Another program stopped the service, such as a restart of Docker: the release did not
+            # fail.
             self._start(services)
             problems = self._asked(services, which)
         lasting = which == "to" and problems and any(map(self._lasting, services))

@@ -350,7 +350,7 @@ def _problems(proxies: Proxies) -> Iterator[Finding]:
         if not _PATH.fullmatch(path):
             yield mistake("proxies", f"{path!r} is not a path", "use letters, digits and ._-/")
     if not proxies.proxies:
-        yield mistake("proxies", "the service has no proxy", "give it a service")
+        yield mistake("proxies", "the host has no proxy", "add a proxy")
     yield from _twice("proxies", "proxy", (proxy.name for proxy in proxies.proxies))
     yield from _twice("proxies", "port", (str(proxy.port) for proxy in proxies.proxies))
     for proxy in proxies.proxies:
@@ -390,7 +390,7 @@ def _named(where: str, name: str) -> Iterator[Finding]:
 def _addressed(where: str, address: str, ports: Sequence[int]) -> Iterator[Finding]:
     if not is_address(address):
         yield mistake(
-            where, f"{address!r} is not an address", "write an IP address or a host's name"
+            where, f"{address!r} is not a valid address", "write an IP address or a host's name"
         )
     for port in ports:
         if not 1 <= port <= 65535:

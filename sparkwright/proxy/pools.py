@@ -72,7 +72,7 @@ def unverified(pools: Iterable[PlannedPool]) -> Iterator[finding.Finding]:
     """Replicas that HAProxy can't verify. No configuration is written for these replicas yet."""
     for host, tls in {host: pool.tls[host] for pool in pools for host in pool.services}.items():
         if tls == "own":
-            continue  # made on first use
+            continue  # the CA is made on first use
         try:
             replica_identity(host, tls, dry=True)
         except user_error.UserError as error:

@@ -56,7 +56,7 @@ def settled(
 def _at(replica: Replica, seen: Reached | None, before: Mapping[str, str]) -> Replica:
     given = ip_address(replica.address)
     if given and not given.is_link_local:
-        return replica  # the user's own setting
+        return replica  # the user has set this address
     if seen is None or seen.address is None:
         if address := before.get(replica.name):
             return replace(replica, address=address, dns=ip_address(address) is None)

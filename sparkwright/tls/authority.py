@@ -1,7 +1,7 @@
 """A site's private CA: made on the controller, where its key stays.
 
-It signs the certificates of hosts and nothing else: no other CA (path length 0), no client, no
-code, no name of another site (name constraints).
+The CA signs only the certificates of hosts: path length 0 excludes other CAs, and name constraints
+exclude names of other sites. Certificates for clients and code are excluded, too.
 """
 
 import contextlib

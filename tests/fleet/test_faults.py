@@ -120,7 +120,7 @@ def test_a_service_that_can_not_start_shows_its_journal_and_is_given_up(converge
     bare("spark-1")  # no way back: systemd's other tries continue beside the report
     started = time.monotonic()
     run = converged.deploy("--limit", "spark-1", refused={"spark-1"})
-    assert "it ended while starting: torch.OutOfMemoryError" in run.output
+    assert "the unit ended while starting: torch.OutOfMemoryError" in run.output
     assert "a restart does not fix it: weights, graphs and KV cache" in run.output
     assert "no proved release runs here now" in run.output
     assert time.monotonic() - started < 120  # one try, not the whole time of a boot

@@ -20,7 +20,7 @@ class UndoAnswer:
     left: tuple[str, ...] = ()
 
 
-#: Packages whose removal takes away containers and images.
+#: Removing one of these packages also removes containers and images.
 _ENGINES = {"docker.io", "docker-ce"}
 _GOES = re.compile(r"^(?:Purg|Remv) (\S+)", re.MULTILINE)
 

@@ -1,10 +1,10 @@
 """Answer requests for sleeping exclusive services, and activate the service that a request names.
 
 HAProxy sends this program requests with a valid key for services with ``activate = "on-request"``.
-The first request activates the service by the same transaction and gate as any switch, waits, and
-gets the service's own answer; a streaming client receives comments meanwhile. A request for another
-service of the group gets 503 with ``Retry-After`` during a switch and shortly after it. The program
-also stops idle services (idle.py).
+The first request activates the service by the same transaction and smoke test as any switch. The
+request waits and gets the service's own answer; a streaming client receives comments until then. A
+request for another service of the group gets 503 with ``Retry-After`` during a switch and shortly
+after it. The program also stops idle services (idle.py).
 
 ``sparkwright-wake.socket`` starts the program; only HAProxy's user can reach the socket.
 """

@@ -1,11 +1,11 @@
 """Activate members of exclusive groups without a controller, as one run among others.
 
 ``sparkwright-schedule.timer`` runs ``main`` at each time of the host's calendar, or at the next
-boot if the host was off at that time. A service that was activated by hand meanwhile runs until the
-next of these times. A request for a service that sleeps calls ``run`` (on_request.py).
+boot if the host was off at that time. A service that a user activates between two of these times
+runs until the next time. A request for a service that sleeps calls ``run`` (on_request.py).
 
-An activation holds the host's lock until the switch has ended. A deploy that starts meanwhile names
-the lock's holder; during a running deploy the caller tries again later. Runs on the host as root.
+An activation holds the host's lock until the switch has ended. A deploy that starts during a switch
+names the lock's holder; during a deploy the caller tries again later. Runs on the host as root.
 """
 
 import os

@@ -6,8 +6,8 @@ writes on a PAGE or at the end of the file, so the holes are exact. If a power c
 part looks complete and its hash does not match.
 
 Some file systems do not distinguish holes from data (NFS before 4.2, SMB, exFAT, sshfs), and ZFS
-makes holes of zeros and syncs whenever it is asked. On these file systems a part has a map, with
-one byte for each page: 1 once the page is written.
+turns zeros into holes, and syncs at every query for holes. On these file systems a part has a map,
+with one byte for each page: 1 once the page is written.
 """
 
 import errno
@@ -122,7 +122,7 @@ def _open(path: Path, flags: int = 0) -> FileIO:
 
 
 def _size(path: Path) -> int | None:
-    """Return the size of a regular file; -1 for anything else, None if the path does not exist."""
+    """Return the size of a regular file; -1 for any other file, None if the path does not exist."""
     if not os.path.lexists(path):
         return None
     status = path.lstat()

@@ -33,8 +33,8 @@ _GRACE = 20.0
 _POLL = 0.3
 _CONNECTIONS = 2  # enough on a fast network
 _TRIES = 3
-#: Seconds over which a peer's rate is measured: it may be verifying its files or retrying its own
-#: source.
+#: Seconds over which a peer's rate is measured: the peer may be verifying its files or retrying its
+#: own source.
 WINDOW = 300.0
 #: Bytes per second below which a connection is given up.
 LEAST = 32 << 10

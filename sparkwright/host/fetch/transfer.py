@@ -27,7 +27,7 @@ from sparkwright.host.fetch.messages import Failed, check, log, size
 from sparkwright.host.fetch.sources import Location, Source
 from sparkwright.host.lib.records import dataclass, encode
 
-_AT_ONCE = (4, 2)  # small files and large ones that are fetched; as many are hashed meanwhile
+_AT_ONCE = (4, 2)  # small and large files to fetch at once; as many are hashed in parallel
 _GRACE = 3.0  # seconds that threads have to notice that the run ends
 _WORKER = Path(__file__).with_name("worker.py")
 #: These threads wait and do not compute. With two threads the chunks of hf_transfer lose their

@@ -18,7 +18,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 #: The descriptor that the parent reads. A library's own output goes to stderr, such as hf_xet's
-#: complaint if it can't write its log.
+#: warning if it can't write its log.
 _reports = os.fdopen(os.dup(1), "w", buffering=1)
 
 

@@ -166,7 +166,7 @@ def same(file: FetchFile, entry: ReceiptEntry | None) -> bool:
 def publish(path: Path, *, own: bool = True) -> None:
     """Sync a file or directory to the disk.
 
-    own: whether to make it root's, with a mode that lets everybody read it.
+    own: whether to give the file to root, with a mode that lets everybody read it.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
@@ -179,7 +179,8 @@ def publish(path: Path, *, own: bool = True) -> None:
 
 
 def real_directories(base: Path, path: str) -> None:
-    """Create the directories of a file below ``base``; existing directories become root's alone.
+    """Create the directories of a file below ``base``; existing directories are given to root
+    alone.
 
     A link or file in their place is removed.
     """

@@ -51,9 +51,9 @@ def free() -> None:
     """Wait until no other program installs packages, and complete an interrupted installation."""
     if busy := remaining(lambda: [lock for lock in _LOCKS if _held(lock)], PATIENCE, _PAUSE):
         raise SystemExit(
-            f"another program has held apt's lock for {PATIENCE // 60} minutes ({busy[0]}): look "
-            f"who has it (sudo fuser {busy[0]}; systemctl status unattended-upgrades), then run "
-            "again"
+            f"another program has held apt's lock for {PATIENCE // 60} minutes ({busy[0]}): find "
+            f"the program (sudo fuser {busy[0]}; systemctl status unattended-upgrades), then run "
+            "the command again"
         )
     if _JOURNAL.is_dir() and any(file.name.isdigit() for file in _JOURNAL.iterdir()):
         done = run(

@@ -1,8 +1,9 @@
 """Write files on a host so that a power cut leaves either the complete old or the complete new
 file.
 
-Every name is opened relative to its directory's descriptor; the directory must be root's alone
-(trusted.py), and links are not followed. So another user can't make root write or read elsewhere.
+Every name is opened relative to its directory's descriptor; only root may be able to change the
+directory (trusted.py), and links are not followed. So another user can't make root write or read
+elsewhere.
 """
 
 import contextlib
@@ -98,7 +99,7 @@ def target(link: Path) -> str | None:
 
 
 def _opened(name: str, folder: int) -> int | None:
-    """Return a descriptor of a regular file that is root's alone; None for any other file."""
+    """Return a descriptor of a regular file that only root can change; None for any other file."""
     try:
         handle = os.open(name, _OLD, dir_fd=folder)
     except OSError:

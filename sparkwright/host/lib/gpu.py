@@ -23,7 +23,7 @@ class Gpu:
         memory_mib: mebibytes of its own memory; None on unified memory (GB10).
         memory_used_mib: used mebibytes of its own memory.
         temperature_c, power_w: degrees Celsius and watts.
-        busy_percent: share of the last moment in which it computed.
+        busy_percent: share of the last sampling period in which the GPU computed.
         clock_mhz, clock_max_mhz: clock of its multiprocessors, now and at most.
         index, uuid: its names in Docker and nvidia-smi; the index can change with the slot.
         event_reasons: bits of clocks_event_reasons.active; 0 if not reported.

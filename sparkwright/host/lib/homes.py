@@ -7,8 +7,8 @@ from pathlib import Path
 
 from sparkwright.host.lib import documents, files, records
 
-#: The file is beside bootstrap's record: there it outlives services and their root, and belongs to
-#: root alone.
+#: The file is beside bootstrap's record: removing services does not remove it, and only root can
+#: change it.
 MAINTENANCE = "/var/lib/sparkwright/maintenance.json"
 
 

@@ -35,8 +35,8 @@ _LINE = 1 << 20
 
 
 class NoAnswer(Exception):
-    """The server refused, hung up, sent too much, or does not speak HTTP; the text is the
-    error's.
+    """The server refused, hung up, sent too much, or does not speak HTTP; the text is the error
+    message.
     """
 
     def __init__(self, error: Exception) -> None:
@@ -211,8 +211,7 @@ class ErrorAnswer(Exception):
 
 
 def _only(pem: str) -> ssl.SSLContext:
-    """Trust only the first certificate of a file while it is valid: its owner is the server, under
-    any name.
+    """Trust only the first certificate of a file while it is valid; the server may have any name.
 
     Raises:
         OSError: the file holds no certificate.

@@ -24,7 +24,7 @@ def cma_over(values: Mapping[str, int]) -> int:
     """Return the bytes by which free contiguous memory exceeds its total, a fault of kexec handover
     in kernel 7.0.0-1019.
 
-    A kernel with ``kho=off`` reports neither value and has no such fault.
+    A kernel with ``kho=off`` does not report these values, and does not have the fault.
     """
     return max(0, values.get("CmaFree", 0) - values.get("CmaTotal", 0))
 

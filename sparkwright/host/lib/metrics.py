@@ -43,7 +43,7 @@ def samples(text: str, names: Mapping[str, str]) -> Iterator[tuple[str, str, flo
             number = float(value)
         except ValueError:
             continue
-        if number - number == 0:  # neither NaN nor infinite
+        if number - number == 0:  # a finite number
             yield names[own], labels, number
 
 

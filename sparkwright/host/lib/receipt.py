@@ -86,7 +86,7 @@ def check(directory: str, commit: str) -> str | None:
     if not stat.S_ISDIR(result.st_mode):
         return "is not a directory"
     if open_to := trusted.exposed(directory):
-        return f"is not root's alone: {open_to.path} {open_to.why}"
+        return f"can be changed by other users than root: {open_to.path} {open_to.why}"
     if (receipt := read(directory)) is None:
         return "has no receipt"
     if receipt.commit != commit:
@@ -101,7 +101,9 @@ def check(directory: str, commit: str) -> str | None:
 
 
 def _foreign(directory: Path) -> str | None:
-    """Return why a model's subdirectory is not root's own; None if it is, or is missing."""
+    """Return why other users than root may change a model's subdirectory; None if only root may, or
+    if it is missing.
+    """
     try:
         result = directory.lstat()
     except OSError:

@@ -36,8 +36,8 @@ class Exposed(PermissionError):
 
 
 def why(status: os.stat_result, *, shared: bool = False) -> str | None:
-    """Return why a file or directory is not root's alone; None if it is, or this process is not
-    root.
+    """Return why other users than root may change a file or directory; None if only root may, or if
+    this process is not root.
 
     shared: whether to accept a directory like /tmp, where users can only change their own names.
     """
@@ -58,7 +58,7 @@ def directory(path: str | Path, *, make: int | None = None, own: bool = True) ->
 
     Args:
         make: mode of a directory that must be made; its parents get 0755.
-        own: whether the directory itself must be root's alone.
+        own: whether only root may change the directory itself.
 
     Raises:
         Exposed: another user may change a part of the path.
@@ -92,8 +92,8 @@ def exposed(path: str | Path) -> ExposedPath | None:
 
 
 def take_over(path: str | Path, make: int = 0o755) -> None:
-    """Make a directory, or make an existing one root's alone. Its parents must be root's alone
-    already.
+    """Make a directory, or let only root change an existing directory. Only root may be able to
+    change its parents.
     """
     with directory(path, make=make, own=False) as handle:
         if why(os.fstat(handle)) is not None:

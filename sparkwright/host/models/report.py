@@ -53,7 +53,7 @@ def main(request: UsageRequest) -> tuple[UsageRow, ...]:
 
     try:
         owner, before = os.lstat(request.database).st_uid, os.geteuid()
-        if before == 0:  # read as its owner, who may have put a link or another file there
+        if before == 0:  # become the owner, who may have put a link there
             os.seteuid(owner)
         try:
             uri = f"file:{quote(request.database)}?mode=ro"

@@ -138,7 +138,7 @@ class Address:
 
     def accept(self, made: socket.socket) -> None:
         """Accept a connection, and count it from this moment on."""
-        with suppress(OSError):  # the other process was faster
+        with suppress(OSError):  # the other process accepted the connection
             task = asyncio.ensure_future(self._serve(made.accept()[0]))
             self.connections.add(task)
             task.add_done_callback(self.connections.remove)

@@ -46,13 +46,13 @@ def main(request: AddressRequest) -> list[str]:
     _demand("systemd-sysusers", str(USERS))
     _demand("python3", "-IB", f"{request.home}/serve.py", f"{request.home}/models.json", "--check")
     pools = Path(request.pools)
-    if pools.parent.is_dir():  # for a running HAProxy; its unit does the same at the next start
+    if pools.parent.is_dir():  # HAProxy runs: its unit makes these only at a start
         pools.parent.chmod(0o711)
         _demand("install", "-d", "-m", "0750", "-g", request.user, request.pools)
     changed = _page(request, changed)
     systemd.want_at_boot(SOCKET, wanted=True)
     if str(systemd.UNITS / SOCKET) in changed:
-        systemd.systemctl("stop", SERVICE)  # systemd restarts no socket while its service runs
+        systemd.systemctl("stop", SERVICE)  # a socket can't restart while its service runs
         systemd.systemctl("restart", SOCKET)
         systemd.start(SERVICE)
     else:

@@ -176,8 +176,8 @@ class Ledger:
 
     def _write(self, day: str) -> dict[str, tuple[int, int]]:
         database = self._database or self._opened()
-        self._database = None  # reopened after an error
-        with database:  # read the sums here, too: if that fails, the counts are rolled back
+        self._database = None  # an error makes the next write open it again
+        with database:  # with the sums: if reading fails, the counts are rolled back
             if self._writing or day != self._day:
                 database.executemany(_ADD, [(*name, *row) for name, row in self._writing.items()])
                 database.execute("DELETE FROM usage WHERE day < ?", (today(-_DAYS),))

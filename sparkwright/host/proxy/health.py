@@ -3,7 +3,7 @@
 An engine's own /health shows only that its loop runs, even if the engine hangs. Here a service is
 healthy while its token counters rise or, without requests, while it answers an occasional request
 for one token. A busy service stays healthy: a check that waits behind a long queue counts as failed
-only if no token comes out meanwhile.
+only if the service generates no token in this time.
 
 `health.py CONFIG` runs as `sparkwright-health.service`.
 """

@@ -39,7 +39,7 @@ def main(request: KeysRequest) -> list[str]:
     """Load the keys if a text is given. Returns hash and name of each valid key.
 
     Raises:
-        SystemExit: this host's HAProxy does not use such a file, or refuses it.
+        SystemExit: this host's HAProxy does not use this map of keys, or does not load it.
     """
     proxy = request.proxy
     config = Path(proxy.config)

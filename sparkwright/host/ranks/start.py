@@ -8,7 +8,7 @@ from pathlib import Path
 from sparkwright.host.lib import documents, files, journal, ranks, systemd
 from sparkwright.host.service import Service
 
-#: Exit codes after which systemd starts the unit again: counted as a failed start, or not.
+#: Exit codes. systemd starts the unit again after both, but counts only FAILED as a failed start.
 AGAIN, FAILED = 0, 1
 #: Seconds for the head to report that its engine ended, and for a follower to wait for this report
 #: before it reports its own engine's end: an engine ends when another rank's does.

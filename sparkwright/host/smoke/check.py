@@ -98,7 +98,9 @@ def health(
             ):
                 cause = lasting()
                 if cause or request.fail_fast:
-                    raise Fault("down", f"it ended while starting{_error(request.unit)}{cause}")
+                    raise Fault(
+                        "down", f"the unit ended while starting{_error(request.unit)}{cause}"
+                    )
         time.sleep(0.3)
 
 

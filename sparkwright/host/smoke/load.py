@@ -54,8 +54,8 @@ def limit(client: DeepClient) -> str:
     try:
         answer = client.call("POST", "/v1/chat/completions", client.body(prompt, 16))
     except Fault as fault:
-        within = f"within {client.seconds:.0f} s: it hangs"
-        fail_if(fault.cause == "late", "hang", f"{over} is neither answered nor refused {within}")
+        within = f"within {client.seconds:.0f} s: the engine hangs"
+        fail_if(fault.cause == "late", "hang", f"{over} gets no answer {within}")
         raise
     status, text = answer.status, error_of(answer)
     if status == 200:

@@ -111,7 +111,7 @@ def _service(boot: float, samples: list[Timed], limits: Thresholds) -> Iterator[
         yield "wedge", _ERROR, seen
     seconds = _lasting(samples, lambda item: item[metrics.CACHE] >= limits["cache_full"])
     if seconds >= limits["cache_seconds"]:
-        seen = f"KV cache full for {_text(seconds)}, {now[metrics.WAITING]:.0f} requests wait"
+        seen = f"KV cache full for {_text(seconds)}: {now[metrics.WAITING]:.0f} requests wait"
         yield "kv-cache-full", _WARNING, seen
     yield from _acceptance(samples, limits)
     # Require two samples: during a deploy the state differs from the plan.
@@ -156,7 +156,7 @@ def _acceptance(samples: list[Timed], limits: Thresholds) -> Iterator[Fault]:
     if share < limits["collapsed"]:
         yield "acceptance-collapse", _ERROR, observed
     elif before is not None and share < min(limits["low"], limits["decayed"] * before):
-        yield "acceptance-decays", _WARNING, f"{observed}, after {before:.0%} before"
+        yield "acceptance-decays", _WARNING, f"{observed}; earlier: {before:.0%}"
 
 
 def _drafted(before: ServiceSample, now: ServiceSample) -> tuple[float, float] | None:

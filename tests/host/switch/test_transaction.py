@@ -76,7 +76,7 @@ class Check:
         look()
         if self.crashes and self.crashes in (self.host / f"running-{gate.name}").read_text():
             self.crashes = ""
-            text = f"it ended while starting{lasting()}"
+            text = f"the unit ended while starting{lasting()}"
             return SmokeAnswer((CheckResult("health", False, 0.0, text),))
         if self.raises:
             self.raises = False
@@ -356,7 +356,7 @@ def test_a_first_release_that_no_restart_fixes_is_not_waited_for(
     first = replace(first, files=first.files | {first.service.secrets: ("VLLM_API_KEY=a", 0o600)})
     assert host.switch(first, lasting=lasting()).run() == "failed"
     (reason, *_) = host.journal()["reasons"]
-    assert reason.startswith(f"a: health: it ended while starting: {CUDA}")
+    assert reason.startswith(f"a: health: the unit ended while starting: {CUDA}")
     assert "(remedy: gpu_memory_utilization: 0.80, or half of max_model_len" in reason
 
 

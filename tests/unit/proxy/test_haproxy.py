@@ -67,7 +67,7 @@ def test_unsafe_names_are_refused(part: str, changes: dict[str, Any], reason: st
 @pytest.mark.parametrize(
     ("proxies", "reason"),
     [
-        ((), "the service has no proxy"),
+        ((), "the host has no proxy"),
         ((QWEN, QWEN), "proxy qwen36 appears 2 times"),
         ((QWEN, replace(QWEN, name="b")), "port 8080 appears 2 times"),
         ((replace(QWEN, replicas=()),), "the pool has no replica"),
