@@ -60,5 +60,5 @@ class BootPhases:
         self.now()
         times = [*self._began.items(), ("", ended)]
         took = {name: round(end - began, 1) for (name, began), (_, end) in pairwise(times)}
-        with suppress(OSError):  # the disk is full: the next boot has nothing to compare with
+        with suppress(OSError):  # a full disk: the next boot has no earlier times
             files.write_record(self._file, took, 0o640)

@@ -1,4 +1,4 @@
-"""Start, stop or restart this host's services on request. Runs on the host as root.
+"""Start, stop or restart this host's services on request. The program runs on the host as root.
 
 A service behind a proxy leaves its pool and is drained before systemd stops it. It stays stopped
 until a user, a boot or a deploy starts it again; stopped.json names the user who stopped it.

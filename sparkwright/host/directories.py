@@ -1,4 +1,4 @@
-"""Make directories with mode and owner. Runs on the host as root."""
+"""Make directories with mode and owner. The program runs on the host as root."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Collect a doctor's observations of this host without changing it. Runs as root.
+"""Collect a doctor's observations of this host without changing it. The program runs as root.
 
 Every query has its own time limit; on a responsive host all queries take half a minute at most.
 No key leaves the host: secrets are removed from the whole report.

@@ -1,7 +1,7 @@
 """A host's part of the fabric: ports, twins, RDMA devices and neighbours.
 
-Runs on the host, as root if sudo permits it, since only root can probe for neighbours. Missing
-parts are left out: a host without a ConnectX has no rails.
+The program runs on the host, as root if sudo permits it, since only root can probe for neighbours.
+Missing parts are left out: a host without a ConnectX has no rails.
 """
 
 import json

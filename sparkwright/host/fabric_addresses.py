@@ -1,4 +1,5 @@
-"""Change the addresses of a host's rails without losing access to the host. Runs as root.
+"""Change the addresses of a host's rails without losing access to the host. The program runs as
+root.
 
 A timer that reverts the change is started before the change. The timer is stopped once a test has
 passed: the controller has reached the host again, and all peers answer on the rails. After all

@@ -1,4 +1,4 @@
-"""Unpack the runtime and the fetch program. Runs on the host as root.
+"""Unpack the runtime and the fetch program. The program runs on the host as root.
 
 ``tarfile``'s own filter is used where Python has it: 3.10 has it from 3.10.12 on. sparkwright's
 check before it needs no filter and is stricter: no links, no devices, no set-uid bits.

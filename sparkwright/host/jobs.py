@@ -1,6 +1,6 @@
 """Start and watch jobs: transient systemd services that outlive the connection and the controller.
 
-Runs on the host as root.
+The program runs on the host as root.
 """
 
 import contextlib
@@ -153,7 +153,7 @@ def _handed(secrets: dict[str, str]) -> Iterator[tuple[str, ...]]:
     import threading
 
     with contextlib.ExitStack() as stack:
-        # Only root may enter it.
+        # Only root may enter the directory.
         path = stack.enter_context(tempfile.TemporaryDirectory(prefix="sparkwright-", dir=RUN))
         for name, text in secrets.items():
             server = stack.enter_context(socket.socket(socket.AF_UNIX))

@@ -1,4 +1,4 @@
-"""Lock that permits one run at a time on this host. Runs on the host as root.
+"""Lock that permits one run at a time on this host. The program runs on the host as root.
 
 The lock is a file that names its owner, so that a refused run can name the owner, too. It is
 created in one step, as a hard link. To take it from a dead owner, a run must name that owner's

@@ -1,4 +1,5 @@
-"""Take this host out of every pool, or put it back once it answers. Runs on the host as root.
+"""Take this host out of every pool, or put it back once it answers. The program runs on the host as
+root.
 
 The mark survives a boot. HAProxy then starts without its former state, but the health program
 (``proxy/health.py``) reports the services as unhealthy because of the mark, so no pool takes the

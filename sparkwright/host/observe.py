@@ -279,7 +279,7 @@ def clock_synchronised() -> bool:
     """
     if Path("/run/systemd/timesync/synchronized").exists():
         return True
-    import ctypes  # imported only if needed
+    import ctypes  # ctypes is rarely needed
 
     timex = (ctypes.c_long * 32)()
     try:

@@ -1,4 +1,6 @@
-"""Check the requirements of a service before a deploy touches it. Runs on the host as root."""
+"""Check the requirements of a service before a deploy touches it. The program runs on the host as
+root.
+"""
 
 from pathlib import Path
 

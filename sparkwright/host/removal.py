@@ -1,4 +1,4 @@
-"""Remove sparkwright's services from this host. Runs on the host as root.
+"""Remove sparkwright's services from this host. The program runs on the host as root.
 
 If everything is removed, the host is restored to its earlier state: containers that a switch
 stopped are started again.

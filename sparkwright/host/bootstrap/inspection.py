@@ -1,4 +1,4 @@
-"""State of a host before bootstrap. Runs on the host, as root where sudo permits it."""
+"""State of a host before bootstrap. The program runs on the host, as root where sudo permits it."""
 
 import grp
 import os

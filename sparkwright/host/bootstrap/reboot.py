@@ -1,4 +1,4 @@
-"""Reboot this host after the answer has been sent. Runs on the host as root."""
+"""Reboot this host after the answer has been sent. The program runs on the host as root."""
 
 from pathlib import Path
 

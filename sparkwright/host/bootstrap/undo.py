@@ -1,4 +1,4 @@
-"""Undo bootstrap on this host, as far as possible. Runs on the host as root.
+"""Undo bootstrap on this host, as far as possible. The program runs on the host as root.
 
 The last step is undone first. Parts that other software has changed or now needs stay, and the
 answer names them; the driver always stays.

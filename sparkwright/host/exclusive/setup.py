@@ -1,4 +1,4 @@
-"""Install or remove the files and units of a host's exclusive groups. Runs as root."""
+"""Install or remove the files and units of a host's exclusive groups. The program runs as root."""
 
 from pathlib import Path
 

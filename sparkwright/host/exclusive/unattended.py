@@ -5,7 +5,8 @@ boot if the host was off at that time. A service that a user activates between t
 runs until the next time. A request for a service that sleeps calls ``run`` (on_request.py).
 
 An activation holds the host's lock until the switch has ended. A deploy that starts during a switch
-names the lock's holder; during a deploy the caller tries again later. Runs on the host as root.
+names the lock's holder; during a deploy the caller tries again later. The program runs on the host
+as root.
 """
 
 import os

@@ -31,7 +31,7 @@ from sparkwright.host.lib import bounded, disks, documents, records
 #: Seconds that a peer has to start its own fetch: all hosts are started at the same time.
 _GRACE = 20.0
 _POLL = 0.3
-_CONNECTIONS = 2  # enough on a fast network
+_CONNECTIONS = 2  # two connections fill a fast network
 _TRIES = 3
 #: Seconds over which a peer's rate is measured: the peer may be verifying its files or retrying its
 #: own source.

@@ -94,7 +94,7 @@ def applied(text: str, hunks: list[Hunk]) -> str:
         fits = [(abs(at - start - shift), at) for at in ends if lines[at : at + len(old)] == old]
         # A hunk without context lines would fit anywhere.
         if not fits or (lines and not old):
-            raise ValueError(f"hunk {number} does not fit, the image has other lines there")
+            raise ValueError(f"hunk {number} does not fit: the image has other lines")
         at = min(fits)[1]
         lines[at : at + len(old)] = new
         least, shift = at + len(new), at - start + len(new) - len(old)
@@ -114,7 +114,7 @@ def _patched(
         if reverse:
             hunks = [(at, [f"{_BACK[line[0]]}{line[1:]}" for line in lines]) for at, lines in hunks]
         added = not path.exists() and hunks[0][0] == 0
-        before = files.get(path)  # also empty if an earlier step copied an empty file
+        before = files.get(path)  # an earlier step may have copied an empty file
         if before is None:
             before = b"" if added else path.read_bytes()
         try:

@@ -51,7 +51,7 @@ def pairs(output: str) -> dict[str, str]:
 
 def digest(path: Path | str) -> str | None:
     """Return the sha256 of a file; None if the file is missing."""
-    import hashlib  # takes 5 ms, so only callers that hash pay for it
+    import hashlib  # hashlib takes 5 ms to import: only for callers that hash
 
     try:
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()

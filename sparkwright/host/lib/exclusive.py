@@ -22,7 +22,7 @@ class Group:
 
     Attributes:
         windows: begin and end in minutes of the week, which begins on Monday, and the member that
-            runs then; at other times the first member. Empty without a calendar.
+            runs then; at other times the first member. Without a calendar there are no windows.
     """
 
     members: tuple[str, ...]
@@ -137,4 +137,4 @@ def mark(home: Path, unit: str, *, asleep: bool) -> None:
         return
     files.write(file, "another service of its group runs\n", 0o644)
     if str(file) not in (documents.text(systemd.UNITS / unit) or ""):
-        systemd.want_at_boot(unit, wanted=False)  # a release from before the service joined a group
+        systemd.want_at_boot(unit, wanted=False)  # the service joined a group after this release

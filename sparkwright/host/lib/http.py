@@ -150,7 +150,7 @@ class Server:
         self, method: str, path: str, body: object, timeout: float, most: int, key: bool
     ) -> Iterator[http.client.HTTPResponse]:
         """Open a bounded answer; connection errors become NoAnswer."""
-        # Imported here: the controller needs only this module's records.
+        # The controller needs only this module's records, not these imports.
         from http.client import HTTPException
 
         from sparkwright.host.lib import bounded
@@ -216,7 +216,7 @@ def _only(pem: str) -> ssl.SSLContext:
     Raises:
         OSError: the file holds no certificate.
     """
-    import ssl  # takes 8 ms, so only https clients pay for it
+    import ssl  # ssl takes 8 ms to import: only for https clients
 
     first, end, _ = pem.partition("-----END CERTIFICATE-----")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

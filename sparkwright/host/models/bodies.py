@@ -114,7 +114,7 @@ def parse_apart(file: Any, boundary: str) -> Fields:
     Raises:
         Refused: as in ``parse``, or the body takes too much time or memory.
     """
-    import subprocess  # import takes 8 ms, which the child process saves
+    import subprocess  # subprocess takes 8 ms to import: the child does without
 
     file.flush()
     file.seek(0)
@@ -162,8 +162,9 @@ def _json(data: bytes) -> Fields:
         raise Refused(400, f"The body has {twice[0][:60]!r} twice.")
     if not isinstance(request, dict) or not isinstance(request.get("model"), str):
         raise Refused(400, "The body is not a JSON object that names a model.")
-    if not isinstance(request.get("stream"), bool | None):  # an engine may read it as true
-        raise Refused(400, "The body's stream is neither true nor false.")
+    # An engine may read other values as true.
+    if not isinstance(request.get("stream"), bool | None):
+        raise Refused(400, "The body's stream must be true or false.")
     return Fields(request["model"], len(data.rstrip(b" \t\r\n")) - 1, _member(request))
 
 
@@ -178,7 +179,7 @@ def _member(request: dict[str, Any]) -> str:
     flags = {k: v for k, v in options.items() if isinstance(v, bool) and k.isascii()}
     flags.pop("continuous_usage_stats", None)
     member = f',"stream_options":{json.dumps({**flags, "include_usage": True})}'
-    if len(member) > _VALUE:  # it is in memory until the answer's end
+    if len(member) > _VALUE:  # the member is in memory until the answer's end
         raise Refused(400, "The body's stream_options are too long.")
     return member
 

@@ -149,7 +149,7 @@ class Address:
         try:
             await Exchange(self, reader, writer).run()
         except _BROKEN:
-            pass  # closed by the client or HAProxy: close the other side, too
+            pass  # client or HAProxy closed: close the other side
         finally:
             writer.close()
 

@@ -1,4 +1,4 @@
-"""Install or remove the program of an address for all models. Runs as root."""
+"""Install or remove the program of an address for all models. The program runs as root."""
 
 import os
 import shutil

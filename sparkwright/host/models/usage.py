@@ -68,7 +68,7 @@ class Meter:
             event, begin = self._kept[begin : end.end()], end.end()
             passed += b"" if self._is_hidden(event) else event
         self._kept = self._kept[begin:]
-        if len(self._kept) > _EVENT:  # too long for a usage event
+        if len(self._kept) > _EVENT:  # the text is too long for a usage event
             passed, self._kept = passed + self._kept, b""
         return passed if self.hide else data
 

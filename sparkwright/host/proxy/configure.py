@@ -1,6 +1,6 @@
 """Write HAProxy's files and have it read them without cutting any request off.
 
-Runs on the host as root.
+The program runs on the host as root.
 """
 
 import shutil

@@ -1,6 +1,6 @@
 """Install the distribution's HAProxy.
 
-Runs on the host as root.
+The program runs on the host as root.
 """
 
 from pathlib import Path

@@ -1,6 +1,6 @@
 """Load a set of API keys into the running HAProxy, or list its keys.
 
-Runs on the host as root. Clients stay connected.
+The program runs on the host as root. Clients stay connected.
 """
 
 from pathlib import Path
@@ -44,7 +44,7 @@ def main(request: KeysRequest) -> list[str]:
     proxy = request.proxy
     config = Path(proxy.config)
     if not config.is_file():
-        return []  # not deployed yet: the first deploy brings the present keys
+        return []  # the first deploy brings the present keys
     if request.place not in config.read_text():
         raise SystemExit("this host's proxy is not the planned proxy yet: deploy this host first")
     running = systemd.is_active(UNIT)

@@ -159,9 +159,9 @@ def in_flight(pool: Pool) -> int:
     try:
         return busy(pool.master, pool.proxy, pool.replica)
     except TimeoutError:
-        return 1  # unknown: its requests may still be running
+        return 1  # the state is unknown: requests may still run
     except (OSError, ValueError, KeyError):
-        return 0  # no proxy, so no requests
+        return 0  # without a proxy there are no requests
 
 
 def write_sleeping(path: Path) -> None:

@@ -1,6 +1,6 @@
-"""Check with real requests that services of this host answer. Runs on the host as root.
+"""Check with real requests that services of this host answer. The program runs on the host as root.
 
-It runs as root because the API key is in a file of mode 0600; the key never leaves the host.
+Root is needed because the API key is in a file of mode 0600; the key never leaves the host.
 """
 
 import time

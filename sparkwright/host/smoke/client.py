@@ -214,7 +214,7 @@ class DeepClient(Client):
         try:
             with self._asking(f"the stream of POST {path}"):
                 for event in self.server.events(path, body, timeout=self.left()):
-                    self.left()  # bounded in time, however slowly events arrive
+                    self.left()  # the deadline also ends a slow stream
                     yield event
         except ErrorAnswer as refused:
             succeeded(path, refused.answer)

@@ -1,6 +1,6 @@
-"""Check all abilities that a service must have. Runs on the host as root.
+"""Check all abilities that a service must have. The program runs on the host as root.
 
-It runs as root because the API key is in a file of mode 0600; the key never leaves the host. The
+Root is needed because the API key is in a file of mode 0600; the key never leaves the host. The
 controller decides which abilities a service must have (sparkwright/checks/smoke/deep.py) and sends
 them in the request; sparkwright/checks/smoke/checks.yaml has the meaning of each failure.
 """

@@ -19,7 +19,7 @@ Timed = tuple[float, ServiceSample]
 Fault = tuple[str, str, str]
 #: Bits of clocks_event_reasons.active. A software power cap (0x4) is normal on a busy RTX.
 HEAT = 0x20 | 0x40
-BRAKE = 0x80 | 0x08  # limited by the power supply, or by the hardware
+BRAKE = 0x80 | 0x08  # the power supply or the hardware limits the clock
 
 _HOUR, _DAY = 3600.0, 86400.0
 #: Ages in seconds: all samples of the last hour are kept, and one for each ten minutes of the day

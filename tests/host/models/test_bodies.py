@@ -44,8 +44,8 @@ def test_the_outermost_object_names_the_model(parse: Any, text: str) -> None:
         (b'{"model": "a", "mod\\u0065l": "b"}', "'model' twice"),
         (b'{"stream": false, "model": "a", "stream": true}', "'stream' twice"),
         (b'{"messages": []}', "names a model"),
-        (b'{"model": "a", "stream": 1}', "neither true nor false"),
-        (b'{"model": "a", "stream": "true"}', "neither true nor false"),
+        (b'{"model": "a", "stream": 1}', "must be true or false"),
+        (b'{"model": "a", "stream": "true"}', "must be true or false"),
         (b'{"model": 1}', "names a model"),
         (
             b'{"model": "a", "stream": true, "stream_options": {"%b": true}}' % (b"A" * 2000),
