@@ -2,8 +2,8 @@
 root.
 
 The mark survives a boot. HAProxy then starts without its former state, but the health program
-(``proxy/health.py``) reports the services as unhealthy because of the mark, so no pool takes the
-host back.
+(``proxy/health.py``) reports the services as unhealthy because of the mark, so no pool sends the
+host requests.
 """
 
 import time

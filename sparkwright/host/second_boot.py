@@ -39,5 +39,5 @@ def kv_blocks(gate: SmokeRequest) -> int | None:
 def outcome(first: int | None, second: int | None) -> str:
     """Describe the outcome of the second start."""
     if first is None or second is None:
-        return "started once more: the engine does not report its KV cache's blocks"
-    return f"{second} blocks, {first} in the start that compiled"
+        return "the service was started again, but the engine does not report its KV cache's blocks"
+    return f"the KV cache has {second} blocks; after the compiling start it had {first}"

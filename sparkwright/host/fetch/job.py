@@ -284,7 +284,7 @@ def fetch(
         missing = missing_files(work)
         kept = _prepare(work, missing)
         if kept:
-            log(f"kept {kept} bytes ({size(kept)}) of {every}")
+            log(f"{kept} bytes ({size(kept)}) of {every} are here already")
         if missing:
             libraries = None
             # The libraries have no rate limit.

@@ -26,7 +26,7 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _RECORD = Path("/usr/share/sparkwright/steps.json")
 #: Marks of a diff's lines -> marks of the reversed diff.
 _BACK = {"+": "-", "-": "+", " ": " "}
-#: Changes that no hunk holds.
+#: Changes that hunks can't hold.
 _OTHERS = (
     "rename ",
     "copy ",
@@ -69,17 +69,17 @@ def parse(text: str, strip: int, reverse: bool = False) -> dict[str, list[Hunk]]
                 raise ValueError(f"line {number} ends with CR LF; save the diff with LF")
             path = line[4:].partition("\t")[0].split("/")
             if {"", ".", ".."} & {*path} or not path[strip:]:
-                raise ValueError(f"line {number} leads to no file below 'into'")
+                raise ValueError(f"line {number} does not lead to a file below 'into'")
             hunks = files.setdefault("/".join(path[strip:]), [])
         elif start and reverse and start[1] == "0":
-            raise ValueError(f"line {number} taken back removes a file, which no step does")
+            raise ValueError(f"line {number} in reverse would remove a file, which steps can't do")
         elif start and files:
             old, new = int(start[2] or 1), int(start[3] or 1)
             hunks.append((int(start[1]) - (old > 0), []))
         elif start or line.startswith(_OTHERS):
             raise ValueError(f"line {number} is not a change of a text file")
     if old or new or not files or not all(files.values()):
-        raise ValueError("it has no hunk, or ends within one")
+        raise ValueError("the diff has no hunk, or ends within a hunk")
     return files
 
 
@@ -110,7 +110,9 @@ def _patched(
     for name, hunks in parse(text, patch["strip"], reverse).items():
         path = Path(into, name).resolve()
         if not path.is_relative_to(into):
-            raise LeadsOut(f"{into}/{name} is a link of the image to {path}, outside of 'into'")
+            raise LeadsOut(
+                f"{into}/{name} is a link of the image to {path}, which is outside of 'into'"
+            )
         if reverse:
             hunks = [(at, [f"{_BACK[line[0]]}{line[1:]}" for line in lines]) for at, lines in hunks]
         added = not path.exists() and hunks[0][0] == 0

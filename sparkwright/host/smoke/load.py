@@ -110,10 +110,10 @@ def prefix_cache(client: DeepClient) -> str:
         client.chat(prompt)
         hits = client.metrics().since(before, metrics.PREFIX_HITS)
         if hits >= first.block:
-            return f"{hits:.0f} tokens from the cache in request {repeat}"
+            return f"{hits:.0f} tokens came from the cache in request {repeat}"
     queries = client.metrics().since(before, metrics.PREFIX_QUERIES)
-    looked_up = f"{queries:.0f} tokens looked up, none found in the cache"
-    text = f"the same prompt {_REPEATS} times, {looked_up}"
+    looked_up = f"{queries:.0f} tokens were looked up, and the cache had none"
+    text = f"the same prompt was sent {_REPEATS} times: {looked_up}"
     kept = first.block < _HYBRID_BLOCK
     fail_if(not kept, "unkept", f"{text} (blocks of {first.block} tokens)")
     raise Fault("missed", text)
@@ -137,7 +137,7 @@ def concurrency(client: DeepClient) -> str:
     fail_if(health != "HTTP 200", "died", died)
     dropped = f"{len(texts)} of {count} answers are not complete; one: {first}"
     fail_if(texts, "dropped", dropped)
-    return f"{count} at once, all complete; {peak:.0f} of them observed running together"
+    return f"{count} answers at once, all complete; {peak:.0f} requests ran together"
 
 
 def _health(client: DeepClient) -> str:

@@ -93,8 +93,8 @@ def image(client: DeepClient) -> str:
     matches = re.findall(r"\w+", (answer.text or "").lower())
     named = [fact for fact in picture.facts if fact in matches]
     unseen = len(named) < len(picture.facts) - 1
-    fail_if(unseen, "unseen", f"drawn: {picture}; answer: {clip(answer.text)!r}")
-    return f"{len(named)} of {len(picture.facts)} facts: {picture}{answer.note}"
+    fail_if(unseen, "unseen", f"the picture has {picture}; the answer is {clip(answer.text)!r}")
+    return f"named {len(named)} of {len(picture.facts)} facts: {picture}{answer.note}"
 
 
 def drawn() -> Picture:

@@ -77,7 +77,7 @@ def tools(client: DeepClient) -> str:
     fail_if(second.calls, "again", again)
     unused = f"the tool returned 23 degrees, but the answer is {clip(second.text)!r}"
     fail_if("23" not in (second.text or ""), "unused", unused)
-    return f"called {_TOOL}({call['function']['arguments']}), answered from its result{first.note}"
+    return f"called {_TOOL}({call['function']['arguments']}) and used its result{first.note}"
 
 
 def _call(client: DeepClient, answer: Completion) -> dict[str, Any]:

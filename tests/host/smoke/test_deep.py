@@ -54,8 +54,8 @@ def test_a_healthy_service_passes_every_deep_check(well: Server, tmp_path: Path)
     assert '{"city":"Oslo","unit":"celsius"}' in details["tools"]
     assert "content: null and finish_reason: length, as they should" in details["thinking-on"]
     assert "maximum context length is 24576 tokens" in details["context-limit"]
-    assert details["concurrency"].startswith("8 at once, all complete; ")
-    assert "tokens from the cache in request 2" in details["prefix-cache"]
+    assert details["concurrency"].startswith("8 answers at once, all complete; ")
+    assert "tokens came from the cache in request 2" in details["prefix-cache"]
 
 
 FAULTS = safe_load(Path(__file__).with_name("faults.yaml").read_text())
