@@ -1,6 +1,6 @@
 """Types of the documents that commands print with --json.
 
-docs/json.md is made of them, and a test compares the commands' output with them.
+docs/json.md is made from these types, and a test compares the commands' output with them.
 """
 
 from importlib import import_module
@@ -29,7 +29,7 @@ from sparkwright.results.key_states import KeyRow
 
 
 class Advised(Choice):
-    """A recipe for a workload, best first; ``spread`` over the hosts of ``--hosts``."""
+    """A recipe for a workload; ``spread`` is ``ranks`` or ``replicas`` with several ``--hosts``."""
 
     spark_only: bool
     spread: str | None
