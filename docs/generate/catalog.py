@@ -19,14 +19,13 @@ vLLM, by vLLM's own recipes.
     sparkwright catalog show aeon-vllm-ultimate   # one whole entry
 
 `catalog show` prints an entry. An image has changes and faults of each tag, versions in it,
-variables that it reads, images beside it, GPUs that the card names, licence and the operator's
+variables that it reads, related images, GPUs that the card names, licence and the operator's
 duties. A model has files, formats, switches of a request, licence and duties. A recipe has
 arguments, aliases with their sampling, notes, and tested hardware. A measurement has the card's
 table.
 
-Known faults: [Checks](checks.md). Differences between recipe and card:
-[Deviations](../catalog/DEVIATIONS.md). Ways to run these models that the cards show and
-sparkwright lacks, and models that the catalog lacks: [not-ours.yaml](not-ours.yaml)."""
+[Checks](checks.md) lists known faults, [Deviations](../catalog/DEVIATIONS.md) differences between
+recipe and card, and [not-ours.yaml](not-ours.yaml) models and uses that the catalog lacks."""
 
 _CARDS = """\
 Facts and figures come from the publishers' cards of the given day. Pages, messages and `source` in
@@ -73,7 +72,7 @@ repository's own files:
 
 The first line of the file names a JSON Schema, so editors complete keys and underline
 mistakes. Unknown keys, missing keys and names of missing entries are errors with file and key. In
-a catalog of your own `source`, `system` and `date` may be left out.
+your own catalog `source`, `system` and `date` are optional.
 [minimal.yaml](examples/minimal.yaml) has the required keys of a recipe;
 [complete.yaml](examples/complete.yaml) has every key.
 

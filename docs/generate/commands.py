@@ -33,7 +33,7 @@ The same mistake has the same code in every command. Code 2: an unknown argument
 password on the command line; a missing inventory, or several without a choice; a mistake in an
 inventory, `group_data/`, a catalog or a lock; `--limit` or `--service` that matches nothing; a
 known mistake in the plan (`check`, `plan` and `deploy`). `lock`, `render`, `bundle`, `endpoints`
-and `monitoring` do not judge the plan.
+and `monitoring` do not check the plan.
 
 A deploy ends with 0 when every host is as planned, with 1 when a host was refused, failed or
 rolled back. pyinfra also ends with 0 when its question is answered with anything but Enter.

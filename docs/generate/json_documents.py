@@ -14,8 +14,8 @@ from docs.generate.schema import in_words
 from sparkwright.catalog.reader import describe
 
 _INTRODUCTION = """\
-Every command that prints takes `--json`. The command then prints one document on standard output
-and nothing else. Messages go to standard error, and the exit code is the same as without `--json`.
+Every command that prints takes `--json`. The command then prints only one document on standard
+output. Messages go to standard error, and the exit code is the same as without `--json`.
 A key keeps its name and meaning. Later versions may add keys, so ignore unknown keys. Times
 without a unit in their name are seconds; times of a host are seconds since the epoch by the host's
 own clock. Text from hosts is escaped, so that it can't control a terminal.

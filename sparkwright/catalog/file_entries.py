@@ -145,7 +145,7 @@ SecretName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,62
 
 
 class File(data.Data):
-    """A file that a container reads beside its image and weights.
+    """A file that a container reads besides its image and weights.
 
     Attributes:
         at: absolute path in the container, where the file is mounted read-only.

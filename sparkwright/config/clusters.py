@@ -21,7 +21,7 @@ def _ipv4(text: str) -> str:
 
 
 class ClusterSettings(BaseModel):
-    """Hosts that serve one model together. Set ``clusters`` in group_data/all.py, the same for all hosts.
+    """Hosts that serve one model together. Set ``clusters`` in group_data/all.py.
 
     Attributes:
         hosts: hosts in rank order. The first host is the head, which answers clients.

@@ -173,8 +173,8 @@ class ServiceSettings(_Settings):
         environment: variables over the recipe's; None removes a variable.
         files: files that the container reads, over the recipe's with the same ``at``
             (docs/services.md).
-        secrets: secrets that the container reads, such as a tool server's token, beside the
-            recipe's (docs/services.md).
+        secrets: secrets that the container reads, such as a tool server's token, besides
+            the recipe's (docs/services.md).
         boot_seconds: deadline for ``/health`` instead of the recipe's.
         first_answer_seconds: deadline for the first generation after ``/health`` instead
             of the recipe's.
@@ -431,7 +431,7 @@ class HostSettings(_Settings):
             file, like hub_token_command; for a store such as ``pass``, ``op`` or ``sops``.
         tls: ``"own"``: https with certificates of the site's own CA, made on the controller; or
             your own certificate and key. None: http.
-        keys: API keys by client name, beside the fleet's own. Proxies log the name; each can be
+        keys: API keys by client name, besides the fleet's own. Proxies log the name; each can be
             rotated and revoked (docs/proxy.md).
         sidecars: name of another program on the host -> GiB of memory to reserve for it.
         bootstrap: steps that prepare a bare host; default: none (docs/install.md).
