@@ -25,7 +25,7 @@ something was done.
 
 [json.schema.json](json.schema.json) has the JSON Schema of each document, with the meaning of
 every key: the document of `sparkwright status` is `#/properties/status`, and the types of this
-table are in `#/$defs`. A test validates the output of every command against it."""
+table are in `#/$defs`. A test validates the output of every command against the schema."""
 
 
 @cache
