@@ -95,8 +95,8 @@ class ServiceSeen:
         gpu_inside: ``nvidia-smi -L`` within the container; None if no container runs.
         metrics: two samples, some seconds apart; fewer if the service reports no metrics.
         stopped: the last stop by request; the service may have been started since.
-        waits: missing ranks of its cluster; None if no rank is missing or there is no cluster.
-        faults: faults of its answers.
+        waits: missing ranks of its cluster; None if all ranks run or the service has no cluster.
+        faults: faults in the service's answers.
     """
 
     unit: dict[str, str]
@@ -196,7 +196,9 @@ def cut(lines: list[str]) -> list[str]:
 
 
 def journal(unit: str, shown: dict[str, str]) -> list[str]:
-    """Read a unit's journal: since its start if it never failed, else the last six hours."""
+    """Read a unit's journal: since the unit's start if it never failed, otherwise of the last six
+    hours.
+    """
     unfailing = shown.get("ActiveState") == "active" and shown.get("NRestarts") == "0"
     since = shown.get("ExecMainStartTimestamp") if unfailing else None
     return cut(journals.last(unit, _LINES, since=since or "-6h"))

@@ -26,7 +26,7 @@ class Job:
         writable: directories that the job may write to, made if missing; all others are read-only.
         properties: properties of its unit, as ``Name=value``; they replace or extend the sandbox's.
         urgent: whether the job may slow down the host's services.
-        instead_of: pattern of units that are stopped for it.
+        instead_of: pattern of units that are stopped for the job.
         units: name -> text of unit files that replace the command; ``unit`` is a service among
             them. Their names must change with their text, since systemd does not reload them.
         directories: directories made before the start, readable by everybody.

@@ -1,7 +1,7 @@
 """A service as it must run on a host: the record that a release stores as release.json.
 
 The plan renders it, operations compare it with the host, a switch applies it, and programs without
-a plan read it back. It holds no secret: the API key is in a separate file (``secrets``).
+a plan read it back. The record holds no secret: the API key is in a separate file (``secrets``).
 """
 
 import json

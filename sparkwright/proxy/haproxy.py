@@ -313,8 +313,8 @@ def key_map(keys: Mapping[str, Iterable[Secret]]) -> str:
 
 
 def engine_map(key: Secret, address: Secret | None = None) -> str:
-    """The map with the key of the host's engines, and the key that the address sends to proxies
-    of services; HAProxy's config is readable.
+    """The map with the key of the host's engines, and the key that the address sends to proxies of
+    services. The configuration is world-readable, so this map has the keys.
     """
     return f"engine {key.value}\n" + (f"{ADDRESS} {address.value}\n" if address else "")
 

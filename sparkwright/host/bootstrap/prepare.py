@@ -27,7 +27,7 @@ class Undo:
             step stays.
         units: systemd units that are removed with the files.
         commands: further commands to run, without a shell.
-        apart: the part that is not undone, and the user's options.
+        apart: the part that is not undone, and the user's options for it.
     """
 
     packages: tuple[str, ...] = ()

@@ -68,7 +68,7 @@ class Waking:
         self._waiting = Counter[str]()
         self._held = 0
         self._turn = threading.Lock()
-        #: Requests that this program has, by service.
+        #: Requests that this program holds, by service.
         self.handled = Counter[str]()
         #: Reason why the last switch did not start, by service; empty if it started.
         self.refused: dict[str, str] = {}
@@ -127,7 +127,7 @@ class Waking:
 
     @contextmanager
     def handling(self, service: str) -> Iterator[None]:
-        """Count a request that this program holds: HAProxy counts it for no service."""
+        """Count a request that this program holds: HAProxy does not count it for a service."""
         with self._lock:
             self.handled[service] += 1
         try:
@@ -317,7 +317,7 @@ def _streams(body: bytearray) -> bool:
 
 
 def main(services_root: str) -> int:
-    """Serve for ever, at the socket that systemd hands over as descriptor 3."""
+    """Serve forever on the socket that systemd passes as descriptor 3."""
     with socket.socket(fileno=3) as made:
         server = WakeServer(made, Path(services_root))
         idle = Idle(Path(services_root), server.waking.handled, server.waking.rest)

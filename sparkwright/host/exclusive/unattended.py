@@ -1,4 +1,4 @@
-"""Activate members of exclusive groups without a controller, as one run among others.
+"""Activate members of exclusive groups without a controller, like any other run.
 
 ``sparkwright-schedule.timer`` runs ``main`` at each time of the host's calendar, or at the next
 boot if the host was off at that time. A service that a user activates between two of these times

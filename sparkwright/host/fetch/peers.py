@@ -4,8 +4,8 @@ A peer server (peer_server.py) lists which ranges of a file it has. The client f
 over few connections, and waits for the other ranges while the peer's own fetch is fast enough.
 Content that no peer has comes from the source.
 
-Peers prove that they belong to the fleet (peer_auth.py), and are not trusted beyond that: their
-content is hashed like any other content. Requests are signed, and an answer is used only after its
+Peers prove that they belong to the fleet (peer_auth.py). The client does not trust their content,
+but hashes it like any other content. Requests are signed, and an answer is used only after its
 signature was checked. The client follows no redirects and uses no proxy: the controller names the
 peers' addresses.
 """

@@ -101,8 +101,7 @@ def _reached(host: Reach) -> Reached:
         except (OSError, UnicodeError) as error:
             tried.append(f"{written}: {error}")
             continue
-        # IPv4 first, and always in the same order, so that the written file does not change
-        # needlessly.
+        # Sort IPv4 first and always in the same order: the written file must not change needlessly.
         numbers = {str(info[4][0]): info[0] for info in infos if usable(str(info[4][0]))}
         if not numbers:
             tried.append(f"{written} has no address that other hosts can use")
@@ -114,7 +113,7 @@ def _reached(host: Reach) -> Reached:
             tried.append(f"{address}: {why}")
     if not silent:
         return Reached(tried=tuple(tried))
-    # IPv4 first: services listen there by default.
+    # Sort IPv4 first: services listen there by default.
     address, written = sorted(silent, key=lambda result: ":" in result[0])[0]
     return Reached(address, written, _by_dns(written), tuple(tried))
 

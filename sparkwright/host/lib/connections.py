@@ -17,7 +17,8 @@ _PAUSE = 0.01
 class Connections:
     """Connections of a server: their number is bounded in total and by client address.
 
-    The oldest clients without a key make room for later ones, so idle connections block no client.
+    The oldest clients without a key make room for later clients, so idle connections block no
+    client.
     """
 
     def __init__(self, most: int, most_of_one: int) -> None:

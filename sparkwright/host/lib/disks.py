@@ -10,7 +10,8 @@ from sparkwright.host.lib import documents, records
 
 @records.dataclass(frozen=True)
 class Disk:
-    """A file system by a path on it; sizes in bytes, ``exists`` whether the path itself exists.
+    """A file system by a path on it. Sizes are in bytes; ``exists`` is False if the path does not
+    exist.
 
     Attributes:
         obstacle: the file at the path or above it where a directory should be.

@@ -174,7 +174,7 @@ def _member(request: dict[str, Any]) -> str:
         return ""
     if options.get("include_usage") is True:
         return ""
-    # This member comes last, so it overrides an existing one. Without include_usage, the client
+    # This member comes last, so it overrides an existing member. Without include_usage, the client
     # would not have received usage in each event either.
     flags = {k: v for k, v in options.items() if isinstance(v, bool) and k.isascii()}
     flags.pop("continuous_usage_stats", None)

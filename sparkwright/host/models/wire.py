@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 HEAD, PIECE = 64 << 10, 64 << 10
 #: Largest number of lines after the last chunk, including the empty line.
 _TRAILERS = 128
-#: Headers of one connection, and not of the message.
+#: Headers that belong to a connection, not to the message.
 _HOP = (b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"expect")
 
 
