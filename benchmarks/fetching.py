@@ -2,9 +2,9 @@
 
     make bench-fetching      (or: python -m benchmarks.fetching --rounds 3)
 
-It runs on the virtual fleet. `tc` limits hub and registry together to a fixed rate (the uplink),
-and every host at ten times that (the LAN). The bytes are counted at the depot's own cable. The
-output has medians and ratios of one run.
+The benchmark runs on the virtual fleet. `tc` limits hub and registry together to a fixed rate (the
+uplink), and every host to ten times this rate (the LAN). The bytes are counted at the depot's
+network interface. The output has medians and ratios of one run.
 """
 
 import argparse
@@ -71,7 +71,7 @@ def main() -> int:
 
 
 def _fleet(rounds: int, line: float, *, alone: bool) -> dict[str, Any]:
-    _deploy(SPARKS[:1])  # the libraries for hosts are made once, and not part of this
+    _deploy(SPARKS[:1])  # the libraries for hosts are built once, and not measured
     network.shape(DEPOT, line)
     for machine in SPARKS:
         network.shape(machine, line * 10)

@@ -2,10 +2,11 @@
 
     make bench-switching      (or: python -m benchmarks.switching --rounds 5)
 
-The benchmark alternates on one virtual host: a new tag by `pyinfra`, and the same container by hand
-as on the cards. Both are watched from outside: /health every 10 ms; the downtime is from the last
-200 before to the first 200 after. The fake boots in about a second and a real engine in minutes, so
-the output has the difference in seconds besides the ratio: it does not grow with the engine.
+On one virtual host, the benchmark alternates between a new tag deployed by `pyinfra` and the same
+container started by hand as on the cards. /health of both is polled from outside every 10 ms; the
+downtime lasts from the last 200 before the switch to the first 200 after the switch. The fake boots
+in about a second and a real engine in minutes, so the output has the difference in seconds besides
+the ratio: the difference does not grow with the engine's start.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ HOST = HOSTS[0]
 TAGS = ("2026-06-18-v0.23.0-dflashfix", "2026-07-01-v0.24.0")
 HOME = "/opt/sparkwright/services/qwen36"
 NAME = "by-hand"
-#: Without a proxy, whose view of the service's health would be measured instead.
+#: The services have no proxy: its view of their health would be measured instead.
 SERVICES = json.dumps(
     {
         "qwen36": {

@@ -49,12 +49,12 @@ def path() -> Path:
 
 
 def ensure() -> Path:
-    """The base tree, made if it is missing; a killed build leaves none."""
+    """The base tree, made if it is missing; a killed build leaves no tree."""
     return _made("base", PACKAGES, path())
 
 
 def ensure_bare() -> Path:
-    """The base tree of a bare host, with the packages that it can have."""
+    """The base tree of a bare host, with the packages that the host can install."""
     download = "apt-get --yes -qq --no-install-recommends --download-only install"
     hooks = (
         f"APT_CONFIG=$MMDEBSTRAP_APT_CONFIG {download} {' '.join(OFFERED)}",
@@ -147,7 +147,7 @@ def _made(
     try:
         _, text = process.communicate()
     except KeyboardInterrupt:
-        process.wait(timeout=30)  # it got the signal too, and removes its own mounts and files
+        process.wait(timeout=30)  # mmdebstrap removes its mounts and files
         raise
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

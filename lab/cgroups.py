@@ -8,7 +8,7 @@ import contextlib
 import time
 from pathlib import Path
 
-#: cgroup2 alone, or beside the older hierarchies with systemd's own named one.
+#: Mounts of cgroup2, alone or beside version 1, and of systemd's hierarchy in version 1.
 _MOUNTS = (Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup/systemd"), Path("/sys/fs/cgroup"))
 
 
@@ -23,7 +23,7 @@ def enter(name: str) -> list[str]:
 
 
 def remove(name: str) -> None:
-    """Remove the groups of that name, once their processes are gone."""
+    """Remove the groups of this name, once their processes are gone."""
     for group in _groups(name):
         deadline = time.monotonic() + 5
         while group.exists() and time.monotonic() < deadline:

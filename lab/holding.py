@@ -55,7 +55,7 @@ class Holder:
 
     @property
     def message(self) -> str:
-        """Message with the lab's holder, the begin of the hold, and the next step."""
+        """Message with the lab's holder, the start of the hold, and the next step."""
         pid = self.process.pid
         return (
             f"the lab is held by process {pid} ({self.purpose}) of {self.checkout}"
@@ -113,7 +113,7 @@ def call(command: Sequence[str | Path], *, cwd: Path | None = None) -> int:
 
     def hand_on(number: int) -> None:
         if child is not None and number != signal.SIGINT:
-            with contextlib.suppress(OSError):  # a command of root's, through sudo
+            with contextlib.suppress(OSError):  # the command may run as root, by sudo
                 child.send_signal(number)
 
     heeded = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -121,7 +121,7 @@ def call(command: Sequence[str | Path], *, cwd: Path | None = None) -> int:
     before = [(item, signal.signal(item, heed)) for item in heard]
     try:
         child = subprocess.Popen(command, cwd=cwd)
-        for number in tuple(got):  # signals from before there was a child to forward them to
+        for number in tuple(got):  # signals that arrived before the child started
             hand_on(number)
         code = child.wait()
     finally:
@@ -135,12 +135,12 @@ def call(command: Sequence[str | Path], *, cwd: Path | None = None) -> int:
     return code if code >= 0 else 128 - code
 
 
-# For a user who is not root: a root process holds the lab until this process ends, in any way.
+# For a user who is not root, a root process holds the lab until this process ends.
 
 
 @contextlib.contextmanager
 def kept(command: Sequence[str]) -> Iterator[None]:
-    """Hold the lab through a command that calls ``keep``, and has itself reported a failure."""
+    """Hold the lab through a command that calls ``keep``, and reports its failures itself."""
     keeper = subprocess.Popen(
         command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -160,7 +160,7 @@ def keep(process: int, purpose: str, *, wait: bool = False, file: Path = FILE) -
     """Hold the lab for another process until standard input ends, which happens when that process
     ends."""
     with held(purpose, wait=wait, file=file, process=process):
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # meant for the other process
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other process handles it
         sys.stdout.write(_GRANTED)
         sys.stdout.flush()
         sys.stdin.read()
@@ -182,7 +182,7 @@ def _take(wanted: Holder, wait: bool, file: Path) -> int | None:
                 if result is not None and result.process in _family(wanted.process):
                     return None
                 if result is None and time.monotonic() < deadline:
-                    time.sleep(0.01)  # it has not recorded itself yet, or is ending
+                    time.sleep(0.01)  # the holder is starting or ending
                     continue
                 message = result.message if result else _UNKNOWN
                 if not wait:
@@ -232,7 +232,7 @@ def _process(pid: int) -> Process:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat from the state on; the name before may hold anything."""
+    """The fields of /proc/PID/stat from the state on; the name before may have any character."""
     return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
 
 

@@ -9,7 +9,7 @@ import re
 import sys
 from pathlib import Path
 
-#: End of each phase, by the engine's output then; the first existing text counts.
+#: Texts in the engine's output at the end of each phase; the first text in the log counts.
 _PHASES = {
     "container": r"Attaching to ",
     "imports": r"non-default args",

@@ -24,7 +24,7 @@ from lab.gpu.controls import (
     text,
 )
 
-#: Figures of `vllm bench serve`, and the engine's histogram of each.
+#: Figures of `vllm bench serve`, each with the engine's histogram.
 _HISTOGRAMS = {
     "TTFT": "time_to_first_token",
     "TPOT": "request_time_per_output_token",

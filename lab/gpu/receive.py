@@ -40,7 +40,8 @@ def receive(folder: Path, home: Path = HOME) -> list[str]:
             mark.touch()
             with stream.open("rb") as source:
                 source.seek(start)
-                # The unpacking has its own session, and outlives the call that brought the part.
+                # The process that unpacks has its own session: it outlives the call that brought
+                # the part.
                 command = ["bash", "-o", "pipefail", "-c", _UNPACK.format(home=home, **archive)]
                 log = (home / f"{archive['name']}.log").open("w")
                 subprocess.Popen(command, start_new_session=True, stdin=source,

@@ -22,7 +22,7 @@ from lab.hub.store import Store
 
 ADDRESS = "http://127.0.0.1:8123"
 HELD = "nvidia-smi --query-gpu=name,driver_version,memory.used --format=csv,noheader,nounits"
-#: Ways back from each level: a deeper sleep has dropped the weights, and loads them again.
+#: Requests that wake up each level: after a deeper sleep, the weights are loaded again.
 WAYS = {
     1: (("POST", "/wake_up", None),),
     2: (
