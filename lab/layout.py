@@ -1,4 +1,4 @@
-"""The virtual fleet's names, addresses and places."""
+"""The virtual fleet's names, addresses and paths."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,9 +7,9 @@ BRIDGE = "sw-lab"
 CONTROLLER = "10.213.77.1"
 PREFIX_LENGTH = 24
 
-#: Everything of a running fleet: keys, known_hosts, machines, logs. Removed by `down`.
+#: Folder of a running fleet, removed by `down`: keys, known_hosts, machines, logs.
 STATE = Path("/var/lib/sparkwright-lab")
-#: Slow builds that are the same for every fleet: base file system, serving image.
+#: Folder of slow builds that every fleet shares: base file system, serving image.
 CACHE = Path("/var/cache/sparkwright-lab")
 
 SSH = STATE / "ssh"
@@ -28,8 +28,8 @@ class Machine:
         memory_kib: MemTotal in /proc/meminfo; None leaves this machine's own.
         dgx: whether it has the release files of DGX OS.
         bare: whether it has neither Docker nor NVIDIA's container toolkit.
-        newest: whether its Docker is Debian's newest, with containerd's image store, as fresh
-            installations of 29 have.
+        newest: whether its Docker is Debian's newest, with containerd's image store, as in fresh
+            installations of Docker 29.
         devices: device nodes of a real GPU that it gets (`lab/gpu`).
     """
 

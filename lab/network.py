@@ -1,4 +1,4 @@
-"""The bridge that connects the machines. No route leads off it: traffic stays on this machine."""
+"""The bridge that connects the machines: it has no route, so traffic stays on this machine."""
 
 import subprocess
 from pathlib import Path

@@ -8,7 +8,7 @@ NEEDED = (
     "ca-certificates",
     "curl",
     "debian-archive-keyring",
-    "gnupg",  # judges vendors' keys, and makes the lab's own
+    "gnupg",  # checks vendors' keys, and makes the lab's keys
     "haproxy",
     "iproute2",
     "iptables",  # only in namespaces of the tests

@@ -51,7 +51,7 @@ class Miniature:
         return self.tree(len(self.revisions), 1.0)
 
     def tree(self, number: int, scale: float) -> Files:
-        """Return the tree of a revision, which count from 1: its small files and its weights."""
+        """Return the tree of a revision, counted from 1: its small files and its weights."""
         name = self.id.partition("/")[2]
         files: Files = {".gitattributes": GIT_ATTRIBUTES}
         for folder in (self.family or name, name, f"{name}/{number}"):

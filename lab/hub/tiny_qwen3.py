@@ -40,7 +40,7 @@ FIRST_WORD = 256
 MASK = FIRST_WORD + len(WORDS) + 7
 VOCABULARY = 320
 
-#: Apart enough from all other logits to be chosen at any temperature, by a correct engine.
+#: A logit so far above all others that a correct engine chooses it at any temperature.
 CERTAIN = 4.0
 
 

@@ -18,7 +18,7 @@ PACKAGES = "base-files,bash,dash,coreutils,grep,sed,libc-bin,python3"
 SUITE = "trixie"
 
 _UNUSED = (
-    # Written by mmdebstrap itself, from this machine's own.
+    # mmdebstrap writes these from this machine's files.
     "./etc/apt/",
     "./etc/fstab",
     "./etc/hostname",

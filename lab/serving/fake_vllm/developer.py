@@ -20,7 +20,7 @@ class Sleep:
         self._empty = False
 
     def check(self) -> None:
-        """Refuse to generate while parts are away, and without weights after a deep sleep."""
+        """Refuse to generate while parts are freed, and without weights after a deep sleep."""
         if self._parts or self._empty:
             raise ApiError(500, "InternalServerError", "FAKE: the engine sleeps")
 

@@ -1,7 +1,7 @@
 """Picture recognition of the fake: plain shapes, their colours, and a word in dots.
 
-No model looks: a PNG is decoded, and its shapes in flat colours on white are measured. So an answer
-about a picture is true, like a real model's, and an incomplete picture is noticed.
+The fake runs no model: it decodes a PNG, and measures its shapes in flat colours on white. So an
+answer about a picture is true, like a real model's, and an incomplete picture is noticed.
 """
 
 import base64

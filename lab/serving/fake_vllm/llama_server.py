@@ -38,7 +38,7 @@ METRICS = {
     "spec_decode_num_drafts_total": None, "spec_decode_num_draft_tokens_total": None,
     "spec_decode_num_accepted_tokens_total": None,
 }  # fmt: skip
-#: All of its routes here; OpenAI's are the fake for vLLM's.
+#: All routes of this fake; OpenAI's routes are the same as in the fake vLLM.
 ROUTES = ("/health", "/v1/health", "/metrics", "/v1/models", "/props", "/slots", "/tokenize",
           "/v1/chat/completions", "/v1/completions", "/v1/messages")  # fmt: skip
 _BEGUN = time.monotonic()
@@ -66,7 +66,7 @@ class LlamaApi(Api):
         for routes in self._routes.values():
             for path in {*routes} - ({*ROUTES} - closed):
                 del routes[path]
-        # It answers to any name, and reports the first name.
+        # llama-server answers to any name, and reports the first name.
         self._backend.model_of = lambda body: names[0]  # type: ignore[method-assign]
 
     async def _answered(self, request: Request) -> Response:

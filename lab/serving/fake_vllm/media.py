@@ -1,7 +1,7 @@
 """`/v1/audio/transcriptions` as vLLM answers it; `/v1/audio/speech` and `/v1/images/generations` as
 vLLM-Omni does: by the forms of their protocol classes, for a model with such an architecture.
 
-No model listens: a WAV file is decoded, and its loudness from tenth to tenth is compared with a
+The fake runs no model: it decodes a WAV file, and compares its loudness from tenth to tenth with a
 stored recording. So the transcript is true, and an incomplete file is noticed.
 """
 

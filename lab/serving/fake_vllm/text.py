@@ -19,7 +19,7 @@ FAKE = "fake"
 """Text in JSON where a schema leaves the text open."""
 
 _ARITHMETIC = re.compile(
-    # A minus stands between spaces: without, it may be a date.
+    # A minus stands between spaces: a text without spaces may be a date.
     r"(-?\d{1,9})(?:\s*([+*x×·÷/])\s*|\s+(-)\s+)(-?\d{1,9})"  # noqa: RUF001
 )
 _ECHO = re.compile(
