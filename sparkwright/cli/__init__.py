@@ -18,11 +18,11 @@ from sparkwright.findings.user_error import UserError, suggest
 
 __all__ = ["main"]
 
-# No other package's plugin takes part in this, and looking for plugins reads the metadata of every
-# installed distribution.
+# Pydantic needs no plugins here, and a search for plugins reads the metadata of every installed
+# distribution.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
-#: Other tools' names of commands, which resemble other commands of this tool.
+#: Other tools' command names -> this tool's command, where another command has a more similar name.
 _MEANT = {"destroy": "remove", "delete": "remove", "uninstall": "remove", "down": "stop"}
 
 
@@ -60,7 +60,7 @@ class _Lazy(click.Group):
             ctx.fail(f"no such command: {args[0]!r}: {suggest(meant, commands)}")
         asks = args[0] in commands and all_commands()[args[0]].asks_hosts
         if asks and not completing and not {"-h", "--help"} & set(args):
-            gc.disable()  # until all is loaded and planned (run/site.py): a tenth of a second
+            gc.disable()  # until the plan is made (run/site.py): saves 0.1 s
             import_module("sparkwright.run")  # patches for gevent, before a command loads ssl
         return super().resolve_command(ctx, args)
 
@@ -77,7 +77,7 @@ class _Lazy(click.Group):
                 return super().main(*args, **extra)
             finally:
                 gc.enable()
-                sys.stdout.flush()  # nothing catches an error at Python's exit
+                sys.stdout.flush()  # an error at Python's exit can't be caught
         except OSError as error:
             if (gone := isinstance(error, BrokenPipeError)) is False:
                 where, reason = str(error.filename or "output"), error.strerror or error

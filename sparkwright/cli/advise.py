@@ -85,7 +85,7 @@ def command(workload: Workload, gpu: str, hosts: int, as_json: bool) -> None:
         ])  # fmt: skip
         return
     if not choices:
-        echo(f"The catalog has no recipe for {workload} on {gpu}. Other workloads: --help")
+        echo(f"The catalog has no recipe for {workload} on {gpu}. See --help for other workloads")
         return
     together = [
         recipe

@@ -66,7 +66,7 @@ def command(
     if as_json:
         options.print_json({"directory": str(directory), "bytes": total, "missing": failed})
     elif failed:
-        echo(f"not whole: {', '.join(failed)}. Run it again to continue.", err=True)
+        echo(f"incomplete: {', '.join(failed)}. Run the command again to continue.", err=True)
     else:
         echo(f"{directory}: {total / 1e9:.2f} GB, complete. Deploy with --data 'bundle=\"...\"'.")
     sys.exit(int(bool(failed)))

@@ -32,7 +32,7 @@ _why = options.option("control --why")
 
 
 def _services(command: _Command) -> _Command:
-    """Hosts, services and output: arguments of `_control`."""
+    """Arguments of `_control`: hosts, services and output."""
     return services_argument(options.yes_option(options.json_option(command)))
 
 
@@ -165,7 +165,7 @@ def _maintained(host: str, answer: MaintenanceAnswer) -> None:
         echo(f"{host}: {click.style('note', fg='yellow')}: {visible(line)}")
     mark = answer.now
     if mark is None:
-        echo(f"{host}: is not in maintenance")
+        echo(f"{host}: the host is not in maintenance")
         return
     why = f": {visible(mark.why, 200)}" if mark.why else ""
     still = "stays" if answer.faults else "is"
@@ -182,7 +182,7 @@ def _end(
     show: Callable[[str, Any], None],
     document: dict[str, Any] | None,
 ) -> NoReturn:
-    """Print every answer, or a document, and exit: with 0 only if every host did as asked."""
+    """Print every answer, or a document, and exit with 0 only if every host did its task."""
     each = answers.answers
     if document:
         options.print_json(document)

@@ -18,7 +18,7 @@ from sparkwright.results import status as results
 from sparkwright.results.answers import Answers, keep
 from sparkwright.text.visible import paragraph
 
-#: Seconds between two questions of `status --watch`.
+#: Seconds between two queries of `status --watch`.
 _INTERVAL = 5.0
 
 
@@ -93,7 +93,7 @@ def _watch(hosts: Hosts, *, as_json: bool) -> NoReturn:
 @click.command("history")
 @services_argument
 @json_option
-@click.option("--last", default=40, show_default=True, help="How many entries to show.")
+@click.option("--last", default=40, show_default=True, help="Number of entries.")
 def history(hosts: Hosts, as_json: bool, last: int) -> None:
     """Show switches, starts, stops and maintenance, with user, time, reason and duration.
 

@@ -9,7 +9,7 @@ from sparkwright.cli.lib import output, selection, ssh
 from sparkwright.cli.lib.hosts import ssh_options
 from sparkwright.config import inventory, targets
 
-#: One of the two shells, as the image has it.
+#: Start bash if the image has it, otherwise sh.
 _SHELL = ("sh", "-c", "command -v bash >/dev/null && exec bash; exec sh")
 
 

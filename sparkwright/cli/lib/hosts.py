@@ -136,9 +136,9 @@ def given() -> dict[str, Any]:
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-_ON_A_COMMAND_LINE = "a password on a command line is read by every user of this machine"
+_ON_A_COMMAND_LINE = "every user of this machine can read a password on a command line"
 _PROMPT = "--ssh-password-prompt asks for it, or reads it from standard input"
-_KEY = "leave it out: pyinfra asks where a key needs one, and ssh-agent keeps it"
+_KEY = "leave the option out: pyinfra asks for the key's password, or ssh-agent keeps the key"
 #: Names of pyinfra's options that hold a secret -> the alternative.
 SECRETS = {
     "--ssh-password": _PROMPT, "--password": _PROMPT,

@@ -88,12 +88,12 @@ class Selection:
             UserError: names each unknown name, before any connection.
         """
         hosts, planned = _inputs(self.inventory, self.overrides)
-        if not hosts:  # pyinfra alone can run this inventory
+        if not hosts:  # only pyinfra can run this inventory
             return replace(self, limit=(*self.limit, *names))
         hosts = limited(hosts, self.limit)
         meant = targets_of(names, hosts, services=services, planned=planned)
         limit = meant.limit
-        if self.limit:  # a group is no wider than the limit
+        if self.limit:  # names select hosts within the limit
             limit = tuple(host.name for host in limited(hosts, meant.limit))
         return replace(self, limit=limit, of_hosts=meant.services)
 

@@ -29,7 +29,7 @@ LABEL = "sparkwright's prompts 1 by aiperf"
 VARIABLE = "SPARKWRIGHT_BENCH_TOOLS"
 FOLDER = Path(".venv-bench")
 KEY_VARIABLE = "OPENAI_API_KEY"
-#: Part of the environment beside the key. Not HF_HUB_OFFLINE: with it AIPerf finds no local
+#: Part of the environment beside the key. HF_HUB_OFFLINE is not set: with it, AIPerf finds no local
 #: tokenizer.
 ENVIRONMENT = {"HF_HUB_DISABLE_TELEMETRY": "1", "NO_COLOR": "1"}
 #: Part of each request's body: as on the card of Qwen3.6-35B-A3B-heretic-NVFP4 (256-token output,
@@ -39,7 +39,7 @@ BODY: dict[str, Any] = {
 }  # fmt: skip
 #: A question beside the document that a reranker is asked about.
 _QUERY = "What does this text say?"
-#: Limit of a request, in seconds: 64 prompts of 33000 tokens may wait for each other that long.
+#: Limit of a request, in seconds: 64 prompts of 33000 tokens may wait this long for each other.
 _TIMEOUT = 1800.0
 _LONGEST = 200
 _INSTALL = f"python3 -m venv {FOLDER} && {FOLDER}/bin/pip install --require-hashes -r {BENCH_PINS}"
@@ -148,8 +148,8 @@ def cell(
     batch: loads.Batch, load: loads.Load, errors: int, report: Mapping[str, Any],
     acceptances: Mapping[str, float], endpoint: Endpoint = CHAT,
 ) -> results.Cell:  # fmt: skip
-    """Convert a phase's report to a cell; with a category's own prompts it has the mean of their
-    tokens, in tens.
+    """Convert a phase's report to a cell; with a category's own prompts the cell has the mean of
+    their tokens, in tens.
 
     Args:
         errors: requests that failed.

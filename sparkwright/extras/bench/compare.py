@@ -18,7 +18,7 @@ State = Literal["in range", "worse", "better"]
 #: Up to here a prompt is short: the cards' tables of short prompts give no length, and their long
 #: prompts begin at 1000 tokens (card of Qwen3.6-35B-A3B-heretic-NVFP4, 'Long-prompt prefill').
 SHORT_PROMPT = 1000
-#: "About 16K" is 16.2K to 20.3K tokens on that card ('Long-context tiers').
+#: "About 16K" is 16.2K to 20.3K tokens on the same card ('Long-context tiers').
 _SAME_LENGTH = 1.25
 #: Below this share of the driver's maximal clock, the GPU is held back. A judgement of this
 #: project: clocks of a loaded GPU vary by some percent by themselves.
@@ -182,8 +182,8 @@ def tables(result: Result, catalog: Catalog) -> tuple[Table, ...]:
                 for key, value in card.conditions.items()
                 if result.settings.get(key, value) != value
             ]
-            tag = "" if exact else f"measured on tag {card.tag or 'unknown'}, not on this one"
-            note = "" if card.status == "measured" else f"the card calls it {card.status}"
+            tag = "" if exact else f"measured on tag {card.tag or 'unknown'}, not on this tag"
+            note = "" if card.status == "measured" else f"the card calls the table {card.status}"
             basis = "; ".join(filter(None, (tag, note, *differs)))
             result_tables.append(Table(card, (not exact, len(differs)), basis))
     return tuple(sorted(result_tables, key=lambda table: table.rank))

@@ -82,7 +82,7 @@ def findings(bench: Bench) -> Iterator[str]:
 
 
 def likely(bench: Bench) -> list[tuple[Cause, int]]:
-    """Causes that may explain it, with the number of loads: the most loads first.
+    """Causes that may explain a gap, with the number of loads: the most loads first.
 
     Causes that explain equally many loads keep the order of the catalog.
     """

@@ -21,7 +21,7 @@ SCHEMA = 1
 #: A host's or service's name as one folder of the storage: never a path that leads elsewhere.
 Folder = Annotated[str, Field(pattern=r"^[^/\\\x00.][^/\\\x00]*$", max_length=200)]
 
-#: Bounds beyond any measurement: drawn and counted values stay numbers.
+#: Bounds beyond any measurement: a larger value is a mistake in the file.
 _MOST = 10**9
 _Amount = Annotated[float, Field(ge=0, le=_MOST)]
 _Count = Annotated[int, Field(ge=0, le=_MOST)]

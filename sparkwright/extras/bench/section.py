@@ -79,7 +79,7 @@ def _measured(bench: Bench) -> MeasuredService:
 
 def _weighed(bench: Bench) -> Iterator[Weighed]:
     result, worse = bench.result, bench.count("worse")
-    failed = f"{count(bench.errors, 'request')} failed while it was measured"
+    failed = f"{count(bench.errors, 'request')} failed during the measurement"
     base = Weighed(Weight.WRONG, (result.host,), result.service, failed, seen=result.when)
     if bench.errors:
         yield base

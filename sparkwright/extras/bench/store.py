@@ -30,14 +30,16 @@ def save(directory: Path, result: Result) -> Path:
 
 
 def load(directory: Path) -> tuple[dict[tuple[str, str], Result], tuple[finding.Finding, ...]]:
-    """Read the newest result of every host and service, and say which newer files are broken."""
+    """Read the newest result of every host and service; report newer files that can't be read."""
     problems: list[finding.Finding] = []
     newest: dict[tuple[str, str], Result] = {}
     for path in sorted(directory.glob("*/*/*.json"), reverse=True):
         service, host = (folder.name for folder in path.parents[:2])
         if (host, service) in newest:
             continue
-        result: Result | None = read_json(Result, path, "measure again, or remove it", problems)
+        result: Result | None = read_json(
+            Result, path, "measure again, or remove the file", problems
+        )
         if result and (result.host, result.service) == (host, service):
             newest[host, service] = result
         elif result:

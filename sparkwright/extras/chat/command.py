@@ -78,7 +78,7 @@ class Answer:
         parts = [] if first is None else [f"first token after {first * 1000:.0f} ms"]
         parts += [] if rate is None else [f"{rate:.1f} tokens/s"]
         parts += [] if self.tokens is None else [f"{self.tokens} tokens"]
-        parts += ["cut: the context is full"] if self.finish == "length" else []
+        parts += ["the answer is cut: the context is full"] if self.finish == "length" else []
         return ", ".join(parts) or "no token came"
 
     def pieces(self, server: Published, body: Mapping[str, Any]) -> Generator[Piece, None, None]:
@@ -135,7 +135,7 @@ def _refusal(how: str, text: str) -> str:
         data = _object(json.loads(text))
         error = data.get("error", data)
         reason = str(_object(error).get("message") or error)
-    return f"the request {how}: {cut(' '.join(reason.split()), 300) or 'without a word'}"
+    return f"the request {how}: {cut(' '.join(reason.split()), 300) or 'without a message'}"
 
 
 DOCUMENT = Answer

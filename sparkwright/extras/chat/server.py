@@ -23,7 +23,7 @@ from sparkwright.text.visible import cut
 #: Seconds for a connection and the list of models, and for a login before it.
 _DIRECT, _LOGIN = 4.0, 15.0
 _MODELS = "/v1/models"
-#: Seconds for ssh to end by itself, once nobody listens to it.
+#: Seconds for ssh to end by itself, once its output is closed.
 _ENDING = 0.2
 #: Statuses of the list of models with a message of their own.
 _STATUSES = ("redirect", "200", "401", "403", "502", "503")
@@ -122,7 +122,7 @@ def opened(target: Target) -> Published:
     own, inner = target.inner
     at = f"[{own}]:{inner}" if ":" in own else f"{own}:{inner}"
     through = replace(direct, through=tuple(ssh(endpoint.host, target.data, "-W", at)), _tunnels=[])
-    reasons = [] if target.published else ["it listens on the host alone"]
+    reasons = [] if target.published else ["the service listens only on the host"]
     for server in (direct, through) if target.published else (through,):
         try:
             answer = server.get(_MODELS, timeout=_LOGIN if server.through else _DIRECT)

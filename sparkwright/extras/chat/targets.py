@@ -47,7 +47,7 @@ class Target:
         return secrets.existing_key(self.endpoint.key.source, os.environ)
 
     def problem(self, message: str, **facts: Any) -> Finding:
-        """A finding on its service."""
+        """Return a finding about the service."""
         endpoint = self.endpoint
         facts |= {"url": endpoint.base_url, "host": endpoint.host, "name": self.served.name}
         return MESSAGES.mistake(message, endpoint.service, endpoint.host, **facts)
@@ -94,7 +94,7 @@ def _all(hosts: Mapping[str, PlannedHost]) -> Iterator[Target]:
         address = settings.LOOPBACK if planned.address.startswith("@local") else planned.address
         for service in planned.plan.services:
             if service.follower:
-                continue  # the head of its cluster answers for it
+                continue  # the cluster's head answers
             bind = service.bind
             everywhere = bind in settings.EVERY_ADDRESS
             at, own = (address, settings.LOOPBACK) if everywhere else (bind, bind)

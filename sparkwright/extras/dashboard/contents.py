@@ -183,4 +183,4 @@ def _read(kind: Any, path: Path, problems: list[Finding]) -> Any:
     if not path.exists():
         return None
     when = dt.datetime.fromtimestamp(path.stat().st_mtime, dt.UTC)
-    return read_json(kind, path, "remove it and run again", problems, when=when)
+    return read_json(kind, path, "remove the file and run the command again", problems, when=when)

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from sparkwright.run.state import HostRun
 
 _MESSAGES = Messages(__file__)
-#: Seconds between two questions to a host, and for one.
+#: Seconds between two queries of a host, and for an answer.
 _INTERVAL, _GLANCE = 5.0, 20.0
 #: Lines of a log.
 _LINES = 200
-#: Actions of a page with --control -> the command, and its words after the name.
+#: Actions of a page with --control -> the command, and its arguments after the name.
 _ACTIONS: dict[str, list[str]] = beside(__file__, "actions.yaml")
 _NAME = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_.:@/-]{0,252}")
 
@@ -50,7 +50,7 @@ _NAME = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_.:@/-]{0,252}")
 @click.option("--page-port", "port", default=8484, show_default=True, type=click.IntRange(0, 65535),
               help="Port of the page; 0 takes a free port.")  # fmt: skip
 @click.option("--listen", default=LOOPBACK, metavar="ADDRESS", show_default=True,
-              help="Another address of this machine, by https alone.")  # fmt: skip
+              help="Listen at another address, only by https.")  # fmt: skip
 @click.option("--control", is_flag=True,
               help="Let the page start, stop, restart and activate services.")  # fmt: skip
 def command(hosts: Hosts, port: int, listen: str, control: bool) -> None:
@@ -210,7 +210,7 @@ def _listening(address: str, port: int) -> list[socket.socket]:
             where, reason = f"command line: --listen {place} --page-port {port}", error.strerror
             raise _MESSAGES.refusal("not-listening", where, reason=reason or error) from None
         bound, port = sockets[0].getsockname()[:2]
-        if bound in EVERY_ADDRESS:  # any spelling of such an address: "", 0, ::0
+        if bound in EVERY_ADDRESS:  # also "", 0 or ::0
             where = "command line: --listen"
             raise _MESSAGES.refusal("every-address", where, address=repr(address))
     return sockets

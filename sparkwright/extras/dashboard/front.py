@@ -22,11 +22,11 @@ def front(page: Page) -> str:
         more = f"; and {count(len(others), 'finding')} more" if others else ""
         return f"{line(first, page.made)}{more}"
     if not page.fleet:
-        return "Nothing to show: no run, no results."
+        return "There is nothing to show: no run, no results."
     looked = f", as of {ago(page.last_run, page.made)}" if page.last_run else ""
     hosts = len({row.host for row in page.fleet})
     services = count(len(page.fleet), "service")
-    return f"{services} of {count(hosts, 'host')}: as planned, none below its card{looked}"
+    return f"{services} of {count(hosts, 'host')}: as planned, at the cards' speed{looked}"
 
 
 def line(finding: Weighed, now: dt.datetime) -> str:

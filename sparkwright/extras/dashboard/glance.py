@@ -82,7 +82,7 @@ def unfinished(state: Path) -> Iterator[UnfinishedFetch]:
 
 
 def recent(file: Path) -> list[Mapping[str, Any]]:
-    """Samples of the last hour in the watch's file; none if the watch has stopped."""
+    """Samples of the last hour in the watch's file; empty if the watch has stopped."""
     watch: Any = documents.read(file) or {}
     now = time.time()
     ring = [sample for sample in watch.get("ring") or [] if 0 <= now - sample["at"] <= _HOUR]

@@ -187,7 +187,7 @@ def _weighed(page: contents.Page) -> Iterator[Weighed]:
         yield from section.findings
     for host, budget in page.memory.items():
         if budget.free_gib is not None and budget.free_gib < 0:
-            text = f"the plan needs {-budget.free_gib:.1f} GiB more memory than there is"
+            text = f"the plan needs {-budget.free_gib:.1f} GiB more memory than the host has"
             yield Weighed(Weight.BELOW_CARD, (host,), None, text)
     for problem in page.problems:
         text = f"{problem.subject.place} can't be read: {problem.observed}"

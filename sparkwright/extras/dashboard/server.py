@@ -144,9 +144,9 @@ class Handler(BaseHTTPRequestHandler):
             raise Refused(421, _PRINTED)  # only users who know the page's name may open it
         origins = self.headers.get_all("Origin") or []
         if any(origin != site.url for origin in origins):
-            raise Refused(403, "another site may not ask")
+            raise Refused(403, "another site sent this request")
         if self.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"):
-            raise Refused(403, "another site may not ask: open the address in a tab of its own")
+            raise Refused(403, "another site sent this request: open the address in a new tab")
         if self.command == "POST" and not origins:
             raise Refused(403, "only the page itself may make changes")
 
@@ -182,7 +182,7 @@ class Handler(BaseHTTPRequestHandler):
             kind, content = site.files[path]
             self._send(200, f"{kind}; charset=utf-8", content())
         else:
-            raise Refused(404, "there is nothing here")
+            raise Refused(404, "this page does not exist")
 
     def _post(self, path: str, _: dict[str, str]) -> None:
         site = self.server.site

@@ -56,7 +56,7 @@ class HostView:
     """A host as the page shows it.
 
     Attributes:
-        answer: the last answer; the host may have gone off after it.
+        answer: the last answer; the host may have been switched off after the answer.
         at: time of the answer, seconds since the epoch; 0 before the first.
     """
 

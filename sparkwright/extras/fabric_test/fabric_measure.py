@@ -132,7 +132,7 @@ def gather(rank: Gather) -> Measurement:
     if docker.get(f"/images/{rank.image}/json") is None:
         problem = f"{rank.image} is not on this host: deploy first"
     elif available < needed:
-        problem = (f"{available / 2**30:.1f} GiB of memory are available, and it takes "
+        problem = (f"{available / 2**30:.1f} GiB of memory are available, and the test needs "
                    f"{needed / 2**30:.1f}: stop the service first")  # fmt: skip
     if problem:
         return Measurement("all-gather", fault=problem)

@@ -101,7 +101,7 @@ def command(
 ) -> None:  # fmt: skip
     """Write recipes of other projects into the site's catalog.
 
-    It reads recipes of sparkrun, eugr/spark-vllm-docker and vllm-project/recipes.
+    The command reads recipes of sparkrun, eugr/spark-vllm-docker and vllm-project/recipes.
 
     SOURCE is a file, a folder, https://HOST/REPOSITORY, or @NAME of the setting `registries`;
     RECIPES are the names of some of its recipes, and @NAME/RECIPE names a single recipe. The
@@ -158,7 +158,7 @@ def _summary(results: list[entries.Imported], failed: int) -> str:
     whole = sum(imported.whole for imported in made)
     refused = len(results) - len(made) + failed
     summary = f"{count(len(results), 'recipe')}: {whole} imported whole, "
-    summary += f"{len(made) - whole - failed} with something left out, {refused} not imported"
+    summary += f"{len(made) - whole - failed} with parts left out, {refused} not imported"
     if made and not failed:
         summary += f". Next: sparkwright check --recipe {made[0].name}"
     return summary

@@ -134,7 +134,7 @@ def chosen(texts: list[Text], names: Sequence[str]) -> list[Text]:
 
 
 def _read(path: Path, name: str) -> Text:
-    """Return only the beginning of a file: a longer file is refused when it is read."""
+    """Read the beginning of a file, up to a limit: a longer file is refused later."""
     try:
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)

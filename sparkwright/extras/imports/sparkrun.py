@@ -71,7 +71,7 @@ def formatted(text: str, values: Mapping[str, Any]) -> tuple[str, frozenset[str]
         if match[0] in ("{{", "}}"):
             return match[0][0]
         if (name := match[1]) is None:
-            raise Unfit("command", f"its braces are wrong: {match[0]!r}", "str.format reads it")
+            raise Unfit("command", f"the braces are wrong: {match[0]!r}", "str.format reads it")
         if not name.isidentifier():
             raise Unfit("command", f"the field {match[0]}", "only a key's name is filled in")
         used.add(name)
@@ -101,7 +101,7 @@ def command(text: str, used: frozenset[str]) -> Command:
     for word in (program, *split[1:3]):
         if engine := texts()["engines"].get(word):
             raise Unfit("command", f"{engine} ({word})", f"this tool serves with {_titles()}")
-    observed = f"it starts {split[0]!r}" if split and split[0] else "it is empty"
+    observed = f"the command starts {split[0]!r}" if split and split[0] else "the command is empty"
     raise Unfit("command", observed, f"only servers of {_titles()} are known")
 
 
@@ -119,7 +119,7 @@ def _split(text: str) -> list[str]:
     try:
         split = list(reader)
     except ValueError as error:
-        raise Unfit("command", f"it can't be split: {error}", "a quote is open") from None
+        raise Unfit("command", f"the shell syntax is wrong: {error}", "close the quote") from None
     scripts = [word for word in split if word and set(word) <= set("();<>|&")]
     if len(lines) > 1 or scripts:
         observed = f"{scripts[0]!r} in it" if scripts else f"{len(lines)} commands"
@@ -171,7 +171,7 @@ def read_version_1(text: Text, data: dict[str, Any], _: Options) -> Iterator[For
     """
     remarks, values = Remarks(text.source), mapping(data, "defaults")
     if not data.get("command"):
-        raise Unfit("command", "it has none", "version 1 has nothing else to start")
+        raise Unfit("command", "the recipe has none", "a recipe of version 1 needs a command")
     started = command(*formatted(str(data["command"]), values))
     _note_unused(values, started, remarks)
     recipe = _foreign(text, data, started, remarks)
@@ -188,7 +188,7 @@ def _foreign(text: Text, data: dict[str, Any], started: Command, remarks: Remark
     runtimes = texts()["sparkrun"]["runtimes"]
     if runtimes.get(runtime) not in ENGINES:
         imported = ", ".join(name for name in runtimes if runtimes[name] in ENGINES)
-        reason = "no engine of this tool serves it"
+        reason = "no engine of this tool serves this runtime"
         raise Unfit("runtime", runtime, reason, f"runtimes that are imported: {imported}")
     remarks.engine = started.engine
     about, executor = mapping(data, "metadata"), mapping(data, "executor_config")

@@ -17,9 +17,9 @@ from sparkwright.findings.check import shown
 from sparkwright.host.lib.exclusive import NOBODY
 from sparkwright.plan.plan import HostPlan
 
-#: Beside prometheus.yml, the fleet's API key, which proxies require. The user puts it there.
+#: File beside prometheus.yml with the fleet's API key, which proxies require. The user writes it.
 KEY = "api_key"
-#: The CA's certificate (`sparkwright ca`) lies beside it with TLS.
+#: File beside prometheus.yml with the CA's certificate (`sparkwright ca`), with TLS.
 CA = "ca.crt"
 _HEAD = "# Written by `sparkwright monitoring`. Changes made here are overwritten.\n"
 

@@ -114,7 +114,7 @@ class Reported(BaseModel):
     """A finding that an address was notified of.
 
     Attributes:
-        finding: without its texts.
+        finding: finding without its texts.
         since: time of the first notice, seconds since the epoch.
         gone: time since which it is no longer observed.
     """
@@ -126,7 +126,7 @@ class Reported(BaseModel):
 
 @dataclass(frozen=True)
 class News:
-    """A finding that is ``worse``, ``new`` or ``over`` for an address; reported since then."""
+    """A finding that is ``worse``, ``new`` or ``over`` for an address, with its first time."""
 
     kind: str
     finding: Finding
@@ -154,7 +154,7 @@ class Recipient(BaseModel):
         Times ahead of the clock do not count: the clock was set back.
         """
         if self.failures and 0 < self.retry - now <= _HOUR:
-            return "it failed, and is tried again later"
+            return "the last notice failed, and is sent again later"
         self.sent = [at for at in self.sent if 0 <= now - at < _HOUR]
         if any(now - at < GAP for at in self.sent) or len(self.sent) >= HOURLY:
             return "the limit of notices is reached"
