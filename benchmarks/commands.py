@@ -2,9 +2,9 @@
 
     python -m benchmarks.commands [--fleet inventory/virtual.py] [--write]
 
-Commands that contact no host run in a new site of four hosts. With --fleet, an inventory whose
-hosts are up and deployed, commands that only observe hosts are measured there, too. --write puts
-the table into docs/performance.md.
+Commands that contact no host run in a new site of four hosts. --fleet names an inventory of
+running, deployed hosts, for measurements of commands that only observe hosts. --write puts the
+table into docs/performance.md.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 """The base file systems of the machines: Debian 13, made once with mmdebstrap and kept.
 
 Hosts have the requirements of a deploy; a bare host is as Debian's installer leaves it, and
-packages of the missing programs are beside it, for the depot's apt repository. One host has the
-newest Docker of Debian.
+packages of the missing programs are in a folder of its tree, for the depot's apt repository. One
+host has the newest Docker of Debian.
 """
 
 import hashlib
@@ -120,7 +120,7 @@ def _made(
     for stale in CACHE.glob(f"{name}-*"):
         shutil.rmtree(stale, ignore_errors=True)
     building = base.with_suffix(".new")
-    # The build's temporary files lie here too, so that a killed build leaves nothing elsewhere.
+    # The build's temporary files are in this folder, too: a killed build leaves no other files.
     scratch = CACHE / f"tmp-{name}"
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(mode=0o755)

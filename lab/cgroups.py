@@ -1,7 +1,7 @@
-"""A control group for each machine, if no systemd of this machine makes one.
+"""A control group for each machine, if this machine's systemd does not make the group.
 
-systemd-nspawn puts its machine below the group in which it was started. Two machines in one group
-would be two systemds that manage, and end, each other's services.
+systemd-nspawn puts its machine below the group in which it was started. In a shared group, the
+systemds of two machines would manage and end each other's services.
 """
 
 import contextlib

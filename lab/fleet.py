@@ -76,7 +76,7 @@ def up(only: tuple[str, ...] = ()) -> None:
 def down(*, keep_base: bool = False) -> None:
     """Remove every trace: processes, mounts, bridge, files.
 
-    A failed or repeated removal works, too.
+    A removal can be repeated, also after a failure.
     """
     made, mine = origin.read(), origin.here()
     if made is not None and made.checkout != mine.checkout:

@@ -1,4 +1,4 @@
-"""A machine has one lab: its user holds it, and everyone else is shown the holder.
+"""A machine has one lab: its user holds it, and other users see the holder.
 
     with held("tests"):
         ...
@@ -34,11 +34,11 @@ _UNKNOWN = "the lab is held by a process that has not said who it is"
 
 
 class LabIsHeldError(SystemExit):
-    """Another process holds the lab: one message, and exit code 1."""
+    """Another process holds the lab; the message names this process, and the exit code is 1."""
 
 
 class Process(NamedTuple):
-    """A process, and its start in clock ticks: its number alone may be reused."""
+    """A process, by its number and its start in clock ticks, since numbers are reused."""
 
     pid: int
     started: int

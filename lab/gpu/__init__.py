@@ -1,7 +1,7 @@
 """A lab with real GPUs, on a machine that has an NVIDIA GPU and no network.
 
 It brings up a depot (registry, hub) and one virtual host for each GPU (systemd, SSH, Docker, the
-machine's own driver and GPU), all on that machine. The roles deploy to it as to any host.
+machine's own driver and GPU), all on that machine. The roles deploy to these hosts as to any host.
 
 1. `make gpu-pack`, on a machine with Debian's and Python's packages: the lab's base tree, vLLM's
    wheels and the controller's, cut into eight parts of at most 50 MiB in `.gpu/parts`. The step

@@ -58,7 +58,7 @@ _NOT_OF_TORCH = (
 
 
 def build(scratch: Path = DEPOT_FILES / "image") -> list[Layer]:
-    """Write the layers; the last layer waits for nothing but `start.sh receive`."""
+    """Write the layers; the last layer waits only for `start.sh receive`."""
     scratch.mkdir(parents=True, exist_ok=True)
     venv, top = Path(sys.prefix), SITE.parent / "top"
     launcher = top / "usr/local/bin/vllm"

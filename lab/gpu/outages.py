@@ -1,7 +1,7 @@
 """Faults of a host with a real GPU: the fault, and the time until it serves again.
 
 See `lab.gpu.prove`. The machine's own GPU is never reset, and its settings stay: devices are
-removed from the virtual host alone.
+removed only from the virtual host.
 """
 
 import time

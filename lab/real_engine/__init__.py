@@ -14,8 +14,8 @@ smoke, metrics and speculation are tested against the answers of a real engine.
 
 1. `python -m lab.real_engine push --registry http://10.213.77.2:5000`: builds missing parts and
    pushes `lab/vllm-cpu:0.32.0` to the depot. In Python: `image.push_to(address, VLLM,
-   build.ensure(VLLM).layers)`. A second call sends nothing. Run it after `up`, which pushes the
-   fakes alone, and with an interpreter that has `venv`.
+   build.ensure(VLLM).layers)`. A second call sends nothing. Run it after `up`, which pushes only
+   the fakes, and with an interpreter that has `venv`.
 2. The pair is on the depot's hub since `up`: its repositories are among `MINIATURES`.
    `inventory/virtual.py` names `lab/catalog` and the mirror of `lab.invalid`, the image's registry
    in the catalog.

@@ -1,4 +1,4 @@
-"""Names and paths of the real engine."""
+"""Names and places of the real engine."""
 
 from pathlib import Path
 

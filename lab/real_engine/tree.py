@@ -1,6 +1,6 @@
-"""A run in a tree like a container's: its own namespaces, the network on request.
+"""A run in a tree, like a container: with its own namespaces, and a network on request.
 
-It needs no Docker, and leaves nothing behind: the mounts are the namespace's own.
+The run needs no Docker, and leaves no mounts behind: they belong to the namespace.
 """
 
 from collections.abc import Sequence

@@ -38,7 +38,7 @@ def _figures(choice: Choice, catalog: Catalog) -> Iterator[str]:
 
 
 def _additions(recipe: entries.Recipe) -> str:
-    """Parts of a recipe beside its image and its weights, as text; empty without such parts."""
+    """Parts of a recipe apart from its image and its weights, as text; often empty."""
     offload, steps = recipe.kv_offload, len(recipe.patches)
     parts = (
         *(f"file {file.at}" for file in recipe.files),

@@ -1,4 +1,4 @@
-"""``sparkwright up``: from a box as delivered to an answer."""
+"""``sparkwright up``: set up a box as delivered, until it answers."""
 
 import json
 import os

@@ -31,7 +31,7 @@ class Request:
 
 @dataclass
 class Response:
-    """body: one text, or pieces that are sent as they come.
+    """body: text, or pieces that are sent as they are made.
 
     vary: whether the CORS header is added.
     """

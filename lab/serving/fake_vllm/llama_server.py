@@ -1,7 +1,7 @@
 """A fake for llama.cpp's ``llama-server``: arguments, routes, metrics, log and GGUF files.
 
 The fake was made from captures of build 11669 (tests/fixtures/llamacpp). OpenAI's answers, faults
-and prompts equal the fake vLLM's; it drafts nothing and makes no vectors.
+and prompts equal the fake vLLM's; the fake has no drafter and no vectors.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from .text import tokens_of
 
 #: Build whose arguments the fake accepts, whatever the image's tag is.
 BUILD = "b11669"
-#: llama.cpp's metric -> the fake vLLM's own with the same count. It drafts nothing.
+#: llama.cpp's metric -> the fake vLLM's metric of the same count; None without speculation.
 METRICS = {
     "prompt_tokens_total": "prompt_tokens_total", "requests_deferred": "num_requests_waiting",
     "requests_processing": "num_requests_running", "n_decode_total": "iteration_tokens_total_count",

@@ -157,7 +157,7 @@ class Metrics:
 
 
 class _Histogram:
-    """Counts by bucket; without buckets it is a summary, which has count and sum alone."""
+    """Counts by bucket; a metric without buckets is a summary, which has only count and sum."""
 
     def __init__(self, limits: list[float]) -> None:
         self._limits = limits

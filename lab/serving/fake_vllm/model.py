@@ -173,7 +173,7 @@ def _broken(reason: str) -> Refusal:
 
 
 def _separate_quant_method(directory: Path) -> str | None:
-    """ModelOpt checkpoints of an older form keep their quantization in a file of its own."""
+    """ModelOpt checkpoints of an older form have their quantization in a separate file."""
     file = directory / "hf_quant_config.json"
     if not file.is_file():
         return None

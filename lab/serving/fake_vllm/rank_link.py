@@ -2,7 +2,7 @@
 
 The head listens on every address at --master-port and starts once all followers are connected. The
 next request notices a lost rank and fails with 500; then the head ends, with status 0. A follower
-notices nothing: it survives its head, and no later head can use it.
+does not notice the end of its head: it keeps running, and no later head can use it.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Shell completion of names: from the site's files and the catalog alone.
+"""Shell completion of names, only from the site's files and the catalog.
 
 Completion queries no host, registry or hub, and writes nothing; a faulty file has no completions,
 since the shell waits for the answer and shows every word of it.

@@ -152,7 +152,7 @@ def names_argument(
 
 
 def inventory_argument(kind: type[Selection] = Selection) -> Callable[[_Command], _Command]:
-    """``[INVENTORY]`` with ``--data``, as ``hosts``: for a command about all of its hosts."""
+    """``[INVENTORY]`` with ``--data``, as ``hosts``, for a command about all hosts."""
 
     def decorated(command: _Command) -> _Command:
         @wraps(command)

@@ -31,7 +31,8 @@ class Verdict:
 
     Attributes:
         published: the card's figure, or the two ends of its range.
-        ratio: measured ÷ published; 1 within a published range, else measured ÷ its nearer end.
+        ratio: measured ÷ published; 1 within a published range, otherwise measured ÷ the nearer end
+            of the range.
         low, high: the range in which a healthy service's figure may lie.
         table, source: the card's table.
         basis: differences of the card's run from this run; empty without differences.
@@ -160,7 +161,7 @@ def _fits(cause: Cause, symptoms: set[Symptom], result: Result, cell: Cell) -> b
 def tables(result: Result, catalog: Catalog) -> tuple[Table, ...]:
     """The published tables of the result's image, models and GPU, the nearest first.
 
-    A table that its card calls provisional or historical counts for its own tag only.
+    A table that its card calls provisional or historical counts only for its own tag.
     """
     repository = result.image.name.removesuffix(f":{result.tag}")
     images = {image.name for image in catalog.images.values() if image.repository == repository}

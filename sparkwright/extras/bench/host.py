@@ -89,7 +89,7 @@ def _under_load(look: Callable[[], HostLoad]) -> Iterator[Gpu]:
 
 
 def gpu_of(before: Facts, loaded: Facts | None) -> Gpu:
-    """The GPU's state over the run: clocks, power and temperature under load alone.
+    """The GPU's state over the run: clocks, power and temperature, only under load.
 
     An idle GPU lowers its clock within a second: its clock before or after the run proves nothing.
     """

@@ -26,12 +26,12 @@ class Bench:
 
     @property
     def columns(self) -> list[Measure]:
-        """Measures that a table of its cells has columns for."""
+        """Measures with a column in a table of the cells."""
         return columns_of(self.result.cells)
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """Every figure that a card has a counterpart for."""
+        """Every figure with a counterpart on a card."""
         return tuple(verdict for cell in self.cells for verdict in cell.verdicts)
 
     def count(self, state: str) -> int:

@@ -47,7 +47,7 @@ class Load:
 
     @property
     def phase(self) -> str:
-        """The name of its phase in the generator's configuration and reports."""
+        """Name of the load's phase in the generator's configuration and reports."""
         return f"c{self.concurrency}"
 
 
@@ -119,7 +119,7 @@ def sample() -> str:
 def long_prompt(category: str, tokens: int, seed: str, characters_per_token: float) -> str:
     """A prompt of about this many tokens: notes in the seed's order, then the question.
 
-    The first line depends on the seed alone, so that no prefix cache has the prompt's beginning.
+    The first line depends only on the seed, so that no prefix cache has the prompt's beginning.
     """
     question = texts(category)["context"]
     length = tokens * characters_per_token - len(question)

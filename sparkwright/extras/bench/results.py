@@ -141,7 +141,7 @@ MEASURES = TypeAdapter(tuple[Measure, ...]).validate_python(beside(__file__, "me
 
 
 def columns_of(cells: Iterable[Cell]) -> list[Measure]:
-    """Measures that a table of these cells has columns for."""
+    """Measures with a column in a table of these cells."""
     taken = {name for cell in cells for name in cell.measures}
     pools = any(measure.pooling for measure in MEASURES if measure.name in taken)
     return [measure for measure in MEASURES if measure.pooling == pools]

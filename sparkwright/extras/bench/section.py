@@ -85,7 +85,7 @@ def _weighed(bench: Bench) -> Iterator[Weighed]:
         yield base
     if worse:
         text = f"{worse} of {len(bench.verdicts)} figures are worse than the card's"
-        # The likeliest cause stands beside the finding, the other causes in the section.
+        # The finding has the likeliest cause, and the section has the other causes.
         causes = (cause for cause, _ in likely(bench)[:1])
         more = tuple(f"Perhaps {cause.explanation}. Look: {cause.look}." for cause in causes)
         yield replace(base, weight=Weight.BELOW_CARD, problem=text, more=more)

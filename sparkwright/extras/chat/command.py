@@ -22,7 +22,7 @@ from sparkwright.site.fleet import PlannedHost
 from sparkwright.text.visible import cut, paragraph, visible_prose
 
 _CHAT = "/v1/chat/completions"
-#: Seconds for an answer; a long one of a slow model takes some minutes.
+#: Seconds for an answer; a long answer of a slow model takes some minutes.
 _LONGEST = 3600.0
 #: Keys of a piece, and whether it is reasoning. Newer versions of vLLM have the first name, older
 #: versions the second.

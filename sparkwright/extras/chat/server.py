@@ -1,7 +1,7 @@
 """A service's published port: over the network, or through the user's ssh if the port is closed.
 
 The server is verified by its name and its CA on both paths, no proxy or netrc of the environment is
-used, and no redirect is followed: the key goes to the planned address alone.
+used, and no redirect is followed: the key goes only to the planned address.
 """
 
 import http.client
@@ -25,7 +25,7 @@ _DIRECT, _LOGIN = 4.0, 15.0
 _MODELS = "/v1/models"
 #: Seconds for ssh to end by itself, once its output is closed.
 _ENDING = 0.2
-#: Statuses of the list of models with a message of their own.
+#: Statuses of the list of models that have a separate message.
 _STATUSES = ("redirect", "200", "401", "403", "502", "503")
 
 
@@ -102,7 +102,7 @@ class Published(Server):
 
 
 def opened(target: Target) -> Published:
-    """Return a path to the service on which it answers with its names.
+    """Return a connection over which the service answers with its names.
 
     Raises:
         Unusable: no path leads to the service. A server that fails its verification is not tried

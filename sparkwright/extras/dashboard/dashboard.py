@@ -58,9 +58,9 @@ def command(hosts: Hosts, port: int, listen: str, control: bool) -> None:
 
     Open the printed address in a browser of this machine. Each host is asked every five seconds
     while a page is open, and not at all otherwise. Without --control the page only reads; with it,
-    the page runs the commands of these names, maintenance too. --listen serves a phone, with a
-    certificate of the site's own CA (.sparkwright/ca/ca.crt, which the phone imports). Ctrl-C ends
-    it.
+    the page can run these commands: start, stop, restart, activate and maintenance. --listen serves
+    a phone, with a certificate of the site's own CA (.sparkwright/ca/ca.crt, which the phone
+    imports). Ctrl-C ends it.
     """
     if control and any(name.endswith("password_prompt") or name == "same_sudo_password"
                        for name in given()):  # fmt: skip

@@ -54,7 +54,7 @@ def _span(seconds: float) -> str:
 
 
 def age_mark(when: dt.datetime | None, now: dt.datetime, *, measured: bool) -> str:
-    """``old: 9 days`` for outdated information, else an empty text."""
+    """``old: 9 days`` for outdated information, otherwise an empty text."""
     age = (now - when).total_seconds() if when else 0
     return f"old: {_span(age)}" if age >= 86400 * (_MEASUREMENT if measured else _LOOK) else ""
 

@@ -53,7 +53,7 @@ class Glance:
     Attributes:
         status: only the current releases, and the end of the history.
         hour: service -> tokens a second over the last hour, if the watch counts them.
-        usage: use of the address for all models, by key and model; empty on hosts without the
+        usage: use of the address for all models, by key and model; empty on hosts without this
             address.
         usage: usage of the address for all models, by key and model; empty on hosts without an
             address.

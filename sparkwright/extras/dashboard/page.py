@@ -112,7 +112,7 @@ def _fleet(
         condition = "measured only" if result else "not deployed"
         if row and service:
             condition = state(row, service, dry)
-        # The running release of a host that was left alone is unknown.
+        # The running release of a host outside the last run is unknown.
         running = service if condition != "left alone" else None
         deployed = running or (None if service else result)
         models = deployed.models if deployed else {}

@@ -223,6 +223,6 @@ class Fleet:
         ]
 
     def services(self, host: str) -> set[str] | None:
-        """Names of a host's services; None if the fleet has no such host."""
+        """Names of a host's services; None if the host is not in the fleet."""
         data = self._data.get(host)
         return {service["name"] for service in data[1]["services"]} if data else None

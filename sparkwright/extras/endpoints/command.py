@@ -49,8 +49,8 @@ def export(
         direct: whether to list services' own addresses anyway.
 
     Raises:
-        UserError: no host has the key, no host has an address for others, or nothing can be
-            reached.
+        UserError: no host has the key, no host has an address for other machines, or no service can
+            be reached.
     """
     named = sorted({key for planned in hosts.values() for key in planned.plan.settings.keys})
     if name not in (DEFAULT, *named):

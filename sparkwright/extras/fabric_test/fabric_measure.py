@@ -1,4 +1,4 @@
-"""Measures the fabric from this host. Runs as root, and changes nothing on the host."""
+"""Measures the fabric from this host. The program runs as root, and changes nothing on the host."""
 
 import json
 import re

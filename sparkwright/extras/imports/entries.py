@@ -45,7 +45,7 @@ class Chosen:
 
 
 def image_of(foreign: Foreign, catalog: Catalog, options: Options) -> Chosen:
-    """Return the catalog's entry of an image, else a new entry.
+    """Return the catalog's entry of an image, or a new entry.
 
     Raises:
         Unfit: the text is not a reference, or a name that only its author's machine has.
@@ -177,7 +177,7 @@ class Imported:
 
 
 def make(foreign: Foreign, title: str, catalog: Catalog, options: Options) -> Imported:
-    """The entries of a recipe, whose format is the title.
+    """The entries of a recipe; the title names its format.
 
     Raises:
         Unfit: the recipe can't be a recipe of the catalog.

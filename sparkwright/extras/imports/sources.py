@@ -66,7 +66,7 @@ def allowed_names(inventory: Path | None) -> frozenset[str]:
 
 
 def _site(inventory: Path | None) -> list[HostInput]:
-    """The hosts of the inventory; none if no inventory was named and the site has no inventory."""
+    """The hosts of the inventory; none without an inventory on the command line or in the site."""
     try:
         return _hosts(inventory)
     except UserError:

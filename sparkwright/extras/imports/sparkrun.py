@@ -136,7 +136,7 @@ def _bounded(text: str) -> str:
 
 
 def is_one(data: Mapping[str, Any]) -> bool:
-    """Whether a file has the keys of such a recipe."""
+    """Whether a file has the keys of a recipe of sparkrun."""
     keys = {"command", "defaults", "container", "runtime"}
     return isinstance(data.get("model"), str) and bool(keys & set(data))
 

@@ -92,7 +92,7 @@ def renamed() -> dict[str, str]:
 
 
 def _histogram(metric: str, name: str) -> tuple[str, str]:
-    """Rename both forms without the ending of a histogram's part: its buckets are renamed, too."""
+    """Rename the common part of both names, so that a histogram's buckets are renamed, too."""
     end = next((end for end in ("_sum", "_count") if metric.endswith(end)), "")
     both = end and name.endswith(end)
     return (metric.removesuffix(end), name.removesuffix(end)) if both else (metric, name)

@@ -2,8 +2,8 @@
 
 Each finding is reported once when it begins, worsens and ends, also across restarts.
 
-A host's text may contain a line of a log, and with it a key or a prompt. Only figures in the
-watch's formats, ids of known checks and names of planned services are passed on.
+A host's text may contain a line of a log, with a key or a prompt. Only figures in the watch's
+formats, ids of known checks and names of planned services are passed on.
 """
 
 import fcntl
@@ -181,7 +181,7 @@ class Record(BaseModel):
 
 @contextmanager
 def held(path: Path) -> Iterator[Record]:
-    """The record, for this process alone; its final state is written.
+    """Lock the record for this process, and write its final state.
 
     An unreadable file counts as empty: then every notice is sent again.
 
@@ -281,7 +281,7 @@ def try_out(addresses: Sequence[Address], send: Send) -> list[Sent]:
 
 
 def _key(finding: Finding) -> str:
-    """Identity of a finding: equal for two findings that are the same."""
+    """Identity of a finding, by which findings are compared between rounds."""
     return repr((finding.subject.host, finding.id, finding.subject.service))
 
 
