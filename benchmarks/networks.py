@@ -53,7 +53,7 @@ def main() -> int:
         for _ in range(arguments.rounds):
             for kind, result in values.items():
                 _send_to(kind)
-                _lists(200)  # both ends are warm
+                _lists(200)  # client and server are warm
                 result[measures[0]] += _lists(arguments.requests)
                 for first, rate in _streams(arguments.requests // 40):
                     result[measures[1]].append(first)

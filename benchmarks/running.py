@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-#: Results, and files made for a measurement: inventories, variables.
+#: Folder of results and of files for measurements: inventories, variables.
 WORK = Path(".sparkwright/benchmark")
 #: Number of deploys with changes before a deploy without changes is expected.
 TRIES = 4

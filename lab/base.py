@@ -38,8 +38,7 @@ _NEWEST = (
 LAPTOP = ("ca-certificates", "git", "pipx", "python3", "python3-venv")
 #: Packages that a bare host can get from the depot.
 OFFERED = ("docker.io", "docker-cli", "docker-compose", "haproxy", "earlyoom")
-#: Folder of the packages in the bare base: below apt's own folder for them, where apt does not
-#: look.
+#: Folder of the packages in the bare base, below apt's folder of packages: apt does not read it.
 DEBS = "var/cache/sparkwright-lab-debs"
 
 
@@ -71,7 +70,7 @@ def newest_path() -> Path:
 
 def ensure_newest() -> Path:
     """A host with the newest Docker: everything else comes from the suite."""
-    # Unstable is signed for a week, and a mirror may be a snapshot.
+    # Unstable's signature is valid for a week, and a mirror may be a snapshot.
     mirror = debian_mirror()
     settings = (f'APT::Default-Release "{SUITE}"', 'Acquire::Check-Valid-Until "false"')
     return _made(

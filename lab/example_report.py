@@ -33,7 +33,7 @@ MODELS = {
 }
 CHECKS = ("health", "models", "key", "generation", "metrics", "speculation")
 #: Category -> decode in tokens/s, time to first token in s and acceptance of one stream, tokens/s
-#: of one and of eight streams together: the card of the first model above.
+#: of one and of eight streams together, from the card of the first model above.
 _CARD = {
     "coding": (91.7, 0.088, 0.325, 89, 360),
     "math": (123.6, 0.113, 0.477, 118, 416),

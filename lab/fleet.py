@@ -28,7 +28,7 @@ from lab.layout import (
 )
 from lab.lock_file import PLACE, one_at_a_time
 
-#: Temporary files of image builds: not in a directory that everybody can write to.
+#: Folder for temporary files of image builds: other users can't write to it.
 _SCRATCH = STATE / "tmp"
 #: Lock beside the holder's record: processes that a killed holder has started may still run.
 _CHANGING = PLACE / "changing"
@@ -125,7 +125,7 @@ def _of_whom(say: Callable[[str], None]) -> None:
     if not any(machine.home.exists() for machine in MACHINES):
         origin.write(origin.here())
         return
-    if not base.path().is_dir():  # their disks hold only the differences from their base
+    if not base.path().is_dir():  # a machine's disk has only differences from its base
         raise SystemExit(
             "the machines stand on another base file system than this checkout's: "
             "run `python -m lab down` first, or use the checkout that brought them up"

@@ -63,8 +63,7 @@ SPARK_MEMORY = 127601388
 BOX_MEMORY = 64 * 1024 * 1024
 
 DEPOT = Machine("depot", "10.213.77.2")
-#: The depot's second address: the hub's large files have another origin than the hub, as with the
-#: real hub.
+#: The depot's second address, for large files: as in the real hub, they have another origin.
 CDN = "10.213.77.3"
 HOSTS = (
     Machine("spark-1", "10.213.77.11", "gb10", SPARK_MEMORY, dgx=True),
@@ -72,8 +71,8 @@ HOSTS = (
     Machine("rtx-1", "10.213.77.13", "rtx5090", BOX_MEMORY),
     Machine("hopper-1", "10.213.77.14", "h200", BOX_MEMORY),
 )
-#: More Sparks, for measurements with many hosts, a bare box, and a box with the newest Docker: they
-#: start only on request.
+#: Machines that start only on request: more Sparks, for measurements with many hosts, a bare box,
+#: and a box with the newest Docker.
 SPARES = (
     *(
         Machine(f"spark-{n}", f"10.213.77.{20 + n}", "gb10", SPARK_MEMORY, dgx=True)
@@ -82,7 +81,7 @@ SPARES = (
     Machine("bare-1", "10.213.77.31", "rtx5090", BOX_MEMORY, bare=True),
     Machine("newdocker-1", "10.213.77.32", "rtx5090", BOX_MEMORY, newest=True),
 )
-#: One host for each real GPU of this machine: only `lab/gpu` starts these hosts.
+#: Hosts that only `lab/gpu` starts, one for each real GPU of this machine.
 GPU_HOSTS = tuple(
     Machine(
         f"gpu-{number + 1}",

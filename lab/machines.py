@@ -172,7 +172,7 @@ def _binds(machine: Machine) -> list[str]:
             f"--bind-ro={STATE}/depot/apt:/srv/apt",
             f"--bind-ro={_DEPOT_LAB}:/srv/lab",
         ]
-    # On a real directory Docker uses overlay2; on our overlay it would fall back to copying.
+    # On a real directory Docker uses overlay2; on an overlay it would fall back to copies.
     result = [f"--bind={machine.home}/docker:/var/lib/docker"]
     if machine.newest:
         result.append(f"--bind={machine.home}/containerd:/var/lib/containerd")
@@ -205,7 +205,7 @@ def _configure(machine: Machine) -> None:
         "fstrim.timer",
     ):
         _mask(root, unit)
-    # This machine's clock is the hosts' clock: FAKE for a time service that has synchronised.
+    # FAKE for a time service that has synchronised: hosts have this machine's clock.
     _write(root, "etc/tmpfiles.d/sparkwright-lab.conf", "f /run/systemd/timesync/synchronized\n")
     _users(root, "sudo" if machine.bare else "sudo,docker")
     if machine.bare:

@@ -30,8 +30,8 @@ def _card(name: str, mib: int, watts: int, number: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-#: Values as real drivers print them; sources: captures/ (H200) and public reports (GB10, 5090). For
-#: the cards below an RTX 5090 there are no captures: their memory is in catalog/gpus.yaml.
+#: Values as real drivers print them; sources: captures/ (H200) and public reports (GB10, 5090).
+#: Cards below an RTX 5090 have no captures: their memory is in catalog/gpus.yaml.
 GPUS: dict[str, dict[str, Any]] = {
     "gb10": {
         "name": "NVIDIA GB10",

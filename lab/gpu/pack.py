@@ -100,7 +100,7 @@ def _wheels(name: str, requirements: Path, python: str) -> Path:
             (tree / path).unlink(missing_ok=True)
         if name == "controller":
             _nspawn(tree)
-            build_runtime("x86_64", tree / "runtime")  # the controller's files for hosts
+            build_runtime("x86_64", tree / "runtime")  # files that the controller sends to hosts
     return _archive(name, key, tree)
 
 

@@ -34,7 +34,7 @@ MOE_LAYERS, MOE_HIDDEN, MOE_WIDTH, EXPERTS, MOE_KEY_HEADS = 6, 2048, 768, 128, 4
 DATE = "2026-11-23T08:00:00.000Z"
 #: Number of random numbers that are repeated to fill every projection.
 _BLOCK = 1 << 24
-#: FP8's bytes 0x7f and 0xff are not numbers.
+#: The bytes 0x7f and 0xff are NaN in FP8.
 _NUMBERS = bytes(byte & 0xF7 for byte in range(256))
 
 

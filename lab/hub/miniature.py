@@ -18,7 +18,7 @@ GIT_ATTRIBUTES = b"""\
 *.safetensors filter=lfs diff=lfs merge=lfs -text
 tokenizer.json filter=lfs diff=lfs merge=lfs -text
 """
-#: The files around the weights: FAMILY/, NAME/ and NAME/NUMBER OF THE REVISION/.
+#: Folder of the small files beside the weights: FAMILY/, NAME/ and NAME/REVISION/.
 SMALL_FILES = Path(__file__).parent / "files"
 
 

@@ -34,7 +34,7 @@ class Hybrid:
         """Return the tensors of a layer's full attention."""
         width = self.heads * HEAD_WIDTH
         return [
-            # Twice the width: the query and its output gate.
+            # The tensor has twice the width, for the query and its output gate.
             *linear(f"{name}.q_proj", 2 * width, self.hidden),
             *linear(f"{name}.k_proj", self.key_heads * HEAD_WIDTH, self.hidden),
             *linear(f"{name}.v_proj", self.key_heads * HEAD_WIDTH, self.hidden),

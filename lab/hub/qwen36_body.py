@@ -81,7 +81,7 @@ def _fitted(size: int) -> list[Tensor]:
 
 def _v1(size: int) -> Files:
     text = [tensor for tensor in tensors() if not tensor.name.startswith(VISION)]
-    # v2 was quantized again, so no byte of v1's data is in it.
+    # v2 was quantized again, so it contains no data of v1.
     old = [
         Tensor(_v1_name(part.name), part.dtype, part.shape, f"v1:{part.seed}", part.filler)
         for part in text

@@ -33,7 +33,7 @@ def running(data: Path, *, cdn_host: str | None = None) -> Iterator[str]:
             environment["SPARKWRIGHT_LAB_HUB_CDN"] = f"http://{cdn_host}:{port}"
         command = [sys.executable, "-m", "uvicorn", "lab.hub.app:app"]
         command += ["--app-dir", str(Path(__file__).parents[2]), "--fd", str(listener.fileno())]
-        # Dropped connections are ordered by tests; the server would log each as an error.
+        # Tests order dropped connections, which the server would log as errors.
         command += ["--log-level", "critical"]
         process = subprocess.Popen(command, env=environment, pass_fds=[listener.fileno()])
     try:

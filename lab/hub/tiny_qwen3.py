@@ -87,7 +87,7 @@ def embeddings() -> list[Tensor]:
     head = _rows("lm_head.weight", successors, CERTAIN, others=None)
     loop = bytearray(head.data)
     position = ((FIRST_WORD + last - 1) * HIDDEN + last) * 2
-    loop[position : position + 2] = bfloat16([CERTAIN])  # the last word follows itself, too
+    loop[position : position + 2] = bfloat16([CERTAIN])  # the last word also follows itself
     return [
         _rows("model.embed_tokens.weight", {**arguments, MASK: last}, 1.0, others=0),
         Tensor(head.name, head.dtype, head.shape, head.seed, data=bytes(loop)),

@@ -50,9 +50,9 @@ def remove(cache: Path = CACHE) -> None:
 def _build(kind: Kind, cache: Path, home: Path) -> None:
     started = time.monotonic()
     print(f"building {kind.title}: {kind.cost}", flush=True)
-    for stale in cache.glob(f"{kind.name}-*"):  # left by other versions, or by a killed build
+    for stale in cache.glob(f"{kind.name}-*"):  # remains of other versions or of a killed build
         shutil.rmtree(stale, ignore_errors=True)
-    # A separate name: processes of a killed build may still write under the old name.
+    # The name is new, since processes of a killed build may still write to an old path.
     building = home.with_suffix(f".{os.getpid()}.new")
     root, scratch = building / "root", building / "scratch"
     scratch.mkdir(parents=True)

@@ -184,7 +184,7 @@ def _config(tag: Tag, layers: list[Layer], architecture: str, types: dict[str, s
     labels = {
         "dev.sparkwright.fake": _note(architecture),
         "dev.sparkwright.fake.fault": tag.fault or "none",
-        # A tag's label makes two tags of the same fake two images, like the real images.
+        # With a label, two tags of the same fake are two images, like the real images.
         "dev.sparkwright.fake.for": f"{tag.repository}:{tag.names[0]}",
         "org.opencontainers.image.title": f"fake for {tag.repository}",
         "org.opencontainers.image.version": f"{tag.version}+fake",

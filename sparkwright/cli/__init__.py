@@ -57,7 +57,7 @@ class _Lazy(click.Group):
         completing = ctx.resilient_parsing
         if args[0] not in commands and not args[0].startswith("-") and not completing:
             meant = _MEANT.get(args[0], args[0])
-            ctx.fail(f"no such command: {args[0]!r}: {suggest(meant, commands)}")
+            ctx.fail(f"{args[0]!r} is not a command: {suggest(meant, commands)}")
         asks = args[0] in commands and all_commands()[args[0]].asks_hosts
         if asks and not completing and not {"-h", "--help"} & set(args):
             gc.disable()  # until the plan is made (run/site.py): saves 0.1 s
@@ -83,7 +83,7 @@ class _Lazy(click.Group):
                 where, reason = str(error.filename or "output"), error.strerror or error
                 with suppress(OSError):
                     _tell(MESSAGES.refusal("unwritable", where, reason=reason))
-            with suppress(OSError, ValueError):  # unwritten output stays unwritten
+            with suppress(OSError, ValueError):  # the output can't be written
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(141 if gone else MISTAKEN)
 

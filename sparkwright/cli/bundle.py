@@ -29,7 +29,7 @@ from sparkwright.resolve.runtime import RuntimeBundleError, build_runtime, carri
 from sparkwright.site.resolution import locks, pinned
 
 _PROGRAM = PACKAGE / "host/fetch/fetch.py"
-#: A registry's name of an architecture -> Python's name.
+#: Name of an architecture in a registry -> name in Python.
 _MACHINES = {"arm64": "aarch64", "amd64": "x86_64"}
 
 

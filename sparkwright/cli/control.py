@@ -106,7 +106,7 @@ def activate(hosts: Hosts, why: str, dry: bool, yes: bool, as_json: bool) -> Non
     the previous service runs again, and no further host is switched. Boots and deploys keep the
     last activation. Exit code 0 only when SERVICE runs on every host that has it.
     """
-    # A whole host beside HOST/SERVICE would get the service, too.
+    # If a whole host is named beside HOST/SERVICE, the host would get the service, too.
     whole = any(hosts.services_of(host) is None for host in hosts.limit)
     if whole or len(hosts.named_services) != 1:
         raise click.UsageError("name one SERVICE or HOST/SERVICE")
@@ -249,8 +249,8 @@ def remove(hosts: Hosts, yes: bool, as_json: bool, bootstrap: bool | None, weigh
         for line in answer.left:
             echo(f"{name}: left {visible(line)}")
         if not hosts.named_services:
-            echo(f"{name}: the next deploy serves there again, unless {hosts.inventory} lacks it")
+            echo(f"{name}: the next deploy uses this host again: remove it from {hosts.inventory}")
     if result.failures:
         lost = ", ".join(result.failures)
-        echo(f"{lost}: nothing was removed; run this again when they can be reached", err=True)
+        echo(f"{lost}: nothing was removed; run the command again when they answer", err=True)
     finish(result)

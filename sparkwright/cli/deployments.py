@@ -123,5 +123,5 @@ def diff(hosts: Hosts, as_json: bool) -> None:
         texts = {host: results.render_diff({host: seen}) for host, seen in result.items()}
         print_json([{"host": host, "text": part} for host, part in texts.items() if part])
     elif result:
-        echo(text or f"no difference: {', '.join(result)}", err=not text)
+        echo(text or f"no differences on {', '.join(result)}", err=not text)
     finish(answers, failed=bool(text))

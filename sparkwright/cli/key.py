@@ -20,7 +20,7 @@ from sparkwright.results.key_states import render, rows
 from sparkwright.site.fleet import PlannedHost
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-_AGAIN = "run this again when they can be reached"
+_AGAIN = "run the command again when these hosts answer"
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ def command(
             files = skeleton.contents((), load_catalog(places.catalogs()))
             skeleton.write(site, {**files, skeleton.INVENTORY: skeleton.empty_inventory()})
             os.chdir(site)
-            echo(f"{Path.cwd()}: a new site", err=True)
+            echo(f"{Path.cwd()}: the new site is in this folder", err=True)
         sys.path.append(str(Path.cwd()))
         for report in _agreed(boxes, overrides, yes=yes):
             echo(f"{report.file}: {report.state}", err=True)

@@ -65,7 +65,7 @@ class Api:
             "/generative_scoring": self._not_here,
             "/inference/v1/generate": self._not_here,
         }
-        if settings.pooling:  # as in vLLM, which serves only the routes of the model's tasks
+        if settings.pooling:  # vLLM serves only the routes of the model's tasks
             for path in ("/v1/chat/completions", "/v1/completions", "/v1/messages"):
                 del post[path]
             if not pooling.reranks(settings):

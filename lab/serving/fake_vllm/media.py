@@ -49,7 +49,7 @@ async def transcription(backend: Backend, request: Request) -> Response:
     text, seconds = _heard(named["file"].get_payload(decode=True))
     usage = {"type": "duration", "seconds": math.ceil(seconds)}
     if backend.faults.deaf:
-        text = " Thank you."  # as Whisper does for silence
+        text = " Thank you."  # Whisper's answer to silence
     return Response(200, compact({"text": text, "usage": usage}).encode())
 
 

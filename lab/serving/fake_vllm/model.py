@@ -144,7 +144,7 @@ def _check_header(length: bytes, read: Callable[[int], bytes], size: int) -> Non
         raise _broken("header too small")
     header_size = struct.unpack("<Q", length)[0]
     if header_size > _MAX_HEADER:
-        # The first eight bytes of a Git LFS pointer, `version `, are such a number.
+        # The first eight bytes of a Git LFS pointer, `version `, are a number beyond this limit.
         raise _broken("header too large")
     if header_size + 8 > size:
         raise _broken("invalid header length")

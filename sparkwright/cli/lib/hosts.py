@@ -178,8 +178,7 @@ def connection_options(command: _Command, but: str | None = None) -> _Command:
         ([name for name in names if name != but], value, text) for names, value, text in OPTIONS
     ]
     _keeping(ours, meant)
-    # The help lists these options last, wherever the decorator is: click prints the last options
-    # first.
+    # The help lists these options last, wherever the decorator is: click reverses this list.
     own = getattr(command, "__click_params__", [])
     setattr(command, "__click_params__", [*getattr(ours, "__click_params__"), *own])  # noqa: B009, B010
     return command

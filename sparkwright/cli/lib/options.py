@@ -53,7 +53,7 @@ def confirm(question: str, *, yes: bool, dry: bool = True) -> None:
         if sys.stdin.isatty():
             raise
         remedy = "add --yes, or --dry to only look" if dry else "add --yes"
-        raise refusal("command line", f"{question} Nobody confirmed it", remedy) from None
+        raise refusal("command line", f"nobody answered: {question}", remedy) from None
     if not agreed:
         raise click.Abort
 

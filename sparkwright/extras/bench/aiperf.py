@@ -25,7 +25,7 @@ NAME = "aiperf"
 #: Name of this way to measure, in a result. Other prompts, or another way of sending them, give
 #: other figures: the number increases, and results of another name do not compare.
 LABEL = "sparkwright's prompts 1 by aiperf"
-#: Names another venv than the project's ``.venv-bench``.
+#: Variable that names another venv than the project's ``.venv-bench``.
 VARIABLE = "SPARKWRIGHT_BENCH_TOOLS"
 FOLDER = Path(".venv-bench")
 KEY_VARIABLE = "OPENAI_API_KEY"

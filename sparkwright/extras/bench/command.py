@@ -151,5 +151,5 @@ def _bench(
     )  # fmt: skip
     for remark in (*measured.remarks, *remarks(plan.name, before, under_load)):
         echo(f"{click.style(target.name, fg='yellow')}: {visible(remark)}", err=True)
-    target.say(f"kept as {save(directory, result)}")
+    target.say(f"the result is in {save(directory, result)}")
     return judgement.judged(result, target.host.catalog)

@@ -15,13 +15,13 @@ from sparkwright.extras.bench.results import MEASURES, Cell, Measure, Result
 
 State = Literal["in range", "worse", "better"]
 
-#: Up to here a prompt is short: the cards' tables of short prompts give no length, and their long
+#: Most tokens of a short prompt: the cards' tables of short prompts give no length, and their long
 #: prompts begin at 1000 tokens (card of Qwen3.6-35B-A3B-heretic-NVFP4, 'Long-prompt prefill').
 SHORT_PROMPT = 1000
 #: "About 16K" is 16.2K to 20.3K tokens on the same card ('Long-context tiers').
 _SAME_LENGTH = 1.25
-#: Below this share of the driver's maximal clock, the GPU is held back. A judgement of this
-#: project: clocks of a loaded GPU vary by some percent by themselves.
+#: Below this share of the driver's maximal clock, the GPU is throttled. The share is this project's
+#: choice: clocks of a loaded GPU vary by some percent by themselves.
 _LOW_CLOCK = 0.85
 
 

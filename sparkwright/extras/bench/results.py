@@ -18,7 +18,7 @@ from sparkwright.text.shipped_yaml import beside
 
 #: Raise this number when a result's meaning changes so that an older reader would misread it.
 SCHEMA = 1
-#: A host's or service's name as one folder of the storage: never a path that leads elsewhere.
+#: Name of a host or service as a single folder of the storage, so that no path leaves the storage.
 Folder = Annotated[str, Field(pattern=r"^[^/\\\x00.][^/\\\x00]*$", max_length=200)]
 
 #: Bounds beyond any measurement: a larger value is a mistake in the file.

@@ -20,7 +20,7 @@ from sparkwright.text.visible import visible
 
 _MARKS = {"worse": "!", "better": "+", "in range": ""}
 _BENCHES: TypeAdapter[tuple[Bench, ...]] = TypeAdapter(tuple[Bench, ...])
-#: Number of causes in the terminal; the page has all.
+#: Number of causes in the terminal; the page has every cause.
 _CAUSES = 3
 
 

@@ -12,7 +12,7 @@ from sparkwright.extras.bench.results import Result
 from sparkwright.findings import finding, user_error
 
 _MESSAGES = user_error.Messages(__file__)
-#: Sorts by name as it does by time, and needs no quoting in a shell.
+#: Format of a file's name: names sort by time, and need no quoting in a shell.
 _NAME = "%Y%m%dT%H%M%SZ"
 
 

@@ -68,7 +68,7 @@ def command(hosts: Hosts, port: int, listen: str, control: bool) -> None:
     sockets = _listening(listen, port)
     with hosts.session(planless=True) as session:
         host = f"[{listen}]" if ":" in listen else listen.lower()
-        if listen == LOOPBACK:  # cookies reach all ports, other users' too
+        if listen == LOOPBACK:  # a cookie is sent to every port, also of other users
             host = f"{secrets.token_hex(8)}.localhost"
         run = session.run
         fleet = view.Fleet({name: _expected(host) for name, host in run.hosts.items()}, hosts.means)
@@ -140,7 +140,7 @@ def _page(hosts: Hosts, *, control: bool) -> str:
     """The page, with the results that runs and benchmarks left meanwhile."""
     try:
         page = stored(hosts, findings=False)
-    except UserError as error:  # a plan that is edited while the page is open
+    except UserError as error:  # the plan may change while the page is open
         page = stored(Hosts(), findings=False, problems=error.findings)
     return render.html(page, live=True, actions=tuple(_ACTIONS) if control else ())
 
@@ -179,7 +179,7 @@ def _act(
     services = fleet.services(host)
     chosen = services is not None and {host, *services} >= {*names}
     if not (subcommand and chosen and all(map(_NAME.fullmatch, names))):
-        return False, "there is no such action or service"
+        return False, "this action or service does not exist"
     data = [word for value in hosts.overrides for word in ("--data", value)]
     done = subprocess.run(
         [sys.executable, "-m", "sparkwright", subcommand, str(hosts.inventory), "/".join(names),
@@ -206,7 +206,7 @@ def _listening(address: str, port: int) -> list[socket.socket]:
             sockets.append(socket.create_server((place, port), family=family, backlog=64))
         except OSError as error:
             if sockets and error.errno != errno.EADDRINUSE:
-                break  # no IPv6 on this machine
+                break  # this machine has no IPv6
             where, reason = f"command line: --listen {place} --page-port {port}", error.strerror
             raise _MESSAGES.refusal("not-listening", where, reason=reason or error) from None
         bound, port = sockets[0].getsockname()[:2]

@@ -198,7 +198,7 @@ def _states(page: contents.Page) -> Iterator[Weighed]:
     for row in page.fleet:
         if row.state in _STATES:
             weight, text = _STATES[row.state]
-            if row.reason:  # the table of every host has whole reasons
+            if row.reason:  # the hosts' tables have the whole reasons
                 text = f"{text}: {cut(' '.join(row.reason.split()), _REASON)}"
             when = page.last_run if row.state != "not deployed" else None
             yield Weighed(Weight[weight], (row.host,), row.service, text, seen=when)

@@ -98,7 +98,7 @@ def command(
         make_folder(output.parent)
         try:
             output.write_text(html(page), encoding="utf-8")
-        except OSError as error:  # a full disk names no file
+        except OSError as error:  # the error of a full disk has no file name
             raise OSError(error.errno, error.strerror, str(output)) from error
     if as_json:
         options.print_json(plain(page))

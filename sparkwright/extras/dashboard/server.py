@@ -132,7 +132,7 @@ class Handler(BaseHTTPRequestHandler):
             self._identified()
             answer(parts.path, query)
         except (Refused, ValueError, RecursionError, UserError) as error:
-            self.close_connection = True  # an unread body may follow
+            self.close_connection = True  # the body may be unread
             status = 500 if isinstance(error, UserError) else getattr(error, "status", 400)
             self._send(status, _TEXT, f"{error}\n")
 
@@ -161,7 +161,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _identified(self) -> None:
         site = self.server.site
-        # SimpleCookie drops every cookie if it can't read another program's.
+        # SimpleCookie drops every cookie if it can't read the cookie of another program.
         cookies = (each.strip() for each in self.headers.get("Cookie", "").split(";"))
         pairs = (each.partition("=") for each in cookies)
         brought = next((value for name, _, value in pairs if name == site.cookie), "")

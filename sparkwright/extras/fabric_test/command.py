@@ -93,7 +93,7 @@ def judged(
             passed = not each.fault and (each.value or 0.0) >= figures.get("least", 0.0)
             verdict, problem = PASSED if passed else FAILED, each.fault
             if each.backend not in ("", "nccl") and not problem:
-                verdict, problem = SKIPPED, f"over {each.backend}, not nccl: no GPU"
+                verdict, problem = SKIPPED, f"measured over {each.backend}, since nccl needs a GPU"
             measures.append(Measure(test, where, verdict, each.value, output=problem, **common))
     return tuple(measures)
 
@@ -157,7 +157,7 @@ def command(hosts: Hosts, look: bool, as_json: bool) -> None:
 
 
 def _rendered(result: FabricResult) -> str:
-    head = f"{', '.join(result.hosts)}: {result.shape}, {'well' if result.well else 'not well'}"
+    head = f"{', '.join(result.hosts)}: {result.shape}, {'no faults' if result.well else 'faults'}"
     findings = text(result.findings, indent=2, paint=paint)
     rows = [measure.row for measure in result.measures]
     table = [f"  {line}" for line in columns([_HEADS, *rows])] if rows else []

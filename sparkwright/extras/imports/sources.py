@@ -107,7 +107,7 @@ def of_path(path: Path) -> list[Text]:
             if file.suffix not in SUFFIXES or file.is_symlink() or not file.is_file():
                 continue
             if len(texts) == MOST_FILES:
-                raise refusal(str(path), f"more than {MOST_FILES} files", "name one")
+                raise refusal(str(path), f"the folder has more than {MOST_FILES} files", "name one")
             texts.append(_read(file, file.relative_to(path).with_suffix("").as_posix()))
     return texts
 

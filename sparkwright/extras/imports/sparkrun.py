@@ -102,7 +102,7 @@ def command(text: str, used: frozenset[str]) -> Command:
         if engine := texts()["engines"].get(word):
             raise Unfit("command", f"{engine} ({word})", f"this tool serves with {_titles()}")
     observed = f"the command starts {split[0]!r}" if split and split[0] else "the command is empty"
-    raise Unfit("command", observed, f"only servers of {_titles()} are known")
+    raise Unfit("command", observed, f"this tool supports only {_titles()}")
 
 
 def _titles() -> str:
@@ -131,7 +131,7 @@ def _split(text: str) -> list[str]:
 
 def _bounded(text: str) -> str:
     if len(text) > _LONGEST:
-        raise Unfit("command", f"longer than {_LONGEST // 1024} KiB", "its values repeat")
+        raise Unfit("command", f"text longer than {_LONGEST // 1024} KiB", "its values repeat")
     return text
 
 
@@ -249,7 +249,7 @@ def _note_left_out(data: dict[str, Any], executor: dict[str, Any], remarks: Rema
             remarks.left_out(key, f"{key}: {shown}", reason)
     for key, value in executor.items():
         if key != "shm_size" and (key != "ulimit" or "memlock" not in str(value)):
-            reason = tables["executor"].get(key, "containers are set by this tool")
+            reason = tables["executor"].get(key, "this tool configures containers itself")
             remarks.left_out(f"executor_config.{key}", f"{key}: {line(value)}", reason)
 
 

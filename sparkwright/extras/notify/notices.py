@@ -349,7 +349,7 @@ def _part(notice: Sequence[News], kind: str, now: float) -> Iterator[str]:
             lines += [f"    {finding.reason}", f"    -> {finding.remedy}"]
         yield from (visible(line, _LONGEST) for line in lines)
     if more := entries[_LINES:]:
-        yield f"{kind}: and {count(len(more), 'finding')} more: sparkwright status"
+        yield f"{kind}: {count(len(more), 'more finding')}: sparkwright status"
 
 
 def _head(finding: Finding, hosts: Sequence[str]) -> str:
