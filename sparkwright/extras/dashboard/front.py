@@ -26,7 +26,8 @@ def front(page: Page) -> str:
     looked = f", as of {ago(page.last_run, page.made)}" if page.last_run else ""
     hosts = len({row.host for row in page.fleet})
     services = count(len(page.fleet), "service")
-    return f"{services} of {count(hosts, 'host')}: as planned, no service is slower than its card{looked}"
+    planned = f"{services} of {count(hosts, 'host')}: as planned"
+    return f"{planned}, no service is slower than its card{looked}"
 
 
 def line(finding: Weighed, now: dt.datetime) -> str:
